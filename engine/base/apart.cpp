@@ -16,9 +16,9 @@
 namespace trinity {
 namespace {
 
-constexpr int kDone = 86;  // not a status by which a library ends a process
+constexpr int kDone = 86;  // unlikely as a library's exit status
 
-/// Bytes that this process and its copy both see.
+/// Memory shared by this process and its fork.
 class SharedBytes {
  public:
   explicit SharedBytes(size_t bytes)
@@ -37,7 +37,8 @@ class SharedBytes {
   void* at_;
 };
 
-/// What the copy is: in a group of its own, so that only its library's own signals meet it.
+/// Main of the forked process: in a process group of its own, so that only its library's signals
+/// reach it.
 [[noreturn]] void live_apart(pid_t parent, const sigset_t& signals, void* memory, void* shared,
                              size_t bytes, const std::function<void()>& work) {
   setpgid(0, 0);
@@ -59,7 +60,7 @@ void call_apart(const char* what, void* memory, size_t bytes, const std::functio
   if (!shared) throw LimitError(fmt::format("{}: not enough memory", what));
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // until the copy has settled
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // until the fork has been set up
   const pid_t parent = getpid(), child = fork();
   if (child == 0) live_apart(parent, before, memory, shared.get(), bytes, work);
   const int reason = errno;
@@ -71,7 +72,8 @@ void call_apart(const char* what, void* memory, size_t bytes, const std::functio
   while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   if (ended != child)
-    throw Error(fmt::format("{}: somebody else waited for its process", what));
+    throw Error(fmt::format("{}: the status of its child process was collected elsewhere (is "
+                            "SIGCHLD set to SIG_IGN?)", what));
   if (WIFSIGNALED(status))
     throw Error(fmt::format("{}: ended with signal {} ({})", what, WTERMSIG(status),
                             strsignal(WTERMSIG(status))));

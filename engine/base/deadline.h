@@ -8,18 +8,19 @@
 
 namespace trinity {
 
-/// A deadline has passed: thrown by Deadline::poll() alone, and caught by what has a result so far.
+/// A deadline has passed. Thrown only by Deadline::poll(), and caught by callers that have a
+/// partial result.
 class TimeIsUp : public Error {
  public:
   TimeIsUp() : Error("the time is up") {}
 };
 
-/// When work that may take long ends with what it has. Loops poll it in place of the wish to stop
-/// alone, which it looks at, too. Never, unless it is told.
+/// Time limit of work that can return a partial result. Loops call poll() instead of poll_stop(),
+/// which it includes. Default: no limit. Thread-safe.
 class Deadline {
  public:
   Deadline() = default;
-  /// From now on; below 0: at once.
+  /// That many seconds from now; negative: already passed.
   static Deadline in(double seconds) {
     Deadline deadline;
     const std::chrono::duration<double> left(std::clamp(seconds, 0.0, kNever_s));
@@ -29,7 +30,7 @@ class Deadline {
   }
 
   bool passed() const { return end_ != Clock::time_point::max() && Clock::now() >= end_; }
-  /// Throws Interrupted when the user asked to stop, TimeIsUp when it has passed.
+  /// Throws Interrupted if the user asked to stop, TimeIsUp if the deadline has passed.
   void poll() const {
     poll_stop();
     if (passed()) throw TimeIsUp();
@@ -41,7 +42,7 @@ class Deadline {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
-/// Polls a deadline at every 10,000th step or so of a loop whose steps take nanoseconds.
+/// Polls a deadline about every 10,000th step of a loop whose steps take nanoseconds.
 class DeadlinePoll {
  public:
   explicit DeadlinePoll(const Deadline& deadline) : deadline_(deadline) {}

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder that restricted threads know: its name without links, and the folder itself.
+/// A folder of restricted threads: its name without links, and its descriptor.
 struct Known {
   fs::path path;
   std::shared_ptr<const Descriptor> folder;
@@ -32,7 +32,7 @@ struct Known {
 struct Restriction {
   std::vector<Known> writable, readable;
   Known start;               // the working directory
-  std::optional<Known> own;  // the run's
+  std::optional<Known> own;  // the run's folder
   fs::path program;
 };
 thread_local std::optional<Restriction> t_restriction;
@@ -43,18 +43,18 @@ constexpr int kMostTries = 1000;
 std::atomic<int64_t> g_calls{0}, g_failing{0};
 std::atomic<int> g_code{0};
 
-/// Whether this call is the one that is to fail.
+/// True if this call is to fail (tests).
 bool fails() {
   if (g_calls.fetch_add(1, std::memory_order_relaxed) + 1 != g_failing) return false;
   errno = g_code;
   return true;
 }
 
-/// Whether Ctrl-C ends a call that it breaks into: those that wait for others, not those that keep
-/// what there is.
+/// Whether Ctrl-C ends an interrupted call: yes for calls that wait for others, no for calls that
+/// save data.
 enum class Waits { no, yes };
 
-/// Repeats a system call that a signal broke into.
+/// Repeats a system call after EINTR.
 template <class Call>
 auto persist(Waits waits, const Call& call) -> decltype(call()) {
   for (bool first = true;; first = false) {
@@ -69,7 +69,7 @@ bool is_below(const fs::path& path, const fs::path& folder) {
          folder.end();
 }
 
-/// The folder of the library that this is part of.
+/// The folder of the library that contains this code.
 fs::path program_folder() {
   Dl_info own;
   std::error_code error;
@@ -84,10 +84,10 @@ std::optional<Known> known(const fs::path& path) {
   return Known{path, std::make_shared<const Descriptor>(std::move(folder))};
 }
 
-/// A name as the system will see it. C's functions end it at the first zero byte.
+/// The path as the system sees it. C functions end it at the first zero byte.
 fs::path resolved(const std::string& path, const char* verb) {
   if (path.find('\0') != std::string::npos)
-    throw ForbiddenFile(fmt::format("cannot {}: a zero byte in the name of a file", verb));
+    throw ForbiddenFile(fmt::format("cannot {}: the file name contains a zero byte", verb));
   std::error_code error;
   auto absolute = fs::absolute(path.empty() ? "." : path, error);
   if (!error) absolute = fs::weakly_canonical(absolute, error);
@@ -96,7 +96,7 @@ fs::path resolved(const std::string& path, const char* verb) {
   return absolute;
 }
 
-/// Refuses what is hidden in a permitted folder, or too deep in it.
+/// Refuses hidden names in a permitted folder, and paths that are too deep.
 void check_inner(const std::string& path, const fs::path& inner, const char* verb) {
   const auto hides = [](const fs::path& part) {
     return part.string().starts_with('.') && part != ".";
@@ -108,7 +108,7 @@ void check_inner(const std::string& path, const fs::path& inner, const char* ver
         fmt::format("{}: cannot {}: more than {} folders deep", path, verb, kMostFolders));
 }
 
-/// The deepest folder of `folders` that `place` is in.
+/// The deepest folder of `folders` that contains `place`.
 const Known* holder(const fs::path& place, const std::vector<const Known*>& folders) {
   const Known* found = nullptr;
   for (const auto* folder : folders)
@@ -130,7 +130,7 @@ const Known* holder(const fs::path& place, const std::vector<const Known*>& fold
       verb, fence.writable.empty() ? "" : " or a folder given with --write"));
 }
 
-/// The permitted folder that a restricted thread reaches a file from.
+/// The permitted folder through which a restricted thread reaches a file.
 const Known& permitted(const std::string& path, const fs::path& place, Purpose purpose) {
   const auto& fence = *t_restriction;
   const bool reads = purpose == Purpose::read;
@@ -142,7 +142,7 @@ const Known& permitted(const std::string& path, const fs::path& place, Purpose p
     throw ForbiddenFile(fmt::format("{}: cannot write: a file of trinity", path));
   }
   if (!reads && !fence.program.empty() && is_below(place, fence.program))
-    throw ForbiddenFile(fmt::format("{}: cannot write: beside the program", path));
+    throw ForbiddenFile(fmt::format("{}: cannot write: in the folder of the program", path));
   for (const auto& folder : fence.writable) folders.push_back(&folder);
   if (purpose != Purpose::write) folders.push_back(&fence.start);
   if (fence.own) folders.push_back(&*fence.own);
@@ -154,7 +154,7 @@ const Known& permitted(const std::string& path, const fs::path& place, Purpose p
   return *found;
 }
 
-/// The folder `inner` below another, as the system keeps it below.
+/// Opens the folder `inner` below another, with the system's guarantee to stay below it.
 Descriptor walk(const std::string& path, int from, const fs::path& inner, bool make_folders) {
   const auto open = [&](const fs::path& below) {
     return Descriptor(
@@ -175,13 +175,13 @@ Descriptor walk(const std::string& path, int from, const fs::path& inner, bool m
   return at;
 }
 
-/// The program's record of a run, which no script writes.
+/// Refuses run records, which scripts must not write.
 void refuse_record(const std::string& path, const Place& place) {
   struct stat about;
   if (place.name == "run.json" || (place.name == "script.lua" &&
                                    fstatat(place.at, "run.json", &about, AT_SYMLINK_NOFOLLOW) == 0))
     throw ForbiddenFile(
-        fmt::format("{}: cannot write: the record of a run, which is the program's", path));
+        fmt::format("{}: cannot write: run records are written by trinity alone", path));
 }
 
 Place find_fenced(const std::string& path, Purpose purpose, bool make_folders) {
@@ -195,7 +195,7 @@ Place find_fenced(const std::string& path, Purpose purpose, bool make_folders) {
   return found;
 }
 
-/// The folder of a path that nobody restricts: links in it are its owner's.
+/// The folder of an unrestricted path: its links are the owner's.
 Place find_free(const std::string& path, bool make_folders) {
   const auto parent = fs::path(path).parent_path();
   std::error_code error;

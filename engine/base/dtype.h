@@ -17,13 +17,13 @@ enum class DType : uint8_t {
   boolean,
   uint8,
   int16,
-  float8  ///< of products alone (E4M3 or E5M2); what is summed or kept for long is of another
+  float8  ///< for matmul operands only (E4M3 or E5M2); sums and persistent values have another type
 };
 
 /// Bytes of one element.
 int64_t dtype_bytes(DType dtype);
 const char* dtype_name(DType dtype);
-/// The type called `name` ("float32", ...). Throws ArgumentError with the accepted names.
+/// The type called `name` ("float32", ...). Throws ArgumentError that names the accepted values.
 DType parse_dtype(std::string_view name);
 
 }  // namespace trinity

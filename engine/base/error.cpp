@@ -24,18 +24,18 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
-  // Nobody types longer ones, and the work grows with the square of their length.
+  // Longer names are not typed by hand, and the work is quadratic in the length.
   constexpr size_t kLongest = 256;
   if (name.empty() || name.size() > kLongest) return {};
-  // A third of a word may be wrong, at most three letters: one that shares less is another word.
+  // A third of a word may be wrong, at most three letters; otherwise it is another word.
   size_t best = 1 + std::min({size_t{3}, (name.size() + 2) / 3, name.size() - 1});
   const std::string* nearest = nullptr;
   for (const auto& candidate : candidates) {
-    // Texts whose lengths differ more are further apart.
+    // The distance is at least the difference in length.
     if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) > best)
       continue;
     const size_t distance = edit_distance(name, candidate);
-    // Of equally near ones the first that only goes on.
+    // Ties: the first candidate that `name` is a prefix of.
     const bool goes_on = nearest && candidate.starts_with(name) && !nearest->starts_with(name);
     if (distance < best || (distance == best && goes_on)) {
       best = distance;

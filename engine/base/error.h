@@ -9,20 +9,20 @@
 
 namespace trinity {
 
-/// Ancestor of everything the engine throws. The text is one sentence for a person: what was
-/// expected, what came, where.
+/// Base class of all exceptions of the engine. The text is one sentence for the user: where, what
+/// was expected, what was found.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A caller passed something unusable (a wrong value, an unknown name). Mended in the script.
+/// A caller passed an unusable value (wrong value, unknown name). To be fixed in the script.
 class ArgumentError : public Error {
  public:
   using Error::Error;
 };
 
-/// A file is missing, unreadable or malformed. The text names the file and, where known, the line.
+/// A file is missing, unreadable or malformed. The text names the file and, if known, the line.
 class FileError : public Error {
  public:
   using Error::Error;
@@ -34,21 +34,22 @@ class LimitError : public Error {
   using Error::Error;
 };
 
-/// The user asked to stop (Ctrl-C) while the engine was busy.
+/// The user asked to stop (Ctrl-C).
 class Interrupted : public Error {
  public:
   Interrupted() : Error("interrupted") {}
 };
 
 /// Returns ", did you mean 'x'?" for the candidate nearest to `name` (edit distance at most 2 plus
-/// a quarter of the length), or "" when nothing is near, or `name` is longer than 256 bytes. Ties
-/// go to the first candidate.
+/// a quarter of the length), or "" if none is near or `name` is longer than 256 bytes. Ties: first
+/// candidate.
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
 [[noreturn]] void check_failed(const char* file, int line, const char* expression,
                                const std::string& values);
 
-/// Always on: throws Error with the expression, both values and the place when it does not hold.
+/// Enabled in all builds: throws Error with the expression, both values and the source position if
+/// the condition is false.
 #define TRINITY_CHECK_OP(a, op, b)                                                 \
   do {                                                                             \
     const auto& trinity_a = (a);                                                   \

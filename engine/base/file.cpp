@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Removes a file or a folder with all in it. 0 or the error's number.
+/// Removes a file or a folder with its contents. Returns 0 or errno.
 int remove_at(int folder, const std::string& name);
 
-/// The names in an open folder, `.` and `..` left out. 0 or the error's number.
+/// Names in an open folder, without `.` and `..`. Returns 0 or errno.
 int read_names(const Descriptor& folder, std::vector<std::string>& names) {
   const int copy = fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(copy < 0 ? nullptr : fdopendir(copy), closedir);
@@ -43,7 +43,7 @@ int read_names(const Descriptor& folder, std::vector<std::string>& names) {
   return 0;
 }
 
-/// A folder's entry, itself a folder and no link, opened to list it.
+/// Opens an entry that is a folder, not a link, for listing.
 Descriptor open_listed(int folder, const std::string& name) {
   return Descriptor(call::open(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
 }
@@ -62,7 +62,7 @@ int remove_at(int folder, const std::string& name) {
   return call::remove(folder, name, AT_REMOVEDIR) == 0 ? 0 : errno;
 }
 
-/// 0 or the error's number.
+/// Returns 0 or errno.
 int write_all(int file, std::string_view content) {
   while (!content.empty()) {
     const auto written = call::write(file, content.data(), content.size());
@@ -72,19 +72,19 @@ int write_all(int file, std::string_view content) {
   return 0;
 }
 
-/// 0 or the error's number. Some file systems have no fsync: EINVAL.
+/// Returns 0 or errno. Some file systems have no fsync: EINVAL.
 int sync_file(int file) { return call::sync(file) == 0 || errno == EINVAL ? 0 : errno; }
 
-/// A name that list_folder() and safe scripts do not see, and that nobody guesses; it says which
-/// system wrote it: .NAME.SYSTEM-RANDOM.part.
+/// A random name that list_folder() and safe scripts do not see, and that names the writing system:
+/// .NAME.SYSTEM-RANDOM.part.
 std::string hidden_name(const std::string& name) {
-  constexpr size_t kMostOfName = 200;  // names end at 255 bytes
+  constexpr size_t kMostOfName = 200;  // names are limited to 255 bytes
   uint64_t random = 0;
   while (getrandom(&random, sizeof random, 0) != sizeof random) continue;
   return fmt::format(".{}.{:08x}-{:016x}.part", name.substr(0, kMostOfName), system_tag(), random);
 }
 
-/// The system in such a name; nothing for others.
+/// The system in such a name; none for other names.
 std::optional<uint32_t> writer_of(std::string_view name) {
   constexpr std::string_view kEnding = ".part";
   constexpr size_t kTag = 8, kRandom = 16;
@@ -100,9 +100,9 @@ std::optional<uint32_t> writer_of(std::string_view name) {
   return whole ? std::optional(tag) : std::nullopt;
 }
 
-/// Whether nobody writes what has such a name any more: its lock is free. A folder, in which that
-/// comes a moment later, must be old as well, and so must be what other systems wrote, whose locks
-/// may not be seen here. The descriptor holds the lock, so that no writer gets it meanwhile.
+/// True if nobody writes to a file of such a name any more: its lock is free. It must also be old
+/// if it is a folder, which is locked a moment after its creation, or from another system, whose
+/// locks may not be visible here. `held` keeps the lock, so that no writer gets it meanwhile.
 bool is_abandoned(int folder, const std::string& name, uint32_t writer, Descriptor& held) {
   constexpr time_t kOldElsewhere_s = 24 * 3600, kOldFolder_s = 60;
   constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
@@ -121,7 +121,7 @@ bool is_abandoned(int folder, const std::string& name, uint32_t writer, Descript
   return held && lock_file(held.get(), false) == 0;
 }
 
-/// Removes what writers that were killed left in a folder, as far as it can.
+/// Removes leftovers of killed writers in a folder, as far as possible.
 void clear_abandoned(const Place& place) {
   const Descriptor folder(call::open(place.at, ".", O_RDONLY | O_DIRECTORY));
   std::vector<std::string> names;
@@ -133,7 +133,7 @@ void clear_abandoned(const Place& place) {
   }
 }
 
-/// What is made beside a file under a hidden name; what did not take the file's place goes.
+/// A temporary file or folder next to its target; removed unless it has replaced the target.
 class Beside {
  public:
   explicit Beside(const Place& place) : place_(place) {}
@@ -142,11 +142,12 @@ class Beside {
   }
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
-  /// Each gives 0 or the error's number.
+  /// Each returns 0 or errno.
   int make_file(std::string_view content, Durability durability, mode_t mode);
   int make_folder(const NewFiles& files);
   int take_place(unsigned flags = 0);
-  Descriptor lock;  ///< while it is beside; of a folder that was made also later
+  /// held while it exists under the temporary name; for a created folder also afterwards
+  Descriptor lock;
 
  private:
   int begin_file();
@@ -161,7 +162,7 @@ Descriptor make_new(int folder, const std::string& name) {
   return Descriptor(call::open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
 }
 
-/// A folder's names need memory; without, the folder stays, and the next writer clears it.
+/// Listing a folder needs memory; without it, the folder stays and the next writer removes it.
 void Beside::discard() noexcept {
   try {
     remove_at(place_.at, name_);
@@ -169,15 +170,15 @@ void Beside::discard() noexcept {
   }
 }
 
-/// Fills a new file. `mode` 0: as the umask says. 0 or the error's number.
+/// Fills a new file. `mode` 0: from the umask. Returns 0 or errno.
 int fill(int file, std::string_view content, Durability durability, mode_t mode) {
   if (const int code = write_all(file, content); code != 0) return code;
   if (mode != 0 && fchmod(file, mode) != 0) return errno;
   return durability == Durability::synced ? sync_file(file) : 0;
 }
 
-/// Makes a file and its lock: whoever clears leftovers may have come in between, and then another
-/// one is made. Where there are no locks nobody clears.
+/// Creates a file and its lock. If a cleaner removes it in between, another one is created. Without
+/// locks nobody cleans.
 int Beside::begin_file() {
   for (;;) {
     name_ = hidden_name(place_.name);
@@ -194,7 +195,8 @@ int Beside::begin_file() {
 int Beside::make_file(std::string_view content, Durability durability, mode_t mode) {
   if (const int code = begin_file(); code != 0) return code;
   if (const int code = fill(lock.get(), content, durability, mode); code != 0) return code;
-  // Closing tells what some file systems find out then; the lock lasts as long as a descriptor.
+  // Closing reports errors that some file systems find only then; the lock lasts as long as a
+  // descriptor.
   Descriptor other(fcntl(lock.get(), F_DUPFD_CLOEXEC, 0));
   return other ? other.finish() : 0;
 }
@@ -224,15 +226,15 @@ int Beside::take_place(unsigned flags) {
   return 0;
 }
 
-/// Makes a rename last. 0 or the error's number.
+/// Makes a rename durable. Returns 0 or errno.
 int sync_folder(const Place& place) {
   const Descriptor folder(call::open(place.at, ".", O_RDONLY | O_DIRECTORY));
-  // A folder that may be written but not read cannot be synced.
+  // A folder that is writable but not readable cannot be synced.
   if (!folder) return errno == EACCES ? 0 : errno;
   return sync_file(folder.get());
 }
 
-/// A file that is to be written: where it lies, links followed, and what is there now.
+/// A file to be written: its location after following links, and what exists there.
 struct Target {
   Place place;
   std::optional<struct stat> there;
@@ -244,10 +246,10 @@ Target find_target(const std::string& path, Purpose purpose) {
   struct stat about;
   if (fstatat(target.place.at, target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
     return target;
-  if (S_ISLNK(about.st_mode)) {  // of restricted threads none is: their names have no links left
+  if (S_ISLNK(about.st_mode)) {  // restricted threads never have one: their names are resolved
     std::error_code error;
     const auto place = fs::canonical(path, error);
-    if (error) return target;  // it leads nowhere, and is replaced
+    if (error) return target;  // a dangling link, which is replaced
     target.place = find_place(place.string(), purpose);
     if (fstatat(target.place.at, target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
       return target;
@@ -263,7 +265,7 @@ void write_to_device(const std::string& path, const Place& place, std::string_vi
   if (code != 0) fail_file(path, "cannot write", code);
 }
 
-/// Collects the leftovers of killed writers below an open folder and removes them.
+/// Collects leftovers of killed writers below an open folder and removes them.
 int clear(const Descriptor& folder) {
   std::vector<std::string> names;
   if (const int code = read_names(folder, names); code != 0) return code;
@@ -299,7 +301,7 @@ bool is_readable(const std::string& path) {
         Descriptor(call::open(place.at, place.name, O_RDONLY | kNoWait | links)));
   } catch (const ForbiddenFile&) {
     throw;
-  } catch (const FileError&) {  // no folder
+  } catch (const FileError&) {  // not a folder
     return false;
   }
 }
@@ -354,7 +356,7 @@ void append_file(const std::string& path, std::string_view content, Durability d
   int code = write_all(file.get(), content);
   if (code == 0 && durability == Durability::synced) code = sync_file(file.get());
   if (code != 0) {
-    // No torn record stays where the disk was full; where this fails, readers leave it out.
+    // Removes a partial record after a full disk; if that fails, readers ignore it.
     if (before >= 0) static_cast<void>(!ftruncate(file.get(), before));
     fail_file(path, "cannot write", code);
   }
@@ -367,7 +369,7 @@ bool make_folder(const std::string& path, const NewFiles& files) {
   Beside beside(place);
   if (const int code = beside.make_folder(files); code != 0)
     fail_file(path, "cannot make the folder", code);
-  // Nobody's run lies in an empty folder: its maker was killed.
+  // An empty folder belongs to no run: its maker was killed.
   static_cast<void>(call::remove(place.at, place.name, AT_REMOVEDIR));
   const int code = beside.take_place(RENAME_NOREPLACE);
   if (code == EEXIST || code == ENOTEMPTY || code == ENOTDIR) return false;

@@ -11,8 +11,7 @@
 
 namespace trinity {
 
-/// Frees what lies behind `values` on a thread of its own, which nobody waits for; here where the
-/// system has no thread to give.
+/// Frees `values` on a background thread without waiting; on this thread if the system refuses one.
 template <class T>
 void free_aside(std::unique_ptr<T> values) {
   try {
@@ -21,8 +20,8 @@ void free_aside(std::unique_ptr<T> values) {
   }
 }
 
-/// Frees `values` aside where Ctrl-C ends the scope of this. What it leaves half made may be
-/// millions of small pieces, and to free them takes longer than a person should wait.
+/// Frees `values` in the background if the scope is left by Interrupted. A half-built result may
+/// consist of millions of small allocations, which take too long to free after Ctrl-C.
 template <class... T>
 class AsideOnStop {
  public:

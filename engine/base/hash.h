@@ -5,7 +5,7 @@
 
 namespace trinity {
 
-/// The finaliser of splitmix64: a bijection on 64-bit integers that scatters neighbours.
+/// The finaliser of splitmix64: a bijection on 64-bit integers that scatters nearby values.
 constexpr uint64_t mix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -13,7 +13,7 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// An order-dependent 64-bit hash (FNV-1a over bytes), the same on every machine.
+/// An order-dependent 64-bit hash (FNV-1a over bytes), equal on all machines. Not thread-safe.
 class Hasher {
  public:
   Hasher& add(std::string_view text) {

@@ -20,7 +20,7 @@ constexpr const char* kName = ".lock";
 constexpr unsigned kTouch_s = 5;
 constexpr time_t kFresh_s = 30;
 
-// The descriptor of the lock, -1 for none: another thread touches its file.
+// Descriptor of the lock, -1: none. Another thread touches its file.
 std::atomic<int> g_lock{-1};
 bool g_touches = false;
 
@@ -42,7 +42,7 @@ void* touch_on(void*) {
   }
 }
 
-/// A thread with a small stack that no signal reaches.
+/// Starts a thread with a small stack and all signals blocked.
 void begin_to_touch() {
   if (std::exchange(g_touches, true)) return;
   pthread_attr_t about;
@@ -74,7 +74,8 @@ Descriptor lock_new_folder(int folder) {
 
 void keep_lock(Descriptor lock) {
   if (!lock) return;
-  // What was kept before goes, and the number stays: it is never that of another file.
+  // Replaces the previous lock under the same descriptor number, which thus never belongs to
+  // another file.
   if (g_lock < 0 || dup3(lock.get(), g_lock, O_CLOEXEC) < 0) g_lock = lock.release();
   begin_to_touch();
 }

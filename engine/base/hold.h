@@ -6,36 +6,37 @@
 
 #include "base/door.h"
 
-// Who works in the folder of a run: its process holds a lock of the file system's on .lock in it,
-// which other containers on the same system see and which ends with the process, and touches that
-// file every five seconds, for machines that see the folder but no lock.
+// Marks a run's folder as in use. The process holds a file lock on .lock in the folder, which other
+// containers on the same system see and which ends with the process, and touches the file every
+// five seconds for machines that see the folder but not the lock.
 
 namespace trinity {
 
-/// Holds a folder for this process until it ends. False where another process holds it. Throws
-/// FileError naming path and reason.
+/// Holds a folder for this process until it exits. Returns false if another process holds it.
+/// Throws FileError with path and reason.
 bool hold_folder(const std::string& path);
 
-/// For the maker of a folder, before anybody sees it under its name: takes the lock in it. The
-/// descriptor is empty where the file system has no locks; errno then says why.
+/// Takes the lock in a new folder before it is visible under its name. The descriptor is empty if
+/// the file system has no locks; errno then has the reason.
 Descriptor lock_new_folder(int folder);
-/// Keeps such a lock until the process ends, and touches its file.
+/// Keeps such a lock until the process exits, and touches its file.
 void keep_lock(Descriptor lock);
 
-/// Whether a process works in a folder. `same_system`: it was begun on this one, whose locks say
-/// all; of others a touch within the last half minute counts, too. Nothing where the folder has no
-/// such file.
+/// True if a process holds the folder; none if it has no lock file. same_system: the holder would
+/// run on this system, whose locks are reliable; otherwise a touch within the last half minute also
+/// counts.
 std::optional<bool> is_held(const std::string& path, bool same_system);
 
-/// Locks an open file until its last descriptor is closed: 0 or the error's number, EAGAIN where
-/// somebody else has it. `exclusive`: nobody else has any lock of it then, and the file is open for
-/// writing; otherwise others may have such ones, too.
+/// Locks an open file until its last descriptor is closed. Returns 0 or errno; EAGAIN if another
+/// process holds it. exclusive: no other lock may exist, and the file must be open for writing;
+/// otherwise shared locks are allowed.
 int lock_file(int file, bool exclusive);
 
-/// In a forked worker: the lock stays with the parent.
+/// To be called in a forked worker: the lock stays with the parent.
 void leave_lock_to_parent();
 
-/// Names the running system: no other, and not this one after a restart, has the same.
+/// Identifies the running system, distinct from all other systems and from this one after a
+/// restart.
 std::string system_id();
 /// The same in 32 bits.
 uint32_t system_tag();

@@ -5,7 +5,7 @@
 
 namespace trinity {
 
-/// A number of operators, devices or the like as a size: where it is multiplied or compared.
+/// Converts an index or count to size_t, for multiplications and comparisons.
 constexpr size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 }  // namespace trinity

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Keeps what is wrong, in words.
+/// Keeps the description of the error.
 class Builder : public JsonBuilder {
  public:
   using JsonBuilder::JsonBuilder;
@@ -28,7 +28,7 @@ class Builder : public JsonBuilder {
 
  protected:
   bool repeated() override {
-    fault_ = fmt::format("the field {} stands twice in its object", json_text(opened().back().key));
+    fault_ = fmt::format("field {} is repeated in its object", json_text(opened().back().key));
     return false;
   }
   bool too_deep() override {
@@ -42,7 +42,7 @@ class Builder : public JsonBuilder {
 
 }  // namespace
 
-// A value of nlohmann's that is no list and no object is destroyed without asking for memory.
+// Scalars of nlohmann's library are destroyed without allocating memory.
 
 std::string json_text(std::string_view text) {
   const auto plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };

@@ -10,13 +10,13 @@
 
 namespace trinity {
 
-/// JSON as text, from front to back. (Values of nlohmann's library ask for memory when they are
-/// destroyed and end the process where there is none; here there is nothing but the text.) What
-/// stands in an object comes in pairs, a key() and what it means. Bytes that are no UTF-8 become
-/// U+FFFD, numbers that are not finite null.
+/// Writes JSON text sequentially. (Destroying values of nlohmann's library allocates memory and
+/// aborts the process if there is none; this class holds only the text.) Entries of an object are
+/// pairs of key() and a value. Bytes that are not UTF-8 become U+FFFD, non-finite numbers null. Not
+/// thread-safe.
 class JsonWriter {
  public:
-  /// Spaces of a level; less than 0: all on one line, without any.
+  /// Spaces per level; negative: all on one line without spaces.
   explicit JsonWriter(int indent = -1) : indent_(indent) {}
 
   JsonWriter& begin_object() { return open('{'); }
@@ -33,7 +33,7 @@ class JsonWriter {
     static_assert(std::is_integral_v<Integer>);
     return raw(std::to_string(value));
   }
-  /// A value that is JSON already.
+  /// A value that is JSON text already.
   JsonWriter& raw(std::string_view json);
 
   template <class Texts>
@@ -49,7 +49,7 @@ class JsonWriter {
     return end_list();
   }
 
-  /// The text, once everything is closed.
+  /// The text. Requires that everything is closed.
   std::string take() { return std::move(text_); }
 
  private:
@@ -59,19 +59,18 @@ class JsonWriter {
   void new_line();
 
   std::string text_;
-  std::vector<bool> filled_;  // of every open list or object: whether something stands in it
+  std::vector<bool> filled_;  // per open list or object: it has an element
   bool after_key_ = false;
   int indent_;
 };
 
-/// A text in quotes, as JSON has it.
+/// A text as a JSON string, with quotes.
 std::string json_text(std::string_view text);
 
-/// Takes a value of nlohmann's apart. Its own destructor asks for memory and ends the process where
-/// there is none.
+/// Destroys a value of nlohmann's library without allocating memory, which its own destructor does.
 void dismantle(nlohmann::json& value) noexcept;
 
-/// A value, at first null, that is taken apart in the end.
+/// A value, initially null, that is destroyed safely.
 struct TidyJson {
   nlohmann::json value;
   TidyJson() = default;
@@ -83,13 +82,12 @@ struct TidyJson {
   ~TidyJson() { dismantle(value); }
 };
 
-/// Lists and objects nest this deep at most.
+/// Maximum nesting of lists and objects.
 constexpr size_t kMostJsonDepth = 64;
 
-/// Builds a value in place from what nlohmann's parser meets: what is moved into it is never a list
-/// or an object with anything in it. Nesting ends at kMostJsonDepth, and no field may stand twice
-/// in an object, which the library's own builder does not look at. Who derives says what a fault
-/// is.
+/// Builds a value in place from the events of nlohmann's parser; only empty lists and objects are
+/// ever moved. Parsing ends at nesting kMostJsonDepth and at repeated fields of an object, which
+/// the library's own builder accepts. Derived classes report errors.
 class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit JsonBuilder(nlohmann::json& root) : root_(root) {}
@@ -110,15 +108,15 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  protected:
   struct Open {
     nlohmann::json* container;
-    std::string key;  ///< the field being read, where the container is an object
+    std::string key;  ///< the field being read, if the container is an object
   };
 
-  /// What is open, outermost first.
+  /// Open containers, outermost first.
   const std::vector<Open>& opened() const { return open_; }
-  /// The field whose key is open stands twice; lists and objects nest too deep. false ends parsing.
+  /// Called for a repeated field, whose key is open, and for too deep nesting. false ends parsing.
   virtual bool repeated() = 0;
   virtual bool too_deep() = 0;
-  virtual void step() {}  ///< before every value
+  virtual void step() {}  ///< called before every value
 
  private:
   nlohmann::json* place(nlohmann::json value);
@@ -136,8 +134,8 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::vector<Open> open_;
 };
 
-/// Parses a text into `into`; no field may stand twice in an object. Returns what is wrong with it
-/// in words ("not valid JSON near byte 7"), if anything; `into` then holds what came before.
+/// Parses a text into `into`; fields of an object may not repeat. Returns a description of the
+/// error ("not valid JSON near byte 7"), if any; `into` then holds what was parsed before it.
 std::optional<std::string> parse_json(std::string_view text, TidyJson& into);
 
 }  // namespace trinity

@@ -22,7 +22,7 @@ std::mutex g_mutex;
 std::map<std::string, void*> g_open;
 LateHooks g_hooks;
 
-/// The folder of the library or program that holds this function.
+/// The folder of the library or program that contains this function.
 std::filesystem::path own_folder() {
   Dl_info own;
   std::error_code error;
@@ -31,8 +31,8 @@ std::filesystem::path own_folder() {
   return error ? std::filesystem::path() : file.parent_path();
 }
 
-/// Threads of OpenBLAS: it takes one for each core of the machine, whatever the process may run on,
-/// up to 128 in Debian's build.
+/// Number of OpenBLAS threads: one per core of the machine, regardless of affinity, up to 128 in
+/// Debian's build.
 size_t blas_threads() {
   const size_t cores = std::clamp(sysconf(_SC_NPROCESSORS_CONF), 1L, 128L);
   for (const char* name : {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"}) {
@@ -43,12 +43,12 @@ size_t blas_threads() {
   return cores;
 }
 
-/// 0 for parts that nobody measured.
+/// 0 for parts that were not measured.
 size_t wanted(const LatePart& part, size_t bytes) {
   return bytes == 0 ? 0 : bytes + blas_threads() * part.bytes_of_core;
 }
 
-/// What a limit lacks for `wanted` bytes beside those that are used; empty where it does not.
+/// Description of a limit that is too low for `wanted` bytes in addition to those in use; or empty.
 std::string lack(const LatePart& part, int kind, size_t wanted, size_t used) {
   rlimit limit{};
   if (getrlimit(kind, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
@@ -62,9 +62,9 @@ std::string lack(const LatePart& part, int kind, size_t wanted, size_t used) {
                      space ? "ulimit -v" : "ulimit -d", left / kMebibyte);
 }
 
-/// Why the process's limits are too little for a part; empty where they are not.
+/// Why the process's limits are too low for a part; or empty.
 std::string refusal(const LatePart& part) {
-  // proc(5): pages of the address space, of what is resident, shared, text, 0, data with stacks.
+  // proc(5): pages of address space, resident, shared, text, 0, data and stacks.
   std::istringstream pages(system_text("/proc/self/statm"));
   size_t page[6] = {};
   for (auto& count : page) pages >> count;
@@ -79,7 +79,7 @@ void* open_part(const LatePart& part) {
   const size_t bytes = opening_bytes(part);
   if (g_hooks.before) g_hooks.before(bytes);
   const auto refused = refusal(part);
-  // Global, because LibTorch looks for functions of its BLAS by name.
+  // RTLD_GLOBAL, because LibTorch looks up functions of its BLAS by name.
   void* handle = refused.empty() ? dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL) : nullptr;
   const std::string why = handle || !refused.empty() ? "" : dlerror();
   if (g_hooks.after) g_hooks.after(bytes);
@@ -111,7 +111,7 @@ void* late_symbol(const LatePart& part, const char* symbol) {
   auto found = g_open.find(part.file);
   if (found == g_open.end()) found = g_open.emplace(part.file, open_part(part)).first;
   void* address = dlsym(found->second, symbol);
-  if (!address) throw Error(fmt::format("{} is of another build of trinity", part.file));
+  if (!address) throw Error(fmt::format("{} belongs to another build of trinity", part.file));
   return address;
 }
 

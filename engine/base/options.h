@@ -6,19 +6,18 @@
 
 #include "base/error.h"
 
-// Options that are declared once: each_..._option(options, visit) calls visit for every option, in
-// a fixed order, with its name for scripts, files and errors, its value, what it may be and a line
-// of help:
+// Options that are declared once: each_..._option(options, visit) calls visit for every option in a
+// fixed order, with its name in scripts, files and errors, its value, its range and a line of help:
 //   visit(name, number, least, most, help)
 //   visit(name, flag, help)
 //   visit(name, text, help)
-//   visit(name, choice, words, help)    a choice's value is its place among the words
-// From there come checks, the reader of a script's table, the lists of checkpoints and the
-// declaration that editors and the reference have.
+//   visit(name, choice, words, help)    the value is an index into words
+// From these come range checks, the reader of a script's table, the lists in checkpoints, and the
+// declarations for editors and the reference.
 
 namespace trinity {
 
-/// Throws ArgumentError for a number out of its range.
+/// Throws ArgumentError for a number out of range.
 inline void check_option(const char* name, double value, double least, double most) {
   if (!(value >= least && value <= most))
     throw ArgumentError(

@@ -28,14 +28,14 @@ std::string system_text(const std::string& path) {
 
 int64_t process_start_ticks(int64_t pid) {
   const auto text = system_text(fmt::format("/proc/{}/stat", pid));
-  // The second field is the program's name in brackets, which may hold anything.
+  // The second field is the program's name in parentheses, which may contain anything.
   const auto end = text.rfind(')');
   if (end == std::string::npos) return 0;
-  constexpr int kStart = 20;  // fields between the name and the start
+  constexpr int kStart = 20;  // fields between the name and the start time
   std::istringstream fields(text.substr(end + 1));
   std::string field;
   for (int i = 0; i < kStart && (fields >> field); ++i)
-    if (i == 0 && (field == "Z" || field == "X")) return 0;  // ended, and waits to be noticed
+    if (i == 0 && (field == "Z" || field == "X")) return 0;  // zombie or dead
   return fields ? std::strtoll(field.c_str(), nullptr, 10) : 0;
 }
 

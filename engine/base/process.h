@@ -3,25 +3,25 @@
 #include <cstdint>
 #include <string>
 
-// What the system says of processes (Linux's /proc), terminals and the machine.
+// Information about processes (Linux's /proc), terminals and the machine.
 
 namespace trinity {
 
-/// A file of the system's own (/proc), as far as it can be read: no script chooses which.
+/// Contents of a system file (/proc), as far as readable. For fixed paths, never chosen by scripts.
 std::string system_text(const std::string& path);
 
-/// When a process started, in clock ticks since the machine did; 0 where there is no such process.
-/// A number of a process comes back some day; number and start together do not.
+/// Start time of a process, in clock ticks since boot; 0 if there is no such process. A pid may be
+/// reused; pid and start time together are unique.
 int64_t process_start_ticks(int64_t pid);
 
-/// The width of the terminal at a file descriptor in characters; 0 for anything else.
+/// Width of the terminal at a file descriptor in characters; 0 for anything else.
 int terminal_columns(int descriptor);
 
-/// The machine that this runs on, as profiles and records say it.
+/// The machine, for profiles and records.
 struct Machine {
-  std::string processor;     ///< as the system names it
-  int32_t cores = 0;         ///< that this process may use
-  int64_t memory_bytes = 0;  ///< of all
+  std::string processor;     ///< as named by the system
+  int32_t cores = 0;         ///< available to this process
+  int64_t memory_bytes = 0;  ///< total
 };
 Machine describe_machine();
 

@@ -9,10 +9,11 @@
 namespace trinity {
 
 /// A stream of random numbers (xoshiro256**). There is no global generator: every stream is made
-/// from a seed and a name, so adding a consumer never shifts another one's numbers.
+/// from a seed and a name, so adding a consumer never changes the numbers of another. Not
+/// thread-safe.
 class RandomStream {
  public:
-  /// The stream `name` number `index` of the run whose seed is `seed`.
+  /// Stream `name`, number `index`, of the run with this seed.
   RandomStream(uint64_t seed, std::string_view name, uint64_t index = 0)
       : RandomStream(Hasher().add(seed).add(name).add(index).value()) {}
 
@@ -45,7 +46,7 @@ class RandomStream {
     }
   }
 
-  /// Standard normal deviate (Box-Muller, one of the pair).
+  /// Standard normal deviate (Box-Muller, one of each pair).
   double normal() {
     const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(6.283185307179586 * uniform());

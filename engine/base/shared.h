@@ -14,34 +14,35 @@
 #include <utility>
 #include <vector>
 
-// Values of which copies cost little.
+// Values with cheap copies.
 
 namespace trinity {
 
-/// A value that its copies have together until one of them is written to: copying and freeing one
-/// counts a reference. Reading is as with a T; what writes says so, by edit(). Threads may have
-/// copies of one value, as they may have Ts.
+/// A copy-on-write value: copies share it until one of them is written to; copying and freeing
+/// count a reference. Reads as a T; writes go through edit(). Threads may hold copies of one value,
+/// as they may hold separate Ts.
 template <class T>
 class Shared {
  public:
   Shared() = default;
-  Shared(T value) {  // NOLINT: a T is one
+  Shared(T value) {  // NOLINT: implicit
     if (!value.empty()) value_ = std::make_shared<T>(std::move(value));
   }
 
-  operator const T&() const { return get(); }  // NOLINT: it is one
+  operator const T&() const { return get(); }  // NOLINT: implicit
   const T& get() const {
     static const T kEmpty;
     return value_ ? *value_ : kEmpty;
   }
-  /// This one's own value. What was got of it before is no longer of this one.
+  /// This copy's own value for writing. Earlier references to the value no longer refer to this
+  /// copy.
   T& edit() {
     if (!value_) {
       value_ = std::make_shared<T>();
     } else if (value_.use_count() > 1) {
       value_ = std::make_shared<T>(*value_);
     } else {
-      std::atomic_thread_fence(std::memory_order_acquire);  // another thread's may have gone
+      std::atomic_thread_fence(std::memory_order_acquire);  // another thread's copy may have gone
     }
     return *value_;
   }
@@ -91,8 +92,8 @@ class SharedMap : public Shared<std::map<std::string, T>> {
   }
 };
 
-/// A list of plain values of which up to N lie in place: making, copying and freeing such a one
-/// takes no memory. Otherwise as std::vector.
+/// A list of plain values with inline storage for up to N: such a list allocates nothing. Otherwise
+/// like std::vector.
 template <class T, uint32_t N>
 class ShortList {
   static_assert(std::is_trivially_copyable_v<T> && N * sizeof(T) >= sizeof(T*));
@@ -104,7 +105,7 @@ class ShortList {
 
   ShortList() = default;
   ShortList(std::initializer_list<T> list) { append(list.begin(), list.end()); }
-  ShortList(const std::vector<T>& list) {  // NOLINT: it is one
+  ShortList(const std::vector<T>& list) {  // NOLINT: implicit
     append(list.data(), list.data() + list.size());
   }
   ShortList(const ShortList& other) { append(other.begin(), other.end()); }
@@ -149,7 +150,7 @@ class ShortList {
     if (size_ == room_) grow(2 * size_t{room_});
     data()[size_++] = value;
   }
-  /// What is added is of another list.
+  /// The range must not be part of this list.
   void append(const T* first, const T* last) {
     const auto count = static_cast<size_t>(last - first);
     if (count == 0) return;
@@ -190,7 +191,7 @@ class ShortList {
   }
 
   uint32_t size_ = 0, room_ = N;
-  alignas(T) alignas(T*) std::byte store_[N * sizeof(T)] = {};  // the values, or where they are
+  alignas(T) alignas(T*) std::byte store_[N * sizeof(T)] = {};  // the values, or a pointer to them
 };
 
 }  // namespace trinity

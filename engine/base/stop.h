@@ -7,18 +7,18 @@
 
 namespace trinity {
 
-/// The process-wide wish to stop. Set by the signal handler, polled by every long loop.
+/// Process-wide stop request. Set by the signal handler, polled by every long loop.
 inline std::atomic<bool>& stop_flag() {
   static std::atomic<bool> flag{false};
   return flag;
 }
 
-/// Throws Interrupted when the user asked to stop.
+/// Throws Interrupted if the user asked to stop.
 inline void poll_stop() {
   if (stop_flag().load(std::memory_order_relaxed)) throw Interrupted();
 }
 
-/// Polls at every 1024th step of a loop whose steps take nanoseconds.
+/// Polls every 1024th step of a loop whose steps take nanoseconds.
 class StopPoll {
  public:
   void step() {

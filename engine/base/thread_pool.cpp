@@ -19,10 +19,10 @@
 namespace trinity {
 namespace {
 
-/// Whether this process is a forked child of one that had pools.
+/// This process is a forked child of one that had pools.
 bool g_forked = false;
 
-/// Signals belong to the thread that runs the script: workers must not receive them.
+/// The script's thread handles signals; workers must not receive them.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -34,7 +34,7 @@ void watch_forks() {
   static_cast<void>(registered);
 }
 
-/// The loops that a thread is inside of, the innermost first.
+/// The loops that a thread is inside of, innermost first.
 struct Inside {
   const void* pool;
   int thread;
@@ -42,7 +42,7 @@ struct Inside {
 };
 thread_local const Inside* t_inside = nullptr;
 
-/// While it lives, this thread runs items of a pool under a number.
+/// RAII: during its lifetime this thread runs items of a pool under a number.
 class Enter {
  public:
   Enter(const void* pool, int thread) : here_{pool, thread, t_inside} { t_inside = &here_; }
@@ -54,14 +54,14 @@ class Enter {
   Inside here_;
 };
 
-/// The number under which this thread already runs items of a pool; -1 when it runs none.
+/// The number under which this thread runs items of a pool; -1: none.
 int thread_inside(const void* pool) {
   for (const auto* at = t_inside; at; at = at->outer)
     if (at->pool == pool) return at->thread;
   return -1;
 }
 
-/// As with threads, every item runs, and the lowest failure is thrown again.
+/// As with threads, every item runs, and the exception of the lowest failing one is rethrown.
 void run_here(int count, int thread, const std::function<void(int, int)>& body) {
   std::exception_ptr failure;
   for (int item = 0; item < count; ++item) {
@@ -74,7 +74,7 @@ void run_here(int count, int thread, const std::function<void(int, int)>& body) 
   if (failure) std::rethrow_exception(failure);
 }
 
-/// What `first` may take on every thread (an arena of malloc's on some, some settings on each).
+/// Memory that `first` may take over all threads (malloc arenas, settings).
 size_t start_bytes(int threads) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return (static_cast<size_t>(std::min(threads, 8 * cores)) << 17) +
@@ -83,7 +83,7 @@ size_t start_bytes(int threads) {
 
 }  // namespace
 
-/// What the threads share. A forked child never touches it: locks and waiters in it belong to
+/// State shared by the threads. A forked child never touches it: its locks and waiters belong to
 /// threads that the child does not have.
 struct ThreadPool::Shared {
   void start(int threads, const std::function<void()>& first);
@@ -99,22 +99,22 @@ struct ThreadPool::Shared {
   std::mutex mutex;
   std::condition_variable wake, done;
   const std::function<void(int, int)>* body = nullptr;
-  const std::function<void()>* each = nullptr;  // what workers call before they take items
+  const std::function<void()>* each = nullptr;  // called by workers before they take items
   int count = 0, next = 0, running = 0, failed_item = -1;
   uint64_t round = 0;
   std::exception_ptr failure;
   bool closing = false;
 };
 
-/// `first` runs once all threads are there, with memory kept for it: a library that finds none in a
-/// thread of a pool that is about to be refused ends the process (libgomp does).
+/// `first` runs after all threads have started, with memory reserved for it: libgomp aborts the
+/// process if it finds none, even in a pool that is about to be refused.
 void ThreadPool::Shared::start(int threads, const std::function<void()>& first) {
   running = threads - 1;
   std::latch all(1);
   bool given = false;
   try {
     const std::unique_ptr<char[]> kept(new char[start_bytes(threads)]);
-    static_cast<volatile char&>(kept[0]) = 0;  // so that no compiler leaves it out
+    static_cast<volatile char&>(kept[0]) = 0;  // keeps the compiler from removing it
     for (int i = 1; i < threads; ++i) {
       workers.emplace_back([this, i, &first, &all, &given] {
         block_signals();
@@ -128,7 +128,7 @@ void ThreadPool::Shared::start(int threads, const std::function<void()>& first) 
     given = true;
   } catch (const std::system_error& error) {
     all.count_down();
-    close();  // else those that run would wait in what is destroyed
+    close();  // otherwise running threads would wait on a destroyed object
     throw LimitError(fmt::format("{} threads cannot be started, only {}: {}", threads,
                                  workers.size() + 1, error.code().message()));
   } catch (...) {
@@ -227,7 +227,8 @@ ThreadPool::ThreadPool(int threads, std::function<void()> start)
 ThreadPool::~ThreadPool() {
   if (!shared_) return;
   if (g_forked)
-    static_cast<void>(shared_.release());  // destroying it would wait for threads that are not here
+    // its destructor would wait for threads that do not exist here
+    static_cast<void>(shared_.release());
   else
     shared_->close();
 }

@@ -12,36 +12,36 @@
 
 namespace trinity {
 
-/// A fixed set of threads that share the items of one loop at a time. Which thread runs which item
-/// is open; callers write result i to slot i, so that results never depend on it.
+/// A fixed set of threads that share the items of one loop at a time. The assignment of items to
+/// threads is unspecified; callers write result i to slot i, so results never depend on it.
 ///
-/// Any thread may begin a loop: a second one waits for its turn. A loop begun inside an item runs
-/// in the thread of that item, all of it, under that thread's number: the others are busy.
-/// Two pools must not begin loops of each other from inside: each would wait for the other's turn.
+/// Any thread may start a loop; a second loop waits for the first. A loop started inside an item
+/// runs completely in that item's thread, under its thread number. Two pools must not start loops
+/// of each other from inside items: this deadlocks.
 ///
-/// By hand on purpose, for fork's sake: no pool of a library works on in a forked child.
-/// Survives fork(): threads do not cross it, so in a forked child every pool, inherited or new,
-/// runs its loops in the calling thread. Fork while no loop runs.
+/// An implementation of our own, because pools of libraries do not work in a forked child. Threads
+/// do not survive fork(), so in a child every pool, inherited or new, runs its loops in the calling
+/// thread. Fork only while no loop runs.
 class ThreadPool {
  public:
-  /// `threads` counts the calling thread: 1 runs everything in the caller. 0 takes one per core.
-  /// `start` runs on every worker before this returns (thread-local settings). Throws LimitError
-  /// where the system gives fewer threads.
+  /// `threads` counts the calling thread: 1 runs everything in the caller, 0 uses one thread per
+  /// core. `start` runs on every worker before the constructor returns (thread-local settings).
+  /// Throws LimitError if the system provides fewer threads.
   explicit ThreadPool(int threads = 0, std::function<void()> start = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// The number that body's `thread` stays below; a child keeps that of its parent's pool.
+  /// Upper limit of body's `thread`; a forked child keeps that of its parent's pool.
   int threads() const { return threads_; }
 
   /// Calls body(item, thread) for every item in [0, count), thread in [0, threads()). Returns when
-  /// all have ended. The exception of the lowest failing item is thrown again, so that errors too
-  /// are the same for any thread count.
+  /// all have ended. Rethrows the exception of the lowest failing item, so errors do not depend on
+  /// the number of threads.
   void parallel_for(int count, const std::function<void(int item, int thread)>& body);
 
-  /// Calls body on every thread but the calling one, once (thread-local settings that came later
-  /// than `start`). It must not throw; not from inside an item.
+  /// Calls body once on every thread except the caller (thread-local settings changed after
+  /// `start`). It must not throw. Not allowed inside an item.
   void on_each(const std::function<void()>& body);
 
  private:
@@ -50,17 +50,17 @@ class ThreadPool {
   std::unique_ptr<Shared> shared_;
 };
 
-/// Values that are expensive to make, by key: those of the latest keys, up to a total size. One
-/// thread makes a value while others that ask for its key wait; threads that ask for other keys do
-/// not. What make() throws reaches its caller, and the next one tries again. make() must not ask the
-/// same object. Thread-safe; a linear search over the keys.
+/// Cache of values that are expensive to make: those of the latest keys, up to a total size. One
+/// thread makes a value while others that request its key wait; requests for other keys do not
+/// wait. An exception of make() reaches its caller, and the next request tries again. make() must
+/// not use the same cache. Thread-safe; searches the keys linearly.
 template <class Key, class Value>
 class Latest {
  public:
   using Size = std::function<int64_t(const Value&)>;
 
-  /// Keeps values of at most `room` together, and always the latest; size_of: 1 each by default. It
-  /// is called under a lock, for values that other threads use.
+  /// Keeps values with at most `room` in total, and always the latest; size_of: 1 each by default.
+  /// size_of is called under a lock, for values that other threads use.
   explicit Latest(int64_t room, Size size_of = {}) : room_(room), size_of_(std::move(size_of)) {}
 
   /// make() returns a std::shared_ptr<Value>, not null.
@@ -108,7 +108,7 @@ class Latest {
     return entry.value;
   }
 
-  /// Under the lock. A value that is being made stays, so that nobody makes it twice.
+  /// Requires the lock. Values that are being made stay, so that none is made twice.
   void forget() {
     int64_t size = 0;
     for (auto entry = entries_.begin(); entry != entries_.end();) {
@@ -121,16 +121,16 @@ class Latest {
 
   int64_t room_;
   Size size_of_;
-  std::mutex mutex_;  // of all below
-  std::list<std::shared_ptr<Entry>> entries_;  // the latest first
+  std::mutex mutex_;  // guards the members below
+  std::list<std::shared_ptr<Entry>> entries_;  // latest first
 };
 
-/// Objects that one thread at a time works with, kept for the next one. Thread-safe.
+/// Pool of objects that one thread at a time uses. Thread-safe.
 template <class Object>
 class Idle {
  public:
-  /// use(object) with an idle object, or with that of make(), a std::unique_ptr<Object>, where there is
-  /// none. An object whose use throws is dropped.
+  /// Calls use(object) with an idle object or, if there is none, a new one from make(), which
+  /// returns std::unique_ptr<Object>. An object whose use throws is discarded.
   template <class Make, class Use>
   auto with(Make make, Use use) {
     auto object = take();

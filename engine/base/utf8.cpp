@@ -8,7 +8,7 @@
 namespace trinity {
 namespace {
 
-/// The bytes of the character at the head of `text`; 0 where it is none.
+/// Number of bytes of the character at the start of `text`; 0: invalid.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
   const auto first = byte(0);
@@ -16,14 +16,14 @@ size_t character_length(std::string_view text) {
   if ((first >= 0x80 && first < 0xC2) || first > 0xF4 || length > text.size()) return 0;
   for (size_t k = 1; k < length; ++k)
     if ((byte(k) & 0xC0) != 0x80) return 0;
-  // Longer than needed, surrogates, beyond U+10FFFF.
+  // Overlong encodings, surrogates, values above U+10FFFF.
   if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) ||
       (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F))
     return 0;
   return length;
 }
 
-/// Where the first byte that is no UTF-8 stands; the size of the text where there is none.
+/// Position of the first byte that is not UTF-8; the size of the text if there is none.
 size_t first_wrong(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
@@ -35,7 +35,7 @@ size_t first_wrong(std::string_view text) {
   return text.size();
 }
 
-/// The number of the character of `length` bytes at the head of `text`.
+/// Code point of the character of `length` bytes at the start of `text`.
 uint32_t code_point(std::string_view text, size_t length) {
   const auto first = static_cast<unsigned char>(text[0]);
   uint32_t code = length == 1 ? first : first & (0xFFU >> (length + 1));
@@ -88,7 +88,7 @@ std::string printable(std::string_view text) {
 }
 
 std::string printable_json(std::string json) {
-  // DEL, C1 (C2 80 to C2 9F) and what begins with D8 or E2: most texts have none of them.
+  // First bytes of DEL, C1 (C2 80 to C2 9F) and of direction marks (D8, E2): rare in texts.
   if (json.find_first_of("\x7F\xC2\xD8\xE2") == std::string::npos) return json;
   std::string result;
   for (std::string_view rest = json; !rest.empty();) {

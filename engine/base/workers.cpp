@@ -28,16 +28,16 @@ namespace {
 
 bool g_in_worker = false;
 
-/// What begins a reply: the size of the payload, which follows. The output stays in its file.
+/// Header of a reply: the size of the payload that follows. The output stays in its file.
 struct ReplyHead {
   uint64_t payload_bytes;
 };
 
 struct Worker {
   pid_t process = -1;
-  int socket = -1;  // items go out, replies come in
-  int output = -1;  // the file that is the worker's standard output
-  int item = -1;    // what it works on; -1: idle
+  int socket = -1;  // sends items, receives replies
+  int output = -1;  // the worker's standard output file
+  int item = -1;    // current item; -1: idle
   std::string received;
 };
 
@@ -53,7 +53,7 @@ bool read_all(int socket, void* data, size_t size) {
   return true;
 }
 
-/// A gone reader is an answer, not a signal.
+/// A closed reader is an error code, not SIGPIPE.
 bool write_all(int socket, const void* data, size_t size) {
   const auto* at = static_cast<const char*>(data);
   while (size > 0) {
@@ -72,7 +72,7 @@ bool lies_in_memory(int file) {
          (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
 }
 
-/// A file without a name, on a disk where there is one: no limit counts what lies in memory.
+/// An anonymous file, on a disk if possible, because memory files escape all limits.
 int unnamed_file() {
   const char* chosen = std::getenv("TMPDIR");
   for (const char* folder : {chosen ? chosen : "", "/tmp", "/var/tmp", "."}) {
@@ -83,14 +83,14 @@ int unnamed_file() {
   return memfd_create("trinity output", MFD_CLOEXEC);
 }
 
-/// How much this process may write into such a file: in memory as much as its own limit of memory.
+/// Maximum size of such a file: in memory, the process's own memory limit.
 rlim_t most_bytes(int file) {
   rlimit limit{};
   const bool bounded = lies_in_memory(file) && getrlimit(RLIMIT_DATA, &limit) == 0;
   return bounded ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-/// Calls take(bytes, size) on each piece of a part of a file, until it returns false.
+/// Calls take(bytes, size) on each piece of a range of a file, until it returns false.
 template <class Take>
 void for_pieces(int file, int64_t from, int64_t bytes, const Take& take) {
   char piece[1 << 16];
@@ -116,16 +116,16 @@ std::string describe_end(int status) {
   return fmt::format("exit status {}", WIFEXITED(status) ? WEXITSTATUS(status) : status);
 }
 
-/// Ends a worker that cannot go on.
+/// Ends a worker after an unrecoverable error.
 [[noreturn]] void give_up(const char* reason) {
   std::fprintf(stderr, "trinity: worker: %s\n", reason);
   std::fflush(nullptr);
   _exit(70);
 }
 
-/// What makes a forked process a worker. Standard input is nobody's: ours would lose bytes to it.
-/// Ctrl-C and requests to end are its parent's to tell, by another signal, since terminals and
-/// schedulers send theirs to both.
+/// Sets up a forked process as a worker. Standard input is empty, because reading ours would lose
+/// bytes. SIGINT and SIGTERM are ignored, because terminals and schedulers send them to parent and
+/// workers alike; the parent forwards them by another signal.
 void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   g_in_worker = true;
   leave_lock_to_parent();
@@ -148,16 +148,16 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   close(nothing);
 }
 
-/// Ends a worker some of whose output is lost: its disk is full, or its memory.
+/// Ends a worker that has lost output, because the disk or memory is full.
 void check_output(int file) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
   const bool writes = write(file, "\n", 1) == 1;
-  give_up(fmt::format("cannot keep what it printed: {}",
+  give_up(fmt::format("cannot store its output: {}",
                       writes ? "a part of it is lost" : std::strerror(errno))
               .c_str());
 }
 
-/// The life of a worker. It never returns into the parent's code, whose cleanup is not its own.
+/// Main of a worker. Never returns into the parent's code, whose cleanup must not run here.
 [[noreturn]] void serve(const Worker& worker, pid_t parent, const WorkerJob& job) {
   int32_t item = 0;
   try {
@@ -174,13 +174,13 @@ void check_output(int file) {
     }
   } catch (const std::exception& error) {
     give_up(error.what());
-  } catch (...) {  // Lua's, where its own memory runs out
-    give_up("an error outside of its work");
+  } catch (...) {  // Lua errors when its memory is exhausted
+    give_up("internal error outside of its item");
   }
   _exit(0);
 }
 
-/// The workers of one job. Its end is theirs.
+/// The workers of one job; ended by its destructor.
 class Crew {
  public:
   explicit Crew(const WorkerJob& job)
@@ -220,9 +220,9 @@ class Crew {
   int64_t outputs_bytes_ = 0;
 };
 
-/// Starts a worker; false when the system has no room for one more.
+/// Starts a worker; false if the system refuses.
 bool Crew::hire() {
-  workers_.reserve(limit_);  // nothing may fail between its start and our knowing of it
+  workers_.reserve(limit_);  // nothing may fail between its start and its registration
   Worker worker;
   int ends[2];
   worker.output = unnamed_file();
@@ -231,7 +231,7 @@ bool Crew::hire() {
     close(worker.output);
     return false;
   }
-  std::fflush(nullptr);  // else the child would write what our buffers hold once more
+  std::fflush(nullptr);  // otherwise the child would write our buffers again
   const pid_t parent = getpid();
   worker.process = fork();
   if (worker.process == 0) {
@@ -256,8 +256,8 @@ bool Crew::hire() {
   return true;
 }
 
-/// Gives every idle worker an item, hiring where there are more items than workers. Returns
-/// whether anything is left to wait for.
+/// Gives every idle worker an item, and starts workers if there are more items. Returns true if
+/// there is something to wait for.
 bool Crew::hand_out() {
   const auto idle = [this] {
     return std::find_if(workers_.begin(), workers_.end(),
@@ -277,25 +277,25 @@ bool Crew::hand_out() {
     }
     worker->item = next_++;
     const int32_t item = worker->item;
-    // Should it have died, its closed socket says so when we listen.
+    // If it has died, its closed socket is noticed when reading.
     write_all(worker->socket, &item, sizeof item);
   }
   return std::any_of(workers_.begin(), workers_.end(),
                      [](const Worker& worker) { return worker.item >= 0; });
 }
 
-/// Waits a moment for replies and takes them.
+/// Waits briefly for replies and processes them.
 void Crew::listen() {
   std::vector<pollfd> sockets;
   for (const auto& worker : workers_) sockets.push_back({worker.socket, POLLIN, 0});
   if (poll(sockets.data(), sockets.size(), 50) <= 0) return;
-  // From the end: taking a reply may dismiss workers, which moves those after them.
+  // In reverse order: processing a reply may dismiss workers, which moves those after them.
   for (size_t i = sockets.size(); i-- > 0;)
     if (sockets[i].revents != 0 && i < workers_.size() && workers_[i].socket == sockets[i].fd)
       take(i);
 }
 
-/// Reads what worker `index` sent, or learns of its end.
+/// Reads from worker `index`, or notices its end.
 void Crew::take(size_t index) {
   auto& worker = workers_[index];
   char bytes[1 << 16];
@@ -321,7 +321,7 @@ void Crew::take(size_t index) {
   deliver(std::move(reply));
 }
 
-/// Copies what a worker's item wrote behind what others did: its file is the next item's.
+/// Appends a worker's output to that of others, because its file is reused for the next item.
 WorkerOutput Crew::keep_output(const Worker& worker) {
   const int64_t from = outputs_bytes_;
   for_pieces(worker.output, 0, lseek(worker.output, 0, SEEK_END), [&](const char* at, size_t size) {
@@ -329,11 +329,11 @@ WorkerOutput Crew::keep_output(const Worker& worker) {
       const auto put = pwrite(outputs_->get(), at, size, outputs_bytes_);
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0)
-        throw FileError(fmt::format("cannot keep what a worker printed: {}", std::strerror(errno)));
+        throw FileError(fmt::format("cannot store a worker's output: {}", std::strerror(errno)));
       if (static_cast<rlim_t>(outputs_bytes_ + put) > most_bytes(outputs_->get()))
         throw LimitError(
-            "what workers printed takes more memory than the limit, since neither $TMPDIR, /tmp, "
-            "/var/tmp nor the working directory is on a disk");
+            "workers printed too much for the memory limit, and no temporary directory on a disk "
+            "is available (set TMPDIR)");
       outputs_bytes_ += put;
       at += put;
       size -= static_cast<size_t>(put);
@@ -349,7 +349,7 @@ void Crew::deliver(WorkerReply reply) {
     if (workers_[i].item >= wanted_) dismiss(i);
 }
 
-/// Tells all workers of Ctrl-C and gives them a tenth of a second to keep what they have.
+/// Signals Ctrl-C to all workers and gives them a tenth of a second to save their results.
 void Crew::interrupt() {
   for (auto& worker : workers_) {
     kill(worker.process, kInterrupt);
@@ -367,8 +367,8 @@ void Crew::interrupt() {
   }
 }
 
-/// Forgets worker `index` and returns its wait status. One that `ends` by itself gets a second to
-/// do so, the others are ended.
+/// Removes worker `index` and returns its wait status. With `ends` it gets a second to exit by
+/// itself; otherwise it is killed.
 int Crew::dismiss(size_t index, bool ends) {
   const Worker worker = std::move(workers_[index]);
   workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(index));

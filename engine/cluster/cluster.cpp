@@ -113,11 +113,11 @@ void check_switches(const ClusterSpec& spec) {
   for (const auto& entry : spec.switches) {
     check_utf8("switch", entry.name);
     const auto owner = fmt::format("cluster '{}': switch '{}'", spec.name, entry.name);
-    if (!names.insert(entry.name).second) throw ArgumentError(owner + " is described twice");
+    if (!names.insert(entry.name).second) throw ArgumentError(owner + " is defined twice");
     if (devices.contains(entry.name))
       throw ArgumentError(owner + " has the name of a device");
     if (!ends.contains(entry.name))
-      throw ArgumentError(fmt::format("{} is the end of no link{}", owner,
+      throw ArgumentError(fmt::format("{} is not connected to any link{}", owner,
                                       suggestion(entry.name, {ends.begin(), ends.end()})));
     check_rate(owner, "bandwidth_bytes_per_s", entry.bandwidth_bytes_per_s);
   }
@@ -227,7 +227,8 @@ void Cluster::add_pairs(Hasher& hash) const {
 
 void Cluster::add_pieces(Hasher& hash) const {
   std::map<int32_t, std::vector<int32_t>> of_piece;
-  std::map<int32_t, std::pair<int32_t, int32_t>> of_table;  // devices of its first two pieces
+  // per table: devices of its first two pieces
+  std::map<int32_t, std::pair<int32_t, int32_t>> of_table;
   for (int32_t d = 0; d < device_count(); ++d) {
     of_piece[routes_.piece(d)].push_back(d);
     const auto found = of_table.try_emplace(routes_.table(d), d, d).first;

@@ -15,9 +15,9 @@ namespace trinity {
 
 class Hasher;
 
-/// What kernels of one operator type reach, where it differs from the device's.
+/// Efficiencies that kernels of one operator type reach, if they differ from the device's.
 struct Efficiency {
-  std::optional<double> compute, memory;  ///< parts of the peaks
+  std::optional<double> compute, memory;  ///< fractions of the peaks
   std::optional<double> launch_s;
   std::optional<double> contention;
   std::optional<double> dispatch_s;
@@ -25,34 +25,33 @@ struct Efficiency {
   bool operator==(const Efficiency&) const = default;
 };
 
-/// A kind of device. Rates are peak; `*_efficiency` is the part of the peak that kernels reach.
+/// A device model. Rates are peaks; `*_efficiency` is the fraction of the peak that kernels reach.
 struct DeviceType {
   std::string name;
-  std::map<DType, double> peak_flops_per_s;  ///< per element type; float32 is needed
+  std::map<DType, double> peak_flops_per_s;  ///< per element type; float32 is required
   double memory_bandwidth_bytes_per_s = 0;
   int64_t memory_bytes = 0;
-  int64_t reserved_memory_bytes = 0;  ///< of the driver: open to no step
-  /// What the training software holds on a device that it uses, whatever runs there: context,
-  /// buffers of libraries, workspaces. A part of the step's peak.
+  int64_t reserved_memory_bytes = 0;  ///< held by the driver, unavailable to a step
+  /// Memory that the training software takes on a device that it uses: context, library buffers,
+  /// workspaces. Part of a step's peak.
   int64_t framework_bytes = 0;
-  /// Whether gradients of weights have buffers that stay from step to step.
+  /// Buffers for weight gradients stay allocated between steps.
   bool keeps_gradients = false;
   double launch_s = 0;                ///< added to every operator
-  /// What the host needs to dispatch a kernel, for which the device waits: strategy/dispatch.h.
+  /// Host time to dispatch a kernel, if the device waits for it: strategy/dispatch.h.
   double dispatch_s = 0;
-  double compute_efficiency = 0.5;    ///< convolutions and matrix products
+  double compute_efficiency = 0.5;    ///< convolutions and matmuls
   double memory_efficiency = 0.75;
-  /// Columns at which a matrix product reaches half of compute_efficiency (Hockney's n_1/2); see
-  /// cost.h.
+  /// Columns at which a matmul reaches half of compute_efficiency (Hockney's n_1/2); see cost.h.
   double half_width = 0;
-  /// Whether element-wise operators that follow each other are one kernel; see cost.h.
+  /// Consecutive element-wise operators are one kernel; see cost.h.
   bool fuses_elementwise = false;
-  /// Whether matrix products of one input are one kernel (queries, keys and values); see cost.h.
+  /// Matmuls of one input are one kernel (queries, keys and values); see cost.h.
   bool joins_products = false;
-  /// How much of the lesser of arithmetic and traffic the greater hides, 0 to 1.
+  /// Fraction (0 to 1) of the smaller of arithmetic and memory time that the larger hides.
   double overlap = 1;
-  /// How many times as long operators take while all devices of this type on a node compute, which
-  /// share its memory's bandwidth; see simulator.h.
+  /// Slowdown factor of operators while all devices of this type on a node compute and share its
+  /// memory bandwidth; see simulator.h.
   double contention = 1;
   std::map<std::string, Efficiency, std::less<>> operators;  ///< by operator type, see cost.h
 
@@ -62,12 +61,12 @@ struct DeviceType {
 struct Device {
   std::string name;  ///< unique in its cluster
   int32_t type = 0;  ///< index into Cluster::device_types()
-  double speed = 1;  ///< operator times are divided by this (stragglers below 1)
-  std::string node;  ///< the machine it sits in, for hierarchical collectives
+  double speed = 1;  ///< operator times are divided by this (stragglers: below 1)
+  std::string node;  ///< its machine, for hierarchical collectives
 };
 
-/// A connection between two endpoints: devices, or switches named only here. Full duplex gives
-/// each direction the whole bandwidth, half duplex shares it.
+/// A connection between two endpoints: devices, or switches named only here. Full duplex gives each
+/// direction the full bandwidth; half duplex shares it.
 struct Link {
   std::string from, to;
   double bandwidth_bytes_per_s = 0;
@@ -75,14 +74,14 @@ struct Link {
   bool half_duplex = false;
 };
 
-/// A switch with a bandwidth of its own, shared by all routes through it. Other switches need no
-/// entry: they have no limit.
+/// A switch with limited bandwidth, shared by all routes through it. Switches without an entry are
+/// unlimited.
 struct Switch {
   std::string name;
   double bandwidth_bytes_per_s = 0;
 };
 
-/// What a transfer occupies (see the simulator's rules).
+/// What a transfer occupies (rules: simulator.h).
 enum class QueueModel : uint8_t {
   sender,    ///< the producer's one send queue
   pair,      ///< one queue per ordered pair of devices
@@ -94,7 +93,7 @@ enum class QueueModel : uint8_t {
 QueueModel parse_queue_model(std::string_view name);
 const char* queue_model_name(QueueModel queue);
 
-/// Everything a cluster is described by, before it is checked.
+/// Description of a cluster, before it is checked.
 struct ClusterSpec {
   std::string name;
   std::vector<DeviceType> device_types;
@@ -102,17 +101,17 @@ struct ClusterSpec {
   std::vector<Link> links;
   std::vector<Switch> switches;
   QueueModel queue = QueueModel::sender;
-  /// What carries out collectives; without one they cost what the plain formulas say.
+  /// Collective library; if missing, collectives cost what the plain formulas say.
   std::optional<CollectiveLibrary> collectives;
 };
 
-/// The most devices of a cluster.
+/// Maximum number of devices of a cluster.
 inline constexpr int32_t kMostDevices = 131072;
-/// With more devices nothing goes over all pairs of them.
+/// With more devices, no algorithm iterates over all pairs.
 inline constexpr int32_t kPairedDevices = 4096;
 
-/// Devices and the wires between them (see Routes). A route passes through as few other devices as
-/// possible, takes the fewest links and, among those, the widest. Immutable.
+/// Devices and the links between them (see Routes). A route passes through as few other devices as
+/// possible, takes the fewest links and, among those, the widest. Immutable and thread-safe.
 class Cluster {
  public:
   /// Throws ArgumentError for: no device, a repeated name, a missing or non-positive rate, a link
@@ -126,17 +125,17 @@ class Cluster {
   const std::vector<Device>& devices() const { return spec_.devices; }
   const std::vector<Link>& links() const { return spec_.links; }
   QueueModel queue() const { return spec_.queue; }
-  /// Of every device type the first one that is equal to it but for its name.
+  /// [device type]: index of the first device type that equals it apart from its name.
   std::vector<int32_t> kinds() const;
   const std::optional<CollectiveLibrary>& library() const { return spec_.collectives; }
 
-  /// Bytes of device memory open to a training step.
+  /// Device memory available to a training step, in bytes.
   int64_t capacity_bytes(int32_t d) const {
     return type_of(d).memory_bytes - type_of(d).reserved_memory_bytes;
   }
-  /// What of these is left for weights, states and tensors.
+  /// The same without the training software's: available for weights, states and tensors.
   int64_t room_bytes(int32_t d) const { return capacity_bytes(d) - type_of(d).framework_bytes; }
-  /// Sum of the latencies on the route, and its narrowest bandwidth. from != to.
+  /// Sum of the latencies on the route, and its narrowest bandwidth. Requires from != to.
   double latency_s(int32_t from, int32_t to) const { return routes_.wire(from, to).latency_s; }
   double bandwidth_bytes_per_s(int32_t from, int32_t to) const {
     return routes_.wire(from, to).bandwidth_bytes_per_s;
@@ -144,20 +143,20 @@ class Cluster {
   /// Both at once.
   Wire wire(int32_t from, int32_t to) const { return routes_.wire(from, to); }
 
-  /// Channels on the route, in order. from != to.
+  /// Channels on the route, in order. Requires from != to.
   Route route(int32_t from, int32_t to) const { return routes_.route(from, to); }
   const std::vector<Channel>& channels() const { return routes_.channels(); }
-  /// "a -> b" for a direction of a link, "a - b" for a half-duplex one, a switch's own name; where
-  /// several have one name (parallel links) " #2", " #3", ... behind those that come later.
+  /// "a -> b" for a direction of a link, "a - b" for a half-duplex one, a switch's own name.
+  /// Further channels of the same name (parallel links) get " #2", " #3", ....
   std::string channel_name(int32_t channel) const;
   const Routes& routes() const { return routes_; }
 
   /// The device called `name`, or -1.
   int32_t find(std::string_view name) const;
   std::vector<std::string> device_names() const;
-  /// Equal for clusters on which everything takes equally long. It goes over the routes of all
-  /// pairs: 0.1 ms for 32 devices, seconds for thousands; from kPairedDevices on over the wires of
-  /// every device within its piece (see Routes) and to a device of every other kind of piece.
+  /// Equal for clusters on which everything takes the same time. Covers the routes of all pairs:
+  /// 0.1 ms for 32 devices, seconds for thousands; from kPairedDevices on the links of every device
+  /// within its piece (see Routes) and to one device of every other class of pieces.
   uint64_t fingerprint() const;
 
  private:

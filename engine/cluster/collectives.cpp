@@ -20,11 +20,11 @@ uint64_t CollectiveGroup::hash() const {
   for (const int32_t number : {size_, nodes_, most_, least_}) hash.add(static_cast<uint64_t>(number));
   for (const double number : {flat_.latency_s, flat_.bandwidth, inner_.bandwidth, rails_.bandwidth,
                               leaders_.bandwidth, all_.latency_s, all_.s_per_byte})
-    hash.add(std::bit_cast<uint64_t>(number + 0.0));  // equal for both zeros
+    hash.add(std::bit_cast<uint64_t>(number + 0.0));  // +0 and -0 hash equally
   return hash.value();
 }
 
-/// One collective on a group, to be priced by several algorithms.
+/// Costs of one collective on a group under several algorithms.
 class CollectivePricing {
  public:
   CollectivePricing(const CollectiveGroup& group, Kind kind, int64_t bytes)
@@ -35,7 +35,7 @@ class CollectivePricing {
            algorithm == Algorithm::ring || algorithm == Algorithm::hierarchical;
   }
   bool power_of_two() const { return std::has_single_bit(size()); }
-  /// Whether all nodes have as many members.
+  /// True if all nodes have the same number of members.
   bool equal_nodes() const { return group_.most_ == group_.least_; }
 
   bool applies(Algorithm algorithm) const {
@@ -47,7 +47,8 @@ class CollectivePricing {
   static bool switches_add_up(Algorithm algorithm) {
     return algorithm == Algorithm::multicast || algorithm == Algorithm::in_network;
   }
-  /// Whether the cluster's library prices this algorithm; the others keep the plain formulas.
+  /// True if the cluster's library defines the cost of this algorithm; the plain formulas apply
+  /// otherwise.
   bool by_library(Algorithm algorithm) const {
     if (group_.library_ == nullptr) return false;
     if (kind_ == Kind::all_to_all) return !switches_add_up(algorithm);
@@ -118,7 +119,7 @@ class CollectivePricing {
         break;
       case Algorithm::multicast:
       case Algorithm::in_network:
-        break;  // only by a library
+        break;  // only with a library
     }
     cost.sent_bytes = sent_bytes();
     return cost;
@@ -128,14 +129,14 @@ class CollectivePricing {
   size_t nodes() const { return static_cast<size_t>(group_.nodes_); }
   /// (p - 1) / p
   static double part(size_t p) { return static_cast<double>(p - 1) / static_cast<double>(p); }
-  /// How often the data go round the ring.
+  /// Number of times that the data travels around the ring.
   double ring_trips() const { return kind_ == Kind::all_reduce ? 2 : 1; }
-  /// One of the halves of an all-reduce.
+  /// True for the two halves of an all-reduce.
   bool half() const { return kind_ == Kind::reduce_scatter || kind_ == Kind::all_gather; }
   bool broadcast() const { return kind_ == Kind::broadcast; }
   double sent_bytes() const { return ring_trips() * (broadcast() ? 1 : part(size())) * bytes_; }
 
-  /// The least time of all that apply; the first in order where equal.
+  /// The minimum over all algorithms that apply; ties: the first in order.
   CollectiveCost fastest() const {
     CollectiveCost best = price_plainly(Algorithm::ring);
     for (const auto algorithm : {Algorithm::halving_doubling, Algorithm::tree,
@@ -154,7 +155,7 @@ class CollectivePricing {
     cost.transfer_s = ring_trips() * whole * bytes_ / group_.flat_.bandwidth;
   }
 
-  /// A broadcast scatters by halving, then gathers by doubling.
+  /// A broadcast scatters by recursive halving, then gathers by doubling.
   void halving_doubling(CollectiveCost& cost) const {
     const double trips = half() ? 1 : 2;
     cost.latency_s =
@@ -162,9 +163,9 @@ class CollectivePricing {
     cost.transfer_s = trips * part(size()) * bytes_ / group_.flat_.bandwidth;
   }
 
-  /// Nodes of different sizes: as if every member were a node. An all-gather's shares climb and
-  /// come down like an all-reduce's sums, but no edge carries a share both ways; a broadcast comes
-  /// down.
+  /// With nodes of different sizes every member counts as a node. The shards of an all-gather go up
+  /// and down the tree like an all-reduce's sums, but no edge carries a shard both ways; a
+  /// broadcast only goes down.
   void tree(CollectiveCost& cost) const {
     const bool equal = equal_nodes();
     const double inside =
@@ -176,8 +177,8 @@ class CollectivePricing {
     cost.transfer_s = copies * bytes_ / (0.9 * group_.flat_.bandwidth);
   }
 
-  /// A broadcast scatters in the first node, goes on in a chain for every share, and gathers in the
-  /// nodes.
+  /// A broadcast scatters in the first node, passes every shard along a chain of nodes, and gathers
+  /// in the nodes.
   void hierarchical(CollectiveCost& cost) const {
     const auto g = static_cast<size_t>(group_.most_);
     if (kind_ == Kind::all_to_all) {
@@ -194,9 +195,9 @@ class CollectivePricing {
         inside * part(g) * bytes_ / inner.bandwidth + outside * whole * share / outer.bandwidth;
   }
 
-  /// The largest node sets the pace inside. An all-gather brings the shares of a node to its
-  /// leader, who hands out all of them in the end; a reduce-scatter is the same backwards. Between
-  /// leaders every link carries all shares but those of the node that it leads to.
+  /// The largest node determines the time inside nodes. An all-gather collects a node's shards at
+  /// its leader, who distributes all of them at the end; a reduce-scatter is the reverse. Between
+  /// leaders every link carries all shards except those of the node that it leads to.
   void leader(CollectiveCost& cost) const {
     const auto g = static_cast<size_t>(group_.most_), least = static_cast<size_t>(group_.least_);
     const auto &inner = group_.inner_, &outer = group_.leaders_;
@@ -213,7 +214,7 @@ class CollectivePricing {
     cost.transfer_s += outside * others * bytes_ / outer.bandwidth;
   }
 
-  /// All-to-alls of bytes_ in every group of `count` members, at once.
+  /// All-to-alls of bytes_ in every group of `count` members, in parallel.
   void add_exchange(CollectiveCost& cost, const CollectiveGroup::Exchange& all,
                     size_t count) const {
     const auto members = static_cast<double>(count);
@@ -250,7 +251,7 @@ CollectiveGroups::CollectiveGroups(const Cluster& cluster)
     : cluster_(cluster), crossings_(cluster.channels().size(), 0), own_(crossings_) {
   std::map<std::string_view, int32_t> known;
   node_of_.reserve(cluster.devices().size());
-  std::string_view last;  // devices of a node mostly follow each other
+  std::string_view last;  // devices of a node are mostly contiguous
   for (const auto& device : cluster.devices()) {
     const auto count = static_cast<int32_t>(known.size());
     const bool again = count > 0 && device.node == last;
@@ -275,7 +276,7 @@ const CollectiveGroup& CollectiveGroups::find(Devices devices, bool exchanges) {
   return kept_.emplace(std::vector(devices.begin(), devices.end()), group).first->second;
 }
 
-/// Fills members_, in order of the nodes' first devices.
+/// Fills members_, by node, in order of the nodes' first devices.
 void CollectiveGroups::sort_by_node(Devices devices) {
   nodes_.clear();
   for (const int32_t device : devices)
@@ -311,7 +312,8 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
     settle(group.inner_);
   }
   if (group.most_ == 1) {
-    group.leaders_ = group.rails_ = group.flat_;  // the same rings: nodes go by their devices
+    // the same rings: nodes consist of contiguous devices
+    group.leaders_ = group.rails_ = group.flat_;
     group.out_ = group.rails_.bandwidth;
   } else {
     add_rails(1, group.leaders_);
@@ -329,7 +331,7 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
   return group;
 }
 
-/// What a library asks beside the others.
+/// Adds what only a library needs.
 void CollectiveGroups::add_library(CollectiveGroup& group) {
   group.library_ = &*cluster_.library();
   if (group.most_ == 1) return;
@@ -345,7 +347,7 @@ void CollectiveGroups::add_library(CollectiveGroup& group) {
   settle(group.chains_);
 }
 
-/// Notes an edge: its channels are divided among all edges that cross them.
+/// Adds an edge: its channels are divided among all edges that cross them.
 void CollectiveGroups::cross(int32_t from, int32_t to, double& latency_s) {
   latency_s = std::max(latency_s, cluster_.latency_s(from, to));
   for (const int32_t channel : cluster_.route(from, to))
@@ -371,7 +373,7 @@ void CollectiveGroups::add_rails(size_t count, CollectiveGroup::Wires& worst) {
     }
 }
 
-/// Adds `step` to own_ for every channel that one of `count` rails crosses which leaves node n. A
+/// Adds `step` to own_ for every channel out of node n that one of `count` rails crosses. A
 /// half-duplex channel also counts the rails that enter the node.
 void CollectiveGroups::count_own(size_t count, size_t n, int32_t step) {
   const size_t before = (n + nodes_.size() - 1) % nodes_.size();
@@ -386,8 +388,8 @@ void CollectiveGroups::count_own(size_t count, size_t n, int32_t step) {
   }
 }
 
-/// Number of network cards over which `count` rails leave node n. The card of a rail is the channel
-/// that most of the node's rails share, among those that no other node's rails cross.
+/// Number of NICs over which `count` rails leave node n. A rail's NIC is the channel that most of
+/// the node's rails share, among those that no other node's rails cross.
 size_t CollectiveGroups::cards(size_t count, size_t n) {
   count_own(count, n, 1);
   std::set<int32_t> cards;
@@ -405,8 +407,8 @@ size_t CollectiveGroups::cards(size_t count, size_t n) {
   return cards.size();
 }
 
-/// What `count` rails together carry out of the narrowest node over at most `most` network cards;
-/// infinite where no node has more members than that. To be called between add_rails and settle.
+/// Total bandwidth of `count` rails out of the narrowest node over at most `most` NICs; infinite if
+/// no node has more members than that. To be called between add_rails and settle.
 double CollectiveGroups::limited_out(size_t count, double most) {
   double least = std::numeric_limits<double>::infinity();
   for (size_t n = 0; n < nodes_.size() && nodes_.size() > 1; ++n) {
@@ -433,7 +435,7 @@ void CollectiveGroups::settle(CollectiveGroup::Wires& worst) {
   crossed_.clear();
 }
 
-/// member(i) for i below `count` is a group in which every one sends to every other one.
+/// member(i), for i < count, is a group in which every member sends to every other.
 template <class Member>
 void CollectiveGroups::add_exchange(size_t count, Member member, CollectiveGroup::Exchange& all) {
   for (size_t i = 0; i < count; ++i)
@@ -480,7 +482,7 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
   }
 }
 
-/// devices: ascending, in nodes of different sizes.
+/// devices: ascending, in nodes of different sizes. Always throws.
 [[noreturn]] void refuse_nodes(const Cluster& cluster, const std::vector<int32_t>& devices,
                                const char* algorithm) {
   std::map<std::string_view, int32_t> members;
@@ -491,8 +493,8 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
     return members[node] != members[nodes[0]];
   });
   throw ArgumentError(fmt::format(
-      "collective algorithm '{}' expects as many devices in every node, got {} in node '{}' and {} "
-      "in node '{}'",
+      "collective algorithm '{}' expects equal numbers of devices per node, got {} in node '{}' "
+      "and {} in node '{}'",
       algorithm, members[nodes[0]], nodes[0], members[other], other));
 }
 
@@ -504,13 +506,13 @@ void require(const Cluster& cluster, const std::vector<int32_t>& devices,
     std::set<std::string_view> nodes;
     for (const int32_t device : devices) nodes.insert(cluster.device(device).node);
     throw ArgumentError(fmt::format(
-        "collective algorithm '{}' expects members whose switches add up, by `collectives` of the "
-        "cluster, and no all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
+        "collective algorithm '{}' expects switches that reduce (`collectives` of the cluster) and "
+        "does not support all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
         name, collective_kind_name(kind), devices.size(), nodes.size(), cluster.name()));
   }
   if (!pricing.carries_out(algorithm))
     throw ArgumentError(fmt::format(
-        "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "
+        "collective algorithm '{}' does not support {}, expected all_reduce, reduce_scatter, "
         "all_gather or broadcast",
         name, collective_kind_name(kind)));
   if (algorithm == Algorithm::halving_doubling && !pricing.power_of_two())

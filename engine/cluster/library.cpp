@@ -18,7 +18,7 @@ struct Range {
   double value, least, most;
 };
 
-/// Seconds of steps and of bytes on the wires.
+/// Seconds of latency and of transfer.
 struct Work {
   double latency_s = 0, transfer_s = 0;
 };
@@ -44,7 +44,7 @@ Work ring(const CollectiveLibrary& library, const CollectiveMembers& members, Ki
 /// Levels of a tree over the nodes.
 double levels(const CollectiveMembers& members) { return std::ceil(std::log2(members.nodes)); }
 
-/// Seconds a byte between the nodes of a tree.
+/// Seconds per byte between the nodes of a tree.
 double tree_crossing(const CollectiveMembers& members) {
   if (members.nodes <= 1) return 0;
   return (members.nodes == 2 ? 1 : 2) / members.network_bandwidth;
@@ -96,7 +96,7 @@ CollectiveCost by(const CollectiveLibrary& library, const CollectiveMembers& mem
   return cost;
 }
 
-/// Capacities of the direct links between members, [i * n + j]; of both ways the less.
+/// Capacities of the direct links between members, [i * n + j]; the minimum of both directions.
 std::vector<double> direct_links(const Cluster& cluster, std::span<const int32_t> members) {
   const size_t n = members.size();
   std::vector<double> links(n * n, 0);
@@ -168,7 +168,7 @@ CollectiveCost in_chunks(const CollectiveLibrary& library, double latency_s, dou
   return cost;
 }
 
-/// The least cut by Stoer and Wagner (J. ACM 44(4), 1997).
+/// The minimum cut by Stoer and Wagner (J. ACM 44(4), 1997).
 double direct_bandwidth(const Cluster& cluster, std::span<const int32_t> members) {
   const size_t n = members.size();
   const bool alone = std::none_of(members.begin(), members.end(), [&](int32_t other) {

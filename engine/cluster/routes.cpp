@@ -17,8 +17,8 @@
 namespace trinity {
 namespace {
 
-/// Length of a route: fewer devices entered first, since devices do not forward where switches
-/// lead on, then fewer hops, then the wider bottleneck, then the lower latency.
+/// Order of routes: fewer devices on the way (devices do not forward if switches lead there), then
+/// fewer hops, then the wider bottleneck, then the lower latency.
 struct RouteLength {
   int32_t devices = 0;
   int32_t hops = 0;
@@ -47,20 +47,20 @@ constexpr int32_t kUnreachable = std::numeric_limits<int32_t>::max() / 4;
 /// 2 GB of channel numbers: a chain of 1000 devices fits, one of 4096 does not.
 constexpr size_t kMostCrossings = size_t{1} << 29;
 
-/// One direction of a link. The switch that it ends at counts with it.
+/// One direction of a link, including the switch that it ends at.
 struct Arc {
   size_t from, to;  // endpoints
   int32_t channel;
   RouteLength length;
 };
 
-/// Endpoints, of which the first are devices, and arcs between them, two a link.
+/// Endpoints (devices first) and arcs between them, two per link.
 struct Net {
   size_t devices = 0, endpoints = 0;
   std::vector<Arc> arcs;
-  std::vector<int32_t> switch_channel;  // by endpoint, -1 without a limit
+  std::vector<int32_t> switch_channel;  // [endpoint]; -1: unlimited
 
-  /// Of two equal ones all routes are equal.
+  /// Nets with equal signatures have equal routes.
   std::vector<uint64_t> signature() const {
     std::vector<uint64_t> all = {devices, endpoints};
     for (const Arc& arc : arcs)
@@ -87,7 +87,7 @@ class RouteTree {
                                        .distance_combine(&extend)
                                        .distance_inf(RouteLength{kUnreachable, kUnreachable, 0, 0})
                                        .distance_zero(start));
-    // The arc by which the route enters every endpoint is the first that gives its length.
+    // The route enters an endpoint by the first arc that gives its length.
     for (size_t i = 0; i < net.arcs.size(); ++i) {
       const Arc& arc = net.arcs[i];
       if (last_[arc.to] < 0 && reaches(arc.from) &&
@@ -99,8 +99,8 @@ class RouteTree {
   bool reaches(size_t to) const { return length_[to].hops < kUnreachable; }
   Wire wire(size_t to) const { return {length_[to].latency_s, length_[to].bandwidth}; }
 
-  /// Appends the channels of the way to an endpoint, and its arcs where wanted: walks it backwards,
-  /// then turns it round.
+  /// Appends the channels of the way to an endpoint, and its arcs if requested: collected
+  /// backwards, then reversed.
   void add_way(size_t to, std::vector<int32_t>& crossed, std::vector<int32_t>* arcs) const {
     const auto start = static_cast<std::ptrdiff_t>(crossed.size());
     const auto first_arc = static_cast<std::ptrdiff_t>(arcs ? arcs->size() : 0);
@@ -128,7 +128,7 @@ RouteGraph graph_of(const Net& net) {
   return graph;
 }
 
-/// Looks, in one walk over a connected net, for the endpoint without which it falls apart best.
+/// Finds, in one traversal of a connected net, the endpoint whose removal splits it best.
 class HubFinder {
  public:
   explicit HubFinder(const Net& net)
@@ -141,8 +141,8 @@ class HubFinder {
     for (const Arc& arc : net.arcs) neighbours_[next[arc.from]++] = arc.to;
   }
 
-  /// The switch without which the squares of the numbers of devices in each part add up to least;
-  /// `endpoints` where none parts any devices.
+  /// The switch whose removal minimises the sum of the squared device counts of the parts;
+  /// `endpoints` if none separates any devices.
   size_t find() {
     walk();
     size_t best = net_.endpoints;
@@ -158,8 +158,8 @@ class HubFinder {
  private:
   static uint64_t square(size_t count) { return uint64_t{count} * count; }
 
-  /// Tarjan's walk for articulation points, without recursion: a neighbour whose part reaches no
-  /// earlier endpoint than this one hangs on it alone.
+  /// Tarjan's search for articulation points, without recursion: a neighbour whose subtree reaches
+  /// no endpoint before this one is connected only through it.
   void walk() {
     auto next = first_;
     std::vector<size_t> path = {0};
@@ -195,8 +195,8 @@ class HubFinder {
 
   const Net& net_;
   std::vector<size_t> first_, neighbours_, seen_, low_;
-  std::vector<size_t> below_;  // devices in the part of the walk below an endpoint, itself included
-  std::vector<size_t> apart_;  // those of them that hang on it alone
+  std::vector<size_t> below_;  // devices in the subtree of an endpoint, itself included
+  std::vector<size_t> apart_;  // those of them that are connected only through it
   std::vector<uint64_t> squares_;
 };
 
@@ -223,7 +223,7 @@ class RouteFinder {
  private:
   bool parted() const { return hub_ < whole_.endpoints; }
 
-  /// Devices have the numbers of the description; switches follow as links name them.
+  /// Devices keep the description's numbers; switches follow in order of appearance in links.
   void number_endpoints() {
     endpoint_.reserve(2 * spec_.devices.size() + spec_.links.size());
     for (const auto& device : spec_.devices) endpoint_.emplace(device.name, endpoint_.size());
@@ -233,7 +233,7 @@ class RouteFinder {
     whole_.endpoints = endpoint_.size();
   }
 
-  /// 1 for a device, 0 for a switch: devices have the first numbers.
+  /// 1 for a device, 0 for a switch: devices have the first indices.
   int32_t is_device(size_t endpoint) const { return endpoint < whole_.devices ? 1 : 0; }
 
   int32_t add_channel(const Channel& channel) {
@@ -265,8 +265,7 @@ class RouteFinder {
           {spec_.switches[i].bandwidth_bytes_per_s, -1, static_cast<int32_t>(i), false});
   }
 
-  /// The part that every endpoint is in when `without` is taken away: the number of its first
-  /// endpoint.
+  /// [endpoint]: its part after the removal of `without`, named by the part's first endpoint.
   std::vector<size_t> parts_without(size_t without) const {
     std::vector<size_t> part(whole_.endpoints);
     for (size_t e = 0; e < part.size(); ++e) part[e] = e;
@@ -315,8 +314,8 @@ class RouteFinder {
     local_channel_.assign(routes_.channels_.size(), -1);
   }
 
-  /// Part `p` as a net of its own, with the hub behind its devices; appends the cluster's numbers
-  /// of its channels.
+  /// Part `p` as a net of its own, with the hub after its devices; appends the cluster's numbers of
+  /// its channels.
   Net net_of(size_t p) {
     const auto& part = parts_[p];
     Net net;
@@ -366,7 +365,7 @@ class RouteFinder {
     routes_.pieces_.push_back(piece);
   }
 
-  /// The routes within a piece, and from its devices to the hub.
+  /// Adds the routes within a piece, and from its devices to the hub.
   void add_table(const Net& net) {
     auto& table = routes_.tables_.emplace_back();
     table.devices = static_cast<int32_t>(net.devices);
@@ -404,8 +403,8 @@ class RouteFinder {
     lists.first.push_back(static_cast<int32_t>(lists.numbers.size()));
   }
 
-  /// The ways from the hub into a piece, for every way to arrive there. A piece without a cycle has
-  /// one way to each device.
+  /// Adds the ways from the hub into a piece, one per arrival. A piece without a cycle has one way
+  /// to each device.
   void add_ways_in(size_t t) {
     auto& table = routes_.tables_[t];
     const Net& net = nets_[t];
@@ -434,7 +433,7 @@ class RouteFinder {
   Net whole_;
   size_t hub_ = 0;
   std::vector<Part> parts_;
-  std::vector<size_t> local_;           // of the piece at hand, by endpoint
+  std::vector<size_t> local_;           // of the current piece, by endpoint
   std::vector<int32_t> local_channel_;  // of the links' channels
   std::map<std::vector<uint64_t>, int32_t> tables_;
   std::map<std::pair<uint64_t, uint64_t>, int32_t> arrival_;
@@ -452,7 +451,7 @@ Wire Routes::wire(int32_t from, int32_t to) const {
   return onward(arrivals_[arrival], target, arrival, b);
 }
 
-/// A route that comes to the switch as `wire` and goes on to device `number` of a table.
+/// A route that arrives at the switch as `wire` and continues to device `number` of a table.
 Wire Routes::onward(Wire wire, const Table& target, int32_t arrival, int32_t number) const {
   for (const int32_t hop : target.in_hops[way_in(target, arrival, number)]) {
     wire.latency_s += target.hops[hop].latency_s;

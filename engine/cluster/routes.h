@@ -10,19 +10,19 @@ namespace trinity {
 
 struct ClusterSpec;
 
-/// What routes occupy: a direction of a link, a half-duplex link, or a limited switch.
+/// A resource that routes occupy: a direction of a link, a half-duplex link, or a limited switch.
 struct Channel {
   double bandwidth_bytes_per_s = 0;
-  int32_t link = -1;  ///< its number in the description; -1: of a switch
-  int32_t limit = -1; ///< that switch's number in the description; -1: of a link
+  int32_t link = -1;  ///< index in the description; -1: a switch
+  int32_t limit = -1;  ///< index of that switch in the description; -1: a link
   bool back = false;  ///< from the link's second end to its first
 };
 
-/// The channels of a route, in order: a range of numbers, made of one or two parts of the tables of
-/// Routes, which must outlive it.
+/// The channels of a route, in order: a view of one or two parts of the tables of Routes, which
+/// must outlive it.
 class Route {
  public:
-  /// Numbers within a piece of the cluster, and the cluster's numbers behind them.
+  /// Channel numbers within a piece of the cluster, and their translation to the cluster's numbers.
   struct Part {
     std::span<const int32_t> crossed;
     const int32_t* channels = nullptr;
@@ -72,54 +72,53 @@ class Route {
   Part first_, second_;
 };
 
-/// A route's latency, the sum over its links, and its bandwidth, the least of its channels.
+/// Latency of a route (sum over its links) and bandwidth (minimum over its channels).
 struct Wire {
   double latency_s = 0, bandwidth_bytes_per_s = 0;
 };
 
-/// The wires of a cluster and the way over them between every two devices: fewest devices on the
-/// way (devices forward only where no switch leads there), fewest links, then the widest
-/// bottleneck, then the least latency; the link that is first in the description where all are
-/// equal. The routes from one device form a tree: each prolongs the best one to the endpoint
-/// before.
+/// The links of a cluster and the routes between every two devices: fewest devices on the way
+/// (devices forward only if no switch leads there), fewest links, then the widest bottleneck, then
+/// the smallest latency; ties: first link in the description. The routes from one device form a
+/// tree. Immutable and thread-safe.
 ///
-/// Where one switch holds the cluster together, what is left without it (the machines) are pieces:
-/// a route between two of them is a way to the switch and a way from there, and equal pieces share
-/// one table, so that memory grows with the links and with the squares of unequal pieces' sizes.
-/// What is best beyond the switch may depend on the latency and bandwidth with which a route
-/// arrives there, so tables have a way from it for every such pair.
+/// If one switch holds the cluster together, the parts that remain without it (the machines) are
+/// pieces. A route between two pieces is a way to the switch and a way from it, and equal pieces
+/// share one table, so memory grows with the links and with the squared sizes of different pieces.
+/// The best way from the switch may depend on the latency and bandwidth with which a route arrives
+/// there; tables have one way per such pair.
 class Routes {
  public:
-  /// Expects a description whose names and numbers are checked. Throws ArgumentError for two
-  /// devices without a route, LimitError when the routes are too many and too long to list. Not
-  /// `split`: one piece, whatever the cluster.
+  /// Requires a checked description. Throws ArgumentError for two devices without a route,
+  /// LimitError if the routes are too many and too long to list. split = false: one piece, whatever
+  /// the cluster.
   explicit Routes(const ClusterSpec& spec, bool split = true);
 
   /// Of the links in order (there, back; half duplex one), then of the limited switches.
   const std::vector<Channel>& channels() const { return channels_; }
-  /// Between two devices; of a device to itself 0 and 0.
+  /// Between two devices; 0 and 0 from a device to itself.
   Wire wire(int32_t from, int32_t to) const;
-  /// A device's way to itself is empty.
+  /// Empty from a device to itself.
   Route route(int32_t from, int32_t to) const;
-  /// Calls visit(wire) for every different wire between two devices, and perhaps for one that leads
-  /// from a device to the switch and back into its own piece.
+  /// Calls visit(wire) for every different wire between two devices, and possibly for one that
+  /// leads from a device to the switch and back into its own piece.
   template <class Visit>
   void for_each_wire(Visit visit) const;
-  /// The piece that a device is in, the table of that piece, and the device's number there.
+  /// The piece of a device, the table of that piece, and the device's number in it.
   int32_t piece(int32_t device) const { return piece_[device]; }
   int32_t table(int32_t device) const { return piece_of(device).table; }
   int32_t number(int32_t device) const { return number_[device]; }
-  /// Numbers in the tables, for what they take of memory.
+  /// Size of the tables in numbers, for memory estimates.
   size_t stored() const;
 
  private:
   friend class RouteFinder;
 
-  /// What a link adds to a route that goes over it in one direction.
+  /// What a link adds to a route that crosses it in one direction.
   struct Hop {
     double latency_s, bandwidth_bytes_per_s;
   };
-  /// Lists of numbers one behind the other.
+  /// Lists of numbers, stored one after the other.
   struct Lists {
     std::vector<int32_t> first = {0}, numbers;
     std::span<const int32_t> operator[](size_t i) const {
@@ -127,25 +126,25 @@ class Routes {
       return {numbers.data() + begin, static_cast<size_t>(first[i + 1]) - begin};
     }
   };
-  /// What equal pieces have in common. Devices have the numbers 0, 1, ... in their piece.
+  /// Routes that equal pieces share. Devices are numbered 0, 1, ... within their piece.
   struct Table {
     int32_t devices = 0;
     std::vector<Wire> wires;      ///< [from * devices + to]
     Lists inside;                 ///< channels, [from * devices + to]
-    std::vector<int32_t> arrival; ///< by device: how it arrives at the switch, in arrivals_
+    std::vector<int32_t> arrival;  ///< by device: index in arrivals_ of its arrival at the switch
     Lists out;                    ///< channels to the switch, by device
-    bool one_way = false;         ///< from the switch, however a route arrives
-    Lists in, in_hops;            ///< channels and hops from it, [arrival * devices + device]
+    bool one_way = false;         ///< the way from the switch does not depend on the arrival
+    Lists in, in_hops;  ///< channels and hops from the switch, [arrival * devices + device]
     std::vector<Hop> hops;
   };
   struct Piece {
     int32_t table = 0;
-    size_t channels = 0;  ///< where those of its numbers begin in channel_numbers_
+    size_t channels = 0;  ///< start of its channels in channel_numbers_
   };
 
   Wire onward(Wire wire, const Table& target, int32_t arrival, int32_t number) const;
   const Piece& piece_of(int32_t device) const { return pieces_[piece_[device]]; }
-  /// Where a table has the way from the switch to its device `number`.
+  /// Index of the way from the switch to device `number`.
   static size_t way_in(const Table& table, int32_t arrival, int32_t number) {
     return static_cast<size_t>(table.one_way ? 0 : arrival) * static_cast<size_t>(table.devices) +
            static_cast<size_t>(number);
@@ -157,8 +156,8 @@ class Routes {
   std::vector<Channel> channels_;
   std::vector<Table> tables_;
   std::vector<Piece> pieces_;
-  std::vector<Wire> arrivals_;  ///< the different ones at the switch
-  std::vector<int32_t> piece_, number_;  ///< of every device: its piece, its number there
+  std::vector<Wire> arrivals_;  ///< the distinct ones at the switch
+  std::vector<int32_t> piece_, number_;  ///< [device]: its piece, its number there
   std::vector<int32_t> channel_numbers_;
 };
 

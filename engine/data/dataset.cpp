@@ -24,7 +24,7 @@ constexpr int64_t kImageBytes = 3072;
   throw FileError(fmt::format("{}: {}", path, reason));
 }
 
-/// Whether a number is one in float32.
+/// True if a number is representable in float32.
 bool fits(double value) {
   return std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
 }
@@ -36,7 +36,8 @@ class Table {
 
   void read(const std::string& text) {
     const char *at = text.data(), *end = at + text.size();
-    if (text.starts_with("\xEF\xBB\xBF")) at += 3;  // UTF-8's mark, as spreadsheets write it
+    // UTF-8's byte order mark, written by spreadsheets
+    if (text.starts_with("\xEF\xBB\xBF")) at += 3;
     while (at < end) {
       const char* stop = std::find(at, end, '\n');
       ++line_;
@@ -114,7 +115,7 @@ void add_images(DataSet& into, const std::string& path) {
   into.width = kImageBytes;
 }
 
-/// Words in order of appearance; a line's end is one, too.
+/// Adds words in order of appearance; the end of a line is also a word.
 void add_words(DataSet& into, const std::string& path,
                std::unordered_map<std::string, int32_t>& known, bool is_new) {
   const auto content = read_file(path);

@@ -34,7 +34,7 @@ std::string decompressed(const std::string& path, const std::string& content, si
     if (text.size() > most_bytes)
       damaged(path, fmt::format("expected at most {} bytes, decompressed", most_bytes));
     if (state == Z_OK && stream.next_in == end && stream.avail_out > 0) state = Z_BUF_ERROR;
-    // Files put one behind the other are one (RFC 1952, 2.2); zeros behind them fill blocks of tapes.
+    // Concatenated files are one file (RFC 1952, 2.2); zeros after them are tape padding.
     while (state == Z_STREAM_END && stream.next_in < end && *stream.next_in == 0) ++stream.next_in;
     if (state == Z_STREAM_END && stream.next_in < end) state = inflateReset(&stream);
   }

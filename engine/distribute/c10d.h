@@ -3,10 +3,10 @@
 #include "distribute/store.h"
 #include "libtorch/torch.h"
 
-// The one place of the room that includes c10d, LibTorch's collectives. TRINITY_NCCL is defined
-// where LibTorch has CUDA and NCCL's header is there (CMakeLists.txt).
+// The only header that includes c10d, LibTorch's collectives. TRINITY_NCCL is defined if LibTorch
+// has CUDA and NCCL's header exists (CMakeLists.txt).
 
-// c10d's headers are empty unless it is said that LibTorch was built with these.
+// c10d's headers are empty without these macros.
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO
 #endif

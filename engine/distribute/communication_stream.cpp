@@ -50,7 +50,7 @@ void CommunicationStream::begin(std::shared_ptr<Work> work, std::function<void()
 }
 
 void CommunicationStream::run() {
-  at::set_num_threads(1);  // the cores belong to the ranks
+  at::set_num_threads(1);  // cores belong to the ranks' computation
   const at::NoGradGuard no_grad;
   std::string failure;
   for (;;) {

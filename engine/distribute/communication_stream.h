@@ -13,7 +13,7 @@
 
 namespace trinity {
 
-/// A collective that was begun. It ends on the thread of its stream.
+/// A collective in progress. It completes on the thread of its stream. Thread-safe.
 class Work {
  public:
   Work(std::string what, Scope scope, int64_t number)
@@ -24,9 +24,9 @@ class Work {
   int64_t number() const { return number_; }
 
   bool is_done() const;
-  /// What went wrong; empty while all is well.
+  /// Description of the failure; empty if there is none.
   std::string failure() const;
-  /// Waits at most `seconds` for the end; whether it came.
+  /// Waits at most `seconds` for completion; returns true if complete.
   bool wait_for(double seconds) const;
   void finish(const std::string& failure);
 
@@ -40,12 +40,12 @@ class Work {
   std::string failure_;
 };
 
-/// Runs the collectives of one scope one after the other, in the order in which they were begun,
-/// on a thread of its own: the script computes meanwhile. After a failure nothing more runs.
+/// Runs the collectives of one scope in order, on a thread of its own, while the script computes.
+/// After a failure nothing more runs.
 class CommunicationStream {
  public:
   CommunicationStream();
-  /// Waits for what is queued. With a broken connection that may take for ever.
+  /// Waits for queued collectives. With a broken connection this may block forever.
   ~CommunicationStream();
   CommunicationStream(const CommunicationStream&) = delete;
   CommunicationStream& operator=(const CommunicationStream&) = delete;

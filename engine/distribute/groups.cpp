@@ -31,7 +31,7 @@ bool Job::Groups::drain(double timeout_s) {
 struct Group::Backend {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;  // null in a group of one
 #ifdef TRINITY_NCCL
-  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl;  // null unless it was asked for
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl;  // null unless requested
   auto& collectives() { return nccl ? static_cast<c10d::Backend&>(*nccl) : *gloo; }
 #else
   auto& collectives() { return *gloo; }
@@ -40,7 +40,7 @@ struct Group::Backend {
 
 namespace {
 
-/// Not what the machine's own name resolves to, which is Gloo's default: Debian has 127.0.1.1 there.
+/// Not the address of the machine's own name, Gloo's default: on Debian that is 127.0.1.1.
 std::shared_ptr<gloo::transport::Device> device_of(const std::string& address) {
   using Gloo = c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"))
@@ -53,7 +53,7 @@ std::shared_ptr<gloo::transport::Device> device_of(const std::string& address) {
 Group::Group(const JobStore& store, const GroupOptions& options)
     : options_(options), backend_(std::make_unique<Backend>()) {
   if (options.size == 1) return;
-  // The monitor ends jobs that hang, long before this.
+  // The monitor ends hanging jobs long before this.
   auto settings = c10d::ProcessGroupGloo::Options::create(std::chrono::hours(24));
   settings->threads = 1;
   settings->devices.push_back(device_of(options.address));
@@ -83,7 +83,8 @@ void require_nccl() {
 void Group::connect_nccl(const JobStore&) { require_nccl(); }
 #endif
 
-/// Where collectives compute: a copy on this rank's GPU for NCCL, for Gloo the tensor itself.
+/// Tensor on which collectives compute: a copy on this rank's GPU for NCCL, the tensor itself for
+/// Gloo.
 at::Tensor Group::staged(const at::Tensor& tensor) const {
   if (options_.gpu < 0) return tensor;
   return tensor.to(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(options_.gpu)));
@@ -91,7 +92,8 @@ at::Tensor Group::staged(const at::Tensor& tensor) const {
 
 Group::~Group() {
 #ifdef TRINITY_NCCL
-  if (backend_->nccl) backend_->nccl->abort();  // nothing is under way; shutdown() waits for peers
+  // nothing is in progress; shutdown() would wait for peers
+  if (backend_->nccl) backend_->nccl->abort();
 #endif
 }
 

@@ -11,19 +11,20 @@
 namespace trinity {
 
 struct GroupOptions {
-  std::string name;  ///< begins its keys in the store
+  std::string name;  ///< prefix of its keys in the store
   int rank = 0, size = 1;
-  std::string address;  ///< of this machine, at which the others connect (Gloo)
-  int gpu = -1;              ///< number of this rank's: NCCL carries collectives; -1: Gloo
+  std::string address;  ///< of this machine, to which the others connect (Gloo)
+  int gpu = -1;              ///< index of this rank's GPU: collectives run over NCCL; -1: Gloo
   InjectedLink link;
 };
 
-/// Throws Error where this program has no NCCL.
+/// Throws Error if this program was built without NCCL.
 void require_nccl();
 
-/// The ranks of a scope, connected by Gloo, and the stream that their collectives run on.
-/// Collectives here block, and are called on the stream. With a GPU, reductions and broadcasts go
-/// over NCCL by way of a copy there; barriers and messages stay with Gloo.
+/// The ranks of a scope, connected by Gloo, and the stream on which their collectives run.
+/// Collectives block and are called on the stream. With a GPU, reductions and broadcasts are copied
+/// there and run over NCCL; barriers and messages use Gloo. send() and receive() may be called from
+/// any thread.
 class Group {
  public:
   Group(const JobStore& store, const GroupOptions& options);
@@ -32,7 +33,7 @@ class Group {
   void all_reduce(const at::Tensor& tensor, const AllReduce& options);
   void broadcast(const at::Tensor& tensor, int root);
   void barrier();
-  /// Point to point, beside the collectives; may be called on any thread.
+  /// Point-to-point; may be called on any thread.
   std::unique_ptr<Message> send(const at::Tensor& tensor, int to, int32_t tag);
   std::unique_ptr<Message> receive(const at::Tensor& tensor, int from, int32_t tag);
 
@@ -48,15 +49,15 @@ class Group {
   std::unique_ptr<Backend> backend_;
 
  public:
-  CommunicationStream stream;  // last: its thread ends before the backend goes
+  CommunicationStream stream;  // last: its thread ends before the backend is destroyed
 };
 
 struct Job::Groups {
   std::unique_ptr<JobStore> store;
   std::array<std::unique_ptr<Group>, 3> scopes;
-  std::unique_ptr<SlowLink> link;  ///< for messages to other nodes; null: as fast as it is
+  std::unique_ptr<SlowLink> link;  ///< for messages to other nodes; null: not slowed
 
-  /// Waits until all that was begun has ended; false when that takes longer than `timeout_s`.
+  /// Waits until all collectives are complete; false if that takes longer than `timeout_s`.
   bool drain(double timeout_s);
 };
 

@@ -9,13 +9,13 @@ namespace trinity {
 namespace {
 
 constexpr const char* kScopeNames[] = {"world", "node", "across", "meeting"};
-/// How much longer a collective may take that every rank has begun: data may be on its way.
+/// Additional patience for a collective that every rank has started: data may be in transfer.
 constexpr double kBegunPatience = 1.3;
-/// What a rank that left has to end, so that launchers say first how it did.
+/// Time for a rank that left to exit, so that launchers report its status first.
 constexpr double kLeaving_s = 2;
-constexpr const char* kScopeWords[] = {"world", "node", "across"};  // those of scripts
+constexpr const char* kScopeWords[] = {"world", "node", "across"};  // as named in scripts
 
-/// Whether rank `other` takes part in the collectives of `rank` in a scope.
+/// True if rank `other` takes part in the collectives of `rank` in a scope.
 bool is_member(const Heartbeat& rank, const Heartbeat& other, Scope scope) {
   if (scope == Scope::node) return rank.node == other.node;
   if (scope == Scope::across) return rank.local_rank == other.local_rank;
@@ -26,7 +26,7 @@ bool is_late(const Heartbeat& waiting, const Heartbeat& other) {
   return is_member(waiting, other, waiting.scope) && other.begun[static_cast<size_t>(waiting.scope)] < waiting.number;
 }
 
-/// Whether what ranks say of themselves differs.
+/// True if a field differs between ranks.
 template <class Field>
 bool differs(const std::vector<Seen>& ranks, Field field) {
   const Seen* first = nullptr;
@@ -42,7 +42,7 @@ std::string describe_wait(const Heartbeat& heartbeat) {
   return fmt::format("{} {} ({})", heartbeat.what, heartbeat.number, scope_name(heartbeat.scope));
 }
 
-/// Ranks that `waiting` waits for, in order.
+/// Ranks that `waiting` waits for, ascending.
 std::vector<size_t> late_ranks(const std::vector<Seen>& ranks, const Heartbeat& waiting) {
   std::vector<size_t> late;
   for (size_t r = 0; r < ranks.size(); ++r)

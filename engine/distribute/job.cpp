@@ -20,8 +20,9 @@ namespace {
 constexpr const char* kReductions[] = {"sum", "mean", "max"};
 constexpr const char* kCollectives[] = {"gloo", "nccl"};
 constexpr const char* kHello = "hello";  // the first topic
-constexpr double kStoreExtra_s = 2;      // for a store to answer beyond the timeouts for ranks
-constexpr double kDrain_s = 5;           // for what was begun to end before a rank leaves
+// for the store to answer, in addition to the timeouts for ranks
+constexpr double kStoreExtra_s = 2;
+constexpr double kDrain_s = 5;           // for collectives to end before a rank leaves
 
 std::string host_name() {
   char name[256] = "";
@@ -29,8 +30,8 @@ std::string host_name() {
   return name;
 }
 
-/// This machine's address as those see it that the store's machine sees; "-" where no way leads
-/// there.
+/// This machine's address as seen from machines that reach the store's machine; "-" if there is no
+/// route.
 std::string own_address(const LaunchVariables& variables) {
   try {
     return address_towards(variables.address, variables.port);
@@ -39,7 +40,7 @@ std::string own_address(const LaunchVariables& variables) {
   }
 }
 
-/// What a rank says when it joins.
+/// Message of a rank when it joins.
 struct Hello {
   int size = 1, local_rank = -1, local_size = -1;
   std::string node = "-", host, address = "-";
@@ -56,7 +57,7 @@ struct Hello {
   }
 };
 
-/// The first rank whose text is not that of most, and what most say.
+/// The first rank whose text differs from the majority's, and that text.
 std::optional<std::pair<size_t, std::string>> odd_one(const std::vector<std::string>& texts) {
   std::map<std::string, int> votes;
   for (const auto& vote : texts) ++votes[vote];
@@ -68,7 +69,7 @@ std::optional<std::pair<size_t, std::string>> odd_one(const std::vector<std::str
   return std::nullopt;
 }
 
-/// The first line of `text` that `other` does not have at its place, beside the one it has.
+/// The first line of `text` that differs in `other`, and the line there.
 std::string first_difference(const std::string& text, const std::string& other) {
   std::istringstream a(text), b(other);
   for (std::string line, other_line;;) {
@@ -105,7 +106,7 @@ std::shared_ptr<Job> Job::join(const LaunchVariables& variables, const JobOption
 Job::~Job() {
   try {
     close();
-  } catch (const std::exception&) {  // what is left of the job ends with the process
+  } catch (const std::exception&) {  // the rest of the job ends with the process
   }
 }
 
@@ -113,7 +114,7 @@ std::string Job::key(const std::string& name) const {
   return fmt::format("trinity/{}/{}", variables_.attempt, name);
 }
 
-/// Stores of LibTorch 1 and 2 do not understand each other, and torchrun's is of its own LibTorch.
+/// Stores of LibTorch 1 and 2 are incompatible, and torchrun uses its own LibTorch's.
 std::string Job::store_advice() const {
   if (!variables_.has_store) return "";
   return "; if torchrun's LibTorch is another than this program's (trinity --version), set "
@@ -121,7 +122,7 @@ std::string Job::store_advice() const {
          "the store";
 }
 
-/// What the failure to meet may come from, where ranks are on several machines.
+/// Possible cause of a failure to join with ranks on several machines.
 std::string Job::address_advice() const {
   if (variables_.local_size == size()) return "";
   const auto advice = loopback_advice(variables_.address);
@@ -129,7 +130,7 @@ std::string Job::address_advice() const {
 }
 
 void Job::meet() {
-  // Who writes an address means it, as jobs do that pretend several nodes on one machine.
+  // An address that was set explicitly is intended, e.g. for emulated nodes on one machine.
   if (variables_.local_size > 0 && !is_loopback(variables_.address) && !address_advice().empty())
     throw Error("the machine of rank 0: " + loopback_advice(variables_.address));
   if (keeps_store()) server_ = JobStore::serve(variables_.address, variables_.port);
@@ -165,7 +166,7 @@ void Job::meet() {
   connect_groups(connect());
 }
 
-/// Tells the others of this rank and learns of them.
+/// Publishes this rank and reads the others.
 void Job::say_hello(StoreWatch& watch) {
   joining_ = &watch;
   take_rank();
@@ -183,7 +184,7 @@ void Job::say_hello(StoreWatch& watch) {
   joining_ = nullptr;
 }
 
-/// A job that has begun is complete: who comes then is the one too many.
+/// A started job is complete: a later rank is one too many.
 void Job::take_rank() {
   try {
     if (store_->add(key(fmt::format("taken/{}", rank())), 1) == 1) return;
@@ -198,7 +199,7 @@ void Job::take_rank() {
   fail_joining(message);
 }
 
-/// Ranks of another program, script or command line would compute something else.
+/// Ranks with another program, script or command line would compute something else.
 void Job::compare_identities() {
   constexpr const char* kParts[] = {"another program", "another script", "other arguments"};
   const auto& own = options_.identity;
@@ -217,7 +218,7 @@ void Job::compare_identities() {
   }
 }
 
-/// Ranks as far as their hellos tell of them, to name them.
+/// Ranks as far as their hellos are known, for messages.
 std::vector<Seen> Job::seen_ranks() const {
   std::vector<Seen> ranks(node_of_.size());
   for (size_t r = 0; r < ranks.size(); ++r) {
@@ -228,7 +229,7 @@ std::vector<Seen> Job::seen_ranks() const {
   return ranks;
 }
 
-/// Every rank says it. Who keeps the store stays for the others to read it, too.
+/// Every rank prints it. The store's host stays until the others have read it.
 void Job::fail_joining(const std::string& message) {
   if (store_->add(key("speakers"), 1) == 1) store_->set(key("verdict"), message);
   if (keeps_store()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -295,19 +296,20 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
     const int count = members[node_of_[r]];
     if (count != members[0])
       fail_joining(
-          fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: every node "
-                      "needs as many",
+          fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: all nodes "
+                      "need the same number",
                       r, count, members[0]));
     if (all[r].local_size >= 0 && all[r].local_size != count)
       fail_joining(
-          fmt::format("rank {} says {} ranks a node, there are {}", r, all[r].local_size, count));
+          fmt::format("rank {} states {} ranks per node, there are {}", r, all[r].local_size,
+                      count));
   }
   nodes_ = static_cast<int>(members.size());
   node_ = node_of_[rank()];
   local_rank_ = local_rank_of_[rank()];
 }
 
-/// The texts of all ranks about a topic, whose name was never used before.
+/// The texts of all ranks about a topic; its name must be new.
 std::vector<std::string> Job::gather(const std::string& topic, const std::string& text) {
   const int64_t number = ++meetings_;
   if (monitor_) {
@@ -325,7 +327,7 @@ std::vector<std::string> Job::gather(const std::string& topic, const std::string
   return texts;
 }
 
-/// What rank `r` says about a topic.
+/// The text of rank `r` about a topic.
 std::string Job::await(const std::string& topic, int r) {
   const double began_s = steady_s();
   std::optional<std::string> found;

@@ -20,38 +20,38 @@ namespace trinity {
 class Group;
 class Message;
 
-/// A link between nodes that is slower than the real one, for experiments on one machine: every
-/// collective that crosses nodes ends later by what the formulas of manual/simulator.md
-/// "Collectives" (ring) give for this latency and bandwidth. The sleep is on the stream's thread,
-/// so computation goes on meanwhile, and later collectives of the same scope queue behind it, as on
-/// a wire. So do a rank's messages to other nodes (distribute/slow_link.h).
+/// A simulated slower link between nodes, for experiments on one machine. Every collective that
+/// crosses nodes ends later by the time of the ring formulas in manual/simulator.md "Collectives"
+/// for this latency and bandwidth. The stream's thread sleeps, so computation continues and later
+/// collectives of the same scope queue, as on a real link. Messages to other nodes are delayed, too
+/// (distribute/slow_link.h).
 struct InjectedLink {
   double latency_s = 0;
   double bandwidth_bytes_per_s = 0;  ///< 0: no limit
   double delay_s(double bytes, int members, bool is_broadcast) const;
 };
 
-/// What carries collectives.
+/// Backend of collectives.
 enum class Collectives : uint8_t { gloo, nccl };
-/// Throws ArgumentError naming the accepted words.
+/// Throws ArgumentError that names the accepted values.
 Collectives parse_collectives(std::string_view name);
 
-/// What all ranks must have alike, each a line of text; compared when they join.
+/// Properties that must be equal on all ranks, each a line of text; compared when they join.
 struct Identity {
   std::string program, script, arguments;
 };
 
 struct JobOptions {
-  double join_timeout_s = 25;  ///< for all ranks to come
+  double join_timeout_s = 25;  ///< time limit for all ranks to join
   Identity identity;
   Timeouts timeouts;
   InjectedLink link;
-  /// NCCL needs a LibTorch with CUDA and a GPU for every rank of a node; tensors travel over it.
+  /// NCCL requires a LibTorch with CUDA and one GPU per rank of a node; tensors travel over it.
   Collectives collectives = Collectives::gloo;
 };
 
 enum class Reduction : uint8_t { sum, mean, max };
-/// Throws ArgumentError naming the accepted words.
+/// Throws ArgumentError that names the accepted values.
 Reduction parse_reduction(std::string_view name);
 
 struct AllReduce {
@@ -59,16 +59,17 @@ struct AllReduce {
   Reduction reduction = Reduction::sum;
 };
 
-/// The processes of one training, joined over c10d with Gloo or NCCL. One a process. Tensors of
-/// collectives are contiguous, on the processor, and not to be touched between begin and wait.
+/// The processes of one training job, connected by c10d with Gloo or NCCL. One per process. Tensors
+/// of collectives are contiguous, on the CPU, and must not be accessed between begin and wait.
 ///
-/// When a rank dies, hangs or leaves, every process of the job ends: one message, then exit status
-/// 1. No exception tells of it, because the script of a rank that hangs could not catch it either.
+/// If a rank dies, hangs or leaves, every process of the job ends: one message, then exit status 1.
+/// This is not an exception, because the script of a hanging rank could not catch it. Used by the
+/// script's thread; send() and receive() may be called from any thread.
 class Job {
  public:
-  /// Meets all other ranks. Throws Error when they do not come, when two have one rank, when they
-  /// disagree on the size of the job or are not alike (JobOptions::identity), or when nodes have
-  /// different numbers of ranks. A store that does not answer ends the process with a message.
+  /// Joins all other ranks. Throws Error if they do not come, if two have the same rank, if they
+  /// disagree on the size of the job or on JobOptions::identity, or if nodes have different numbers
+  /// of ranks. A store that does not answer ends the process with a message.
   static std::shared_ptr<Job> join(const LaunchVariables& variables, const JobOptions& options);
   ~Job();
   Job(const Job&) = delete;
@@ -79,38 +80,38 @@ class Job {
   int node() const { return node_; }
   int nodes() const { return nodes_; }
   int local_rank() const { return local_rank_; }
-  /// The GPU whose tensors collectives take, beside those of the processor; -1: none (Gloo).
+  /// GPU whose tensors collectives accept in addition to CPU tensors; -1: none (Gloo).
   int gpu() const { return options_.collectives == Collectives::nccl ? local_rank_ : -1; }
   int local_size() const { return size() / nodes_; }
   const std::string& source() const { return variables_.source; }
   int members(Scope scope) const;
 
-  /// Reduces a tensor in place over the ranks of a scope. Begun in the same order by all of them.
+  /// Reduces a tensor in place over the ranks of a scope. All of them must begin in the same order.
   std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options);
-  /// Copies the tensor of the scope's member number `root` to all its members.
+  /// Copies the tensor of the scope's member `root` to all its members.
   std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root);
-  /// Replaces values by their sums over all ranks, the same bits on each, and waits.
+  /// Replaces values by their sums over all ranks, bit-identical on each. Blocks.
   void sum(std::span<float> values);
   void sum(std::span<double> values);
-  /// Begins to send a contiguous tensor on the processor to a rank, or to receive one of its size.
-  /// The n-th message that a rank sends another with a tag is the n-th that this one receives
-  /// with it, so that ranks need no common order. On any thread; not in a job of one process.
+  /// Starts sending a contiguous CPU tensor to a rank, or receiving one of its size. The n-th
+  /// message from one rank to another with a tag matches the n-th receive with that tag, so ranks
+  /// need no common order. Thread-safe; not available in a job of one process.
   std::shared_ptr<Message> send(const at::Tensor& tensor, int to, int32_t tag);
   std::shared_ptr<Message> receive(const at::Tensor& tensor, int from, int32_t tag);
-  /// A connection ended: the judge finds out whose, and this process ends with the job. Throws
-  /// Interrupted where Ctrl-C comes.
+  /// To be called when a connection breaks: the judge finds the rank at fault, and this process
+  /// ends with the job. Throws Interrupted after Ctrl-C.
   [[noreturn]] void end_broken(const std::string& what, const std::string& failure);
-  /// Waits until it is done, or until the job ends. Throws Interrupted on Ctrl-C.
+  /// Waits for completion, or for the end of the job. Throws Interrupted after Ctrl-C.
   void wait(const Work& work);
   /// Waits for all ranks.
   void barrier();
 
-  /// Ends the job unless all ranks give the same text about `what`: names the rank that differs
-  /// from most, and its first line that differs. `place` begins the message.
+  /// Ends the job unless all ranks pass the same text: names the rank that differs from the
+  /// majority, and its first differing line. `place` begins the message, `what` names the text.
   void agree(const std::string& place, const std::string& what, const std::string& text);
   /// Ends the job with a message.
   [[noreturn]] void fail(const std::string& message);
-  /// Says goodbye. Rank 0, if it keeps the store, waits for the others. Safe to repeat.
+  /// Leaves the job. Rank 0, if it hosts the store, waits for the others. Idempotent.
   void close();
 
  private:
@@ -143,7 +144,7 @@ class Job {
   int64_t meetings_ = 0, agreements_ = 0;
   std::vector<int> node_of_, local_rank_of_;
   std::vector<std::string> host_of_;
-  StoreWatch* joining_ = nullptr;  // while this meets the others
+  StoreWatch* joining_ = nullptr;  // while joining
   std::unique_ptr<JobStore> server_, store_;
   std::unique_ptr<Groups> groups_;
   std::unique_ptr<Monitor> monitor_;

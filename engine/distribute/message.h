@@ -8,13 +8,14 @@ class Tensor;
 
 namespace trinity {
 
-/// A tensor on its way between two ranks (Job::send, Job::receive). Kept until it has arrived.
+/// A tensor in transfer between two ranks (Job::send, Job::receive). To be kept until it has
+/// arrived.
 class Message {
  public:
   virtual ~Message() = default;
-  /// Waits for its end; false when abort() came first. Throws what the connection throws.
+  /// Waits for completion; false if abort() was called first. Throws the connection's errors.
   virtual bool wait() = 0;
-  /// Ends the waiting, from another thread.
+  /// Ends the wait; called from another thread.
   virtual void abort() = 0;
 };
 

@@ -13,9 +13,9 @@ namespace trinity {
 namespace {
 
 constexpr double kBeat_s = 0.4;
-/// How long whoever keeps the store stays after a verdict, for the others to read it.
+/// How long the store's host stays after a verdict, for the others to read it.
 constexpr double kLinger_s = 2;
-/// How much longer the store may be silent than a rank: its keeper's death is noticed at once.
+/// Additional silence allowed for the store: the death of its host is noticed at once.
 constexpr double kWatchExtra_s = 5;
 
 void sleep_s(double seconds) {
@@ -26,8 +26,8 @@ void say(const std::string& message) {
   std::fprintf(stderr, "trinity: %s\n", message.c_str());  // unbuffered
 }
 
-/// The verdict is all that is to be said: launchers end the others by a signal, of which scripts
-/// would tell.
+/// Suppresses further errors after the verdict: launchers end the other ranks by a signal, which
+/// scripts would report.
 void silence_errors() {
   const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nothing >= 0) dup2(nothing, STDERR_FILENO);
@@ -68,7 +68,7 @@ bool Observer::all_have_left() const {
 }
 
 void end_process() {
-  // The script's thread may be in the midst of printing, and never end that.
+  // The script's thread may hold stdout while printing and never release it.
   if (ftrylockfile(stdout) == 0) fflush_unlocked(stdout);
   _exit(1);
 }
@@ -195,7 +195,7 @@ void Monitor::leave() {
   thread_.join();
   try {
     beat();
-  } catch (const Error&) {  // the store is gone, so nobody is left to tell
+  } catch (const Error&) {  // the store is gone, and so are its readers
   }
   watch_.reset();
 }
@@ -204,7 +204,7 @@ void Monitor::end_job(const std::string& message) {
   try {
     const std::lock_guard lock(store_mutex_);
     const bool is_first = store_->add(key("speakers"), 1) == 1;
-    if (is_first) say(message);  // before others end for it, whose launcher ends this one
+    if (is_first) say(message);  // before others end and their launcher kills this one
     if (is_first) store_->set(key("verdict"), message);
   } catch (const Error&) {
     say(message);
@@ -215,7 +215,7 @@ void Monitor::end_job(const std::string& message) {
 }
 
 void Monitor::end_without_store(double silent_s) const {
-  // On every machine one does: rank 1's may be gone with the keeper.
+  // One rank per machine: rank 1 may be gone with the host.
   if (options_.rank == 1 || options_.local_rank == 0)
     say(fmt::format("{}, which keeps the job's store, {}", options_.keeper,
                     silent_s == 0 ? "is gone"

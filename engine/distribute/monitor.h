@@ -16,12 +16,12 @@
 
 namespace trinity {
 
-/// Reads the heartbeats of all ranks and judges them. Silence is counted in what passes between two
-/// looks, at most a second each, so that a judge that was itself stopped accuses nobody.
+/// Reads the heartbeats of all ranks and judges them. Silence is measured between two reads, at
+/// most one second each, so a judge that was suspended accuses nobody. Not thread-safe.
 class Observer {
  public:
   Observer(JobStore& store, std::string prefix, int ranks);
-  /// Throws Error when the store is gone.
+  /// Throws Error if the store is gone.
   std::optional<std::string> look(const Timeouts& timeouts);
   bool all_have_left() const;
   const std::vector<Seen>& ranks() const { return ranks_; }
@@ -33,11 +33,11 @@ class Observer {
   double looked_s_ = -1;
 };
 
-/// Sees to it that the job's store answers: a call to one whose process was stopped, or which is no
-/// store at all, may never return. Silence is counted as Observer counts it.
+/// Checks that the job's store answers: a call to a suspended process, or to something that is not
+/// a store, may never return. Silence is measured as in Observer. Thread-safe.
 class StoreWatch {
  public:
-  /// `end` is called on a thread of this, once, after `timeout_s` without answered(). It does not
+  /// `end` is called on an internal thread, once, after `timeout_s` without answered(). It does not
   /// return.
   StoreWatch(double timeout_s, std::function<void(double silent_s)> end);
   ~StoreWatch();
@@ -59,13 +59,13 @@ class StoreWatch {
 struct MonitorOptions {
   int rank = 0, size = 1, node = 0, local_rank = 0;
   std::string host = "-";
-  std::string keeper = "rank 0";  ///< who keeps the store
-  std::string prefix;             ///< of all keys
+  std::string keeper = "rank 0";  ///< the process that hosts the store
+  std::string prefix;             ///< prefix of all keys
   Timeouts timeouts;
 };
 
-/// The thread of a rank that writes its heartbeat, looks for a verdict, and ends the process on
-/// one. Ranks 0 and 1 also judge, the second more patiently.
+/// The thread of a rank that writes its heartbeat, reads the verdict, and ends the process on one.
+/// Ranks 0 and 1 also judge, rank 1 with longer timeouts. Thread-safe.
 class Monitor {
  public:
   Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options);
@@ -73,7 +73,7 @@ class Monitor {
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  /// The script has begun collective `number` of a scope.
+  /// The script has started collective `number` of a scope.
   void note_begun(Scope scope, int64_t number);
   /// It waits for one; it has stopped waiting.
   void note_wait(const std::string& what, Scope scope, int64_t number);
@@ -81,10 +81,10 @@ class Monitor {
   void note_broken(const std::string& failure);
   /// Writes the last heartbeat and ends the thread.
   void leave();
-  /// Makes `message` the verdict for all ranks, says it once in the whole job, ends this process.
+  /// Makes `message` the verdict for all ranks, prints it once per job, and ends this process.
   [[noreturn]] void end_job(const std::string& message);
-  /// Ends this process because the store has not answered for `silent_s`, or, 0, is gone with its
-  /// keeper; rank 1 says so, and the first rank of every node.
+  /// Ends this process because the store has not answered for `silent_s`, or (0) is gone with its
+  /// host. Rank 1 and the first rank of every node print the message.
   [[noreturn]] void end_without_store(double silent_s = 0) const;
 
  private:
@@ -95,7 +95,7 @@ class Monitor {
   MonitorOptions options_;
   std::unique_ptr<JobStore> store_;
   Observer observer_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   Heartbeat heartbeat_;
   double wait_began_s_ = 0;
@@ -105,10 +105,10 @@ class Monitor {
   std::thread thread_;
 };
 
-/// Ends this process with status 1, after what the script has printed so far.
+/// Ends this process with status 1, after flushing the script's output.
 [[noreturn]] void end_process();
 
-/// Seconds on a clock that only moves forward.
+/// Seconds on a monotonic clock.
 double steady_s();
 
 }  // namespace trinity

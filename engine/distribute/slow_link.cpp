@@ -26,7 +26,7 @@ class SlowLink::Delayed final : public Message {
     changed_.notify_all();
   }
 
-  /// On the link's thread: waits so long, then sends, unless abort() comes first.
+  /// On the link's thread: waits, then sends, unless abort() comes first.
   void send_after(double seconds, const std::function<std::unique_ptr<Message>()>& send) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return aborted_; });

@@ -17,7 +17,7 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Runs an operation on the store; what LibTorch throws becomes one line.
+/// Runs an operation on the store; converts LibTorch's exceptions to one line.
 template <class Body>
 auto guarded(Body body) {
   try {
@@ -27,8 +27,8 @@ auto guarded(Body body) {
   }
 }
 
-/// LibTorch from 2.4 on keeps a store with libuv, and refuses where it was built without, as
-/// Debian's; the threads that 1.13 has are in all of them.
+/// LibTorch from 2.4 on uses libuv for the store, and throws if built without it, as Debian's is;
+/// the thread-based store of 1.13 exists in all versions.
 template <class Options>
 void keep_without_libuv(Options& options) {
   if constexpr (requires { options.useLibUV; }) options.useLibUV = false;

@@ -9,10 +9,10 @@
 
 namespace trinity {
 
-/// Weights as a file of format safetensors (formats/export/safetensors.h): "<operator>/<parameter>"
-/// of the graph that was lowered, so that any strategy reads what any other wrote. A checkpoint has
-/// the optimiser's numbers too, the steps that were made, and by name what else the course of a
-/// training depends on. Throws FileError.
+/// Weights as a safetensors file (formats/export/safetensors.h): "<operator>/<parameter>" of the
+/// graph before lowering, so any strategy reads files of any other. A checkpoint also has the
+/// optimiser state, the number of steps, and, by name, other numbers that the training depends on.
+/// Throws FileError.
 void write_weights(const std::string& path, const std::vector<NamedTensor>& values, int64_t steps,
                    const std::map<std::string, double>& course);
 
@@ -21,8 +21,8 @@ struct ReadWeights {
   int64_t steps = 0;
   std::map<std::string, double> course;
 };
-/// Throws FileError for other files, and for kinds of numbers other than F32 and F64.
-/// checkpoint: one that was changed or cut short is refused, too.
+/// Throws FileError for other files and for dtypes other than F32 and F64. checkpoint: also refuses
+/// files that were changed or truncated.
 ReadWeights read_weights(const std::string& path, bool checkpoint);
 
 }  // namespace trinity

@@ -9,7 +9,7 @@
 namespace trinity {
 namespace {
 
-/// Of the first `samples` rows: how many labels have the largest logit, and how many there are.
+/// Over the first `samples` rows: number of labels with the largest logit, and number of labels.
 std::pair<int64_t, int64_t> count_right(const at::Tensor& logits, const at::Tensor& labels,
                                         int64_t samples) {
   const bool second =
@@ -35,7 +35,7 @@ class Forward {
       if (!program.is_loss(op)) continue;
       if (loss_ >= 0 || graph_.op(op).type != "SoftmaxCrossEntropyLoss")
         throw ArgumentError(fmt::format(
-            "graph {}: accuracy is that of one cross-entropy, operator {} is another loss",
+            "graph {}: accuracy needs exactly one cross-entropy loss, operator {} is another loss",
             graph_.name(), graph_.op(op).name));
       loss_ = op;
     }
@@ -64,7 +64,7 @@ class Forward {
   }
 
  private:
-  /// The mean over samples, of which the last batch may have fewer than it holds.
+  /// Mean over samples; the last batch may have fewer than it holds.
   double loss_of(const at::Tensor& logits, const at::Tensor& labels, int64_t samples) const {
     KernelCall call{graph_.op(loss_), {logits.narrow(0, 0, samples), labels.narrow(0, 0, samples)},
                     {}, {{1}}, 0, 0, real_};

@@ -8,16 +8,16 @@
 
 namespace trinity {
 
-/// How well weights do on samples that did not train.
+/// Quality of weights on held-out samples.
 struct Evaluation {
   int64_t samples = 0;
-  double loss = 0;      ///< the mean
-  double accuracy = 0;  ///< the share of labels that have the largest logit
+  double loss = 0;      ///< mean
+  double accuracy = 0;  ///< fraction of labels with the largest logit
 };
 
-/// Runs a training graph of one device forward over all held-out samples, without dropout; norms
-/// over a batch take that batch's statistics. Throws ArgumentError where the graph has other losses
-/// than one cross-entropy.
+/// Runs the forward pass of a single-device training graph over all held-out samples, without
+/// dropout; batch norms use the batch's statistics. Throws ArgumentError unless the graph has
+/// exactly one loss, a cross-entropy.
 Evaluation evaluate(const Program& program, const std::vector<NamedTensor>& weights,
                     const Feed& feed, at::ScalarType real);
 

@@ -70,12 +70,12 @@ struct Executor::Impl {
                   const at::Tensor& spare) { return feed->take(input, whole, batch, spare); };
   }
 
-  /// Whether a device's worker is a thread of this process.
+  /// True if a device's worker is a thread of this process.
   bool is_here(int32_t device) const {
     return !options.job || device == options.job->rank();
   }
 
-  /// Whether no two workers of this process share a core.
+  /// True if no two workers of this process share a core.
   bool have_cores() const {
     std::set<int32_t> taken;
     for (const auto& worker : workers)
@@ -109,7 +109,7 @@ struct Executor::Impl {
                        text.substr(0, text.find('\n')));
   }
 
-  /// A tensor on the device that reads it: as it is, or a copy made by the first reader there.
+  /// A tensor on the reader's device: itself, or a copy made by the first reader there.
   at::Tensor fetch(Worker& worker, int32_t tensor, int32_t micro_batch) {
     const int32_t home = layout.home_slot(tensor), producer = graph->tensor(tensor).producer;
     if (layout.device_of(producer) == worker.device) return values.read(home, micro_batch);
@@ -140,7 +140,7 @@ struct Executor::Impl {
     return made;
   }
 
-  /// What a member of a collective needs of a tensor that it is handed.
+  /// The part of a tensor that a member of a collective needs.
   at::Tensor needed_by(int32_t op, int32_t tensor, const at::Tensor& given) const {
     const auto& of = graph->op(op);
     if (of.collective < 0 || !needs_part(of)) return given;
@@ -155,13 +155,13 @@ struct Executor::Impl {
                      graph->tensor(of.outputs[number / members.size()]).shape);
   }
 
-  /// What a copy holds of a tensor.
+  /// The part of a tensor that a copy holds.
   at::Tensor needed_at(int32_t slot, const at::Tensor& whole) const {
     const auto& of = layout.slots()[slot];
     return of.reader < 0 ? whole : needed_by(of.reader, of.tensor, whole);
   }
 
-  /// A tensor as an operator takes it: of what was copied for it alone there is no more than that.
+  /// A tensor as an operator reads it: a copy made for it alone has no more than the needed part.
   at::Tensor taken(Worker& worker, int32_t op, int32_t tensor, int32_t micro_batch) {
     auto made = fetch(worker, tensor, micro_batch);
     const int32_t slot = layout.slot(tensor, worker.device);
@@ -169,7 +169,7 @@ struct Executor::Impl {
     return is_part ? made : needed_by(op, tensor, made);
   }
 
-  /// Between processes the members of a gather of weights send each other their shares.
+  /// Between processes the members of a weight gather exchange their shards.
   void exchange_shares(int32_t op, int32_t micro_batch) {
     const auto& members = graph->collectives()[graph->op(op).collective].members;
     std::vector<at::Tensor> sent(members.size());
@@ -187,15 +187,15 @@ struct Executor::Impl {
 
   bool adds_up(int32_t tensor) const { return !layout.is_stream() && program.adds_up(tensor); }
 
-  /// Waits until a tensor is there: of one that adds up, until all micro-batches have.
+  /// Waits for a tensor; if it accumulates, for all micro-batches.
   void wait_for(int32_t tensor, int32_t micro_batch) const {
     const int32_t producer = graph->tensor(tensor).producer;
     const int32_t first = adds_up(tensor) ? 0 : micro_batch;
     for (int32_t m = first; m <= micro_batch; ++m) completions.wait_for(layout.task(m, producer));
   }
 
-  /// Gradients that are read once a step add up in the order in which they come. The first may be
-  /// another operator's value too, so that the first sum is not made in place.
+  /// Gradients that are read once per step accumulate in order of arrival. The first may also be
+  /// another operator's value, so the first sum is not in place.
   void add_up(int32_t tensor, const at::Tensor& made) {
     const at::NoGradGuard guard;
     auto& [sum, count] = sums[tensor];
@@ -220,7 +220,7 @@ struct Executor::Impl {
     }
   }
 
-  /// Of what does not run in this step: what it hands on.
+  /// Handles an operator that does not run in this step: passes its inputs on.
   void pass_over(int32_t task) {
     const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto own = [&](int32_t tensor) {
@@ -232,7 +232,7 @@ struct Executor::Impl {
     completions.finish(task);
   }
 
-  /// What was sent is kept for merges of this step or a later one.
+  /// Keeps sent weights for merges of this step or a later one.
   void keep_sent(int32_t tensor, const at::Tensor& made) {
     const int32_t home = layout.home_slot(tensor);
     late.keep(home, operators.steps, made);
@@ -240,7 +240,7 @@ struct Executor::Impl {
       transport->post(slot, made);
   }
 
-  /// What the others of a merge send in this step is on its way from now on.
+  /// Starts receiving what the other members of a merge send in this step.
   void expect(int32_t op) {
     const int32_t device = layout.device_of(op);
     for (size_t k = 0; k < graph->op(op).inputs.size(); ++k) {
@@ -257,7 +257,7 @@ struct Executor::Impl {
     }
   }
 
-  /// What a merge reads: what was sent so many steps ago.
+  /// Input of a merge: weights sent `age` steps ago.
   at::Tensor sent_to(Worker& worker, int32_t op, int32_t tensor) {
     const int32_t home = layout.home_slot(tensor), slot = layout.slot(tensor, worker.device);
     const int32_t producer = graph->tensor(tensor).producer;
@@ -265,7 +265,8 @@ struct Executor::Impl {
     if (!transport || slot == home) completions.wait_for(layout.task(last, producer));
     auto* found = late.find(transport ? slot : home, operators.steps - operators.occasion(op)->age);
     if (!found)
-      throw Error(fmt::format("nothing was sent {} steps ago", operators.occasion(op)->age));
+      throw Error(fmt::format("expected weights sent {} steps ago, but none were sent",
+                              operators.occasion(op)->age));
     if (slot == home) return found->tensor;
     CopyRun copy;
     copy.task = layout.task(last, producer);
@@ -283,7 +284,7 @@ struct Executor::Impl {
     return made;
   }
 
-  /// Between steps: what nobody will merge any more, once it has come.
+  /// Between steps: drops weights that nobody will merge any more, once they have arrived.
   void drop_sent() {
     for (int32_t op = 0; op < graph->operator_count(); ++op) {
       if (!program.merges(op) || !operators.runs(op) || !is_here(layout.device_of(op))) continue;
@@ -314,13 +315,13 @@ struct Executor::Impl {
     TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
-    if (worker.on.cuda)  // some kernels without inputs fill memory of the processor
+    if (worker.on.cuda)  // some kernels without inputs fill CPU memory
       for (auto& output : outputs) output = output.to(worker.torch_device());
     device.synchronise();
     times.end_s = clock.seconds();
     while (outputs.size() < of.outputs.size() &&
            graph->tensor(of.outputs[outputs.size()]).bytes == 0)
-      outputs.push_back(at::empty({0}));  // tells others that it has run
+      outputs.push_back(at::empty({0}));  // marks it as run
     worker.loss += operators.loss(op, micro_batch, outputs);
     for (size_t i = 0; i < of.outputs.size(); ++i) {
       if (program.duty(op) == Duty::send)
@@ -348,8 +349,8 @@ struct Executor::Impl {
                             worker.torch_device());
   }
 
-  /// What the inputs of the next step hold. What fails is read again when it is needed, and fails
-  /// there.
+  /// Prefetches the inputs of the next step. Failures are repeated, and reported, when the data is
+  /// needed.
   void read_ahead() noexcept {
     try {
       for (const auto& worker : workers)
@@ -360,7 +361,7 @@ struct Executor::Impl {
     }
   }
 
-  /// One device's part of a step; all begin when each has its data.
+  /// One device's part of a step; all begin when every device has its data.
   template <class Barrier>
   void duty(Worker& worker, Barrier& begin) {
     int32_t task = layout.queue(worker.device)[0];
@@ -405,8 +406,8 @@ struct Executor::Impl {
     completions.fail();
   }
 
-  /// Every device that has operators in a thread of its own, until all have ended. A worker that waits
-  /// for another process cannot look whether the user stops.
+  /// Runs every device with operators in a thread of its own, until all have ended. A worker that
+  /// waits for another process cannot poll for Ctrl-C.
   void run_workers() {
     std::vector<Worker*> active;
     for (auto& worker : workers)
@@ -482,7 +483,8 @@ struct Executor::Impl {
   at::ScalarType real;
   std::unique_ptr<Feed> feed;
   Operators operators;
-  std::vector<std::pair<at::Tensor, int32_t>> sums;  // per tensor that adds up, and how many have
+  // per accumulating tensor: sum, number of terms
+  std::vector<std::pair<at::Tensor, int32_t>> sums;
   TensorStore values;
   SentWeights late;
   std::vector<Worker> workers;
@@ -496,8 +498,8 @@ struct Executor::Impl {
   std::mutex mutex;
   std::atomic<bool> failed{false};
   std::exception_ptr failure;
-  int64_t next_step = 0;              // that is read ahead
-  std::unique_ptr<ReadAhead> reader;  // last: it ends before what it reads from
+  int64_t next_step = 0;              // number of the prefetched step
+  std::unique_ptr<ReadAhead> reader;  // last: it ends before the data it reads
 };
 
 Executor::Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> placement,
@@ -514,7 +516,7 @@ const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
   if (op < 0 || op >= impl_->graph->operator_count() || !impl_->program.is_input(op))
-    throw ArgumentError(fmt::format("execute: operator {} is no input", op + 1));
+    throw ArgumentError(fmt::format("execute: operator {} is not an input", op + 1));
   if (micro_batch < 0 || micro_batch >= impl_->layout.micro_batches())
     throw ArgumentError(fmt::format("execute: expected a micro-batch from 1 to {}, got {}",
                                     impl_->layout.micro_batches(), micro_batch + 1));
@@ -538,7 +540,7 @@ Executor::Epoch Executor::epoch() const {
 }
 
 HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
-  if (!impl_->feed) throw ArgumentError("execute: there are no data to evaluate on");
+  if (!impl_->feed) throw ArgumentError("execute: evaluation needs data");
   const Program program(std::move(graph));
   const auto found = trinity::evaluate(program, impl_->operators.weights().named(false),
                                        *impl_->feed, impl_->real);

@@ -20,14 +20,14 @@ bool is_whole(const Tensor& tensor) {
   return tensor.dtype == DType::int64 || tensor.dtype == DType::int32;
 }
 
-/// The name of an input in the graph that was lowered.
+/// The name of an input before lowering.
 std::string name_of(const Operator& op) { return has_meaning(op) ? text_attribute(op, kSource) : op.name; }
 
 bool is_positions(const Operator& op, const std::vector<int64_t>& shape) {
   return name_of(op).ends_with("positions") || (shape.size() > 1 && shape[0] == 1);
 }
 
-/// A tensor to write to: a spare one that nobody else has, else a new one.
+/// A tensor to write to: `spare` if it has no other owner, else a new one.
 at::Tensor writable(const at::Tensor& spare, const std::vector<int64_t>& shape,
                     at::ScalarType kind) {
   const bool fits = spare.defined() && spare.scalar_type() == kind && spare.sizes() == shape &&
@@ -62,7 +62,7 @@ void Feed::check(const Graph& graph) {
     if (data_->is_text) length_ = elements_from(tensor.shape, 1);
     check_input(op, tensor);
   }
-  // A row of symbols needs the one behind it as the last label.
+  // A row of symbols needs the next symbol as its last label.
   samples_ = data_->is_text ? std::max<int64_t>(0, data_->train - 1) / std::max<int64_t>(1, length_)
                             : data_->train;
   held_out_ = data_->is_text

@@ -17,22 +17,22 @@
 
 namespace trinity {
 
-/// Mini-batches of a data set for the inputs of a graph. Samples (of a text: rows of as many symbols
-/// as the inputs have) go in an order that the seed gives for every epoch; what is left over in an
-/// epoch, less than a step has, is left out. Which samples a step has depends on the seed and on
-/// how many they are, not on who reads them.
+/// Mini-batches of a data set for the inputs of a graph. Samples (of a text: rows of as many
+/// symbols as the inputs have) are shuffled per epoch by the seed; the remainder of an epoch,
+/// smaller than a step, is dropped. The samples of a step depend only on the seed and their number,
+/// not on who reads them. Thread-safe.
 class Feed {
  public:
-  /// `batch` samples a micro-batch, `batches` micro-batches a step on all replicas. Throws
-  /// ArgumentError where a graph's inputs do not fit the data: other extents, classes that the
-  /// graph does not have, fewer samples than a step has.
+  /// batches: micro-batches per step on all replicas. Throws ArgumentError if the graph's inputs do
+  /// not fit the data: other extents, classes that the graph does not have, fewer samples than one
+  /// step needs.
   Feed(std::shared_ptr<const DataSet> data, const Graph& graph, uint64_t seed, int64_t batches);
 
-  /// Input `input`, whose whole tensor is given, in a batch, numbered through all steps; in the memory
-  /// of `spare` where that is one that this gave and nobody else has any more.
+  /// Contents of `input` in batch number `batch` (counted through all steps); `whole` is its full
+  /// tensor. Reuses the memory of `spare` if that was returned here and has no other owner.
   at::Tensor take(const Operator& input, const Tensor& whole, int64_t batch,
                   const at::Tensor& spare = {}) const;
-  /// The same of the held-out samples, in their order; beyond the last they begin anew.
+  /// The same for held-out samples, in their order; starts again after the last.
   at::Tensor held_out(const Operator& input, const Tensor& whole, int64_t batch) const;
   int64_t steps_per_epoch() const { return steps_; }
   int64_t held_out_samples() const { return held_out_; }
@@ -48,14 +48,14 @@ class Feed {
 
   std::shared_ptr<const DataSet> data_;
   uint64_t seed_;
-  int64_t batches_, batch_ = 1, length_ = 0;  ///< length_: symbols of a text's sample
+  int64_t batches_, batch_ = 1, length_ = 0;  ///< length_: symbols per sample of a text
   int64_t samples_ = 0, held_out_ = 0, steps_ = 0;
-  mutable std::mutex mutex_;  // of the order
+  mutable std::mutex mutex_;  // guards the order
   mutable int64_t epoch_ = -1;
   mutable std::shared_ptr<const std::vector<int32_t>> order_;
 };
 
-/// A thread that reads what the next step needs while this one runs.
+/// A thread that prefetches the next step's data while the present step runs.
 class ReadAhead {
  public:
   /// `read` must not throw.
@@ -71,7 +71,7 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  /// Begins to read, where that is not under way.
+  /// Starts reading, unless already under way.
   void begin() {
     {
       const std::lock_guard lock(mutex_);
@@ -79,7 +79,7 @@ class ReadAhead {
     }
     changed_.notify_all();
   }
-  /// Waits until all that was begun is read; how long that kept the processor, in seconds.
+  /// Waits until reading is done; returns the CPU time that it took, in seconds.
   double wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !reads_; });
@@ -87,7 +87,7 @@ class ReadAhead {
   }
 
  private:
-  /// Of this thread.
+  /// CPU seconds of this thread.
   static double processor_s() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -26,8 +26,8 @@ at::Device torch_device(const WorkerDevice& device) {
   return {at::kCUDA, static_cast<at::DeviceIndex>(device.index)};
 }
 
-/// Runs `body` as a worker does: in a thread of its own, on its core or its stream, with one of
-/// LibTorch's threads. What it throws goes on.
+/// Runs `body` as a worker does: in a thread of its own, on its core or stream, with one LibTorch
+/// thread. Rethrows its exceptions.
 template <class Body>
 void as_worker(const WorkerDevice& device, int32_t core, Body body) {
   std::exception_ptr failure;
@@ -45,7 +45,7 @@ void as_worker(const WorkerDevice& device, int32_t core, Body body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// A tensor that one worker hands to another, which takes it away.
+/// A tensor that one worker passes to another, which removes it.
 class Exchange {
  public:
   void put(at::Tensor tensor) {
@@ -54,7 +54,7 @@ class Exchange {
     tensor_ = std::move(tensor);
     changed_.notify_all();
   }
-  /// Undefined once closed.
+  /// Undefined after close().
   at::Tensor look() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return tensor_.defined() || closed_; });
@@ -86,8 +86,8 @@ class Exchange {
   bool closed_ = false;
 };
 
-/// A new tensor full of `value`; undefined where Ctrl-C comes, as the largest take a quarter of a
-/// second.
+/// A new tensor full of `value`; undefined after Ctrl-C (the largest ones take a quarter of a
+/// second).
 at::Tensor filled(int64_t numbers, float value, const at::TensorOptions& options) {
   constexpr int64_t kPart = int64_t{1} << 22;
   at::Tensor made = at::empty({numbers}, options);
@@ -98,7 +98,8 @@ at::Tensor filled(int64_t numbers, float value, const at::TensorOptions& options
   return made;
 }
 
-/// Writes what the receiver copies; stops when the exchange is closed, and closes it on Ctrl-C.
+/// Writes the tensors that the receiver copies; stops when the exchange is closed, and closes it on
+/// Ctrl-C.
 void send(Exchange& exchange, const WorkerDevice& device, const std::vector<int64_t>& bytes,
           int32_t repeats, const DeviceScope& scope) {
   const auto options = at::TensorOptions(torch_device(device)).dtype(at::kFloat);

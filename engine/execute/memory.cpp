@@ -20,8 +20,8 @@ namespace {
 
 thread_local std::shared_ptr<MemoryAccount> g_account;
 
-/// What blocks count for, by address, in parts with a lock each. Blocks keep the addresses that
-/// LibTorch's own allocator gave them: some callers free by address alone.
+/// Account of each block, by address, in sections with a lock each. Blocks keep the addresses of
+/// LibTorch's own allocator, because some callers free by address alone.
 class Ledger {
  public:
   struct Entry {
@@ -35,7 +35,7 @@ class Ledger {
     part.entries[block] = std::move(entry);
   }
 
-  /// The entry, which is removed; empty for a block that nobody counts.
+  /// Removes and returns the entry; empty for a block that is not counted.
   Entry take(void* block) {
     Part& part = part_of(block);
     const std::lock_guard lock(part.mutex);
@@ -59,7 +59,7 @@ class Ledger {
 
 c10::DeleterFnPtr g_free = nullptr;  // LibTorch's own
 
-/// Never destroyed: blocks outlive everything.
+/// Never destroyed: blocks outlive static objects.
 Ledger& ledger() {
   static auto* made = new Ledger;
   return *made;
@@ -71,7 +71,7 @@ void free_block(void* block) {
   g_free(block);
 }
 
-/// LibTorch's own allocator, which it asks; threads without an account notice nothing.
+/// Wraps LibTorch's own allocator; threads without an account are unaffected.
 class CountingAllocator final : public c10::Allocator {
  public:
   explicit CountingAllocator(c10::Allocator* own) : own_(own) {}
@@ -96,7 +96,7 @@ class CountingAllocator final : public c10::Allocator {
       return {block, block, free_block, device};
     } catch (const std::exception&) {
       account->remove(static_cast<int64_t>(bytes));
-      throw LimitError(fmt::format("out of memory: the system refused {} beside {}",
+      throw LimitError(fmt::format("out of memory: the system refused {} in addition to {}",
                                    format_bytes(static_cast<int64_t>(bytes)),
                                    format_bytes(account->current_bytes())));
     }
@@ -105,7 +105,7 @@ class CountingAllocator final : public c10::Allocator {
   c10::Allocator* own_;
 };
 
-/// Takes the place of an allocator whose blocks can be freed by address, as LibTorch's can.
+/// Replaces an allocator whose blocks can be freed by address, as LibTorch's can.
 void install() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -125,7 +125,7 @@ struct GpuBytes {
 GpuBytes gpu_bytes(int32_t gpu) {
   const auto stats =
       c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(gpu));
-  const auto& all = stats.allocated_bytes[0];  // [0]: of small and large blocks together
+  const auto& all = stats.allocated_bytes[0];  // [0]: small and large blocks together
   return {all.current, all.peak};
 }
 void restart_gpu_peak(int32_t gpu) {
@@ -165,7 +165,8 @@ void MemoryAccount::add(int64_t bytes) {
   const int64_t now = current_ += bytes;
   if (limit_bytes_ > 0 && now > limit_bytes_) {
     current_ -= bytes;
-    throw LimitError(fmt::format("out of memory: {} beside {}, limit {}", format_bytes(bytes),
+    throw LimitError(fmt::format("out of memory: {} in addition to {}, limit {}",
+                                 format_bytes(bytes),
                                  format_bytes(now - bytes), format_bytes(limit_bytes_)));
   }
   int64_t most = peak_;

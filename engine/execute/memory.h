@@ -7,21 +7,21 @@
 
 namespace trinity {
 
-/// What the tensors of one worker take, as LibTorch's allocator hands it out: weights, values, what
-/// autograd saved and what kernels need while they run. A block counts for the worker that asked for
-/// it until it is freed, whoever frees it. Blocks that libraries below LibTorch take for themselves
-/// (a BLAS's buffers) are not seen.
+/// Memory of one worker's tensors as allocated by LibTorch: weights, values, tensors saved by
+/// autograd and temporary memory of kernels. A block counts for the worker that allocated it until
+/// it is freed, by whatever thread. Memory that libraries below LibTorch allocate themselves (BLAS
+/// buffers) is not seen.
 ///
-/// Of a GPU LibTorch counts all that this process has there, so the worker's is what changes between
-/// open() and close(); workers that share a GPU each count what all of them change. No limit holds
-/// there.
+/// For a GPU, LibTorch counts all memory of this process, so a worker's is the change between
+/// open() and close(); workers that share a GPU each count the changes of all. The limit does not
+/// apply there. Thread-safe.
 class MemoryAccount {
  public:
-  /// Of device `name`; `limit_bytes` 0: no limit; `gpu` -1: a processor's.
+  /// Account of device `name`. limit_bytes 0: no limit; gpu -1: a CPU.
   MemoryAccount(std::string name, int64_t limit_bytes, int32_t gpu = -1)
       : name_(std::move(name)), limit_bytes_(limit_bytes), gpu_(gpu) {}
 
-  /// Throws LimitError when the limit would be passed.
+  /// Throws LimitError if the limit would be exceeded.
   void add(int64_t bytes);
   void remove(int64_t bytes) { current_ -= bytes; }
   void open();
@@ -36,10 +36,11 @@ class MemoryAccount {
   int64_t limit_bytes_;
   int32_t gpu_;
   std::atomic<int64_t> current_{0}, peak_{0};
-  int64_t held_ = 0, others_ = 0;  // on the GPU: this account's when it was closed, everybody else's
+  int64_t held_ = 0, others_ = 0;  // on the GPU: this account's when closed, everything else
 };
 
-/// While it lives, what this thread allocates counts for an account. Elsewhere nothing is counted.
+/// RAII: during its lifetime this thread's allocations count for an account. Otherwise nothing is
+/// counted.
 class AccountScope {
  public:
   explicit AccountScope(std::shared_ptr<MemoryAccount> account);

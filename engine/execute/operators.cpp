@@ -16,15 +16,15 @@ namespace {
 
 using torch::autograd::Edge;
 
-/// Where an input's gradient leaves autograd's graph. It does not hold the input, as a leaf would.
+/// Receives an input's gradient at the end of autograd's graph. Unlike a leaf it does not keep the
+/// input alive.
 struct InputGradient : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     return std::move(gradients);
   }
 };
 
-/// A node of autograd's graph behind the pointer that LibTorch uses: std's in 1.13, its own
-/// in 2.13.
+/// A node of autograd's graph in LibTorch's pointer type: std's in 1.13, its own in 2.13.
 template <class Made, class Pointer = decltype(Edge::function)>
 Pointer make_node() {
   if constexpr (std::is_same_v<Pointer, std::shared_ptr<torch::autograd::Node>>)
@@ -33,7 +33,7 @@ Pointer make_node() {
     return c10::make_intrusive<Made>();
 }
 
-/// Lets what is computed from `input` lead back to an edge of its own.
+/// Makes results computed from `input` lead back to a new edge.
 Edge begin_history(const at::Tensor& input) {
   auto node = make_node<InputGradient>();
   node->add_input_metadata(input);
@@ -42,12 +42,12 @@ Edge begin_history(const at::Tensor& input) {
   return edge;
 }
 
-/// Zeros like the tensor that belongs to an edge.
+/// Zeros with the shape of the tensor of an edge.
 at::Tensor like(const Edge& edge) {
   return edge.function->input_metadata(edge.input_nr).zeros_like();
 }
 
-/// All of them, one behind the other.
+/// All tensors, flattened and concatenated.
 at::Tensor bundle(const Operators::Tensors& parts) {
   if (parts.size() == 1) return parts[0].reshape({-1});
   Operators::Tensors flat;
@@ -55,7 +55,7 @@ at::Tensor bundle(const Operators::Tensors& parts) {
   return at::cat(flat);
 }
 
-/// Those of a part of logits.
+/// The classes of a part of split logits.
 Classes classes_of(const Operator& loss, const at::Tensor& logits, const at::Tensor& labels) {
   const auto begin = list_attribute(loss, "input_begin");
   const bool second =
@@ -114,7 +114,7 @@ at::Tensor Operators::data(int32_t op, int32_t micro_batch, int64_t step,
   if (options_.source) drawn = options_.source(of, whole, number, spare);
   if (!drawn.defined()) {
     const int64_t samples = whole.shape.empty() ? 1 : whole.shape[0];
-    // Whole numbers that nothing is numbered by are masks: 0 or 1.
+    // Integers that index nothing are masks: 0 or 1.
     const int64_t least = integer_attribute(of.attributes, "index_bound", int64_t{1} << 40),
                   bound = least < int64_t{1} << 31 ? least : 2;
     const uint64_t key = seed_of(options_.seed, "data", text_attribute(of, kSource), 0);
@@ -174,12 +174,12 @@ Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors input
   return {};
 }
 
-/// The operator whose work it repeats: itself of most.
+/// The operator that it recomputes, or itself.
 int32_t Operators::source_of(int32_t op) const {
   return program_.duty(op) == Duty::replay ? graph_.op(op).forward : op;
 }
 
-/// Where in what a gather writes the weights of an owner begin.
+/// Start of an owner's weights in the outputs of a gather.
 int32_t Operators::position(int32_t gather, int32_t owner, int64_t& begin) const {
   begin = 0;
   const auto& owners = program_.owners(gather);
@@ -190,7 +190,7 @@ int32_t Operators::position(int32_t gather, int32_t owner, int64_t& begin) const
   return -1;
 }
 
-/// The weights that an operator runs with: its own, or those of what was gathered for it.
+/// The weights that an operator runs with: its own, or gathered ones.
 Operators::Tensors Operators::parameters(int32_t op, const Tensors& inputs) const {
   const int32_t of = source_of(op), from = program_.gathered_by(op);
   if (from < 0) return weights_.of(of);
@@ -202,8 +202,8 @@ Operators::Tensors Operators::parameters(int32_t op, const Tensors& inputs) cons
   return weights_.unbundle(of, inputs[i].narrow(0, begin, weights_.elements(of)));
 }
 
-/// A kernel's outputs in the shapes that the graph gives them (a split may leave dimensions of 1,
-/// an operand that was not kept may have been larger).
+/// A kernel's outputs in the graph's shapes (a split may leave dimensions of 1, an operand that was
+/// not kept may have been larger).
 Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors inputs,
                                       Tensors parameters) const {
   const auto& of = graph_.op(op);
@@ -224,8 +224,8 @@ Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors i
   return outputs;
 }
 
-/// Adds outputs that the kernel left out, as empty tensors: such as the mask of a dropout, which
-/// its backward operator is said to read and autograd keeps by itself.
+/// Adds outputs that the kernel omits, as empty tensors: such as the mask of a dropout, which
+/// autograd keeps by itself.
 void Operators::stand_in(int32_t op, Tensors& outputs) const {
   const auto& of = graph_.op(op);
   for (size_t i = outputs.size(); i < of.outputs.size(); ++i) {
@@ -240,7 +240,7 @@ void Operators::stand_in(int32_t op, Tensors& outputs) const {
   }
 }
 
-/// What reads the loss of a part of the classes gets the number, not the statistics.
+/// Readers of the loss of a part of the classes receive the number, not the statistics.
 void Operators::use_losses(int32_t op, Tensors& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int32_t of = program_.loss_of_total(graph_.tensor(graph_.op(op).inputs[i]).producer);
@@ -250,8 +250,8 @@ void Operators::use_losses(int32_t op, Tensors& inputs) const {
   }
 }
 
-/// What a sum of losses counts in that over all parts: what has the loss of its own rows alone
-/// counts whole, what is the same in all of them once.
+/// Weight of a loss in a sum over all parts: 1 if it covers only its own rows; if it is equal in
+/// all parts, it counts once.
 double Operators::sum_of_losses(int32_t op, const Tensors& inputs) const {
   double sum = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -290,7 +290,7 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
   }
   if (is_variable(graph_.op(of)) || !program_.keeps(op)) {
     const at::NoGradGuard guard;
-    if (own.empty() && !graph_.op(of).parameters.empty()) return {at::empty({0})};  // a share
+    if (own.empty() && !graph_.op(of).parameters.empty()) return {at::empty({0})};  // a shard
     auto outputs = compute(op, micro_batch, std::move(inputs), std::move(own));
     for (auto& output : outputs) output = output.detach();
     return outputs;
@@ -328,7 +328,7 @@ Operators::Tensors Operators::backward(int32_t op, int32_t micro_batch, const Te
   const int32_t forward = graph_.op(op).forward;
   if (program_.is_part_of_loss(forward)) return gradients_of_loss(op, micro_batch, inputs);
   const bool weights = program_.gradient(op).weights;
-  if (is_variable(graph_.op(forward))) {  // hands on what it is given
+  if (is_variable(graph_.op(forward))) {  // passes its input on
     if (!program_.keeps_gradient(forward)) return {inputs[0].reshape({-1})};
     const auto like = weights_.of(forward).at(0).sizes();
     add_gradients(forward, {inputs[0].reshape(like)});
@@ -348,7 +348,7 @@ Operators::Tensors Operators::backward(int32_t op, int32_t micro_batch, const Te
   return found;
 }
 
-/// The gradients of inputs, then those of weights, by autograd of the forward operator alone.
+/// Gradients of inputs, then of weights, by autograd of the forward operator alone.
 Operators::Tensors Operators::differentiate(int32_t op, int32_t micro_batch,
                                             const Tensors& inputs) {
   const int32_t forward = graph_.op(op).forward;
@@ -377,7 +377,7 @@ Operators::Tensors Operators::differentiate(int32_t op, int32_t micro_batch,
   return found;
 }
 
-/// Behind a gradient of the loss, where it is not the last, stand logits and labels.
+/// After a gradient of the loss that is not the last, logits and labels follow.
 Operators::Tensors Operators::gradients_of_loss(int32_t op, int32_t micro_batch,
                                                 const Tensors& inputs) {
   const auto& forward = graph_.op(graph_.op(op).forward);
@@ -394,8 +394,8 @@ bool Operators::wants_gradient(int32_t forward, size_t argument) const {
   return wanted_[at(forward)].size() > argument && wanted_[at(forward)][argument];
 }
 
-/// Micro-batches add up in the order in which they come, as in every framework. The first gradient
-/// may be another operator's value too, so that the first sum is not made in place.
+/// Micro-batches accumulate in order of arrival, as in every framework. The first gradient may also
+/// be another operator's value, so the first sum is not in place.
 void Operators::add_gradients(int32_t forward, Tensors gradients) {
   const at::NoGradGuard guard;
   auto& sums = gradients_[forward];
@@ -426,7 +426,7 @@ Operators::Tensors Operators::update(int32_t op, int32_t micro_batch, const Tens
   return {weights_.bundle(forward)};
 }
 
-/// What another device has updated.
+/// Fetches weights updated on another device.
 Operators::Tensors Operators::fetch(int32_t op, const Tensors& inputs) {
   weights_.assign(graph_.op(op).forward, inputs.at(0));
   return {};
@@ -482,7 +482,7 @@ const std::vector<int32_t>& Operators::members_of(int32_t op) const {
   return graph_.collectives()[at(graph_.op(op).collective)].members;
 }
 
-/// All weights of a unit from everybody's shares; or updated ones, which replace what was there.
+/// Assembles all weights of a unit from all shards; or updated ones, which replace the old.
 Operators::Tensors Operators::gather(int32_t op, const Tensors& inputs) {
   const at::NoGradGuard guard;
   const auto& of = graph_.op(op);
@@ -498,7 +498,8 @@ Operators::Tensors Operators::gather(int32_t op, const Tensors& inputs) {
       const int32_t update = graph_.tensor(of.inputs[k]).producer;
       weights_.assign(graph_.op(update).forward, at::cat(shares));
     }
-    return Tensors(of.outputs.size(), at::empty({0}));  // what meets behind it takes them itself
+    // the synchronisation after it takes them itself
+    return Tensors(of.outputs.size(), at::empty({0}));
   }
   const auto sent = std::exchange(sent_[op], {});
   std::vector<int64_t> begin(members.size(), 0);

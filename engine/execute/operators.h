@@ -13,16 +13,16 @@
 
 namespace trinity {
 
-/// What inputs hold: the whole tensor of an input in a batch, of the kind and shape that the graph
-/// gives it; in the memory of `spare`, what it gave before, where nobody else has that any more.
-/// Called by the workers' threads.
+/// Contents of an input in a batch, with the dtype and shape of the graph; `whole` is its full
+/// tensor. Reuses the memory of `spare`, its earlier result, if that has no other owner. Called by
+/// worker threads.
 using DataSource = std::function<at::Tensor(const Operator& input, const Tensor& whole,
                                             int64_t batch, const at::Tensor& spare)>;
 
-/// What operators compute, one at a time, and what they keep for that: weights, gradients that
-/// add up over a step's micro-batches, and what autograd saved of a forward run. Operators of
-/// different workers may run at once; nothing is shared between colocation units, except the shares
-/// of weights that gathers read.
+/// Runs operators, one at a time, and holds their state: weights, gradients that accumulate over a
+/// step's micro-batches, and tensors that autograd saved in forward runs. Operators of different
+/// workers may run concurrently: colocation units share nothing, except weight shards that gathers
+/// read.
 class Operators {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -31,69 +31,66 @@ class Operators {
     uint64_t seed = 1;
     int32_t micro_batches = 1;
     at::ScalarType real = at::kFloat;
-    DataSource source;  ///< none: drawn numbers
+    DataSource source;  ///< none: random numbers
     bool stream = false;  ///< every micro-batch has an update of its own (PipeDream)
   };
 
   Operators(const Program& program, const Options& options);
 
-  /// Draws the weights of an operator, on its device.
+  /// Initialises the weights of an operator, on its device.
   void make_weights(int32_t op, const at::Device& device) { weights_.make(op, device); }
-  /// Reads or draws what an input holds in a micro-batch of the next step, before that begins.
+  /// Reads or generates an input's data for a micro-batch of the next step, before the step begins.
   void make_data(int32_t op, int32_t micro_batch, const at::Device& device);
   at::Tensor data(int32_t op, int32_t micro_batch) const { return data(op, micro_batch, steps); }
-  /// Reads it beforehand for a later step: for one thread, while steps run.
+  /// Prefetches it for a later step, on one thread while steps run.
   void read_ahead(int32_t op, int32_t micro_batch, int64_t step);
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }
 
-  /// The shares of the weights that a gather puts together, one behind the other, of a member; and
-  /// how large they are together.
+  /// The concatenated weight shards that a member contributes to a gather; and their size.
   at::Tensor shares_of(int32_t gather, size_t member) const;
   int64_t share_elements(int32_t gather, size_t member) const;
-  /// Where the members of a gather do not see each other's weights: what the others have sent, by
-  /// member, for the next run of it; undefined tensors stand for what is here.
+  /// For gathers whose members are processes: shards received from the others, by member, for the
+  /// next run; undefined tensors are the local ones.
   void set_sent_shares(int32_t gather, Tensors shares) { sent_[gather] = std::move(shares); }
 
-  /// Runs an operator in a micro-batch on what RunLayout::reads() lists (of what is handed in to a
-  /// collective no more than needed_of() says). Outputs are as the graph
-  /// has them, or an empty tensor for what stays where it is: gradients and weights that only
-  /// operators of their unit read.
+  /// Runs an operator in a micro-batch on the tensors of RunLayout::reads() (for a collective only
+  /// the parts of needed_of()). Returns the graph's outputs; an empty tensor for gradients and
+  /// weights that stay in place because only operators of the same unit read them.
   Tensors run(int32_t op, int32_t micro_batch, Tensors inputs);
-  /// What the run of an operator adds to the loss of its micro-batch: 0 of most.
+  /// Contribution of an operator's run to the loss of its micro-batch; usually 0.
   double loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const;
-  /// What happens in the next step. Throws ArgumentError for what the graph knows nothing of.
+  /// Sets the conditional operations of the next step. Throws ArgumentError for unknown ones.
   void set_occasions(const std::vector<Occasion>& given);
-  /// What is said of an operator's occasion, null: it has none, or that is not in this step.
+  /// The condition of an operator in this step; null: it has none, or it does not happen.
   const Occasion* occasion(int32_t op) const;
   bool runs(int32_t op) const {
     return program_.runs_in(op, steps) && (program_.occasion(op) < 0 || occasion(op));
   }
-  /// Whether no reader of a tensor runs in the next step.
+  /// True if no reader of the tensor runs in the next step.
   bool is_idle(int32_t tensor) const;
-  /// Whether what reads a tensor hands it on when it does not run.
+  /// True if a reader that does not run passes the tensor on.
   bool is_handed_on(int32_t tensor) const;
-  /// What an operator that does not run hands on of its own inputs, which stand on its device.
+  /// Inputs that an operator that does not run passes on; they are on its device.
   Tensors handed_on(int32_t op, const std::function<at::Tensor(int32_t tensor)>& own) const;
-  /// Steps that have ended; numbers data and dropout.
+  /// Completed steps; numbers data and dropout.
   int64_t steps = 0;
   double learning_rate = 0.01;  ///< of the next step
 
  private:
-  /// What a forward run leaves for its backward operators: where gradients enter and leave
-  /// autograd's graph. Tensors are alive only where that graph has saved them, because the gradient
-  /// needs them.
+  /// State of a forward run for its backward operators: where gradients enter and leave autograd's
+  /// graph. A tensor stays alive only if that graph has saved it.
   struct Saved {
-    std::vector<torch::autograd::Edge> inputs;   ///< by argument, of those that want gradients
-    std::vector<torch::autograd::Edge> outputs;  ///< of all; without a function: has no gradient
-    std::vector<torch::autograd::Edge> weights;  ///< of trainable ones
+    std::vector<torch::autograd::Edge> inputs;   ///< by argument, of those that need gradients
+    std::vector<torch::autograd::Edge> outputs;  ///< of all; without a function: no gradient
+    std::vector<torch::autograd::Edge> weights;  ///< of trainable weights
     int32_t left = 0;                            ///< backward operators that have not run
   };
 
   size_t at_task(int32_t op, int32_t micro_batch) const {
     return static_cast<size_t>(micro_batch) * added_.size() + static_cast<size_t>(op);
   }
-  /// The number of a replica's micro-batch among all batches of all steps.
+  /// Index of a replica's micro-batch among all batches of all steps.
   int64_t batch(int32_t op, int32_t micro_batch, int64_t step) const;
   at::Tensor data(int32_t op, int32_t micro_batch, int64_t step,
                   const at::Tensor& spare = {}) const;
@@ -125,28 +122,29 @@ class Operators {
   const Graph& graph_;
   Options options_;
   Weights weights_;
-  std::vector<Tensors> gradients_;  // per forward operator whose gradient stays
-  std::vector<int32_t> added_;      // micro-batches in gradients_
-  std::vector<std::vector<bool>> wanted_;  // per forward operator: arguments that get gradients
-  std::vector<Tensors> sent_;       // per operator: of gathers
+  std::vector<Tensors> gradients_;  // per forward operator whose gradient stays in place
+  std::vector<int32_t> added_;      // micro-batches accumulated in gradients_
+  std::vector<std::vector<bool>> wanted_;  // per forward operator: arguments that need gradients
+  std::vector<Tensors> sent_;       // per operator: for gathers
   std::vector<at::Tensor> data_;    // per task
-  /// The same of a later step, with its number; what was read so for the last two steps before it,
-  /// of which the earlier has been used.
+  /// Prefetched data of a later step, with its number; and the data of the two previous steps, of
+  /// which the earlier has been used.
   struct Ahead {
     int64_t step = 0;
     at::Tensor read, last, spare;
   };
   std::vector<Ahead> ahead_;
-  /// Of an input: its whole tensor, and where what this graph has of it begins in that, and its shape.
+  /// An input: its full tensor, and the start and shape of this graph's part of it.
   struct Input {
     Tensor whole;
     std::vector<int64_t> begin, own;
   };
   std::map<int32_t, Input> inputs_;
   std::vector<Saved> saved_;        // per task
-  std::vector<Occasion> happens_;        // by number of the program's; without a name: not
+  std::vector<Occasion> happens_;        // index as in the program; without a name: does not happen
   std::vector<double> losses_;      // per task: of sums of losses
-  std::vector<at::Tensor> statistics_;  // per task of a loss whose classes are cut: of all of them
+  // per task of a loss with split classes: statistics over all classes
+  std::vector<at::Tensor> statistics_;
 };
 
 }  // namespace trinity

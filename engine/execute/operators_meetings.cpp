@@ -1,4 +1,4 @@
-// Weights between their updates and the meetings of replicas, and what happens on occasion.
+// Weights between updates and synchronisations of replicas, and conditional operations.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// The forward operator whose updated weights a tensor between updates and meetings has.
+/// The forward operator whose updated weights a tensor between updates and synchronisation has.
 int32_t Operators::updated_by(int32_t tensor) const {
   int32_t op = graph_.tensor(tensor).producer;
   while (program_.duty(op) == Duty::reduce || program_.duty(op) == Duty::send ||
@@ -30,7 +30,8 @@ void Operators::set_occasions(const std::vector<Occasion>& given) {
   for (const auto& occasion : given) {
     const auto found = std::find(names.begin(), names.end(), occasion.name);
     if (found == names.end())
-      throw ArgumentError(fmt::format("execute: graph {} has no occasion '{}', it has {}",
+      throw ArgumentError(fmt::format(
+          "execute: graph {} has no conditional operation '{}', it has {}",
                                       graph_.name(), occasion.name,
                                       names.empty() ? std::string("none")
                                                     : fmt::format("{}", fmt::join(names, ", "))));
@@ -65,7 +66,7 @@ bool Operators::is_idle(int32_t tensor) const {
   });
 }
 
-/// A gradient counts for all members; what would have merged weights hands on those there are.
+/// A gradient counts for all members; an operator that would have merged weights passes its own on.
 Operators::Tensors Operators::handed_on(
     int32_t op, const std::function<at::Tensor(int32_t tensor)>& own) const {
   const at::NoGradGuard guard;
@@ -93,7 +94,7 @@ Operators::Tensors Operators::send(int32_t op) const {
   return sent;
 }
 
-/// Coquelin et al. 2022, equation 1: own weights among those that were sent.
+/// Coquelin et al. 2022, equation 1: merges own weights with received ones.
 at::Tensor Operators::merged(int32_t op, size_t output, const Tensors& sent) const {
   const at::NoGradGuard guard;
   const double own = occasion(op)->own_weight;
@@ -103,7 +104,8 @@ at::Tensor Operators::merged(int32_t op, size_t output, const Tensors& sent) con
   return sum.div_(own + static_cast<double>(sent.size()));
 }
 
-/// What a meeting has made of weights becomes those that the updates of its inputs have written.
+/// Stores the result of a synchronisation as the weights that the updates of its inputs have
+/// written.
 void Operators::take_weights(int32_t op, const Tensors& outputs) {
   const auto& inputs = graph_.op(op).inputs;
   for (size_t k = 0; k < outputs.size(); ++k) {

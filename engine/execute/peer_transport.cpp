@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kMostDimensions = 8;
 
-/// The kind of a tensor's numbers, its dimensions, their extents.
+/// Dtype, rank and extents of a tensor.
 at::Tensor describe(const at::Tensor& tensor) {
   if (tensor.dim() > kMostDimensions)
     throw Error(fmt::format("a message of {} dimensions, expected at most {}", tensor.dim(),

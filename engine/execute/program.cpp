@@ -71,14 +71,15 @@ void Program::find_duties() {
     if (reads_replays(op)) replays_[op.forward] = true;
     if (op.unit != graph_->op(op.forward).unit)
       throw ArgumentError(
-          fmt::format("graph {}: {} and its backward operator may lie apart, expected them in one "
-                      "colocation unit",
+          fmt::format(
+              "graph {}: operator {} and its backward operator must share a colocation unit "
+                      "to be executed (colocate = 'forward')",
                       graph_->name(), graph_->op(op.forward).name));
   }
 }
 
-/// Whether a backward operator reads anything that was computed again. One that does not needs
-/// nothing of a forward run but what that leaves behind, and may come before its replay.
+/// True if a backward operator reads a recomputed tensor. Otherwise it needs only what the forward
+/// run keeps, and may run before the recomputation.
 bool Program::reads_replays(const Operator& op) const {
   return std::any_of(op.inputs.begin(), op.inputs.end(), [&](int32_t input) {
     const auto& from = graph_->op(graph_->tensor(input).producer);
@@ -208,14 +209,14 @@ void Program::find_occasions() {
   }
 }
 
-/// Softmaxes and norms whose rows are cut exchange statistics that no kernel here waits for.
+/// Softmaxes and norms with split rows exchange statistics, which the kernels here do not support.
 void Program::check_splits() const {
   for (int32_t id = 0; id < graph_->operator_count(); ++id) {
     const auto& op = graph_->op(id);
     if (duty_[id] != Duty::reduce || text_attribute(op, "reduction") != "statistics") continue;
     throw ArgumentError(fmt::format(
-        "graph {}: {} sums statistics of rows that are cut: softmaxes and norms that are split "
-        "along the dimension that they normalise are simulated only",
+        "graph {}: {} reduces statistics of split rows: softmaxes and norms that are split along "
+        "the dimension that they normalise can only be simulated",
         graph_->name(), op.name));
   }
 }

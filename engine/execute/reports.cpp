@@ -56,7 +56,7 @@ void join_reports(Job& job, ExecutedStep& step) {
   job.sum(numbers);
   auto next = numbers.begin();
   step.transferred_bytes = static_cast<int64_t>(*next++);
-  step.loss = 0;  // added up as threads' are
+  step.loss = 0;  // summed up as for threads
   for (int rank = 0; rank < job.size(); ++rank) step.loss += *next++;
   for (double& busy : step.busy_s) busy = *next++;
   for (int64_t& bytes : step.peak_memory_bytes) bytes = static_cast<int64_t>(*next++);

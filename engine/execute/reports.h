@@ -6,8 +6,8 @@ namespace trinity {
 
 class Job;
 
-/// Makes of what every process measured on its own device the report of the whole step, the same in
-/// all of them. All ranks call it.
+/// Combines the measurements of all processes into the report of the whole step, equal in all of
+/// them. Collective: all ranks call it.
 void join_reports(Job& job, ExecutedStep& step);
 
 }  // namespace trinity

@@ -39,12 +39,13 @@ void RunLayout::check_placement(const Graph& graph, std::span<const double> orde
                                       graph.op(op).name, device + 1, devices()));
     if (device != device_of(first))
       throw ArgumentError(
-          fmt::format("execute: operators {} and {} belong together and are on devices {} and {}",
+          fmt::format(
+              "execute: operators {} and {} share a colocation unit but are on devices {} and {}",
                       graph.op(first).name, graph.op(op).name, device_of(first) + 1, device + 1));
   }
 }
 
-/// Whether an operator runs once, in the last micro-batch.
+/// True if an operator runs once, in the last micro-batch.
 bool RunLayout::once(const Operator& op) const { return !stream_ && runs_once(op); }
 
 void RunLayout::make_reads(const Graph& graph) {
@@ -53,7 +54,7 @@ void RunLayout::make_reads(const Graph& graph) {
     const bool gathers = graph.op(collective.members[0]).type == "WeightGather";
     for (const int32_t member : collective.members) {
       const auto& own = graph.op(member);
-      // What gathers weights before they are read waits for its inputs.
+      // A gather of weights before their use also reads tokens to wait for.
       const size_t pairs = !gathers                        ? own.outputs.size()
                            : own.phase == Phase::update ? own.inputs.size()
                                                         : 0;
@@ -70,7 +71,7 @@ void RunLayout::make_reads(const Graph& graph) {
   }
 }
 
-/// The order's keys, where the members of a collective have that of the last of them.
+/// The order's keys, with the last member's key for all members of a collective.
 std::vector<double> RunLayout::joined_keys(const Graph& graph,
                                            std::span<const double> order) const {
   std::vector<double> keys(order.begin(), order.end());
@@ -97,12 +98,12 @@ void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
     std::stable_sort(all.begin(), all.end(),
                      [&](int32_t a, int32_t b) { return keys[a] < keys[b]; });
   }
-  // No two devices wait for each other if all of them follow one order of the whole graph.
+  // No two devices wait for each other if all follow one order of the whole graph.
   std::vector<bool> placed(static_cast<size_t>(tasks()), false);
   std::vector<int32_t> open;
   for (const int32_t next : all) {
     open.push_back(next);
-    while (!open.empty()) {  // what a task of the same time reads goes first
+    while (!open.empty()) {  // inputs with the same time come first
       const int32_t task = open.back(), missing = missing_before(graph, task, placed);
       if (placed[task] || missing < 0) {
         open.pop_back();
@@ -119,7 +120,7 @@ void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
   }
 }
 
-/// A task whose outputs a task reads and that has no place yet, -1: none.
+/// A producer of a task's inputs that has no position yet; -1: none.
 int32_t RunLayout::missing_before(const Graph& graph, int32_t task,
                                   const std::vector<bool>& placed) const {
   const int32_t op = operator_of(task), micro_batch = micro_batch_of(task);

@@ -15,7 +15,7 @@ std::string prefix_of(const Operator& op, size_t output) {
   return fmt::format("{}{}{}@", op.name, kSent, output);
 }
 
-/// All ranks get what `rank` has sent through a slot.
+/// Broadcasts the entries that `rank` has sent through a slot.
 std::vector<SentWeights::Sent> shared(const std::deque<SentWeights::Sent>& own, int32_t rank,
                                       at::ScalarType real, Job& job) {
   const auto broadcast = [&](const at::Tensor& tensor) {
@@ -63,7 +63,7 @@ void name_sent(const SentWeights& sent, const Program& program, const RunLayout&
 
 void set_sent(const std::vector<NamedTensor>& values, SentWeights& sent, const Program& program,
               const RunLayout& layout, const Job* job) {
-  std::map<std::string, int32_t> tensors;  // by what a name begins with
+  std::map<std::string, int32_t> tensors;  // by prefix of a name
   const auto& graph = program.graph();
   for (int32_t op = 0; op < graph.operator_count(); ++op)
     for (size_t k = 0; program.duty(op) == Duty::send && k < graph.op(op).outputs.size(); ++k)
@@ -77,7 +77,8 @@ void set_sent(const std::vector<NamedTensor>& values, SentWeights& sent, const P
     std::from_chars(name.data() + end, name.data() + name.size(), step);
     if (found == tensors.end() || step < 0)
       throw ArgumentError(fmt::format(
-          "weights: '{}' was on its way in another strategy: go on with that one", name));
+          "weights: the checkpoint has an unmerged send '{}' of another strategy; resume with the "
+            "strategy that wrote it", name));
     found_at[{found->second, step}] = tensor;
   }
   for (const auto& [place, tensor] : found_at) {

@@ -13,14 +13,14 @@
 
 namespace trinity {
 
-/// What was sent in a step and is merged in a later one, by slot of a RunLayout: what a device has
-/// sent itself, and in processes what is on its way from others. A slot belongs to one worker;
-/// others read it when its step's send is done.
+/// Weights sent in one step and merged in a later one, by slot of a RunLayout: sent by this device
+/// or, between processes, received or on their way. A slot belongs to one worker; others read it
+/// after its step's send.
 class SentWeights {
  public:
   explicit SentWeights(size_t slots) : sent_(slots) {}
 
-  /// message: what fills the tensor; null: it is there.
+  /// message: the transfer that fills the tensor; null: it is filled.
   void keep(int32_t slot, int64_t step, at::Tensor tensor, std::shared_ptr<Message> message = {}) {
     sent_[slot].push_back({step, std::move(tensor), std::move(message)});
   }
@@ -31,20 +31,21 @@ class SentWeights {
     std::shared_ptr<Message> message;
   };
 
-  /// What was sent in a step; null: nothing was.
+  /// The entry sent in a step; null: none.
   Sent* find(int32_t slot, int64_t step) {
     for (auto& entry : sent_[slot])
       if (entry.step == step) return &entry;
     return nullptr;
   }
 
-  /// All of it, in the order of steps.
+  /// All entries, in order of steps.
   const std::deque<Sent>& entries(int32_t slot) const { return sent_[slot]; }
 
-  /// What was sent last, which must be there.
+  /// The last entry, which must exist.
   const at::Tensor& last(int32_t slot) const { return sent_[slot].back().tensor; }
 
-  /// Nobody will merge what was sent until a step, that included. Between steps.
+  /// Removes entries up to and including a step, which nobody will merge any more. Call between
+  /// steps.
   std::vector<Sent> drop(int32_t slot, int64_t step) {
     std::vector<Sent> old;
     auto& queue = sent_[slot];
@@ -59,13 +60,13 @@ class SentWeights {
   std::vector<std::deque<Sent>> sent_;
 };
 
-/// Adds what was sent and not yet merged, for a checkpoint: "<operator>#sent<output>@<step>". In
-/// processes (job) of all ranks, which call it together.
+/// Appends unmerged entries for a checkpoint: "<operator>#sent<output>@<step>". With a job it is a
+/// collective call of all ranks.
 void name_sent(const SentWeights& sent, const Program& program, const RunLayout& layout,
                at::ScalarType real, Job* job, std::vector<NamedTensor>& into);
 
-/// Takes it back: every reader in this process has it, as if it had come. Throws ArgumentError for
-/// what no operator of the graph sends.
+/// Restores entries from a checkpoint for every reader in this process, as if they had arrived.
+/// Throws ArgumentError for entries that no operator of the graph sends.
 void set_sent(const std::vector<NamedTensor>& values, SentWeights& sent, const Program& program,
               const RunLayout& layout, const Job* job);
 

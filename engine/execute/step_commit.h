@@ -7,19 +7,20 @@
 
 namespace trinity {
 
-/// Whether the weights of a step may still be left as they were. A user stops a step as long as none
-/// of its updates has run; then it runs to its end, so that weights are always those of whole steps.
+/// Decides whether a step can still be abandoned. A user's stop takes effect until the first update
+/// of a step has run; afterwards the step completes, so weights are always those of whole steps.
+/// Thread-safe.
 class StepCommit {
  public:
   void begin() { state_.store(kOpen); }
 
-  /// Throws Interrupted where the user stops, unless weights have changed.
+  /// Throws Interrupted if the user has stopped, unless weights have changed.
   void poll() {
     if (stop_flag().load(std::memory_order_relaxed) && !reach(kGivenUp)) return;
     if (state_.load(std::memory_order_relaxed) == kGivenUp) throw Interrupted();
   }
 
-  /// Weights change from now on. Throws Interrupted where another worker has given the step up.
+  /// Marks weights as changing. Throws Interrupted if another worker has abandoned the step.
   void change() {
     if (state_.load(std::memory_order_relaxed) != kChanged && !reach(kChanged)) throw Interrupted();
   }

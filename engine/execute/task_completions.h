@@ -9,10 +9,10 @@
 
 namespace trinity {
 
-/// What workers tell each other within a step: which tasks are done, and that one has failed.
+/// Completion flags of a step's tasks, shared by workers; also records failure. Thread-safe.
 class TaskCompletions {
  public:
-  /// has_core: whether every worker has a core of its own.
+  /// has_core: every worker has a core of its own.
   TaskCompletions(int32_t tasks, bool has_core)
       : done_(static_cast<size_t>(tasks)),
         looks_(has_core ? kLooks : 0),
@@ -28,11 +28,11 @@ class TaskCompletions {
     flag.notify_all();
   }
 
-  /// Returns when the task is done. Throws Interrupted when a worker fails first. Looks often for
-  /// a tenth of a millisecond, then for some milliseconds whenever nobody else wants the core,
-  /// before it sleeps: waking up takes tens of microseconds, hundreds in a guest whose idle cores
-  /// are given away, and what runs on the core meanwhile empties its caches. Where workers share a
-  /// core it sleeps at once: who looks takes the core from who computes.
+  /// Returns when the task is done. Throws Interrupted if a worker fails first. Spins for a tenth
+  /// of a millisecond, then yields for some milliseconds before it sleeps: waking up takes tens of
+  /// microseconds (hundreds in a guest whose idle cores are given away), and other work on the core
+  /// would evict its caches. If workers share cores it sleeps at once, because spinning would take
+  /// time from workers that compute.
   void wait_for(int32_t task) const {
     const auto& flag = done_[task];
     int state = flag.load(std::memory_order_acquire);

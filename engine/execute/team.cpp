@@ -20,7 +20,7 @@ void Team::grow(size_t count) {
   while (threads_.size() < count) {
     try {
       threads_.emplace_back(&Team::serve, this, threads_.size(), runs_);
-    } catch (const std::exception& error) {  // also where there is no memory for one
+    } catch (const std::exception& error) {  // also if there is no memory for one
       throw Error(fmt::format("execute: no thread for worker {}: {}", threads_.size() + 1,
                               error.what()));
     }

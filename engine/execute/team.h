@@ -9,8 +9,8 @@
 
 namespace trinity {
 
-/// Threads that live as long as it does, so that what libraries keep by thread lasts from step to
-/// step: cuDNN's plan of a convolution, one millisecond to make.
+/// Threads that live as long as the object, so that thread-local caches of libraries survive from
+/// step to step, such as cuDNN's convolution plans (one millisecond each). Not thread-safe.
 class Team {
  public:
   Team() = default;
@@ -18,12 +18,12 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// Has at least so many threads from now on. Throws Error with the number of the first that the
+  /// Ensures at least `count` threads. Throws Error with the number of the first one that the
   /// system refuses.
   void grow(size_t count);
 
-  /// Calls body(i) for every i below count (at most the number of threads), always on thread i, and
-  /// returns when all have returned; meanwhile `look`, if there is one, every millisecond. `body`
+  /// Calls body(i) for every i < count (at most the number of threads), always on thread i, and
+  /// returns when all have returned. Meanwhile calls `look`, if given, every millisecond. `body`
   /// must not throw.
   void run(size_t count, const std::function<void(size_t)>& body,
            const std::function<void()>& look = {});

@@ -8,15 +8,15 @@
 
 namespace trinity {
 
-/// The tensors that wait for readers, by slot of a RunLayout and micro-batch. A value goes with its
-/// last reader; it is kept by the worker of its device and read, from another slot, by others.
+/// Tensors that wait for readers, by slot of a RunLayout and micro-batch. A tensor is released
+/// after its last reader. Written by the worker of its device, read by others from their own slots.
 class TensorStore {
  public:
   explicit TensorStore(const RunLayout& layout)
       : layout_(layout),
         values_(layout.slots().size() * static_cast<size_t>(layout.micro_batches())) {}
 
-  /// Nothing is there, nothing has been read.
+  /// Removes all tensors and resets read counts.
   void clear() {
     for (int32_t m = 0; m < layout_.micro_batches(); ++m)
       for (size_t slot = 0; slot < layout_.slots().size(); ++slot) {
@@ -26,7 +26,7 @@ class TensorStore {
       }
   }
 
-  /// Keeps a tensor if anything will read it.
+  /// Stores a tensor, unless nothing will read it.
   void keep(int32_t slot, int32_t micro_batch, at::Tensor tensor) {
     Value& value = at(slot, micro_batch);
     if (value.readers > 0) value.tensor = std::move(tensor);
@@ -34,7 +34,7 @@ class TensorStore {
 
   at::Tensor& read(int32_t slot, int32_t micro_batch) { return at(slot, micro_batch).tensor; }
 
-  /// One reader has done.
+  /// Counts one read; the last one releases the tensor.
   void release(int32_t slot, int32_t micro_batch) {
     Value& value = at(slot, micro_batch);
     if (--value.readers == 0) value.tensor = at::Tensor();

@@ -11,8 +11,8 @@
 namespace trinity {
 namespace {
 
-/// What a whole has of the block that begins at `begin`, which may reach beyond its end
-/// (SplitOptions::padded); all of it where `begin` is empty.
+/// The block of a full tensor that begins at `begin`, which may reach beyond its end
+/// (SplitOptions::padded); all of it if `begin` is empty.
 at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin, at::IntArrayRef shape) {
   for (size_t d = 0; d < begin.size(); ++d) {
     const auto axis = static_cast<int64_t>(d);
@@ -22,7 +22,7 @@ at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin, at::Int
   return whole;
 }
 
-/// The same with zeros beyond the end.
+/// The same, padded with zeros.
 at::Tensor padded_block_of(const at::Tensor& whole, const std::vector<int64_t>& begin,
                            at::IntArrayRef shape) {
   const auto block = block_of(whole, begin, shape);
@@ -52,7 +52,7 @@ Weights::Weights(const Program& program, const Options& options)
       updates_[graph_.op(op).forward] = op;
 }
 
-/// The shape of a weight's block when it is whole.
+/// The shape of a weight's whole block.
 const std::vector<int64_t> Weights::shape(int32_t op, size_t parameter) const {
   const auto stated = fmt::format("weight{}_shape", parameter);
   const auto& of = graph_.op(op);
@@ -77,7 +77,7 @@ int64_t Weights::share_elements(int32_t op) const {
   return share_begin(count, shares_of(of), share + 1) - share_begin(count, shares_of(of), share);
 }
 
-/// A copy of trainable weights, one behind the other.
+/// A copy of the trainable weights, concatenated.
 at::Tensor Weights::bundle(int32_t op) const {
   const at::NoGradGuard guard;
   if (has_share(op)) return shares_[op].clone();
@@ -143,7 +143,7 @@ std::string Weights::kind_of(int32_t op) const {
   return update < 0 ? std::string() : text_attribute(graph_.op(update), "optimiser");
 }
 
-/// Plain: Robbins and Monro 1951. Momentum as PyTorch's: v = 0.9 v + g, w -= rate v. Adam: Kingma
+/// SGD: Robbins and Monro 1951. Momentum as in PyTorch: v = 0.9 v + g, w -= rate v. Adam: Kingma
 /// and Ba 2015, algorithm 1.
 void Weights::step(const Step& about, at::Tensor& weight, const at::Tensor& gradient,
                    State& state, size_t number) const {
@@ -218,7 +218,7 @@ at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_
   return {};
 }
 
-/// What names a bundle of a whole: its operator and where its blocks begin.
+/// Identifies a bundle of the full weights: its operator and the start of its blocks.
 std::string Weights::key(int32_t op) const {
   std::string text = text_attribute(graph_.op(op), kSource);
   for (size_t i = 0; i < graph_.op(op).parameters.size(); ++i) {
@@ -235,7 +235,7 @@ std::vector<Weights::Piece> Weights::weight_pieces(int32_t op) const {
   return state_pieces(op, weights_[op]);
 }
 
-/// Tensors by trainable weight, or of a share, as pieces of the bundle.
+/// Tensors by trainable weight, or of a shard, as pieces of the bundle.
 std::vector<Weights::Piece> Weights::state_pieces(int32_t op, const Tensors& states) const {
   const int32_t update = update_of(op);
   std::vector<Piece> pieces;
@@ -290,7 +290,7 @@ void Weights::collect(const Select& select, const std::string& suffix,
   for (auto& [name, whole] : wholes) into.push_back({name, whole});
 }
 
-/// An operator's bundle of what is given by name.
+/// An operator's bundle, assembled from values by name.
 at::Tensor Weights::bundle_of(int32_t op, const std::string& suffix, const ByName& given) const {
   const auto& of = graph_.op(op);
   Tensors parts;
@@ -299,7 +299,7 @@ at::Tensor Weights::bundle_of(int32_t op, const std::string& suffix, const ByNam
     const auto name = text_attribute(of, kSource) + "/" + of.parameters[i].name + suffix;
     const auto found = given.find(name);
     if (found == given.end())
-      throw ArgumentError(fmt::format("weights: there is no '{}' among them", name));
+      throw ArgumentError(fmt::format("weights: expected a weight '{}', got none", name));
     const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
     const auto whole = begin.empty() ? block : list_attribute(of, fmt::format("weight{}_whole", i));
     if (found->second->sizes() != at::IntArrayRef(whole))
@@ -333,14 +333,14 @@ bool Weights::includes(const Select& select, int32_t op) const {
   return !other && (select.kind.empty() || kind_of(op) == select.kind);
 }
 
-/// What this process holds of it.
+/// The pieces that this process owns.
 std::vector<Weights::Piece> Weights::pieces(const Select& select, int32_t op) const {
   if (!includes(select, op)) return {};
   if (select.kind.empty()) return weight_pieces(op);
   return state_pieces(op, select.second ? states_[op].second : states_[op].first);
 }
 
-/// What all processes hold, in one piece.
+/// The pieces that all processes own, concatenated.
 std::vector<Weights::Piece> Weights::shared_pieces(const Select& select, int32_t op) const {
   const bool is_state = !select.kind.empty();
   if (!includes(select, op) || (is_state && updates == 0 && !has_states_)) return {};
@@ -365,7 +365,7 @@ std::vector<NamedTensor> Weights::mean_of_replicas() const {
     else
       for (size_t i = 0; i < sum.size(); ++i) sum[i].values.add_(own[i].values);
   }
-  double holders = program_.replicas();  // of every number: where weights are shared out, one a run
+  double holders = program_.replicas();  // owners per number: with shards one per inner group
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (has_share(op)) holders = program_.replicas() / static_cast<double>(shares_of(graph_.op(op)));
   for (auto& weight : sum) weight.values.div_(holders);
@@ -412,7 +412,7 @@ void Weights::set_named(const std::vector<NamedTensor>& values, bool with_states
              suffix + (replicas > 1 ? fmt::format("@{}", replica) : std::string()), values);
 }
 
-/// What the optimisers keep, as zeros.
+/// Initialises the optimiser state to zeros.
 void Weights::make_states() {
   has_states_ = true;
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {

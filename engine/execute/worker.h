@@ -23,7 +23,7 @@ class Clock {
   std::chrono::steady_clock::time_point begin_;
 };
 
-/// One device and what its thread leaves behind in a step.
+/// A device and what its thread records in a step.
 struct Worker {
   int32_t device = -1;
   WorkerDevice on;
@@ -38,7 +38,8 @@ struct Worker {
   }
 };
 
-/// One for each device, not yet running. Throws ArgumentError for names that are none, or too few.
+/// One worker per device, not yet running. Throws ArgumentError for invalid or too few device
+/// names.
 std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options);
 
 }  // namespace trinity

@@ -5,13 +5,13 @@
 namespace trinity {
 namespace {
 
-/// Adds a tensor of the parts that go to other devices, where there are any.
+/// Adds tensors for the parts that go to other devices, if any.
 class PartTensors {
  public:
   PartTensors(const Graph& graph, const RunLayout& layout, GraphBuilder& builder)
       : graph_(graph), layout_(layout), builder_(builder) {}
 
-  /// The builder's number of what an operator reads for a tensor that is `whole` there.
+  /// The builder's tensor that an operator reads for a tensor that is `whole` there.
   int32_t read(int32_t op, int32_t tensor, int32_t whole) {
     const auto& of = graph_.op(op);
     const int32_t producer = graph_.tensor(tensor).producer;

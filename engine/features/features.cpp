@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-/// Vocabulary index of every unit's type: the most common types first, the rest share the last.
+/// Type vocabulary of a graph: the most common types first, the rest share the last entry.
 void make_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   const auto types = units.types.size();
   std::vector<int32_t> uses(types, 0), order(types), rank(types);
@@ -28,14 +28,14 @@ void make_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   for (const int32_t type : units.type) features.type.push_back(rank[type]);
 }
 
-/// Vocabulary index of every unit's type in the vocabulary of all graphs.
+/// Types of units in the vocabulary shared by all graphs.
 void take_shared_vocabulary(const UnitGraph& units, UnitFeatures& features) {
   features.type_names = shared_types();
   features.type_count = static_cast<int32_t>(features.type_names.size());
   for (const int32_t type : units.type) features.type.push_back(shared_type(units.types[type]));
 }
 
-/// Replaces the columns of times and output sizes by their quotients with the mean.
+/// Divides the columns of times and output sizes by their mean.
 void divide_by_mean(const UnitGraph& units, const std::vector<double>& times,
                     UnitFeatures& features) {
   double time = 0, bytes = 0;
@@ -54,7 +54,7 @@ void divide_by_mean(const UnitGraph& units, const std::vector<double>& times,
 
 namespace {
 
-/// The columns that say where in the graph a unit lies.
+/// Columns for the position of a unit in the graph.
 void append_depth(const UnitGraph& units, size_t unit, int32_t waves, std::vector<float>& out) {
   const int32_t deepest = *std::max_element(units.depth.begin(), units.depth.end());
   const double at = deepest > 0 ? static_cast<double>(units.depth[unit]) / deepest : 0;
@@ -105,7 +105,7 @@ int32_t shared_type(const std::string& type) {
 
 namespace {
 
-/// The columns that every option asks for.
+/// Columns of the enabled options.
 std::vector<UnitFeatures::Columns> columns_of(const FeatureOptions& options) {
   std::vector<UnitFeatures::Columns> all;
   int32_t width = 0;
@@ -162,7 +162,7 @@ UnitFeatures unit_features(const Problem& problem, const UnitGraph& units,
 std::vector<double> work_position(const Problem& problem, const UnitGraph& units) {
   auto work = unit_times_s(problem, units);
   const double total = std::accumulate(work.begin(), work.end(), 0.0);
-  // A little of every unit's share does not depend on its time, so that free ones count too.
+  // Each unit gets a small constant weight, so that units without cost also count.
   for (double& w : work)
     w = (total > 0 ? 0.9 * w / total : 0) +
         (total > 0 ? 0.1 : 1.0) / static_cast<double>(work.size());

@@ -12,8 +12,8 @@ namespace {
 
 using Neighbours = std::vector<std::vector<int32_t>>;
 
-/// The next node of a walk that came from `previous` to `at`: weight 1/p back, 1 to common
-/// neighbours, 1/q elsewhere.
+/// The next node of a walk from `previous` to `at`: weight 1/p to go back, 1 to common neighbours,
+/// 1/q otherwise.
 int32_t next_node(const Neighbours& neighbours, const Node2VecOptions& options, int32_t previous,
                   int32_t at, std::vector<double>& weights, RandomStream& random) {
   const auto& choices = neighbours[at];
@@ -86,8 +86,8 @@ class SkipGram {
   std::vector<float> take() { return std::move(vectors_); }
 
  private:
-  /// Negatives are drawn in proportion to occurrence^(3/4), by Walker's table: every entry holds
-  /// its own node with some probability and one other node otherwise.
+  /// Negatives are sampled in proportion to occurrence^(3/4), by Walker's alias method: every entry
+  /// holds its own node with some probability and one other node otherwise.
   void make_noise(const std::vector<std::vector<int32_t>>& walks) {
     const size_t nodes = vectors_.size() / dimensions_;
     std::vector<double> share(nodes, 0);

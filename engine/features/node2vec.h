@@ -6,7 +6,7 @@
 namespace trinity {
 
 /// Node2vec (Grover and Leskovec 2016): second-order random walks, then skip-gram with negative
-/// sampling. The defaults for p, q, walks and window are those of the published Trinity code
+/// sampling. Defaults of p, q, walks and window are those of the published Trinity code
 /// (manual/papers.md "Trinity: features"); walks are longer and epochs fewer, which gives
 /// neighbours closer vectors on graphs of some hundred nodes.
 struct Node2VecOptions {
@@ -21,12 +21,12 @@ struct Node2VecOptions {
   double learning_rate = 0.025;
 };
 
-/// Vectors of all nodes, row by row, every column scaled to mean 0 and variance 1 (0 where it is
-/// constant). `neighbours[v]` is ascending. The result depends on the seed only.
+/// Vectors of all nodes, row by row, every column scaled to mean 0 and variance 1 (0 if constant).
+/// `neighbours[v]` is ascending. The result depends only on the arguments.
 std::vector<float> node2vec(const std::vector<std::vector<int32_t>>& neighbours,
                             const Node2VecOptions& options, uint64_t seed);
 
-/// Scales every column of a row-major matrix to mean 0 and variance 1, constants to 0.
+/// Scales every column of a row-major matrix to mean 0 and variance 1; constant columns to 0.
 void standardise_columns(std::vector<float>& matrix, int32_t columns);
 
 }  // namespace trinity

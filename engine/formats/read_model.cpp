@@ -20,7 +20,7 @@ Imported whole(Graph graph, const char* format) {
   return imported;
 }
 
-/// The kind of a JSON file, by the fields that only it has.
+/// Format of a JSON file, recognised by fields that only it has.
 enum class JsonKind { graph, dnn_partitioning, piper };
 
 JsonKind json_kind(const JsonDocument& document) {
@@ -31,7 +31,7 @@ JsonKind json_kind(const JsonDocument& document) {
     if (root.find("maxMemoryPerDevice") || root.find("mbsInBatch")) return JsonKind::piper;
   }
   root.fail(
-      "no graph of a known kind: expected \"format\": \"trinity.graph\", a dnn-partitioning "
+      "unknown JSON format: expected \"format\": \"trinity.graph\", a dnn-partitioning "
       "instance "
       "(maxFPGAs) or a Piper instance (maxMemoryPerDevice)");
 }

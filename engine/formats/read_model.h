@@ -7,10 +7,10 @@
 
 namespace trinity {
 
-/// Reads a model file of any kind that has an importer: by its ending ONNX (.onnx), and by what it
-/// holds a text (.txt): a PipeDream or DAPPLE profile, a graph of Doppler; and a JSON file (.json):
-/// our own graph, a dnn-partitioning or a Piper instance. `options` are for ONNX files. Throws FileError for another
-/// ending, for a JSON file of no known kind, and what the importers throw.
+/// Reads a model file of any supported format, chosen by extension and content. .onnx: ONNX; .txt:
+/// a PipeDream or DAPPLE profile, or a Doppler graph; .json: trinity's own graph, a
+/// dnn-partitioning or a Piper instance. `options` apply to ONNX files. Throws FileError for
+/// another extension or a JSON file of unknown format, and the errors of the importers.
 Imported read_model(const std::string& path, const OnnxOptions& options = {});
 
 }  // namespace trinity

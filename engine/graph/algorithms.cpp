@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-/// The property map of a vector with an entry a vertex.
+/// The property map of a vector with one entry per vertex.
 template <class T>
 auto map_of(std::vector<T>& values, const CsrGraph& csr) {
   return boost::make_iterator_property_map(values.begin(), boost::get(boost::vertex_index, csr));

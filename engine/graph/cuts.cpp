@@ -14,7 +14,7 @@ namespace {
 
 enum Side : int32_t { kStart = 0, kSink = 1, kOpen = 2 };
 
-/// A tensor and the operators that read it, each once.
+/// A tensor and its distinct readers.
 struct Flow {
   int32_t producer;
   int64_t bytes;
@@ -43,8 +43,8 @@ std::vector<Flow> flows_of(const Graph& graph) {
   return flows;
 }
 
-/// A property map that polls the stop flag now and then, which ends Boost.Graph's maximum flow:
-/// it has no visitor, but reads this map all the time. Throws Interrupted from get().
+/// A property map that polls the stop flag, to interrupt Boost.Graph's maximum flow, which has no
+/// visitor but reads this map constantly. Throws Interrupted from get().
 template <class Map>
 class PolledMap {
  public:
@@ -53,7 +53,7 @@ class PolledMap {
   using reference = value_type;
   using category = boost::read_write_property_map_tag;
 
-  /// `reads` counts across all copies of the map and must outlive them.
+  /// `reads` counts over all copies of the map and must outlive them.
   PolledMap(Map map, uint32_t& reads) : map_(map), reads_(&reads) {}
 
   friend value_type get(const PolledMap& map, const key_type& key) {
@@ -69,8 +69,8 @@ class PolledMap {
   uint32_t* reads_;
 };
 
-/// The network that max-flow runs on. Capacities are whole; those of an arc and its reverse stand
-/// beside each other as Boost.Graph wants them.
+/// The max-flow network. Capacities are integers; an arc and its reverse are adjacent, as
+/// Boost.Graph requires.
 class Network {
  public:
   Network() : graph_(2) {}
@@ -97,7 +97,7 @@ class Network {
                                         boost::get(boost::vertex_index, graph_));
   }
 
-  /// Per node whether flow could still reach it from the source.
+  /// [node]: flow could still reach it from the source.
   std::vector<char> source_side() const {
     std::vector<char> reached(boost::num_vertices(graph_), 0);
     std::vector<size_t> stack{kStart};
@@ -155,11 +155,11 @@ class Cutter {
     for (auto edge = first; edge != last; ++edge, ++number)
       visit(number, boost::source(*edge, graph_.csr()), boost::target(*edge, graph_.csr()));
   }
-  /// Whether the target of an edge is on the source's side if its source is.
+  /// True if the target of an edge must be on the source's side if its source is.
   bool tied_forward(size_t edge) const {
     return !options_.edge_capacity.empty() && std::isinf(options_.edge_capacity[edge]);
   }
-  /// Whether the source of an edge is on the source's side if its target is.
+  /// True if the source of an edge must be on the source's side if its target is.
   bool tied_backward(size_t edge) const { return forbidden() || (counted() && tied_forward(edge)); }
 
   void scale_capacities();
@@ -173,10 +173,10 @@ class Cutter {
   const Graph& graph_;
   const CutOptions& options_;
   std::vector<Flow> flows_;
-  std::vector<int64_t> capacity_;  // per edge, whole
-  std::vector<int32_t> node_;      // per operator: its node in the network
+  std::vector<int64_t> capacity_;  // [edge], an integer
+  std::vector<int32_t> node_;      // [operator]: its node in the network
   Network network_;
-  int64_t unlimited_ = 0;  // more than all finite capacities together
+  int64_t unlimited_ = 0;  // more than the sum of all finite capacities
 };
 
 void Cutter::scale_capacities() {
@@ -204,8 +204,8 @@ void Cutter::scale_capacities() {
             : static_cast<int64_t>(std::ldexp(static_cast<long double>(value), shift) + 0.5L));
 }
 
-/// Whom an operator of a side takes with it, over dependencies that must not be cut: `origin` is
-/// the operator that was given, -1 outside the side.
+/// Extends a side over edges that must not be cut. `origin`: the given operator that caused it, -1
+/// outside the side.
 void Cutter::close(Side side, std::vector<int32_t>& origin) const {
   const auto& csr = graph_.csr();
   std::vector<int32_t> stack;
@@ -243,7 +243,7 @@ void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int3
   close(kStart, source_of);
   for (const int32_t v : sinks)
     if (source_of[v] >= 0)
-      throw ArgumentError(fmt::format("no cut can part '{}' from '{}'",
+      throw ArgumentError(fmt::format("no cut can separate '{}' from '{}'",
                                       graph_.op(source_of[v]).name, graph_.op(v).name));
   close(kSink, sink_of);
   node_.assign(count, kOpen);
@@ -253,12 +253,12 @@ void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int3
   }
 }
 
-/// Arcs that cost `bytes` once when `one` is on one side and any of `many` on the other: `one` on
-/// the source's side when the bytes leave it, else on the sink's.
+/// Adds arcs that cost `bytes` once if `one` is on one side and any of `many` on the other: `one`
+/// on the source's side if the bytes leave it, else on the sink's.
 void Cutter::add_group(int32_t one, std::vector<int32_t> many, int64_t bytes, bool leaving) {
   std::sort(many.begin(), many.end());
   many.erase(std::unique(many.begin(), many.end()), many.end());
-  // A member that is settled on the other side decides for all.
+  // A member fixed on the other side decides for all.
   const int32_t decided = leaving ? kSink : kStart;
   if (std::binary_search(many.begin(), many.end(), decided)) many = {decided};
   const auto arc = [&](int32_t from, int32_t to, int64_t capacity) {

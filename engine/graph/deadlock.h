@@ -7,9 +7,9 @@
 
 namespace trinity {
 
-/// Throws ArgumentError when a collective waits for itself, alone or by way of others: its members
-/// start together, so none may read what another one's output leads to. Names the collective and
-/// the two members. Expects operators without a cycle of their own.
+/// Throws ArgumentError if a collective waits for itself, directly or through others: its members
+/// start together, so none may depend on another's output. Names the collective and the two
+/// members. Requires operators without a cycle.
 void check_deadlock(const std::string& graph, const std::vector<Operator>& operators,
                     const std::vector<Tensor>& tensors, const std::vector<Collective>& collectives);
 

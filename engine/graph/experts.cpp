@@ -42,7 +42,7 @@ class ExpertFinder {
       body(graph_.csr()[*edge].tensor, static_cast<int32_t>(boost::target(*edge, graph_.csr())));
   }
 
-  /// Whether a Split takes the first axis of what it writes apart: queries, keys and values in one.
+  /// True if a Split splits the first axis of its output: a fused QKV projection.
   bool is_taken_apart(int32_t op) const {
     bool apart = false;
     for_readers(op, [&](int32_t, int32_t reader) {
@@ -52,7 +52,7 @@ class ExpertFinder {
     return apart;
   }
 
-  /// A product of every expert's rows with weights of its own.
+  /// True for a matmul of every expert's rows with its own weights.
   bool is_expert_product(int32_t op) const {
     const auto& about = graph_.op(op);
     if (about.phase != Phase::forward || about.type != "Einsum" || about.inputs.size() != 1 ||
@@ -69,7 +69,7 @@ class ExpertFinder {
     return false;
   }
 
-  /// Whether the first axis of an output is that of an input, experts one by one.
+  /// True if the first axis of an output is the experts axis of an input.
   bool carries(int32_t op) const {
     const auto& about = graph_.op(op);
     if (about.phase != Phase::forward || about.inputs.empty() || about.outputs.empty())
@@ -83,7 +83,7 @@ class ExpertFinder {
                        [&](const TensorAxes& axes) { return begins_with(axes, d); });
   }
 
-  /// Products and what lies between two of them; those that touch are of one layer.
+  /// Finds matmuls and the operators between two of them; connected ones belong to one layer.
   void find_batched() {
     const auto count = at(graph_.operator_count());
     std::vector<bool> product(count, false), after(count, false), before(count, false);
@@ -105,7 +105,7 @@ class ExpertFinder {
       if (product[op] || (after[op] && before[op])) join(op, before, after);
   }
 
-  /// Puts a member into the layer of what it reads, or reads with another.
+  /// Adds a member to the layer of its inputs, or of an operator with a common input.
   void join(int32_t op, const std::vector<bool>& before, const std::vector<bool>& after) {
     const auto& about = graph_.op(op);
     for (const int32_t input : about.inputs) {
@@ -123,8 +123,8 @@ class ExpertFinder {
     layers_[layer_[op]].members.push_back(op);
   }
 
-  /// The operators behind one output of a Split up to the Concat that stacks results; empty where
-  /// anything else comes in or goes out.
+  /// The operators from one output of a Split to the Concat that stacks results; empty if there is
+  /// any other connection.
   std::vector<int32_t> branch(int32_t split, int32_t output, int32_t& joint) const {
     std::vector<int32_t> found;
     std::vector<int32_t> open = {output};
@@ -154,7 +154,7 @@ class ExpertFinder {
     return found;
   }
 
-  /// Whether a branch reads what is its own alone.
+  /// True if all inputs of a branch belong to it alone.
   bool closed(const std::vector<int32_t>& branch, int32_t split, int32_t output) const {
     return std::all_of(branch.begin(), branch.end(), [&](int32_t op) {
       const auto& inputs = graph_.op(op).inputs;
@@ -201,17 +201,17 @@ class ExpertFinder {
   }
 
   const Graph& graph_;
-  std::vector<int32_t> layer_;  // per operator, of the first form
+  std::vector<int32_t> layer_;  // [operator], of the first form
   std::vector<ExpertLayer> layers_;
 };
 
-/// What becomes of an operator or tensor.
+/// Treatment of an operator or tensor.
 enum class Fate : uint8_t {
   same,
   batched,  ///< of all experts of a rank
-  joint,    ///< takes experts apart or puts them together
-  branch,   ///< of one expert that stays
-  gone,     ///< of one that other ranks have
+  joint,    ///< splits or concatenates experts
+  branch,   ///< of one expert that this rank keeps
+  gone,     ///< of one that another rank has
 };
 
 class Spreading {
@@ -248,13 +248,13 @@ class Spreading {
   }
   int32_t producer(int32_t tensor) const { return graph_.tensor(tensor).producer; }
 
-  /// Whether an operator is of one expert alone.
+  /// True if an operator belongs to a single expert.
   bool is_of_one(int32_t op) const {
     return fate_[op] == Fate::branch || fate_[op] == Fate::gone;
   }
 
-  /// Backward and update operators go with their forward ones; a sum of gradients where all its
-  /// terms are.
+  /// Backward and update operators follow their forward operators; a gradient sum follows its
+  /// terms.
   void find_fates() {
     for (size_t l = 0; l < layers_.size(); ++l) {
       const auto& layer = layers_[l];
@@ -283,7 +283,7 @@ class Spreading {
     }
   }
 
-  /// [E, C, ...] to [E / ranks, C x ranks, ...].
+  /// Converts [E, C, ...] to [E / ranks, C x ranks, ...].
   void share_experts(SharedList<int64_t>& shape) const {
     shape.edit()[0] /= ranks_;
     shape.edit()[1] *= ranks_;
@@ -293,8 +293,8 @@ class Spreading {
     return layer >= 0 && shape.size() == layers_[layer].rank && shape[0] == layers_[layer].experts;
   }
 
-  /// Bytes of an operator's traffic that are of weights: those it reads, and the gradients of them
-  /// that it writes.
+  /// Bytes of an operator's traffic for weights: weights that it reads, and weight gradients that
+  /// it writes.
   double weight_traffic(int32_t op) const {
     const Operator& about = graph_.op(op);
     if (about.phase == Phase::forward) return static_cast<double>(about.parameter_bytes());
@@ -336,8 +336,8 @@ class Spreading {
     return copy;
   }
 
-  /// Of a joint's outputs or inputs those that are of experts of this rank; one that has all of
-  /// them stays.
+  /// Keeps the outputs or inputs of a Split or Concat that belong to this rank's experts; an
+  /// attribute that covers all stays.
   static void keep_below(Operator& op, const char* name, int64_t kept) {
     auto list = list_attribute(op, name);
     if (list.empty()) return;
@@ -345,7 +345,7 @@ class Spreading {
     op.attributes[name] = std::move(list);
   }
 
-  /// A tensor as the operators of its producer's side have it.
+  /// A tensor as seen by operators on its producer's side.
   Tensor shared_tensor(int32_t tensor) const {
     Tensor copy = graph_.tensor(tensor);
     const int32_t from = copy.producer;
@@ -386,12 +386,12 @@ class Spreading {
 
   [[noreturn]] void refuse(int32_t op, int32_t tensor) const {
     throw ArgumentError(fmt::format(
-        "mesh: expert = {}: operator '{}' reads '{}', which one of the experts writes that other "
-        "devices hold",
+        "mesh: expert = {}: operator '{}' reads '{}', the output of an expert on another rank; "
+        "only the combine operator may do so",
         ranks_, graph_.op(op).name, graph_.op(producer(tensor)).name));
   }
 
-  /// A tensor as an operator reads it: by way of an exchange where that is on the other side.
+  /// A tensor as an operator reads it: through an exchange if it is on the other side.
   int32_t read(int32_t op, int32_t tensor) {
     const int32_t from = producer(tensor);
     const int32_t layer = std::max(of_[from], of_[op]);
@@ -428,7 +428,8 @@ class Spreading {
     return builder_.add_output(id, std::move(moved));
   }
 
-  /// A sum of gradients by experts of what they have got by an exchange follows that.
+  /// True for a gradient sum over experts whose terms come through an exchange; it follows the
+  /// exchange.
   bool follows_exchange(int32_t op) const {
     return follows(op) && of_[op] >= 0 && of_[graph_.op(op).forward] != of_[op];
   }
@@ -436,8 +437,8 @@ class Spreading {
     return forward_exchange(graph_.op(sum).outputs[0], of_[sum], true);
   }
 
-  /// The forward exchange of which this is the gradient: of a tensor of the same shape, the other
-  /// way.
+  /// The forward exchange of which this is the gradient: a tensor of the same shape in the opposite
+  /// direction.
   int32_t opposite(int32_t tensor, int32_t layer, bool inwards) const {
     return forward_exchange(tensor, layer, !inwards);
   }
@@ -467,7 +468,7 @@ class Spreading {
     return result;
   }
 
-  /// The operator that a branch's operator is on a rank: of another expert.
+  /// The operator on a rank that corresponds to a branch's operator: of another expert.
   int32_t on_rank(int32_t op, int32_t rank) {
     if (fate_[op] != Fate::branch) return op;
     if (twins_.empty()) find_twins();
@@ -475,7 +476,7 @@ class Spreading {
     return found == twins_.end() ? op : found->second[at(rank)];
   }
 
-  /// Operators of branches by rank: forward ones stand in the same place, what follows them too.
+  /// Finds corresponding operators of branches: forward ones by position, and their followers.
   void find_twins() {
     std::map<int32_t, std::vector<int32_t>> followers;  // by forward operator
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
@@ -510,15 +511,15 @@ class Spreading {
   std::vector<ExpertLayer> layers_;
   int32_t ranks_;
   GraphBuilder builder_;
-  std::vector<int32_t> of_;  // per operator: its layer of experts, or -1
+  std::vector<int32_t> of_;  // [operator]: its layer of experts, or -1
   std::vector<Fate> fate_;
   std::vector<int32_t> id_;      // in the builder, per operator
   std::vector<int32_t> tensor_;  // in the builder, per tensor
-  std::map<std::pair<int32_t, bool>, int32_t> exchanged_;  // by tensor and way
+  std::map<std::pair<int32_t, bool>, int32_t> exchanged_;  // by tensor and direction
   std::vector<Forward> forward_;                           // exchanges
   std::map<std::string, int32_t> names_;
   std::map<int32_t, std::vector<int32_t>> twins_;  // by operator of the first rank, by rank
-  std::vector<Made> made_;                         // per operator of the builder
+  std::vector<Made> made_;                         // [operator of the builder]
 };
 
 }  // namespace
@@ -531,8 +532,8 @@ SpreadExperts spread_experts(const Graph& graph, int32_t ranks) {
   auto layers = find_experts(graph);
   if (layers.empty())
     throw ArgumentError(fmt::format(
-        "mesh: expert = {}: graph '{}' has no experts to share out (products with weights of every "
-        "expert, or a branch of operators for each)",
+        "mesh: expert = {}: graph '{}' has no experts to shard (expected matmuls with weights of "
+        "every expert, or one branch of operators per expert)",
         ranks, graph.name()));
   for (const auto& layer : layers)
     if (layer.experts % ranks != 0)

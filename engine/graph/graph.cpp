@@ -58,7 +58,7 @@ void check_bytes(const std::string& owner, const char* field, int64_t bytes) {
     throw LimitError(fmt::format("{}: {} must not exceed 2^50, got {}", owner, field, bytes));
 }
 
-/// Weights in bytes, before anything multiplies them unchecked.
+/// Checks the bytes of weights before any unchecked multiplication.
 void check_parameters(const std::string& owner, const Operator& op) {
   int64_t total = op.extra_parameter_bytes;
   for (const auto& parameter : op.parameters) {
@@ -76,7 +76,7 @@ void check_parameters(const std::string& owner, const Operator& op) {
     throw LimitError(fmt::format("{}: its weights have more than 2^50 bytes", owner));
 }
 
-/// What almost every operator passes, without a word made for messages.
+/// Fast check that almost every operator passes, without building a message.
 bool costs_are_plain(const Operator& op) {
   const auto bytes = [](int64_t value) { return value >= 0 && value <= kMaxBytes; };
   return op.flops >= 0 && std::isfinite(op.flops) && std::isfinite(op.traffic_bytes) &&
@@ -111,7 +111,7 @@ void check_names(const Operator& op) {
   for (const auto& parameter : op.parameters) check_utf8("parameter", parameter.name);
 }
 
-/// The size by the shape; more than 2^50 elements are a LimitError.
+/// The size by the shape. Throws LimitError for more than 2^50 elements.
 int64_t shaped_bytes(const Tensor& tensor) {
   int64_t elements = 1;
   for (const int64_t extent : tensor.shape) {
@@ -123,7 +123,7 @@ int64_t shaped_bytes(const Tensor& tensor) {
   return elements * dtype_bytes(tensor.dtype);
 }
 
-/// After this, sums over a graph fit 64 bits.
+/// Afterwards sums over a graph fit 64 bits.
 void check_total_bytes(const std::string& graph, const std::vector<Operator>& operators,
                        const std::vector<Tensor>& tensors) {
   double total = 0;
@@ -135,7 +135,7 @@ void check_total_bytes(const std::string& graph, const std::vector<Operator>& op
         fmt::format("graph '{}': its tensors and weights have more than 2^60 bytes", graph));
 }
 
-/// Whether what is read was always added before.
+/// True if every tensor was added before its readers.
 bool in_order(const std::vector<Operator>& operators, const std::vector<Tensor>& tensors) {
   for (size_t i = 0; i < operators.size(); ++i)
     for (const int32_t tensor : operators[i].inputs)
@@ -143,7 +143,7 @@ bool in_order(const std::vector<Operator>& operators, const std::vector<Tensor>&
   return true;
 }
 
-/// Moves every entry to its new place, without a second array.
+/// Moves every entry to its new position in place.
 template <class T>
 void permute(std::vector<T>& entries, std::vector<int32_t> place) {
   for (size_t i = 0; i < entries.size(); ++i)
@@ -162,7 +162,7 @@ std::string layer_and_parts(std::string_view name) {
   const auto layer = std::find_if(name.begin(), name.end(),
                                   [](char c) { return c == '/' || c == '@'; });
   std::string kept(name.begin(), layer);
-  bool counts = false;  // whether behind '@' and digits alone
+  bool counts = false;  // only digits follow '@'
   for (auto c = layer; c != name.end(); ++c) {
     counts = *c == '@' || (counts && *c >= '0' && *c <= '9');
     if (counts) kept += *c;
@@ -223,7 +223,7 @@ int32_t Graph::find(std::string_view name) const {
   return -1;
 }
 
-/// Where an operator of that name stands, or may be put.
+/// The slot with an operator of that name, or a free one for it.
 const GraphBuilder::Names::Slot& GraphBuilder::Names::slot(
     std::string_view name, uint32_t hash, const std::vector<Operator>& operators) const {
   const size_t mask = slots_.size() - 1;
@@ -437,7 +437,7 @@ void GraphBuilder::renumber_collectives(const std::vector<int32_t>& new_op, Grap
 /// One edge per distinct (source, target, tensor), and the depth of every operator.
 void GraphBuilder::index_edges(Graph& graph) {
   const auto n = graph.operators_.size();
-  std::vector<size_t> end(n + 1, 0);  // of every source's, once they are there
+  std::vector<size_t> end(n + 1, 0);  // end of each source's edges
   for (const auto& op : graph.operators_)
     for (const int32_t tensor : op.inputs) ++end[at(graph.tensor(tensor).producer) + 1];
   std::partial_sum(end.begin(), end.end(), end.begin());
@@ -485,8 +485,8 @@ void GraphBuilder::index_units(int32_t units, Graph& graph) {
   }
 }
 
-/// Traffic that nobody stated: everything read and written once, weights included; of what is only
-/// gathered from, as much as is written.
+/// Default traffic: everything read and written once, weights included; for gathering operators,
+/// the bytes that are written.
 void GraphBuilder::default_traffic(Graph& graph) {
   for (auto& op : graph.operators_) {
     if (op.traffic_bytes >= 0) continue;
@@ -532,7 +532,7 @@ Graph GraphBuilder::build(std::vector<int32_t>* numbers) {
   if (joined) check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;
   const AsideOnStop aside(graph);
-  graph.name_ = to_utf8(name_);  // that of a file, which may be called as it likes
+  graph.name_ = to_utf8(name_);  // names from files may have any bytes
   poll_stop();
   const int32_t units = renumber(order, graph);
   poll_stop();

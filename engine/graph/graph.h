@@ -11,22 +11,22 @@
 
 namespace trinity {
 
-/// The most operators a graph may have: numbers must fit the simulator's packed keys.
+/// Maximum number of operators of a graph: numbers must fit the simulator's packed keys.
 inline constexpr size_t kMaxOperators = size_t{1} << 24;
 
-/// What an edge of the CSR graph carries: the tensor that flows from source to target.
+/// Property of a CSR edge: the tensor that flows from source to target.
 struct EdgeTensor {
   int32_t tensor = -1;
 };
 
-/// The dependency graph that every Boost.Graph algorithm accepts. Vertex v is operator v.
+/// The dependency graph as a Boost.Graph graph. Vertex v is operator v.
 using CsrGraph =
     boost::compressed_sparse_row_graph<boost::bidirectionalS, boost::no_property, EdgeTensor,
                                        boost::no_property, int32_t, int32_t>;
 
-/// An operator graph: operators, the tensors between them, dependencies. Immutable; made by
-/// GraphBuilder. Operators are numbered in a topological order (an edge goes from a lower to a
-/// higher number), which is also the order that breaks ties in the simulator.
+/// An operator graph: operators, the tensors between them, dependencies. Built by GraphBuilder.
+/// Immutable and thread-safe. Operators are numbered in a topological order: every edge goes from a
+/// lower to a higher number. The simulator breaks ties in this order.
 class Graph {
  public:
   const std::string& name() const { return name_; }
@@ -42,30 +42,31 @@ class Graph {
   const CsrGraph& csr() const { return csr_; }
   int32_t edge_count() const { return static_cast<int32_t>(boost::num_edges(csr_)); }
 
-  /// Colocation units: the operators of a unit share a device, so a placement has one free choice
+  /// Colocation units: the operators of a unit share a device, so a placement chooses one device
   /// per unit. Units are numbered by their first operator.
   int32_t unit_count() const { return static_cast<int32_t>(unit_offsets_.size()) - 1; }
   /// Operators of a unit, ascending.
   std::span<const int32_t> unit(int32_t unit) const;
-  /// Unit of every operator.
+  /// [operator]: its unit.
   std::span<const int32_t> units() const { return unit_of_; }
 
-  /// Longest path from a source, counted in edges, of every operator.
+  /// [operator]: number of edges on the longest path from a source.
   std::span<const int32_t> depth() const { return depth_; }
 
   int64_t parameter_bytes() const;
   int64_t parameter_count() const;
-  /// Of these the ones that a token meets: of an operator with attributes `experts` and
-  /// `experts_per_token` that share, of all others all.
+  /// Parameters active per token: experts_per_token / experts of the parameters of an operator with
+  /// these attributes, all parameters of every other operator.
   int64_t active_parameter_count() const;
   double flops() const;
   bool has_backward() const;
 
   /// The operator called `name`, or -1.
   int32_t find(std::string_view name) const;
-  /// The same graph, with the same fingerprint, whose operators have these times (empty: none).
+  /// The same graph, with the same fingerprint, whose operators have these stated times (empty:
+  /// none).
   Graph with_stated_times(std::vector<StatedTimes> times) const;
-  /// Changes whenever anything that a result depends on changes: structure, sizes, costs, names.
+  /// Changes with everything that a result depends on: structure, sizes, costs, names.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:
@@ -79,9 +80,9 @@ class Graph {
   uint64_t fingerprint_ = 0;
 };
 
-/// Collects operators and tensors in any order, then builds a Graph. Numbers given out by the
-/// builder are its own; build() renumbers operators topologically, keeping the order of addition
-/// where dependencies allow.
+/// Collects operators and tensors in any order, then builds a Graph. The builder has operator
+/// numbers of its own; build() renumbers operators topologically and keeps the order of addition
+/// where dependencies allow. Not thread-safe.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) : name_(std::move(name)) {}
@@ -89,17 +90,17 @@ class GraphBuilder {
   GraphBuilder(GraphBuilder&&) = default;
   GraphBuilder& operator=(GraphBuilder&&) = default;
 
-  /// Adds an operator. Its `inputs` may name tensors added so far (more with read()); `outputs` is
-  /// ignored (see add_output); `forward` names an operator of this builder. Throws ArgumentError
-  /// for a name that is empty, repeated or no UTF-8, or a cost that is negative or no number,
-  /// LimitError for more than 2^50 bytes of weights or state.
+  /// Adds an operator and returns its number. `inputs` may name tensors added so far (add more with
+  /// read()); `outputs` is ignored (see add_output); `forward` is an operator of this builder.
+  /// Throws ArgumentError for a name that is empty, repeated or not UTF-8, or a cost that is
+  /// negative or not a number; LimitError for more than 2^50 bytes of weights or state.
   int32_t add_operator(Operator op);
 
-  /// Makes room for so many in all.
+  /// Reserves space for these total numbers.
   void reserve(size_t operators, size_t tensors);
 
-  /// Adds an output tensor to an operator and returns its number. `bytes` is computed from shape
-  /// and dtype when the shape is given; more than 2^50 are a LimitError.
+  /// Adds an output tensor to an operator and returns its number. If the shape is given, `bytes` is
+  /// computed from shape and dtype. Throws LimitError for more than 2^50 bytes.
   int32_t add_output(int32_t op, Tensor tensor);
 
   /// Makes an operator read a tensor, after its present inputs.
@@ -108,15 +109,15 @@ class GraphBuilder {
   /// Puts two operators into one colocation unit.
   void colocate(int32_t a, int32_t b);
 
-  /// Makes operators share units as those of another graph do: ids[o] is the builder's number of
-  /// its operator o; empty: they have the same numbers.
+  /// Copies the colocation units of another graph: ids[o] is the builder's number of its operator
+  /// o; empty: equal numbers.
   void colocate_as(const Graph& graph, std::span<const int32_t> ids);
 
-  /// Adds the collectives of that graph, with these operators as members.
+  /// Copies the collectives of that graph, with these operators as members.
   void add_collectives_of(const Graph& graph, std::span<const int32_t> ids);
 
-  /// Joins operators into a collective. Throws ArgumentError for an empty or repeated name, fewer
-  /// than one member, a member of another collective, members of different phases, negative bytes.
+  /// Joins operators into a collective. Throws ArgumentError for an empty or repeated name, no
+  /// member, a member of another collective, members of different phases, or negative bytes.
   void add_collective(Collective collective);
 
   /// The operator called `name`, or -1.
@@ -128,11 +129,10 @@ class GraphBuilder {
   int32_t operator_count() const { return static_cast<int32_t>(operators_.size()); }
   int32_t tensor_count() const { return static_cast<int32_t>(tensors_.size()); }
 
-  /// Throws LimitError for too many operators or for sizes that add up to more than 2^60 bytes,
-  /// ArgumentError when there is no operator or when dependencies form a cycle (it names
-  /// the operators of one) or run through a collective (see check_deadlock()). The builder is empty
-  /// afterwards. `numbers`, where it is given, gets the builder's number of every operator of the
-  /// graph.
+  /// Builds the graph and empties the builder. Throws LimitError for too many operators or more
+  /// than 2^60 bytes in total; ArgumentError if there is no operator, or if dependencies form a
+  /// cycle (it names the operators of one) or run through a collective (see check_deadlock()).
+  /// `numbers`, if given, receives the builder's number of every operator of the graph.
   Graph build(std::vector<int32_t>* numbers = nullptr);
 
  private:
@@ -146,12 +146,13 @@ class GraphBuilder {
   static void default_traffic(Graph& graph);
   int32_t unit_root(int32_t op) const;
 
-  /// Numbers of operators by their names, which lie with the operators: a table of open addressing.
+  /// Index of operators by name: a hash table with open addressing. Names are stored in the
+  /// operators.
   class Names {
    public:
     /// The operator called `name`, or -1.
     int32_t find(std::string_view name, const std::vector<Operator>& operators) const;
-    /// Adds the next operator; false where there is one of that name.
+    /// Adds the next operator; returns false if the name exists.
     bool add(std::string_view name, const std::vector<Operator>& operators);
     void clear() {
       slots_.clear();
@@ -161,13 +162,13 @@ class GraphBuilder {
    private:
     struct Slot {
       uint32_t hash = 0;
-      int32_t op = -1;  // none
+      int32_t op = -1;  // -1: empty
     };
     const Slot& slot(std::string_view name, uint32_t hash,
                      const std::vector<Operator>& operators) const;
     void grow();
 
-    std::vector<Slot> slots_;  // 2^k, at most half of them in use
+    std::vector<Slot> slots_;  // 2^k slots, at most half of them in use
     size_t used_ = 0;
   };
 

@@ -13,7 +13,7 @@ namespace {
 using Role = DimensionRole;
 using Shape = std::vector<int64_t>;
 
-/// Types whose parts need more than blocks of their inputs.
+/// Types whose parts would need more than blocks of their inputs.
 const std::set<std::string_view>& whole_types() {
   static const std::set<std::string_view> types = {"CumSum",
                                                    "NonZero",
@@ -117,7 +117,7 @@ class Space {
     space_.dimensions.push_back({std::move(name), size, role, splits});
     return static_cast<int32_t>(space_.dimensions.size()) - 1;
   }
-  /// A dimension for every axis of a shape; its axes.
+  /// Adds a dimension per axis of a shape; returns its axes.
   TensorAxes add_axes(const Shape& shape, Role role = Role::rows) {
     TensorAxes axes;
     const auto names = axis_names(shape.size());
@@ -130,7 +130,7 @@ class Space {
     for (const int32_t d : axes[axis]) space_.dimensions[d].role = role;
   }
 
-  /// Axes of `shape` where it broadcasts, from the right, to a tensor with these axes and extents.
+  /// Axes of `shape` if it broadcasts, from the right, to a tensor with these axes and extents.
   static TensorAxes broadcast(const Shape& shape, const Shape& to, const TensorAxes& axes) {
     TensorAxes result(shape.size());
     for (size_t i = 0; i < shape.size() && i < to.size(); ++i) {
@@ -140,7 +140,7 @@ class Space {
     return result;
   }
 
-  /// Axes that nobody described are not cut.
+  /// Axes without a description are not cut.
   void fill_missing() {
     space_.inputs.resize(op_.inputs.size());
     for (size_t i = 0; i < op_.inputs.size(); ++i) space_.inputs[i].resize(in(i).size());
@@ -151,7 +151,7 @@ class Space {
       space_.parameters[i].resize(op_.parameters[i].shape.size());
   }
 
-  /// The dimensions of an element-wise operator, none of which splits.
+  /// Dimensions of an element-wise operator; none splits.
   void whole() {
     space_ = {};
     elementwise();
@@ -217,7 +217,7 @@ class Space {
       space_.parameters.push_back({{n}});
   }
 
-  /// [..., M, K] times [..., K, N], or times weights [K, N]. One matrix may serve all of a batch.
+  /// [..., M, K] times [..., K, N], or times weights [K, N]. One matrix may serve the whole batch.
   void product() {
     if (op_.inputs.size() < 2) return linear();
     const size_t rank = out().size();
@@ -238,7 +238,7 @@ class Space {
     for (const int32_t d : {m, n}) space_.outputs[0].push_back({d});
   }
 
-  /// Rows of a table by number: weights of its own, or a variable.
+  /// Rows of a table by index: own weights, or a variable.
   void gather() {
     const bool owned = !op_.parameters.empty();
     if (integer_attribute(op_.attributes, "axis", 0) != 0 || op_.inputs.size() != (owned ? 1 : 2))
@@ -261,7 +261,8 @@ class Space {
     }
   }
 
-  /// Queries [b, s, h], keys and values [b, t, h] of heads side by side; every head sees all keys.
+  /// Queries [b, s, h], keys and values [b, t, h] with concatenated heads; every head sees all
+  /// keys.
   void attention() {
     const int64_t heads = integer_attribute(op_.attributes, "q_num_heads", 0);
     const int64_t groups = integer_attribute(op_.attributes, "kv_num_heads", heads);
@@ -274,7 +275,7 @@ class Space {
     space_.outputs.resize(op_.outputs.size());
   }
 
-  /// Heads side by side [b, s, h ...], with what they share [b, s, .], to keys and to values.
+  /// Concatenated heads [b, s, h ...] and shared parts [b, s, .], to keys and values.
   void latent_key_value() {
     const int64_t heads = integer_attribute(op_.attributes, "num_heads", 0);
     if (heads < 1 || op_.inputs.size() != 2 || op_.outputs.size() != 2 || out().size() != 3)
@@ -284,8 +285,8 @@ class Space {
     space_.outputs = {{{b}, {s}, {h}}, {{b}, {s}, {h}}};
   }
 
-  /// Tokens [b, s, h] to rows of experts [E, C, h]: a part along s deals out its own tokens, and has
-  /// its share of every expert's rows.
+  /// Tokens [b, s, h] to rows of experts [E, C, h]: a part along s dispatches its own tokens, and
+  /// has its part of every expert's rows.
   void expert_dispatch() {
     if (in(0).size() != 3 || out().size() != 3) return whole();
     const int32_t s = add("s", in(0)[1]);
@@ -299,7 +300,7 @@ class Space {
     space_.outputs = {{{}, {s}, {}}};
   }
 
-  /// [E, C, ...] to [E / r, C r, ...] or back: parts along rows exchange with the same parts.
+  /// [E, C, ...] to [E / r, C r, ...] or back: parts along rows exchange with equal parts.
   void all_to_all() {
     if (in(0).size() < 2 || out().size() != in(0).size()) return whole();
     const auto names = axis_names(in(0).size());
@@ -312,7 +313,7 @@ class Space {
     space_.outputs = {axes};
   }
 
-  /// The largest of every row of an axis.
+  /// The largest elements along an axis.
   void top_k() {
     const size_t axis = axis_of("axis", -1);
     const auto names = axis_names(in(0).size());
@@ -329,7 +330,7 @@ class Space {
         integer_attribute(op_.attributes, "layout", 0) != 1)
       return whole();
     const int64_t hidden = integer_attribute(op_.attributes, "hidden_size", 1);
-    const bool both = out()[2] == 2;  // directions
+    const bool both = out()[2] == 2;  // number of directions
     const int32_t s = add("s", in(0)[1], Role::rows, false), b = add("b", in(0)[0]);
     const int32_t n = add("n", hidden, Role::columns, !both);
     const int32_t c = add("c", in(0)[2], Role::reduced, !both);
@@ -413,7 +414,7 @@ class Space {
     for (size_t i = 0; i < op_.parameters.size(); ++i) space_.parameters.push_back({axes[1]});
   }
 
-  /// Logits [..., classes] and labels [...] to a number.
+  /// Logits [..., classes] and labels [...] to a scalar.
   void loss() {
     const TensorAxes axes = add_axes(in(0));
     for (size_t i = 0; i + 1 < axes.size(); ++i) set_role(axes, i, Role::reduced);
@@ -451,7 +452,7 @@ class Space {
     space_.outputs = {result};
   }
 
-  /// A tensor's axes of which one does not split; `fresh`: the others are named as without it.
+  /// Axes of a tensor of which one does not split; `fresh`: the other names do not count it.
   TensorAxes add_joined(const Shape& shape, size_t axis, bool fresh) {
     auto names = axis_names(shape.size() - (fresh ? 1 : 0));
     if (fresh) names.insert(names.begin() + static_cast<std::ptrdiff_t>(axis), "stack");
@@ -464,7 +465,7 @@ class Space {
     return axes;
   }
 
-  /// Joined along an axis that exists, or (new_axis) along one of its own.
+  /// Concatenates along an existing axis or (new_axis) along a new one.
   void concat() {
     const bool fresh = integer_attribute(op_.attributes, "new_axis", 0) != 0;
     const auto last = static_cast<int64_t>(out().size()) - 1;
@@ -485,7 +486,7 @@ class Space {
     space_.outputs.assign(op_.outputs.size(), axes);
   }
 
-  /// Axes that keep their extent can be cut.
+  /// Axes of unchanged extent can be cut.
   void slice() {
     if (in(0).size() != out().size()) return whole();
     TensorAxes axes = add_axes(out());
@@ -510,8 +511,8 @@ class Space {
     space_.outputs = {turned};
   }
 
-  /// Runs of axes with equal products on both sides; the outermost axis longer than 1 of a run is
-  /// cut, in as many parts as both sides have blocks for.
+  /// Runs of axes with equal products on both sides. The outermost axis of a run with more than one
+  /// element is cut, into at most the common number of blocks of both sides.
   void reshape() {
     const Shape &from = in(0), &to = out();
     TensorAxes x(from.size()), y(to.size());

@@ -17,8 +17,7 @@ struct Family {
   std::set<int64_t> numbers;
 };
 
-/// Calls body(what stands before the number, the number) for every part of a name, between
-/// slashes, that ends in one.
+/// Calls body(prefix, number) for every slash-separated part of a name that ends in a number.
 template <class Body>
 void for_numbers(const std::string& name, Body body) {
   for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
@@ -29,15 +28,15 @@ void for_numbers(const std::string& name, Body body) {
   }
 }
 
-/// Whether a stem says itself that it counts layers: "layer_", "model/blocks.".
+/// True if a stem indicates layers: "layer_", "model/blocks.".
 bool says_layers(std::string_view stem) {
   while (!stem.empty() && (stem.back() == '_' || stem.back() == '.')) stem.remove_suffix(1);
   if (stem.ends_with('s')) stem.remove_suffix(1);
   return stem.ends_with("layer") || stem.ends_with("block");
 }
 
-/// The stem of the family with most operators among those of several numbers, or that say that they
-/// are layers where there is none; else empty.
+/// Stem of the family with the most operators, among those with several numbers or, if there is
+/// none, those that indicate layers; or empty.
 std::string largest_family(const Graph& graph) {
   std::map<std::string, Family> families;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
@@ -60,7 +59,7 @@ std::string largest_family(const Graph& graph) {
   return best;
 }
 
-/// Whether an operator multiplies activations.
+/// True if an operator is a matmul of activations.
 bool multiplies(const Graph& graph, int32_t op) {
   const auto& about = graph.op(op);
   if (about.type != "MatMul" || !about.parameters.empty()) return false;
@@ -76,7 +75,7 @@ Layers repeated_layers(const Graph& graph) {
   layers.of.assign(at(graph.operator_count()), -1);
   layers.stem = largest_family(graph);
   if (layers.stem.empty()) return layers;
-  std::map<int64_t, int32_t> place;  // of the numbers in the names
+  std::map<int64_t, int32_t> place;  // layer number in names -> index
   std::vector<int64_t> number(at(graph.operator_count()), -1);
   for (int32_t op = 0; op < graph.operator_count(); ++op)
     for_numbers(graph.op(op).name, [&](const std::string& stem, int64_t found) {

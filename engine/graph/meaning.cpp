@@ -13,13 +13,13 @@ namespace {
 
 bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type == "Sum"; }
 
-/// What a backward operator does: the gradients of one forward operator.
+/// Gradients that a backward operator computes, of one forward operator.
 struct Gradient {
   std::vector<int64_t> outputs, inputs;
   bool weights = false;
 };
 
-/// Reads off what the training lowering (graph/training.h) did.
+/// Infers what the training lowering (graph/training.h) did.
 class Meaning {
  public:
   explicit Meaning(const Graph& graph)
@@ -59,8 +59,8 @@ class Meaning {
     op.attributes["gradient_weights"] = int64_t{gradients_[id].weights};
   }
 
-  /// From the states that it keeps: none, one or two numbers a weight, and perhaps a copy in
-  /// float32 of weights of half precision.
+  /// Inferred from its state: none, one or two numbers per weight, plus a float32 copy of
+  /// half-precision weights.
   const char* optimiser(const Operator& update) const {
     if (update.forward < 0 || update.persistent_bytes == 0) return "sgd";
     const auto& forward = graph_.op(update.forward);
@@ -91,7 +91,7 @@ class Meaning {
       if (graph_.op(id).phase == Phase::forward) find_gradient(id, arrived);
   }
 
-  /// Inputs that want a gradient, each tensor once, in argument order.
+  /// Inputs that need a gradient, each tensor once, in argument order.
   std::vector<int64_t> wanted_inputs(int32_t op) const {
     const auto& inputs = graph_.op(op).inputs;
     std::vector<int64_t> result;
@@ -103,7 +103,7 @@ class Meaning {
     return result;
   }
 
-  /// Walks as the lowering did: `arrived` are the gradients that readers contribute to a tensor.
+  /// Traverses as the lowering did. `arrived`: gradients that readers contribute to a tensor.
   void find_gradient(int32_t forward, std::vector<std::vector<int32_t>>& arrived) {
     const auto& op = graph_.op(forward);
     std::vector<int64_t> outputs;
@@ -115,7 +115,7 @@ class Meaning {
       passed = parts.size() == 1 ? parts[0] : sum_of_[parts[0]];
     }
     const int32_t id = backward_[forward];
-    if (id < 0) {  // nothing is computed: the gradient goes on as it is
+    if (id < 0) {  // no operator: the gradient is passed on unmodified
       if (!outputs.empty())
         for (const int32_t input : op.inputs)
           if (wanted_[input]) arrived[input].push_back(passed);
@@ -155,7 +155,7 @@ class Meaning {
     return least;
   }
 
-  /// The least extent that any reader indexes with whole numbers of a tensor.
+  /// Minimum extent that any reader indexes with the integers of a tensor.
   int64_t index_bound(int32_t tensor) const {
     int64_t least = std::numeric_limits<int64_t>::max();
     const auto [edge, end] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
@@ -171,8 +171,8 @@ class Meaning {
   const Graph& graph_;
   std::vector<Gradient> gradients_;
   std::vector<int32_t> backward_;
-  std::vector<bool> wanted_;     // of tensors: whether a gradient flows to them
-  std::vector<int32_t> sum_of_;  // per tensor that a sum reads: its output
+  std::vector<bool> wanted_;     // [tensor]: a gradient flows to it
+  std::vector<int32_t> sum_of_;  // [tensor that a sum reads]: the sum's output
 };
 
 }  // namespace
@@ -187,7 +187,8 @@ Graph state_meaning(const Graph& training) {
                        op.type == training.op(op.forward).type;
     if (again)
       throw ArgumentError(fmt::format(
-          "graph {}: operator {} is computed again, which a strategy says (recompute = 'full')",
+          "graph {}: operator {} is recomputed already; use recompute = 'full' of a strategy "
+          "instead",
           training.name(), op.name));
   }
   return Meaning(training).run();

@@ -5,9 +5,9 @@
 
 namespace trinity {
 
-/// While one lives, the graphs that this thread builds are for their numbers alone: operators,
-/// tensors and collectives need no names, and what is made of a graph that was checked is not
-/// checked again. Such graphs have fingerprint 0. Building takes a third of the time.
+/// While an instance lives, this thread builds graphs without names: operators, tensors and
+/// collectives need none, graphs derived from checked graphs are not checked again, and
+/// fingerprints are 0. Building takes a third of the time.
 class Nameless {
  public:
   Nameless() : before_(on_) { on_ = true; }
@@ -22,18 +22,18 @@ class Nameless {
   bool before_;
 };
 
-/// What `make` returns, or nothing where names are not wanted.
+/// Result of `make`, or an empty string if names are not wanted.
 template <class Make>
 std::string name_of(Make make) {
   return Nameless::on() ? std::string() : make();
 }
 
-/// The layer of an operator's name, before its first '/', and its parts, the numbers behind '@': a
-/// host dispatches the kernels of both together (strategy/dispatch.h).
+/// The layer prefix of an operator's name (up to its first '/') and its part numbers (after '@').
+/// Kernels with equal prefix and parts are dispatched together (strategy/dispatch.h).
 std::string layer_and_parts(std::string_view name);
 
-/// The name of an operator that is made of one of name `of`: what `make` returns, or its layer and
-/// parts where names are not wanted.
+/// Name of an operator derived from one named `of`: the result of `make`, or only
+/// layer_and_parts(of) if names are not wanted.
 template <class Make>
 std::string name_made_of(std::string_view of, Make make) {
   return Nameless::on() ? layer_and_parts(of) : make();

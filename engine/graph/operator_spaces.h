@@ -13,11 +13,11 @@
 
 namespace trinity {
 
-/// Iteration spaces of a graph's operators. Those of equal type, attributes and shapes, as layers of
-/// a network have them, are one. They live as long as this.
+/// Cache of the iteration spaces of a graph's operators. Operators of equal type, attributes and
+/// shapes, as in repeated layers, share one. References live as long as the cache. Not thread-safe.
 class OperatorSpaces {
  public:
-  /// copies: with the dimension of copies at the end (OperatorCut).
+  /// copies: append the dimension of copies (OperatorCut).
   explicit OperatorSpaces(const Graph& graph, bool copies = false)
       : graph_(graph), copies_(copies) {}
 
@@ -33,13 +33,13 @@ class OperatorSpaces {
 
  private:
   struct Known {
-    int32_t op;  // the first that has it
+    int32_t op;  // first operator with this space
     std::shared_ptr<const IterationSpace> space;
   };
 
   const std::vector<int64_t>& shape(int32_t tensor) const { return graph_.tensor(tensor).shape; }
 
-  /// Of what an operator reads and writes.
+  /// Hash of the shapes that an operator reads and writes.
   uint64_t key_of(const Operator& op) const {
     uint64_t key = std::hash<std::string>()(op.type);
     for (const auto* tensors : {&op.inputs, &op.outputs})

@@ -17,7 +17,7 @@ using F = OperatorRule::Flops;
 
 constexpr OperatorRule kElementwise = {"", F::per_output, 1, 1, false, true, false};
 
-/// Copies the part of its first input or table that its output shows.
+/// Copies the part of its first input or table that its output contains.
 constexpr OperatorRule gathering(const char* type, bool saves = true) {
   return {type, F::none, 0, 0, false, saves, false, false, false, true};
 }
@@ -27,9 +27,9 @@ constexpr OperatorRule source(const char* type) {
 constexpr OperatorRule matrix(const char* type, F flops, double backward = 2) {
   return {type, flops, 2, backward, true, true, false};
 }
-/// Copies elements; its backward reads nothing of the forward pass.
+/// Copies elements; backward needs no forward tensors.
 constexpr OperatorRule movement(const char* type) { return {type, F::none, 0, 0}; }
-/// Element-wise; its backward reads the input, the output, or neither.
+/// Element-wise; backward reads the input, the output, or neither.
 constexpr OperatorRule from_input(const char* type, double factor = 1) {
   return {type, F::per_output, factor, 1, false, true, false};
 }
@@ -183,7 +183,7 @@ constexpr std::array kRules = {
     OperatorRule{"ScatterElements", F::none, 0, 0, false, true, false},
     OperatorRule{"ScatterND", F::none, 0, 0, false, true, false},
     OperatorRule{"Update", F::none, 0, 0},
-    // TensorFlow's: scripts/studies/tensorflow states their FLOP.
+    // TensorFlow's types: scripts/studies/tensorflow states their FLOP.
     source("VariableV2"),
     source("Placeholder"),
     source("Const"),
@@ -270,16 +270,17 @@ double extent(std::span<const Tensor* const> tensors, size_t index, size_t from_
   return static_cast<double>(shape[shape.size() - from_end]);
 }
 
-/// Weight elements per extent of the first axis: what one output element of a convolution is a sum
-/// over (ONNX keeps output channels first), or what one input element of a transposed one meets.
+/// Weight elements per extent of the first axis: number of terms of one output element of a
+/// convolution (ONNX has output channels first), or number of uses of one input element of a
+/// transposed one.
 double reduced_by_weight(const Operator& op) {
   if (op.parameters.empty() || op.parameters[0].shape.empty()) return 0;
   return static_cast<double>(op.parameters[0].elements()) /
          static_cast<double>(op.parameters[0].shape[0]);
 }
 
-/// The length that a matrix product sums over. The weights of Gemm and MatMul are matrices with
-/// the output's last extent on one side; a weight on the left has the input's rows on the other.
+/// The reduced length of a matmul. The weights of Gemm and MatMul are matrices with the output's
+/// last extent on one side; a weight on the left has the input's rows on the other.
 double reduced_length(const Operator& op, std::span<const Tensor* const> inputs,
                       std::span<const Tensor* const> outputs) {
   const auto matrix = std::find_if(op.parameters.begin(), op.parameters.end(),
@@ -294,7 +295,7 @@ double reduced_length(const Operator& op, std::span<const Tensor* const> inputs,
   const auto columns = static_cast<double>(transposed ? shape.front() : shape.back());
   const auto rows = static_cast<double>(transposed ? shape.back() : shape[shape.size() - 2]);
   if (extent(outputs, 0, 1) == columns) return rows;
-  return static_cast<double>(shape.back());  // the weight stands on the left
+  return static_cast<double>(shape.back());  // the weight is on the left
 }
 
 double kernel_area(const Operator& op) {
@@ -306,8 +307,8 @@ double kernel_area(const Operator& op) {
   return area;
 }
 
-/// Positions times the elements of the matrices: of one direction's weights where the weights are
-/// stacked by direction, all positions meet all of them.
+/// Positions times the elements of the matrices. If weights are stacked by direction, each position
+/// is multiplied with all of them.
 double recurrent_products(const Operator& op, std::span<const Tensor* const> inputs) {
   const double width = extent(inputs, 0, 1);
   if (width == 0) return 0;
@@ -342,7 +343,7 @@ double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs)
   return product;
 }
 
-/// Key positions that a query meets: all, or those of its window.
+/// Number of key positions per query: all, or those of its window.
 double seen_keys(const Operator& op, std::span<const Tensor* const> inputs) {
   const double keys = extent(inputs, 1, 2);
   const int64_t window = integer_attribute(op.attributes, "window", 0);
@@ -351,7 +352,7 @@ double seen_keys(const Operator& op, std::span<const Tensor* const> inputs) {
 
 }  // namespace
 
-/// Those that some graph has had.
+/// Types that have been used in some graph.
 const OperatorType::Known* OperatorType::find(std::string_view text) {
   static std::shared_mutex mutex;
   static std::unordered_map<std::string_view, std::unique_ptr<const Known>> all;
@@ -395,7 +396,8 @@ std::vector<std::string> operator_types() {
   return types;
 }
 
-/// Whether a backward operator writes its gradient where its first input is (attribute `in_place`).
+/// True if a backward operator writes its gradient in place of its first input (attribute
+/// `in_place`).
 static bool overwrites(const Operator& op) {
   return op.phase == Phase::backward && integer_attribute(op.attributes, "in_place", 0) != 0;
 }

@@ -10,16 +10,21 @@ namespace trinity {
 
 class Graph;
 
-/// What the training lowering and the cost model know of an operator type. Types are ONNX's, with
-/// these beside them: `Input` (a source of data), `Variable` (weights that several operators read),
-/// `SwiGLU` and `GeGLU` (gate, values and, of experts, a weight a row, to the product of the gate's
-/// activation with the values), `WeightedGelu` (values and a weight a row), `LatentKeyValue` (heads'
-/// keys and values [N, T, A (n + v)] and the turned part of the keys [N, T, r] that they share to
-/// keys [N, T, A (n + r)] and values [N, T, A v]), `ExpertDispatch` (tokens [N, T, H], their weights
-/// and numbers [N, T, k] of experts to the experts' rows [E, C, H] and their weights [E, C, 1]),
-/// `ExpertCombine` (back to [N, T, H]), `AllToAll` (rows of all experts to those of some, of all ranks; graph/experts.h),
-/// `LSTMCell` (one step of an LSTM: x [N, I], h [N, H], c [N, H], weight [I + H, 4 H], bias [4 H]
-/// to h, c), `Update` (an optimiser's step), and TensorFlow's (scripts/studies/tensorflow).
+/// Properties of an operator type that the training lowering and the cost model use. Types are
+/// ONNX's, plus:
+///
+///   - `Input`: a source of data; `Variable`: weights that several operators read;
+///   - `SwiGLU`, `GeGLU`: gate, values and (for experts) one weight per row; output: the product of
+///     activated gate and values;
+///   - `WeightedGelu`: values and one weight per row;
+///   - `LatentKeyValue`: keys and values of heads [N, T, A (n + v)] and the shared keys rotated by
+///     RoPE [N, T, r] to keys [N, T, A (n + r)] and values [N, T, A v];
+///   - `ExpertDispatch`: tokens [N, T, H], their weights and expert indices [N, T, k] to expert
+///     rows [E, C, H] and row weights [E, C, 1]; `ExpertCombine`: back to [N, T, H];
+///   - `AllToAll`: rows of all experts to rows of some experts from all ranks (graph/experts.h);
+///   - `LSTMCell`: one LSTM step: x [N, I], h [N, H], c [N, H], weight [I + H, 4 H], bias [4 H] to
+///     h, c;
+///   - `Update`: an optimiser step; and TensorFlow's types (scripts/studies/tensorflow).
 struct OperatorRule {
   const char* type;
   enum class Flops : uint8_t {
@@ -32,41 +37,40 @@ struct OperatorRule {
     window,       ///< output elements x kernel area (pooling)
     recurrent,    ///< 2 x positions x weight elements
     einsum,       ///< 2 x the product of all extents in the equation
-    attention,    ///< 2 x (query + result elements) x key positions (of `window` at most)
+    attention,    ///< 2 x (query + result elements) x key positions (at most `window`)
   } flops;
-  double factor;           ///< see Flops
-  double backward_factor;  ///< backward FLOP over forward FLOP, when every operand wants a gradient
+  double factor;           ///< for Flops
+  double backward_factor;  ///< backward FLOP / forward FLOP if every operand needs a gradient
   bool matrix = false;     ///< runs at the device's matrix efficiency
   bool saves_input = false;   ///< its backward reads the forward inputs
   bool saves_output = false;  ///< its backward reads the forward outputs
-  bool view = false;     ///< takes no time: a source of data, another shape of the same bytes, or
-                         ///< work on shapes that the host does
-  bool passes = false;   ///< hands the gradient of its output to its inputs as it is
-  bool gathers = false;  ///< reads only as much of its inputs and weights as it writes
+  bool view = false;  ///< takes no time: a data source, a reshape, or shape arithmetic on the host
+  bool passes = false;   ///< passes the gradient of its output to its inputs unmodified
+  bool gathers = false;  ///< reads only as many bytes of inputs and weights as it writes
 };
 
-/// The rule of an operator type; types without one are element-wise: one FLOP per output element,
-/// backward as costly, input kept. "Grad" types have the rule of their forward type.
+/// The rule of an operator type. Types without one are element-wise: one FLOP per output element,
+/// backward as expensive, input kept. "Grad" types have the rule of their forward type.
 const OperatorRule& operator_rule(const OperatorType& type);
 
-/// Whether every element of its outputs is made of the elements at the same place of its inputs, or
-/// of ones repeated there: what compilers join into one kernel. Gradients count as their type.
+/// True if every output element depends only on the (broadcast) input elements at the same index;
+/// compilers fuse such operators into one kernel. Gradients count as their type.
 bool is_elementwise(const OperatorType& type);
 
-/// Whether a type has a rule of its own.
+/// True if the type has a rule of its own.
 bool has_operator_rule(const OperatorType& type);
-/// All types that have one, in the table's order.
+/// All types with a rule, in the table's order.
 std::vector<std::string> operator_types();
 
-/// The tensor in whose place an operator writes its first output: a view's first input, that of a
-/// backward operator with attribute `in_place` (Megatron-LM's and Transformer Engine's losses), and that of
-/// a member of a collective with one input besides those of no bytes, which are only waited for;
-/// where both are equally large. -1: none.
+/// The tensor that an operator's first output overwrites: the first input of a view or of a
+/// backward operator with attribute `in_place` (losses of Megatron-LM and Transformer Engine), or
+/// the only input of a collective's member (not counting tokens of 0 bytes); only if both have the
+/// same size. -1: none.
 int32_t overwritten(const Graph& graph, const Operator& op);
-/// Whether the output of an operator is its own weights: a Variable.
+/// True if the operator is a Variable, whose output is its own weights.
 bool is_variable(const Operator& op);
-/// Whether a convolution has one input channel per group (its weights are [C, 1, kh, kw]), or is the
-/// gradient of one (the training lowering gives it the attribute `depthwise`).
+/// True for a convolution with one input channel per group (weights [C, 1, kh, kw]), and for its
+/// gradient (attribute `depthwise`, set by the training lowering).
 bool is_depthwise(const Operator& op);
 
 /// FLOP of one forward run. A multiply-add counts as two.

@@ -9,7 +9,7 @@
 namespace trinity {
 namespace {
 
-/// The numbers of arrows by one of their ends, in the order of the list.
+/// Arrow indices grouped by one of their ends, in list order.
 class ArrowRows {
  public:
   template <class End>
@@ -51,7 +51,7 @@ std::vector<int32_t> stable_order(int32_t count, std::span<const Arrow> arrows) 
 
 namespace {
 
-/// Of every node whether it is in a cycle or behind one.
+/// [node]: true if it is in a cycle or after one.
 std::vector<char> behind_cycles(int32_t count, std::span<const Arrow> arrows) {
   const ArrowRows leaving(count, arrows, [](const Arrow& arrow) { return arrow.first; });
   std::vector<char> blocked(at(count), 1);
@@ -75,7 +75,7 @@ std::vector<size_t> find_cycle(int32_t count, std::span<const Arrow> arrows) {
   const auto blocked = behind_cycles(count, arrows);
   const auto start = std::find(blocked.begin(), blocked.end(), 1);
   if (start == blocked.end()) return {};
-  // Backwards from what never became free, by its first blocked input: the walk must close.
+  // Walks back from a blocked node along its first blocked input, until the path closes.
   const ArrowRows entering(count, arrows, [](const Arrow& arrow) { return arrow.second; });
   std::vector<size_t> path, place(at(count), arrows.size());
   auto v = static_cast<int32_t>(start - blocked.begin());

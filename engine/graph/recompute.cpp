@@ -39,7 +39,7 @@ class Recomputation {
   }
 
  private:
-  /// What a stage repeats, and the first gradient that comes into it, by device.
+  /// Operators that a stage repeats, and the first gradient that arrives there, by device.
   struct Stage {
     std::vector<int32_t> repeated;
     std::map<int32_t, int32_t> gates;
@@ -80,7 +80,7 @@ class Recomputation {
       tensor_[output] = builder_.add_output(id_[op], graph_.tensor(output));
   }
 
-  /// Before the first backward operator of the stage, so that they keep that place where several
+  /// Added before the first backward operator of the stage, so that they stay there if several
   /// orders are possible.
   void add_copies(int32_t s) {
     const auto found = stages_.find(s);
@@ -119,7 +119,7 @@ class Recomputation {
       builder_.read(id_[op], second ? again_[input] : tensor_[input]);
     }
     if (copy_[op] < 0) return;
-    bool first = true;  // whether it reads no other copy
+    bool first = true;  // it reads no other copy
     for (const int32_t input : about.inputs) {
       const bool second = repeated_in(input, s);
       first = first && !second;
@@ -141,7 +141,7 @@ class Recomputation {
       if (missing == static_cast<std::ptrdiff_t>(again.members.size())) continue;
       if (missing > 0)
         throw ArgumentError(fmt::format(
-            "recomputing graph '{}': only some members of collective '{}' would run again",
+            "recomputing graph '{}': only some members of collective '{}' would be recomputed",
             graph_.name(), collective.name));
       again.name += kSuffix;
       builder_.add_collective(std::move(again));

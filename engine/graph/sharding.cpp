@@ -15,11 +15,11 @@
 namespace trinity {
 namespace {
 
-/// Weights of a device that are gathered together, and who waits for them.
+/// Weights of a device that are gathered together, and their readers.
 struct Unit {
   std::string name;
   int64_t bytes = 0;
-  int32_t owner = -1;                      ///< the first of its operators
+  int32_t owner = -1;                      ///< its first operator
   std::vector<int32_t> forward, backward;  ///< operators that read them, ascending
 
   const std::vector<int32_t>& readers(Phase phase) const {
@@ -31,8 +31,8 @@ struct Unit {
 struct Gather {
   Phase phase;
   size_t unit;
-  int32_t behind;        ///< the first reader of the unit ahead of it; -1: none
-  int32_t weights = -1;  ///< what it writes
+  int32_t behind;        ///< first reader of the previous unit; -1: none
+  int32_t weights = -1;  ///< its output
 };
 
 class Sharding {
@@ -63,14 +63,14 @@ class Sharding {
   }
 
  private:
-  /// How many replicas share out the states of an operator.
+  /// Number of replicas over which the states of an operator are sharded.
   int32_t copies(int32_t op) const {
     return options_.spread.empty() ? options_.replicas
                                    : std::max(1, options_.replicas / options_.spread[op]);
   }
   int32_t apart(int32_t op) const { return options_.apart.empty() ? 0 : options_.apart[op]; }
   int64_t share(int64_t whole, int32_t op) const { return (whole + copies(op) - 1) / copies(op); }
-  /// Whether what an operator writes is shares of gradients.
+  /// True if the outputs of an operator are gradient shards.
   bool holds_shares(const Operator& op) const {
     return options_.level >= 2 && op.phase == Phase::update && op.collective >= 0 &&
            (options_.ahead.empty() || !options_.ahead[at(op.collective)]);
@@ -114,7 +114,7 @@ class Sharding {
     copy.extra_parameter_bytes = share(copy.extra_parameter_bytes, op);
   }
 
-  /// The shapes that the weights have when they are whole.
+  /// States the shapes of the full weights.
   static void state_shares(Operator& op, int64_t shares) {
     op.attributes["shares"] = shares;
     for (size_t i = 0; i < op.parameters.size(); ++i)
@@ -131,9 +131,9 @@ class Sharding {
     return builder_.add_operator(std::move(gather));
   }
 
-  /// Updated weights, in buckets of one device and as many copies.
+  /// Gathers updated weights, in buckets of one device and equal numbers of copies.
   void gather_updated() {
-    // The gather that is being filled and its bytes.
+    // The gather that is being filled, and its bytes.
     std::map<std::tuple<int32_t, int32_t, int32_t>, std::pair<int32_t, int64_t>> open;
     int32_t count = 0;
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
@@ -155,7 +155,7 @@ class Sharding {
     }
   }
 
-  /// The operator whose weights an operator reads: its own, or a variable's; -1: none.
+  /// Operators whose weights an operator reads: itself, or a variable; empty: none.
   std::vector<int32_t> weights_read(int32_t op) const {
     std::vector<int32_t> owners;
     const auto& about = graph_.op(op);
@@ -171,8 +171,8 @@ class Sharding {
     return owners;
   }
 
-  /// Units of weights, and where each is gathered: in front of the first operator that reads it, so
-  /// that a device does the rest in the order that it had.
+  /// Groups weights into units, and places each gather before the first operator that reads it, so
+  /// that the device keeps its order otherwise.
   void plan_gathers() {
     find_units();
     for (auto& [device, list] : of_device_)
@@ -193,7 +193,7 @@ class Sharding {
   }
 
   void find_units() {
-    // Of device, unit, copies, and who is apart.
+    // Key: device, unit, copies, `apart`.
     std::map<std::tuple<int32_t, int32_t, int32_t, int32_t>, size_t> number;
     std::vector<bool> counted(at(graph_.operator_count()), false);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
@@ -214,8 +214,8 @@ class Sharding {
       }
   }
 
-  /// Gathers a unit's weights as the unit ahead of it begins (its first operator has ended), or as
-  /// what its own first operator reads has come.
+  /// Gathers a unit's weights when the previous unit begins (its first operator has ended), or when
+  /// the inputs of its own first operator have arrived.
   void add_gather(Gather& gather) {
     const Unit& unit = units_[gather.unit];
     const bool first = gather.phase == Phase::forward;
@@ -262,11 +262,12 @@ class Sharding {
   GraphBuilder builder_;
   std::vector<int32_t> tensor_;  // in the builder
   std::vector<int32_t> ids_;     // of operators in the builder
-  std::vector<Made> made_;       // per operator of the builder
+  std::vector<Made> made_;       // [operator of the builder]
   std::vector<Unit> units_;
-  std::map<int32_t, std::vector<size_t>> of_device_;  // units, by device
+  std::map<int32_t, std::vector<size_t>> of_device_;  // device -> units
   std::vector<Gather> gathers_;
-  std::multimap<int32_t, size_t> before_, reads_;  // gathers by operators: put there, read
+  // gathers by operator: placed before it, read by it
+  std::multimap<int32_t, size_t> before_, reads_;
 };
 
 }  // namespace
@@ -274,11 +275,11 @@ class Sharding {
 Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
   const auto count = at(graph.operator_count());
   if (options.level < 1 || options.level > 3)
-    throw ArgumentError(fmt::format("sharding graph '{}': expected level 1, 2 or 3, got {}",
+    throw ArgumentError(fmt::format("sharding graph '{}': expected ZeRO stage 1, 2 or 3, got {}",
                                     graph.name(), options.level));
   if (!options.spread.empty() && options.spread.size() != count)
     throw ArgumentError(
-        fmt::format("sharding graph '{}': expected how {} operators are spread, got {}",
+        fmt::format("sharding graph '{}': expected the spread of {} operators, got {}",
                     graph.name(), count, options.spread.size()));
   if (options.replicas < 2)
     throw ArgumentError(fmt::format("sharding graph '{}': expected at least 2 replicas, got {}",

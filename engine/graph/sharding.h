@@ -9,48 +9,48 @@
 namespace trinity {
 
 struct ShardingOptions {
-  int32_t level = 1;                  ///< 1 the optimiser's state, 2 gradients too, 3 weights too
-  int32_t replicas = 2;               ///< that share it out, at least 2
+  int32_t level = 1;  ///< ZeRO stage: 1 optimiser state, 2 also gradients, 3 also weights
+  int32_t replicas = 2;               ///< number of shards, at least 2
   int64_t bucket_bytes = 25'000'000;  ///< of updated weights that are gathered together
-  std::span<const int32_t> device;    ///< of every operator in one replica
-  /// Level 3: weights of one number are gathered together where they are on one device; those of a
-  /// negative number by themselves.
+  std::span<const int32_t> device;    ///< [operator], within one replica
+  /// ZeRO-3: [operator] weights with equal numbers on one device are gathered together; negative:
+  /// alone.
   std::span<const int32_t> unit;
-  /// Of every operator over how many of them its weights are spread already (graph/experts.h), so
-  /// that replicas / spread share them out; empty: none are.
+  /// [operator]: number of ranks that its weights are already sharded over (graph/experts.h), so
+  /// that replicas / spread replicas shard them; empty: 1.
   std::span<const int32_t> spread = {};
-  /// Of every operator: weights of different numbers are not gathered together; empty: all have one.
+  /// [operator]: weights with different numbers are not gathered together; empty: all are equal.
   std::span<const int32_t> apart = {};
-  /// Of every collective of phase update whether it comes before gradients are shared out (it sums
-  /// what a collective of all replicas scatters, or is that); empty: none does.
+  /// [collective of phase update]: it runs before gradients are sharded (it reduces the input of a
+  /// collective of all replicas that scatters, or is that collective); empty: none.
   std::vector<bool> ahead = {};
 };
 
-/// A replica's graph of which every device holds a share.
+/// A replica's graph with sharded state.
 struct Sharded {
   Graph graph;
-  std::vector<int32_t> origin;  ///< per operator the original one; -1: a gather
-  std::vector<int32_t> near;    ///< the same; of a gather one whose weights it gathers
-  /// Of gathers the bytes that all replicas' copies of it gather together, else 0: for
-  /// ReplicaOptions::gathered.
+  std::vector<int32_t> origin;  ///< [operator]: the original one; -1: a gather
+  std::vector<int32_t> near;    ///< the same; for a gather: an operator whose weights it gathers
+  /// [operator]: bytes that the copies of a gather on all replicas gather together, else 0. Input
+  /// of ReplicaOptions::gathered.
   std::vector<int64_t> gathered;
 };
 
-/// ZeRO (Rajbhandari et al. 2020, sections 5 and 7) for one replica of a training graph;
-/// replicate() with the same level then reduces gradients by reduce-scatters and joins the gathers.
+/// ZeRO (Rajbhandari et al. 2020, sections 5 and 7) for one replica of a training graph.
+/// replicate() with the same stage then reduces gradients by reduce-scatters and joins the gathers.
 ///
-///   - An update does a share of the work and keeps a share of the optimiser's state.
-///   - Levels 1 and 2: behind the updates an all-gather "weights<k>" a bucket of weights of a
-///   device.
-///   - From level 2 on, gradients that updates read are shares; collectives between them, too, but
-///   those `ahead` of them.
-///   - Level 3: weights are shares. A unit's are gathered ("<unit>/gather") before its forward
-///     operators read them and again ("<unit>/gather_again") before its backward ones (and what
-///     they compute again), as the unit ahead of it on its device begins; they go with their last
-///     reader.
+///   - An update does a share of the work and keeps a shard of the optimiser state.
+///   - Stages 1 and 2: after the updates, one all-gather "weights<k>" per bucket of a device's
+///     weights.
+///   - From stage 2 on: gradients that updates read are shards, and so are the tensors of
+///     collectives between them, except those `ahead`.
+///   - Stage 3: weights are shards. A unit's weights are gathered ("<unit>/gather") before its
+///     forward operators read them and again ("<unit>/gather_again") before its backward (and
+///     recomputed) ones, when the previous unit on its device begins. They are released after their
+///     last reader.
 ///
-/// Shares are rounded up. Throws ArgumentError for another level, fewer than two replicas, lists of
-/// another length.
+/// Shards are rounded up. Throws ArgumentError for another stage, fewer than two replicas or lists
+/// of the wrong length.
 Sharded shard_states(const Graph& graph, const ShardingOptions& options);
 
 }  // namespace trinity

@@ -10,13 +10,13 @@
 namespace trinity {
 namespace {
 
-/// Whether an operator only hands on what it reads first.
+/// True if an operator only passes its first input on.
 bool carries(const Operator& op) {
   return op.collective >= 0 || op.type == "Sum" || op.type == "Slice" || op.type == "Concat";
 }
 
-/// Operators whose outputs are gradients: backward ones but those that repeat a forward one, or
-/// carry what such a one or a forward one wrote.
+/// [operator]: its outputs are gradients. True for backward operators except recomputed ones and
+/// those that pass on outputs of these or of forward operators.
 std::vector<bool> write_gradients(const Graph& graph) {
   std::vector<bool> found(at(graph.operator_count()), false);
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
@@ -30,7 +30,7 @@ std::vector<bool> write_gradients(const Graph& graph) {
   return found;
 }
 
-/// Operators whose outputs are made of weights alone.
+/// [operator]: its outputs depend on weights alone.
 std::vector<bool> made_of_weights(const Graph& graph) {
   std::vector<bool> made(at(graph.operator_count()), false);
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
@@ -43,7 +43,7 @@ std::vector<bool> made_of_weights(const Graph& graph) {
   return made;
 }
 
-/// Tells gradients of weights from those of inputs.
+/// Distinguishes gradients of weights from those of inputs.
 class Gradients {
  public:
   explicit Gradients(const Graph& graph)
@@ -70,7 +70,7 @@ class Gradients {
     const auto is_weight = [this](int32_t tensor) { return of_weights(tensor); };
     return !outputs.empty() && std::all_of(outputs.begin(), outputs.end(), is_weight);
   }
-  /// Whether it writes both kinds.
+  /// True if it writes both.
   bool joined(int32_t op) const {
     const auto& about = graph_.op(op);
     const auto is_weight = [this](int32_t tensor) { return of_weights(tensor); };
@@ -87,11 +87,11 @@ class Gradients {
   }
 
   const Graph& graph_;
-  std::vector<bool> of_weights_;       // per tensor
-  std::vector<bool> made_of_weights_;  // per operator
+  std::vector<bool> of_weights_;       // [tensor]
+  std::vector<bool> made_of_weights_;  // [operator]
 };
 
-/// Whether the gradient of an operand needs no other than the remaining operands.
+/// True if the gradient of an operand depends only on the other operands.
 bool is_linear(const Operator& op) {
   const auto flops = operator_rule(op.type).flops;
   return flops == OperatorRule::Flops::product || flops == OperatorRule::Flops::convolution ||
@@ -113,18 +113,18 @@ class BackwardCut {
     builder_.reserve(at(operators), graph.tensors().size());
   }
 
-  /// Weight parts follow their input parts.
+  /// W operators follow their B operators.
   SplitBackward run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) add(op);
     return join();
   }
 
-  /// Weight parts follow the collective that sums up what their input parts write; the rest is
-  /// whole.
+  /// W operators follow the collective that reduces the outputs of their B operators; other
+  /// operators stay whole.
   SplitBackward run_behind_sums() {
     const auto summed = summed_up();
     std::vector<int32_t> waiting;
-    bool passing = false;  // whether members of a collective were added last
+    bool passing = false;  // members of a collective were added last
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       const bool member = graph_.op(op).collective >= 0;
       if ((passing && !member) || reads_missing(op)) add_weights(waiting);
@@ -160,8 +160,8 @@ class BackwardCut {
                        [&](int32_t input) { return tensor_[input] < 0; });
   }
 
-  /// Backward operators that write what a member of a backward collective reads, at once or through
-  /// a sum.
+  /// [operator]: true for backward operators whose output a backward collective reads, directly or
+  /// through a sum.
   std::vector<bool> summed_up() const {
     std::vector<bool> found(at(graph_.operator_count()), false);
     const auto mark = [&](int32_t op, const auto& self) -> void {
@@ -210,7 +210,7 @@ class BackwardCut {
     return id;
   }
 
-  /// States which of the whole's gradients a part writes.
+  /// Restricts the gradient attributes to those of a part.
   void restrict(Operator& part, int32_t op, Kind kind) const {
     const auto& outputs = graph_.op(op).outputs;
     const auto found = part.attributes.find("gradient_inputs");
@@ -229,7 +229,8 @@ class BackwardCut {
     return kind == Kind::whole || gradients_.of_weights(output) == (kind == Kind::weight);
   }
 
-  /// The inputs of a part: of a linear operator's operands those that are weights, or the others.
+  /// Inputs of a part: for a linear operator only the operands that are weights, or only the
+  /// others.
   TensorNumbers read_by(int32_t op, Kind kind) const {
     const auto& about = graph_.op(op);
     if (!is_linear(about)) return about.inputs;
@@ -243,8 +244,7 @@ class BackwardCut {
     return read;
   }
 
-  /// What a part reads and writes, in the proportion in which the whole's traffic is what that
-  /// reads and writes.
+  /// Traffic of a part: the operator's, scaled by the bytes that the part reads and writes.
   double traffic(int32_t op, Kind kind, const TensorNumbers& inputs) const {
     const double whole = moved(op, Kind::whole, graph_.op(op).inputs);
     const double share = whole > 0 ? moved(op, kind, inputs) / whole : 0.5;
@@ -274,9 +274,9 @@ class BackwardCut {
   const Graph& graph_;
   const std::vector<bool>& at_once_;
   Gradients gradients_;
-  std::vector<bool> write_gradients_;  // per operator
+  std::vector<bool> write_gradients_;  // [operator]
   GraphBuilder builder_;
-  std::vector<int32_t> id_;      // in the builder, per operator: the whole or the input part
+  std::vector<int32_t> id_;      // in the builder, per operator: the whole or the B part
   std::vector<int32_t> tensor_;  // in the builder, per tensor
   std::vector<int32_t> origin_;  // per operator of the builder
 };

@@ -28,7 +28,7 @@ Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep, bool source
     kept.push_back(o);
     for (const int32_t input : graph.op(o).inputs) {
       if (tensor[input] < 0)
-        throw ArgumentError(fmt::format("operator '{}' reads '{}', which is left out",
+        throw ArgumentError(fmt::format("operator '{}' reads '{}', which is not in the subgraph",
                                         graph.op(o).name, graph.tensor(input).name));
       builder.read(number[o], tensor[input]);
     }

@@ -8,7 +8,7 @@
 namespace trinity {
 namespace {
 
-/// Carries the state of one lowering: the builder and which gradients exist so far.
+/// State of one lowering: the builder, and the gradients made so far.
 class Lowering {
  public:
   Lowering(const Graph& forward, const TrainingOptions& options)
@@ -28,7 +28,7 @@ class Lowering {
   }
 
  private:
-  /// Forward operators keep their numbers; a tensor wants a gradient when weights lie before it.
+  /// Forward operators keep their indices; a tensor needs a gradient if weights precede it.
   void copy_forward() {
     for (const auto& op : forward_.operators()) {
       bool wants = op.trainable_bytes() > 0;
@@ -60,7 +60,7 @@ class Lowering {
         collective.kind = CollectiveKind::all_gather;
       else if (collective.kind == CollectiveKind::all_gather)
         collective.kind = CollectiveKind::reduce_scatter;
-      // A broadcast's is a reduction to the first member, which takes as long as the broadcast.
+      // The gradient of a broadcast is a reduction to the first member, which takes the same time.
       builder_.add_collective(std::move(collective));
     }
   }
@@ -109,8 +109,7 @@ class Lowering {
     return op.type == "Dropout" && op.outputs.size() == 2;
   }
 
-  /// Hands the gradient on without an operator where nothing is computed, as frameworks do for a
-  /// sum.
+  /// Passes the gradient on without an operator if nothing is computed, as frameworks do for a sum.
   bool passes_gradient(const Operator& op, const std::vector<int32_t>& gradients) {
     if (!operator_rule(op.type).passes || op.measured() || op.collective >= 0) return false;
     if (gradients.size() != 1 || op.outputs.size() != 1 || op.trainable_bytes() > 0) return false;
@@ -123,7 +122,7 @@ class Lowering {
     return true;
   }
 
-  /// A product has two operands; the part of its backward products that anything wants.
+  /// A matmul has two operands: fraction of its backward matmuls that are needed.
   double wanted_share(const Operator& op) const {
     if (!operator_rule(op.type).matrix) return 1;
     int32_t wanted = op.trainable_bytes() > 0 ? 1 : 0;
@@ -131,8 +130,8 @@ class Lowering {
     return wanted < 2 ? 0.5 : 1;
   }
 
-  /// The gradients of an operator's outputs, one tensor per output that has any: the readers'
-  /// contributions, summed by an operator of their own unless the profile includes that step.
+  /// Gradients of an operator's outputs, one tensor per output that has any: the sum of the
+  /// readers' contributions, as an operator of its own unless the profile includes that step.
   std::vector<int32_t> output_gradients(int32_t id) {
     const auto& op = forward_.op(id);
     std::vector<int32_t> result;
@@ -164,7 +163,7 @@ class Lowering {
     gradient.shape = of.shape;
     gradient.dtype = of.dtype;
     gradient.bytes = of.bytes;
-    if (of.dtype == DType::float8) {  // products of float8 write results of 16 bits
+    if (of.dtype == DType::float8) {  // matmuls of float8 write 16-bit results
       gradient.dtype = DType::bfloat16;
       gradient.bytes = of.elements() * dtype_bytes(gradient.dtype);
     }
@@ -209,8 +208,8 @@ class Lowering {
     builder_.colocate(id, builder_.add_operator(std::move(update)));
   }
 
-  /// Weights of half precision are kept in float32 too, and so is the optimiser's state (mixed
-  /// precision training, Micikevicius et al. 2018): the bytes of that copy, 0 where there is none.
+  /// Half-precision weights and their optimiser state are kept in float32 (mixed precision
+  /// training, Micikevicius et al. 2018): bytes of that copy, or 0.
   static int64_t master_bytes(const Operator& op) {
     int64_t bytes = 0;
     for (const auto& parameter : op.parameters)
@@ -219,8 +218,8 @@ class Lowering {
     return bytes;
   }
 
-  /// A backward operator reads its forward operator's weights beside its inputs and outputs, unless
-  /// that only gathered from them.
+  /// A backward operator reads its forward operator's weights in addition to its inputs and
+  /// outputs, unless the forward operator only gathered from them.
   void state_traffic(const Operator& forward, int32_t grad) {
     auto& op = builder_.op(grad);
     const bool gathers = operator_rule(forward.type).gathers;

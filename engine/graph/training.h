@@ -7,34 +7,37 @@
 
 namespace trinity {
 
-/// How a forward graph becomes the graph of one training step.
+/// How to turn a forward graph into the graph of one training step.
 struct TrainingOptions {
-  /// Which operators share a device. `forward`: backward and update follow their forward operator
-  /// (TensorFlow's colocate_gradients_with_ops). `parameters`: only where the forward operator owns
-  /// weights, so that other backward operators may be placed freely.
+  /// Which operators share a device. `forward`: backward and update operators follow their forward
+  /// operator (TensorFlow's colocate_gradients_with_ops). `parameters`: only if the forward
+  /// operator owns weights; other backward operators may be placed freely.
   enum class Colocate { forward, parameters } colocate = Colocate::forward;
-  /// State kept per weight: sgd 0, momentum 1, adam 2 times the weight's bytes.
+  /// Optimiser state: sgd 0, momentum 1, adam 2 times the weight's bytes.
   enum class Optimiser { sgd, momentum, adam } optimiser = Optimiser::momentum;
-  /// Of the gradients of weights; none: that of the weights. (Megatron-LM adds those of bfloat16
-  /// weights up in float32.)
+  /// Type of weight gradients; none: that of the weights. (Megatron-LM accumulates gradients of
+  /// bfloat16 weights in float32.)
   std::optional<DType> gradient = std::nullopt;
 };
 
-/// Both throw ArgumentError naming the accepted words.
+/// Both throw ArgumentError that names the accepted values.
 TrainingOptions::Colocate parse_colocate(std::string_view name);
 TrainingOptions::Optimiser parse_optimiser(std::string_view name);
 
-/// Adds to a forward graph, for every operator on the way to a sink: a backward operator
-/// `<name>/grad` that reads the gradients of its outputs and the forward tensors its type needs,
-/// and writes the gradient of every input that wants one; `<name>/grad_sum` where a tensor's
-/// gradient arrives from several readers (folded into the backward operator for measured
-/// operators, whose profile has no such step); `<name>/update` for every operator with weights,
-/// reading their gradient. Backward FLOP follow operator_rule(); a measured operator's backward
-/// takes its measured_backward_time_s. A Dropout that writes a mask keeps that alone, an Attention
-/// that writes the logarithms of its sums (attribute log_sum_exp) all of its outputs. Gradients of
-/// float8 tensors are bfloat16. Backward operators of a collective's members form a collective
-/// `<name>/grad` of the opposite kind. Throws ArgumentError when the graph has backward operators
-/// already.
+/// Adds the backward pass and the updates to a forward graph. For every operator on a path to a
+/// sink it adds
+///
+///   - a backward operator `<name>/grad` that reads the gradients of its outputs and the forward
+///     tensors that its type needs, and writes the gradient of every input that needs one;
+///   - `<name>/grad_sum` if a tensor's gradient arrives from several readers (part of the backward
+///     operator for measured operators, whose profile has no such step);
+///   - `<name>/update` for every operator with weights, which reads their gradient.
+///
+/// Backward FLOP follow operator_rule(); a measured operator's backward takes its
+/// measured_backward_time_s. Backward keeps only the mask of a Dropout that writes one, and all
+/// outputs of an Attention with attribute log_sum_exp. Gradients of float8 tensors are bfloat16.
+/// Backward operators of a collective's members form a collective `<name>/grad` of the opposite
+/// kind. Throws ArgumentError if the graph already has backward operators.
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options);
 
 }  // namespace trinity

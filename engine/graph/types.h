@@ -13,33 +13,33 @@
 
 namespace trinity {
 
-/// Where in a training step an operator belongs.
+/// Phase of a training step.
 enum class Phase : uint8_t { forward, backward, update };
 const char* phase_name(Phase phase);
 
 /// An operator attribute, as in ONNX: an integer, a float, a string, or a list of integers.
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
-/// Sorted by name, so that every walk over attributes has one order.
+/// Sorted by name: iteration is deterministic.
 using Attributes = SharedMap<Attribute>;
 
-/// Integer attribute `name`, or `fallback` where it is absent or not an integer.
+/// Integer attribute `name`, or `fallback` if it is absent or not an integer.
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback);
 
 struct OperatorRule;  // graph/operator_types.h
 
-/// What an operator does: "Conv", "Relu", ..., with "Grad" appended in backward. There are few, of
-/// which each is kept once: a copy is a pointer.
+/// Type of an operator: "Conv", "Relu", ..., with "Grad" appended in backward. Types are interned:
+/// a copy is a pointer. Thread-safe.
 class OperatorType {
  public:
   OperatorType() = default;
-  OperatorType(std::string_view text);                                   // NOLINT: it is one
+  OperatorType(std::string_view text);                                   // NOLINT: implicit
   OperatorType(const std::string& text) : OperatorType(std::string_view(text)) {}  // NOLINT
   OperatorType(const char* text) : OperatorType(std::string_view(text)) {}         // NOLINT
 
   const std::string& text() const;
-  operator const std::string&() const { return text(); }    // NOLINT: it is one
+  operator const std::string&() const { return text(); }    // NOLINT: implicit
   operator std::string_view() const { return text(); }      // NOLINT: it is one
-  /// That of the table (operator_rule()); null where it has none.
+  /// Rule of the type (operator_rule()); null if the table has none.
   const OperatorRule* rule() const { return known_ ? known_->rule : nullptr; }
 
   bool empty() const { return known_ == nullptr; }
@@ -60,7 +60,7 @@ class OperatorType {
   };
   static const Known* find(std::string_view text);
 
-  const Known* known_ = nullptr;  // that of an empty text
+  const Known* known_ = nullptr;  // of an empty text
 };
 
 /// A weight owned by an operator.
@@ -68,7 +68,7 @@ struct Parameter {
   std::string name;
   SharedList<int64_t> shape;
   DType dtype = DType::float32;
-  bool trainable = true;  ///< false: moving statistics and the like, which get no gradient
+  bool trainable = true;  ///< false: no gradient (e.g. moving statistics)
 
   int64_t elements() const;
   int64_t bytes() const { return elements() * dtype_bytes(dtype); }
@@ -78,16 +78,16 @@ struct Parameter {
 struct Tensor {
   std::string name;
   int32_t producer = -1;       ///< operator that writes it
-  SharedList<int64_t> shape;   ///< empty where only the size is known
+  SharedList<int64_t> shape;   ///< empty if only the size is known
   DType dtype = DType::float32;
-  int64_t bytes = 0;     ///< size on a device and on the wire
-  bool gradient = true;  ///< false where no gradient flows back (images, labels)
+  int64_t bytes = 0;     ///< size on a device and in transfers
+  bool gradient = true;  ///< false: no gradient flows back (images, labels)
 
   int64_t elements() const { return bytes / dtype_bytes(dtype); }
 };
 
-/// Seconds that an operator takes on devices of a type and speed by a cost model of one's own, and
-/// those of the cluster's cost model: what is made of the operator takes its share of the former.
+/// Seconds that an operator takes on devices of one type and speed by a user's cost model, and by
+/// the cluster's cost model. Operators derived from it take a proportional share of the former.
 struct StatedTime {
   int32_t device_type = 0;  ///< Device::type
   double speed = 1, time_s = 0, model_time_s = 0;
@@ -95,47 +95,49 @@ struct StatedTime {
 };
 using StatedTimes = std::shared_ptr<const std::vector<StatedTime>>;
 
-/// Tensors that an operator reads or writes.
+/// Indices of tensors that an operator reads or writes.
 using TensorNumbers = ShortList<int32_t, 4>;
 
-/// One node of a computation graph. Types and attributes carry ONNX's names.
+/// A node of a computation graph. Types and attributes use ONNX's names.
 struct Operator {
   std::string name;  ///< unique in its graph
   OperatorType type;
   Phase phase = Phase::forward;
   Attributes attributes;
   SharedList<Parameter> parameters;
-  TensorNumbers inputs;      ///< in the order of its arguments
+  TensorNumbers inputs;      ///< in argument order
   TensorNumbers outputs;
-  double flops = 0;              ///< floating-point operations of one run; a multiply-add is two
+  double flops = 0;  ///< floating-point operations per run; a multiply-add counts as two
   double traffic_bytes = -1;     ///< memory traffic; negative: inputs + outputs + parameters
-  double measured_time_s = -1;   ///< time on the profiled device, negative where not measured
-  double measured_backward_time_s = -1;  ///< same for its backward operator (forward graphs only)
-  StatedTimes stated;            ///< of a graph bound with a cost model of its own; else null
-  int64_t extra_parameter_bytes = 0;     ///< weights whose shapes are not known (profiles)
-  int64_t persistent_bytes = 0;          ///< resident all step beside the weights (optimiser state)
+  double measured_time_s = -1;   ///< time on the profiled device; negative: not measured
+  /// the same for its backward operator (forward graphs only)
+  double measured_backward_time_s = -1;
+  StatedTimes stated;            ///< set if the graph was bound with a user's cost model
+  int64_t extra_parameter_bytes = 0;     ///< weights with unknown shapes (profiles)
+  /// resident during the whole step, without the weights (optimiser state)
+  int64_t persistent_bytes = 0;
   int64_t workspace_bytes = 0;           ///< needed only while it runs
-  int32_t forward = -1;     ///< the forward operator that a backward or update one serves
-  int32_t unit = -1;        ///< colocation unit: operators of one unit share a device
-  int32_t collective = -1;  ///< the collective (Graph::collectives()) that it is a member of
+  int32_t forward = -1;     ///< forward operator of a backward or update operator
+  int32_t unit = -1;        ///< colocation unit: its operators share a device
+  int32_t collective = -1;  ///< its collective (index in Graph::collectives()), or -1
 
   /// Bytes of all weights.
   int64_t parameter_bytes() const;
-  /// Elements of the trainable weights, and their bytes: what gets gradients and updates.
+  /// Elements of the trainable weights, which get gradients and updates; and their bytes.
   int64_t parameter_count() const;
   int64_t trainable_bytes() const;
   bool measured() const { return measured_time_s >= 0; }
 };
 
-/// Operators, one a device, that communicate together: each hands in its inputs and gets its
-/// outputs when all are done. Members occupy wires, not their devices.
+/// Operators on different devices that communicate together: each provides its inputs and receives
+/// its outputs when all are done. Members occupy links, not their devices.
 struct Collective {
   std::string name;
   CollectiveKind kind = CollectiveKind::all_reduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   int64_t bytes = 0;             ///< full size of the tensor
   std::vector<int32_t> members;  ///< operators, ascending
-  /// Of lower_lanes(): which of Lowered::partitions its group is in; else -1.
+  /// Set by lower_lanes(): index in Lowered::partitions of the partition with its group; else -1.
   int32_t partition = -1;
 };
 

@@ -8,7 +8,7 @@
 namespace trinity {
 namespace {
 
-/// Sums every tensor once per pair of units, however many operators there read it.
+/// Counts every tensor once per pair of units, whatever its number of readers.
 std::vector<UnitGraph::Edge> unit_edges(const Graph& graph, const std::vector<int32_t>& unit_of) {
   std::vector<std::tuple<int32_t, int32_t, int32_t>> flows;  // from, to, tensor
   for (int32_t o = 0; o < graph.operator_count(); ++o) {

@@ -32,7 +32,7 @@ struct Checker {
                                       shown, kMostStrategies, costs_of.size()));
     if (usage.size() != costs_of.size())
       throw ArgumentError(
-          fmt::format("nodes.usages[{}]: expected {} entries (one a strategy), got {}", shown,
+          fmt::format("nodes.usages[{}]: expected {} entries (one per strategy), got {}", shown,
                       costs_of.size(), usage.size()));
     costs("nodes.costs", v, costs_of);
     for (size_t i = 0; i < usage.size(); ++i)
@@ -64,7 +64,7 @@ struct Checker {
   }
 };
 
-/// The largest sum of usages over time.
+/// Maximum over time of the sum of usages.
 int64_t peak_usage(const SelectionProblem& problem, std::span<const int32_t> choice) {
   std::vector<std::pair<int64_t, int64_t>> changes;
   for (int32_t v = 0; v < problem.nodes(); ++v) {
@@ -74,7 +74,7 @@ int64_t peak_usage(const SelectionProblem& problem, std::span<const int32_t> cho
     changes.emplace_back(live.start, usage);
     changes.emplace_back(live.end, -usage);
   }
-  std::sort(changes.begin(), changes.end());  // at one time, what ends comes first
+  std::sort(changes.begin(), changes.end());  // at one time, ends come first
   int64_t level = 0, peak = 0;
   for (const auto& [time, change] : changes) peak = std::max(peak, level += change);
   return peak;
@@ -104,7 +104,7 @@ void SelectionProblem::add_edge(int32_t from, int32_t to, std::span<const double
 void SelectionProblem::check(int first) const {
   const Checker checker{*this, first};
   if (node_offset.size() > at(kMostNodes))
-    throw ArgumentError(fmt::format("{} nodes, more than {} are not handled", nodes(), kMostNodes));
+    throw ArgumentError(fmt::format("{} nodes, more than the maximum of {}", nodes(), kMostNodes));
   int64_t total = 0;
   for (int32_t v = 0; v < nodes(); ++v) {
     const auto used = usage(v);
@@ -124,7 +124,8 @@ void SelectionProblem::check(int first) const {
 SelectionScore score_selection(const SelectionProblem& problem, std::span<const int32_t> choice) {
   if (choice.size() != at(problem.nodes()))
     throw ArgumentError(
-        fmt::format("expected {} strategies (one a node), got {}", problem.nodes(), choice.size()));
+        fmt::format("expected {} strategies (one per node), got {}", problem.nodes(),
+                    choice.size()));
   SelectionScore score;
   const auto add = [&score](double cost) {
     score.cost += cost;

@@ -72,7 +72,7 @@ void SelectionBlocks::try_block(int32_t size, float price_factor, double tempera
   }
 }
 
-/// Takes the selection found, whose usages are in changes_ already, if it is good enough.
+/// Accepts the selection found, whose usages are already in changes_, if it is good enough.
 bool SelectionBlocks::accept(double change, double excess, double temperature) {
   const bool better = excess < excess_ || (excess == excess_ && change < 0);
   const bool worse_but_taken = excess == excess_ && temperature > 0 &&
@@ -82,12 +82,12 @@ bool SelectionBlocks::accept(double change, double excess, double temperature) {
   cost_ += change;
   excess_ = excess;
   if (excess_ > 0 || cost_ >= best_cost_) return true;
-  best_cost_ = cost_ = net_.model().cost(states_);  // afresh: sums of changes drift
+  best_cost_ = cost_ = net_.model().cost(states_);  // recomputed: sums of changes drift
   best_states_ = states_;
   return true;
 }
 
-/// Adds v to the block if it keeps it a forest.
+/// Adds v to the block if the block stays a forest.
 bool SelectionBlocks::join(int32_t v) {
   if (place_[at(v)] >= 0 || net_.states(v) < 2) return false;
   const auto links = net_.links(v);
@@ -107,7 +107,7 @@ bool SelectionBlocks::join(int32_t v) {
   return true;
 }
 
-/// A random connected block of at most `size` nodes; several trees where one ends early.
+/// A random connected block of at most `size` nodes; several trees if one ends early.
 void SelectionBlocks::grow(int32_t size) {
   const auto nodes = static_cast<uint64_t>(net_.nodes());
   int failures = 0;
@@ -135,7 +135,7 @@ void SelectionBlocks::leave() {
   steps_ += 1;
 }
 
-/// Costs of the block's nodes beside the fixed rest.
+/// Costs of the block's nodes against the fixed rest.
 void SelectionBlocks::prepare(float price_factor) {
   first_.clear();
   int64_t entries = 0;
@@ -182,7 +182,7 @@ void SelectionBlocks::solve() {
       const auto& link = net_.links(v)[at(parent_link_[i])];
       add(sum, link.to_me + int64_t{next_[at(parent_[i])]} * net_.width(v), net_.width(v));
     }
-    int32_t best = states_[at(v)];  // stays where nothing is better
+    int32_t best = states_[at(v)];  // unchanged if nothing is better
     for (int32_t s = 0; s < net_.states(v); ++s)
       if (sum[s] < sum[best]) best = s;
     next_[i] = best;
@@ -195,7 +195,7 @@ bool SelectionBlocks::changed() const {
   return false;
 }
 
-/// By how much the cost changes from states_ to next_, in doubles.
+/// Change of the cost from states_ to next_, in doubles.
 double SelectionBlocks::cost_change() const {
   double change = 0;
   for (size_t i = 0; i < block_.size(); ++i) {
@@ -207,7 +207,8 @@ double SelectionBlocks::cost_change() const {
   return change;
 }
 
-/// The same of one edge, seen from the block's node i; of an edge within the block from one side.
+/// The same for one edge, seen from the block's node i; an edge inside the block counts on one
+/// side.
 double SelectionBlocks::change_at(size_t i, const SelectionNet::Link& link) const {
   const int32_t v = block_[i], other = link.other, inside = place_[at(other)];
   if (inside >= 0 && other < v) return 0;
@@ -233,7 +234,7 @@ void SelectionBlocks::move(bool forward) {
   }
 }
 
-/// Of the usages in changes_: the sum of what exceeds the room; `worst` is the largest excess.
+/// Sum of usages in changes_ above the limit; `worst` is the largest excess.
 double SelectionBlocks::level_excess(int64_t& worst) const {
   const auto room = net_.memory().room();
   int64_t level = 0;
@@ -249,11 +250,11 @@ double SelectionBlocks::level_excess(int64_t& worst) const {
   return sum;
 }
 
-/// Raises prices where the usages in changes_ exceed the room, and prices the block with them.
-/// `first` begins from the given prices again.
+/// Raises prices where the usages in changes_ exceed the limit, and applies them to the block.
+/// `first` restarts from the given prices.
 void SelectionBlocks::raise_prices(float price_factor, int64_t worst, bool first) {
   const auto room = net_.memory().room();
-  // Where nothing is priced yet: what makes the worst excess, if it were everywhere, cost a little.
+  // If nothing is priced yet: the usage of the worst excess, if it were everywhere, costs a little.
   const double least =
       0.3 * mean_price_ + 1e-3 * (std::abs(cost_) + 1) /
                               (static_cast<double>(worst) * static_cast<double>(room.size()) + 1);

@@ -10,33 +10,34 @@
 
 namespace trinity {
 
-/// Large neighbourhood search on a selection: a random set of nodes that induces a forest is
-/// chosen, and dynamic programming over it finds the best states of all its nodes beside the fixed
-/// rest, usages priced. A result that breaks the limit raises the prices where it does and is
-/// solved again, some times. What is better is taken: less excess usage, then less cost; worse
-/// costs too, with the probability exp(-(more cost) / temperature).
+/// Large neighbourhood search on a selection. A random set of nodes that induces a forest is
+/// chosen, and dynamic programming finds the best states of all its nodes with the others fixed and
+/// usages priced (Lagrange multipliers). If the result exceeds the limit, prices rise there and the
+/// block is solved again, a few times. Improvements are accepted: less excess usage, then less
+/// cost; also worse costs with probability exp(-(increase) / temperature).
 ///
-/// Deterministic: the same seed, calls and arguments give the same selections.
+/// Deterministic: equal seed, calls and arguments give equal selections. Not thread-safe.
 class SelectionBlocks {
  public:
   SelectionBlocks(const SelectionNet& net, uint64_t seed, uint64_t index);
 
-  /// Goes on from a selection.
+  /// Continues from a selection.
   void start(std::span<const int32_t> states);
   bool started() const { return !states_.empty(); }
-  /// Prices by slot, and what usages cost at them, by node and state. Both must outlive the search.
+  /// Prices by slot, and the resulting costs of usages by node and state. Both must outlive the
+  /// search.
   void set_prices(std::span<const double> prices, std::span<const float> usage_costs);
 
-  /// Tries blocks for about so many steps (additions and comparisons), or until `late` says that
-  /// time is over.
+  /// Tries blocks for about this many steps (additions and comparisons), or until `late` returns
+  /// true.
   void run(double steps, double temperature, const std::function<bool()>& late = {});
 
   const std::vector<int32_t>& states() const { return states_; }
   double cost() const { return cost_; }
-  /// The sum over slots of what the present usages exceed the room by.
+  /// Sum over slots of usage above the limit.
   double excess() const { return excess_; }
 
-  /// The best selection without excess; infinite cost while there is none.
+  /// Cost of the best selection without excess; infinite if there is none.
   double best_cost() const { return best_cost_; }
   const std::vector<int32_t>& best_states() const { return best_states_; }
 
@@ -66,11 +67,12 @@ class SelectionBlocks {
   std::vector<int64_t> changes_;  // of usages, by slot
   double cost_ = 0, excess_ = 0, best_cost_;
 
-  // The block: nodes in an order in which every node comes after its parent.
+  // The block: its nodes, parents before children.
   std::vector<int32_t> block_, parent_, parent_link_, place_;
   std::vector<int32_t> frontier_;
-  std::vector<int64_t> first_;               // of each node's states below
-  std::vector<float> fixed_, priced_, sum_;  // costs beside the rest; of usages; with children's
+  std::vector<int64_t> first_;               // start of each node's states below
+  // costs against fixed nodes; plus usages; plus children
+  std::vector<float> fixed_, priced_, sum_;
   std::vector<float> message_;
   std::vector<int32_t> next_;  // states found
   std::vector<double> raised_, tail_;

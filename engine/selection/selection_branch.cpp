@@ -12,12 +12,12 @@
 namespace trinity {
 namespace {
 
-/// For the heap of parts: of equal bounds the one made last comes first.
+/// Order of the heap: ties in bounds go to the latest subproblem.
 constexpr auto kLater = [](const auto& a, const auto& b) {
   return a.bound != b.bound ? a.bound > b.bound : a.number < b.number;
 };
 
-/// The nodes with more than one state.
+/// Nodes with more than one state.
 std::vector<int32_t> free_nodes(const std::vector<std::vector<int32_t>>& kept) {
   std::vector<int32_t> nodes;
   for (size_t v = 0; v < kept.size(); ++v)
@@ -27,7 +27,7 @@ std::vector<int32_t> free_nodes(const std::vector<std::vector<int32_t>>& kept) {
 
 }  // namespace
 
-/// A part at work. Nodes are those that have several states left, states those that they have.
+/// The current subproblem. Its nodes are those with several remaining states.
 struct SelectionBranch::Work {
   Work(Part from, Lists states, SelectionModel restricted, SelectionMemory left)
       : part(std::move(from)),
@@ -41,16 +41,16 @@ struct SelectionBranch::Work {
 
   Part part;
   Lists kept;                  // by node of the problem
-  std::vector<int32_t> nodes;  // as they are numbered in the problem
+  std::vector<int32_t> nodes;  // indices in the problem
   SelectionModel model;
   SelectionMemory memory;
   SelectionNet net;
   SelectionDual dual;
   SelectionRounding rounding;
-  std::vector<double> bounds;  // by state; infinite where dropped
-  double scale = 0, heat = 0;  // of costs; how much above the best a likely state is
+  std::vector<double> bounds;  // by state; infinite if dropped
+  double scale = 0, heat = 0;  // heat: distance above the best of a likely state
 
-  /// How likely each state of v is; 0 where dropped.
+  /// Likelihood of each state of v; 0 if dropped.
   std::vector<double> weights(int32_t v) const {
     const double* bound = bounds.data() + net.first(v);
     const double least = *std::min_element(bound, bound + net.states(v));
@@ -105,7 +105,7 @@ double SelectionBranch::run(double steps, const std::function<bool()>& late) {
   return steps_;
 }
 
-/// Takes the part of lowest bound up; false where there is none.
+/// Takes the subproblem with the lowest bound; false if there is none.
 bool SelectionBranch::next() {
   constexpr size_t kMostBytes = size_t{1} << 29;
   const size_t bytes = first_.back() / 8 + 8 * at(memory_.slots());
@@ -117,7 +117,7 @@ bool SelectionBranch::next() {
   return true;
 }
 
-/// Closes the present part or divides it; where time is over before that, it stays.
+/// Closes or divides the present subproblem; keeps it if time runs out.
 void SelectionBranch::look(const std::function<bool()>& late) {
   steps_ += static_cast<double>(first_.back());
   if (closes_(now_->bound, cost_)) {
@@ -144,7 +144,7 @@ void SelectionBranch::look(const std::function<bool()>& late) {
   auto division = divide(work);
   if (division.node < 0) division = divide_any(work);
   if (division.node >= 0) return branch(work, division);
-  offer_last(work);  // one state of each node is left
+  offer_last(work);  // one state per node is left
 }
 
 SelectionBranch::Lists SelectionBranch::lists(const Part& part) const {
@@ -155,7 +155,7 @@ SelectionBranch::Lists SelectionBranch::lists(const Part& part) const {
   return kept;
 }
 
-/// Drops states that do not fit, until all do; false where the limit cannot be met.
+/// Drops states that do not fit, until all do; false if the limit cannot be met.
 bool SelectionBranch::fit(Part& part, Lists& kept, std::optional<SelectionMemory>& memory) const {
   kept = lists(part);
   for (bool changed = true; changed;) {
@@ -179,7 +179,7 @@ bool SelectionBranch::fit(Part& part, Lists& kept, std::optional<SelectionMemory
   return true;
 }
 
-/// The model of the nodes with several states; what others cost beside them goes to their costs.
+/// The model of nodes with several states; costs of the others are added to theirs.
 SelectionModel SelectionBranch::restrict(const Lists& kept) const {
   SelectionModel model;
   model.constant = model_.constant;
@@ -213,10 +213,10 @@ SelectionModel SelectionBranch::restrict(const Lists& kept) const {
   return model;
 }
 
-/// Raises the bound while that goes well; false where time is over first.
+/// Raises the bound while progress is good; false if time runs out.
 bool SelectionBranch::raise(Work& work, const std::function<bool()>& late) {
   constexpr int kMostSweeps = 200, kSweeps = 10;
-  constexpr double kGain = 0.03;  // of what is missing, in so many sweeps
+  constexpr double kGain = 0.03;  // of the remaining gap, per this many sweeps
   auto& dual = work.dual;
   dual.start(*work.part.prices);
   double last = -kInfinity;
@@ -239,7 +239,7 @@ bool SelectionBranch::raise(Work& work, const std::function<bool()>& late) {
   return true;
 }
 
-/// Takes a selection, states of the nodes that have several, where it fits and is the best so far.
+/// Takes a selection, states of nodes that have several, if it fits and is the best so far.
 void SelectionBranch::offer(const Lists& kept, std::span<const int32_t> states) {
   std::vector<int32_t> whole;
   size_t next = 0;  // of those with several states
@@ -257,7 +257,7 @@ void SelectionBranch::offer(const Lists& kept, std::span<const int32_t> states) 
   best_states_ = std::move(whole);
 }
 
-/// Offers the only selection that is left of a part.
+/// Offers the only remaining selection of a subproblem.
 void SelectionBranch::offer_last(const Work& work) {
   std::vector<int32_t> states;
   for (int32_t v = 0; v < work.net.nodes(); ++v) {
@@ -268,7 +268,7 @@ void SelectionBranch::offer_last(const Work& work) {
   offer(work.kept, states);
 }
 
-/// Drops the states that nothing better has; false where a node has none left.
+/// Drops states that no better selection has; false if a node has none left.
 bool SelectionBranch::drop(Work& work) {
   work.dual.state_bounds(work.bounds);
   steps_ += 4 * work.dual.work();
@@ -291,7 +291,7 @@ bool SelectionBranch::drop(Work& work) {
   return true;
 }
 
-/// What divides the likely states of a node most, of all nodes.
+/// The division of the likely states of a node that separates most, over all nodes.
 SelectionBranch::Division SelectionBranch::divide(const Work& work) {
   Division best;
   for (int32_t v = 0; v < work.net.nodes(); ++v) {
@@ -304,8 +304,8 @@ SelectionBranch::Division SelectionBranch::divide(const Work& work) {
   return best;
 }
 
-/// Divides the states of v at the mean of a part of their cost, if nothing divides more. More than
-/// `scale` above the least counts as that.
+/// Divides the states of v at the mean of a part of their cost, if nothing divides more.
+/// Differences above the minimum are capped at `scale`.
 void SelectionBranch::divide_by(const Work& work, int32_t v, const std::vector<double>& weight,
                                 const float* part, Division& best) {
   double least = kInfinity, total = 0, sum = 0, square = 0;
@@ -325,7 +325,7 @@ void SelectionBranch::divide_by(const Work& work, int32_t v, const std::vector<d
   for (size_t s = 0; s < weight.size(); ++s) best.high.push_back(above(s) > mean);
 }
 
-/// Divides the best state from the others, where most others are as likely.
+/// Separates the best state from the others, at the node where most others are equally likely.
 SelectionBranch::Division SelectionBranch::divide_any(const Work& work) {
   Division best;
   for (int32_t v = 0; v < work.net.nodes(); ++v) {
@@ -377,7 +377,7 @@ void SelectionBranch::keep(Part part) {
   std::push_heap(open_.begin(), open_.end(), kLater);
 }
 
-/// Whether a part is worth following to its end: its bound is near that of all.
+/// True if a subproblem is worth following to its end: its bound is near the overall bound.
 bool SelectionBranch::promises(double bound) const {
   constexpr double kNear = 0.1;
   const double least = this->bound();

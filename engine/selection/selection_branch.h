@@ -13,43 +13,43 @@
 
 namespace trinity {
 
-/// Branch and bound on a selection: what SelectionDual leaves open, because usages come in lumps
-/// that no price divides and because its trees disagree on cycles.
+/// Branch and bound on a selection, for what SelectionDual leaves open: usages are indivisible, so
+/// prices leave a gap, and its trees disagree on cycles.
 ///
-/// A part of the problem is a set of states for every node. It is made smaller by the limit (states
-/// that do not fit beside the least of the others), bounded by a dual of its own, which begins with
-/// its parent's prices and is rounded on the way, and loses the states that no better selection can
-/// have. Then the states of one node are divided in two: at the mean of what divides the likely
+/// A subproblem is a set of states per node. It is reduced by the limit (states that do not fit
+/// with the minimum of all others are removed), bounded by a dual of its own, which starts from its
+/// parent's prices and is rounded on the way, and loses states that no better selection can have.
+/// Then the states of one node are split in two at the mean of the quantity that divides the likely
 /// ones most, in cost: their usages, or the messages of one neighbour. The search follows the half
-/// of lower bound to its end, then goes on with the part of lowest bound.
+/// with the lower bound to its end, then continues with the subproblem of the lowest bound.
 ///
-/// Deterministic: the same calls give the same selections and bounds. A model's forbidden pairs
-/// must be finite.
+/// Deterministic: equal calls give equal selections and bounds. A model's forbidden pairs must be
+/// finite. Not thread-safe.
 class SelectionBranch {
  public:
-  /// Selections that cost `forbidden_from` or more count as infeasible. `closes` says whether a
-  /// bound proves that nothing beats a cost.
+  /// Selections that cost `forbidden_from` or more count as infeasible. closes(bound, cost): true
+  /// if the bound proves that nothing beats the cost.
   SelectionBranch(const SelectionModel& model, const SelectionMemory& memory, double forbidden_from,
                   std::function<bool(double bound, double cost)> closes);
 
-  /// Begins (again) with a bound, prices by slot and the states to search: a list of some for every
-  /// node, in rising order. What was found is kept.
+  /// Starts (again) with a bound, prices by slot and the states to search: a non-empty ascending
+  /// list per node. Selections found before are kept.
   void start(double bound, std::span<const double> prices,
              const std::vector<std::vector<int32_t>>& states);
   bool started() const { return started_; }
-  /// Whether nothing is left to search, or too much to keep.
+  /// True if nothing is left to search, or too much to store.
   bool ended() const { return started_ && !now_ && (open_.empty() || full_); }
 
-  /// Tells it of a feasible selection's cost.
+  /// Reports the cost of a feasible selection.
   void set_cost(double cost) { cost_ = std::min(cost_, cost); }
-  /// Goes on for about so many steps (as SelectionDual::work() counts them), or until `late` says
-  /// that time is over. Returns how many it took.
+  /// Continues for about this many steps (as counted by SelectionDual::work()), or until `late`
+  /// returns true. Returns the number of steps taken.
   double run(double steps, const std::function<bool()>& late = {});
 
-  /// No selection that costs less than the least cost known costs less than this. Infinite where
-  /// the search has ended and there is none at all.
+  /// Lower bound on every selection that costs less than the smallest cost known. Infinite if the
+  /// search has ended and no selection exists.
   double bound() const;
-  /// The best selection found here; infinite cost while there is none.
+  /// Cost of the best selection found here; infinite if there is none.
   double best_cost() const { return best_cost_; }
   const std::vector<int32_t>& best_states() const { return best_states_; }
 
@@ -65,7 +65,7 @@ class SelectionBranch {
   struct Division {
     int32_t node = -1;
     double spread = 0;
-    std::vector<bool> high;  ///< by state of the part
+    std::vector<bool> high;  ///< by state of the subproblem
   };
 
   void look(const std::function<bool()>& late);
@@ -91,15 +91,15 @@ class SelectionBranch {
   const SelectionMemory& memory_;
   double forbidden_from_;
   std::function<bool(double, double)> closes_;
-  std::vector<size_t> first_;  // of each node's states
+  std::vector<size_t> first_;  // start of each node's states
   bool started_ = false, full_ = false;
   double steps_ = 0;
   int64_t parts_ = 0;
   double cost_ = std::numeric_limits<double>::infinity(), best_cost_ = cost_;
-  double closed_ = cost_;  // the least bound of what was given up as no better
+  double closed_ = cost_;  // minimum bound of discarded subproblems
   std::vector<int32_t> best_states_;
   std::optional<Part> now_;
-  std::vector<Part> open_;  // a heap: the lowest bound first
+  std::vector<Part> open_;  // a heap: lowest bound first
 };
 
 }  // namespace trinity

@@ -46,8 +46,8 @@ void SelectionDual::iterate() {
   price_nodes();
 }
 
-/// Passes messages from every node to its later ones, in rising order or falling. Returns the bound
-/// at the present prices, less their cost of the room.
+/// Passes messages from every node to its later ones, in ascending or descending order. Returns the
+/// bound at the present prices, minus their cost of the limit.
 double SelectionDual::sweep(bool forward, bool add_usage) {
   if (add_usage) std::fill(usage_.begin(), usage_.end(), 0.0);
   double bound = 0;
@@ -73,7 +73,7 @@ double SelectionDual::sweep(bool forward, bool add_usage) {
   return bound;
 }
 
-/// Sends `scale` times the reduced costs of v on; returns what messages were lowered by.
+/// Sends `scale` times the reduced costs of v; returns the decrease of the messages.
 double SelectionDual::send(int32_t v, bool forward, float scale) {
   const int32_t width = net_.width(v);
   double lowered = 0;
@@ -91,7 +91,7 @@ double SelectionDual::send(int32_t v, bool forward, float scale) {
   return lowered;
 }
 
-/// Adds the usage of v's states, each as likely as its reduced cost says.
+/// Adds the usage of v's states, weighted by their likelihoods.
 void SelectionDual::add_soft_usage(int32_t v, float least) {
   const int32_t states = net_.states(v);
   double total = 0;
@@ -177,7 +177,7 @@ std::vector<double> SelectionDual::price_tails() const {
   return tail;
 }
 
-/// What every selection has at the best prices.
+/// Cost common to all selections at the best prices.
 SelectionDual::Certificate SelectionDual::priced_constant() const {
   Certificate sum;
   sum.add(net_.model().constant);
@@ -186,7 +186,7 @@ SelectionDual::Certificate SelectionDual::priced_constant() const {
   return sum;
 }
 
-/// The cost of v's states with usages priced and all messages to v.
+/// Costs of v's states including priced usages and all messages to v.
 void SelectionDual::gather(int32_t v, const std::vector<double>& tail,
                            const std::vector<double>& messages, std::vector<double>& cost) const {
   cost = net_.model().nodes[at(v)].cost;
@@ -199,8 +199,8 @@ void SelectionDual::gather(int32_t v, const std::vector<double>& tail,
   }
 }
 
-/// Sends what `cost` has above its least on to later nodes, or to lower ones; returns what messages
-/// were lowered by, in all, and adds it to `by_lower` at the lower end of each edge.
+/// Sends `cost` minus its minimum to later nodes, or to lower ones. Returns the total decrease of
+/// the messages, and adds it to `by_lower` at the lower end of each edge.
 SelectionDual::Certificate SelectionDual::send_exactly(int32_t v, bool forward,
                                                        const std::vector<double>& cost,
                                                        std::vector<double>& messages,
@@ -249,9 +249,9 @@ double SelectionDual::certified_bound() {
   return certified_;
 }
 
-/// With F the messages of a sweep forwards and B those of one backwards after it, nodes before v
-/// bounded as in the first and those after it as in the second, what is left is the cost of v
-/// beside F from before and B from after it. An edge counts where its lower end was bounded.
+/// Let F be the messages of a forward sweep and B those of a backward sweep after it. With nodes
+/// before v bounded by the first and nodes after v by the second, the remainder is the cost of v
+/// plus F from before and B from after it. An edge counts where its lower end was bounded.
 void SelectionDual::state_bounds(std::vector<double>& bounds) const {
   const auto tail = price_tails();
   std::vector<double> messages(best_messages_.begin(), best_messages_.end()), cost;

@@ -9,50 +9,51 @@
 
 namespace trinity {
 
-/// Lower bounds of a selection problem, with the prices and messages that make good selections.
+/// Lower bounds of a selection problem, and the prices and messages from which good selections are
+/// rounded. Not thread-safe.
 ///
-/// The limit is relaxed with a price per slot of time (Lagrange), the rest is bounded by sequential
-/// tree-reweighted message passing, TRW-S (Kolmogorov, IEEE PAMI 28(10), 2006), which solves it on
-/// trees:
+/// The limit is relaxed with one price per time slot (Lagrange multipliers). The rest is bounded by
+/// sequential tree-reweighted message passing, TRW-S (Kolmogorov, IEEE PAMI 28(10), 2006), which is
+/// exact on trees:
 ///
-///     bound = min over selections of cost + sum_t price_t (usage_t - room_t),  price >= 0
+///     bound = min over selections of cost + sum_t price_t (usage_t - limit_t),  price >= 0
 ///
-/// Prices climb along usage - room of soft choices, exp(-(reduced cost) / temperature) each, with
-/// Polyak's step length (the distance to a target over the squared gradient); where nothing is
-/// gained for long, step and temperature shrink and the best prices come back.
+/// Prices ascend along (usage - limit) of soft choices, exp(-(reduced cost) / temperature) each,
+/// with Polyak's step length (the distance to a target over the squared gradient). Without progress
+/// for long, step and temperature shrink and the best prices are restored.
 class SelectionDual {
  public:
   explicit SelectionDual(const SelectionNet& net);
 
-  /// One sweep forwards and one backwards, then a step of the prices. Costs about work() steps.
+  /// One forward and one backward sweep, then a step of the prices. Costs about work() steps.
   void iterate();
   double work() const { return work_; }
-  /// Whether more sweeps would gain next to nothing.
+  /// True if further sweeps would gain almost nothing.
   bool converged() const { return converged_; }
 
-  /// Starts from such prices, by slot, not from none.
+  /// Starts from these prices, by slot, instead of zero.
   void start(std::span<const double> prices);
-  /// The cost of a feasible selection: what prices climb towards.
+  /// Cost of a feasible selection: the target of the step length.
   void set_target(double cost) { target_ = cost; }
 
-  /// The bound of the best sweep so far, whose backward half is repeated in doubles: it holds
-  /// whatever messages the forward half left, so floats cannot spoil it. Less an allowance for
-  /// rounding, 1e-13 of the terms.
+  /// Bound of the best sweep so far. Its backward half is repeated in doubles and holds for any
+  /// messages of the forward half, so float rounding cannot invalidate it. An allowance for
+  /// rounding, 1e-13 of the terms, is subtracted.
   double certified_bound();
 
-  /// By node and state (in a vector of state_entries()): no feasible selection with that state
-  /// costs less. From the best messages, both halves repeated in doubles; as certain as the bound.
+  /// [node][state] (a vector of state_entries()): lower bound on feasible selections with that
+  /// state. From the best messages, both halves repeated in doubles; as reliable as the bound.
   void state_bounds(std::vector<double>& bounds) const;
 
-  /// The best messages so far; SelectionNet::Link has places.
+  /// The best messages so far, indexed as in SelectionNet::Link.
   const float* message(int64_t place) const { return best_messages_.data() + place; }
   /// The best prices so far, by slot.
   std::span<const double> prices() const { return best_prices_; }
-  /// What usages cost at the best prices, by node and state.
+  /// Costs of usages at the best prices, by node and state.
   std::span<const float> usage_costs() const { return best_costs_; }
 
-  /// Chooses states one by one in the order of nodes, by what earlier choices cost and messages say
-  /// of later nodes; usages at `usage_costs`, by node and state.
+  /// Chooses states one by one in node order, from the costs to earlier choices and the messages of
+  /// later nodes; usages cost `usage_costs`, by node and state.
   void round(std::span<const float> usage_costs, std::span<int32_t> states);
 
  private:
@@ -70,7 +71,7 @@ class SelectionDual {
       value += other.value;
       size += other.size;
     }
-    /// Less an allowance for rounding.
+    /// Minus an allowance for rounding.
     double bound() const {
       constexpr double kRounding = 1e-13;
       return value - kRounding * size;
@@ -92,12 +93,12 @@ class SelectionDual {
   double bound_, best_bound_, certified_;
   bool certify_ = false, converged_ = false;
   int stalled_ = 0, steps_ = 0;
-  double step_ = 1;  // shrinks where nothing is gained
+  double step_ = 1;  // shrinks without progress
   double temperature_ = 0;
   std::vector<float> messages_, best_messages_;
   std::vector<float> costs_, best_costs_;  // of usages, by node and state
   std::vector<double> prices_, best_prices_;
-  std::vector<double> usage_, gradient_;  // changes by slot; smoothed usage - room
+  std::vector<double> usage_, gradient_;  // changes by slot; smoothed usage - limit
   std::vector<float> reduced_, outgoing_;
   std::vector<double> weight_;
 };

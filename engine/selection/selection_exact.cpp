@@ -10,7 +10,7 @@
 namespace trinity {
 namespace {
 
-/// The graph that shrinks as nodes go.
+/// The graph that shrinks during elimination.
 class Planner {
  public:
   Planner(const std::vector<int32_t>& states, const std::vector<std::pair<int32_t, int32_t>>& edges,
@@ -42,7 +42,7 @@ class Planner {
   }
 
  private:
-  static constexpr int32_t kWidest = 256;  // sets are cliques afterwards
+  static constexpr int32_t kWidest = 256;  // sets become cliques
 
   void enter(int32_t v) {
     const auto& near = neighbours_[at(v)];
@@ -59,7 +59,7 @@ class Planner {
     return product;
   }
 
-  /// Whether v is not too much.
+  /// Counts v; returns false if it exceeds the limit.
   bool count(int32_t v, const std::vector<int32_t>& set, double most,
              EliminationOrder& elimination) const {
     const double combinations = entries(set) * states_[at(v)];
@@ -82,7 +82,7 @@ class Planner {
     neighbours_[at(v)].clear();
   }
 
-  /// A table lives until the first node of its set goes.
+  /// A table lives until the first node of its set is eliminated.
   void count_held(EliminationOrder& elimination) const {
     std::vector<size_t> position(states_.size());
     for (size_t i = 0; i < elimination.order.size(); ++i) position[at(elimination.order[i])] = i;
@@ -107,7 +107,7 @@ class Planner {
   std::set<std::pair<double, int32_t>> queue_;
 };
 
-/// A function of the states of some nodes, the one eliminated first last: its stride is 1.
+/// A function of the states of some nodes; the node eliminated first is last, with stride 1.
 struct Factor {
   std::vector<int32_t> scope;
   std::vector<double> table;
@@ -139,7 +139,7 @@ class Eliminator {
   }
 
  private:
-  /// How a factor of a bucket is walked: offset by the states of the set, then by that of the node.
+  /// How to iterate over a factor of a bucket: by the states of the set, then of the node.
   struct Walk {
     const double* table;
     std::vector<size_t> stride;  // by node of the set, outermost first
@@ -200,7 +200,8 @@ class Eliminator {
   std::vector<Choices> choices_;
 };
 
-/// Minimises v out and hands the table to the first of its set; returns its cost if there is none.
+/// Eliminates v and passes the table to the first node of its set; returns its cost if there is
+/// none.
 double Eliminator::eliminate(int32_t v, const std::vector<int32_t>& unsorted) {
   const auto set = sorted_set(unsorted);
   size_t entries = 1;
@@ -215,7 +216,7 @@ double Eliminator::eliminate(int32_t v, const std::vector<int32_t>& unsorted) {
   std::vector<Walk> walks;
   for (const auto& factor : buckets_[at(v)]) walks.push_back(walk(factor, set));
   std::vector<double> out(entries);
-  // A row: all states of the innermost node of the set, that of the narrowest stride.
+  // A row: all states of the innermost node of the set, the one with the smallest stride.
   const size_t row = set.empty() ? 1 : model_.nodes[at(set.back())].cost.size();
   const size_t rows = entries / row;
   constexpr size_t kWork = 1 << 18;
@@ -236,7 +237,7 @@ double Eliminator::eliminate(int32_t v, const std::vector<int32_t>& unsorted) {
   return 0;
 }
 
-/// Rows [begin, end) of the table of v. Factors that do not change along a row are summed once.
+/// Rows [begin, end) of the table of v. Factors that are constant along a row are added once.
 void Eliminator::fill_rows(int32_t v, const std::vector<int32_t>& set,
                            const std::vector<Walk>& walks, size_t begin, size_t end,
                            std::vector<double>& out) {
@@ -273,7 +274,8 @@ void Eliminator::fill_rows(int32_t v, const std::vector<int32_t>& set,
   }
 }
 
-/// Where a factor's values begin for row r, which counts the states of all of the set but the last.
+/// Start of a factor's values for row r, which counts the states of all nodes of the set but the
+/// last.
 size_t Eliminator::row_offset(const Walk& walk, const std::vector<int32_t>& set, size_t r) const {
   size_t offset = 0;
   for (size_t i = set.size(); i-- > 1;) {

@@ -9,9 +9,9 @@
 namespace trinity {
 namespace {
 
-/// The times that can be peaks: each the last before some usage ends.
+/// Times that can be peaks: each the last before some usage ends.
 std::vector<int64_t> peak_times(const SelectionProblem& problem) {
-  std::vector<std::pair<int64_t, bool>> events;  // time, whether a start; ends come first
+  std::vector<std::pair<int64_t, bool>> events;  // time, is a start; ends come first
   for (int32_t v = 0; v < problem.nodes(); ++v) {
     const auto live = problem.live[at(v)];
     if (live.start == live.end) continue;
@@ -25,7 +25,7 @@ std::vector<int64_t> peak_times(const SelectionProblem& problem) {
   return times;
 }
 
-/// The least and the largest usage of a member over the states of its node.
+/// Minimum and maximum usage of a member over the states of its node.
 std::pair<int64_t, int64_t> usage_range(std::span<const int64_t> usage,
                                         const SelectionModel::Member& member) {
   int64_t low = usage[at(member.strategy[0])], high = low;
@@ -36,8 +36,8 @@ std::pair<int64_t, int64_t> usage_range(std::span<const int64_t> usage,
   return {low, high};
 }
 
-/// The first of `times` that is not before `time`. An interval covers from that of its start to
-/// that of its end.
+/// Index of the first of `times` at or after `time`. An interval covers the slots from that of its
+/// start to that of its end.
 int32_t slot(const std::vector<int64_t>& times, int64_t time) {
   return static_cast<int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
 }
@@ -56,7 +56,7 @@ SelectionMemory::SelectionMemory(const SelectionProblem& problem, const Selectio
   }
 }
 
-/// Fills the room of slots that can bind; returns their times.
+/// Fills room_ for slots that can bind; returns their times.
 std::vector<int64_t> SelectionMemory::keep_slots(const SelectionProblem& problem,
                                                  const SelectionModel& model) {
   const auto times = peak_times(problem);
@@ -80,7 +80,7 @@ std::vector<int64_t> SelectionMemory::keep_slots(const SelectionProblem& problem
   return kept;
 }
 
-/// Adds breakpoints and changes of a node: its usages above the least, summed over its members.
+/// Adds breakpoints and changes of a node: its usages above the minimum, summed over its members.
 void SelectionMemory::add_node(const SelectionProblem& problem, const SelectionModel::Node& node,
                                const std::vector<int64_t>& times) {
   const size_t states = node.cost.size();
@@ -104,7 +104,7 @@ void SelectionMemory::add_node(const SelectionProblem& problem, const SelectionM
 SelectionMemory::SelectionMemory(const SelectionMemory& whole,
                                  const std::vector<std::vector<int32_t>>& kept)
     : room_(whole.room_), first_{0}, first_change_{0} {
-  std::vector<int64_t> least(room_.size() + 1, 0);  // changes of what all use
+  std::vector<int64_t> least(room_.size() + 1, 0);  // changes of the common usage
   for (size_t v = 0; v < kept.size(); ++v) {
     add_kept(whole, static_cast<int32_t>(v), kept[v], least);
     if (kept[v].size() == 1) continue;
@@ -118,7 +118,7 @@ SelectionMemory::SelectionMemory(const SelectionMemory& whole,
   }
 }
 
-/// Adds a node with some states, its usages above their least, which goes to `least`.
+/// Adds a node with some states: its usages above their minimum, which goes to `least`.
 void SelectionMemory::add_kept(const SelectionMemory& whole, int32_t v,
                                const std::vector<int32_t>& kept, std::vector<int64_t>& least) {
   const auto points = whole.breakpoints(v);
@@ -142,7 +142,7 @@ void SelectionMemory::add_kept(const SelectionMemory& whole, int32_t v,
 
 std::vector<int32_t> SelectionMemory::fitting(int32_t v, int32_t states) const {
   const auto points = breakpoints(v);
-  std::vector<int64_t> tightest;  // room, from every breakpoint to the next
+  std::vector<int64_t> tightest;  // minimum room between consecutive breakpoints
   for (size_t i = 0; i < points.size(); ++i) {
     const auto end = i + 1 < points.size() ? points[i + 1] : slots();
     tightest.push_back(points[i] < end

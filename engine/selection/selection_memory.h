@@ -8,41 +8,41 @@
 
 namespace trinity {
 
-/// Usages over time of a model's selections, at the times that can bind: those at which a usage has
-/// begun and before which none ends, and only where the largest usages would pass the limit.
-/// Empty (slots() == 0) where there is no limit or it can never bind.
+/// Usages over time of a model's selections, at the time slots at which the limit can bind: a usage
+/// has begun, none before it ends, and the largest usages would exceed the limit. Empty (slots() ==
+/// 0) without a limit or if it can never bind. Immutable.
 ///
-/// Usages are levels over slots; a node's are kept as changes at its breakpoints, so that a new
-/// state costs the number of these and all levels one pass of running sums.
+/// Usages are levels over slots, stored per node as changes at its breakpoints. A new state
+/// therefore costs the number of breakpoints, and all levels one pass of running sums.
 class SelectionMemory {
  public:
   SelectionMemory(const SelectionProblem& problem, const SelectionModel& model);
-  /// That of a model with only the states `kept` of every node, a list of some in rising order, and
-  /// without the nodes that have one. The slots are the same, the room is less what is always used.
+  /// Restricted to the states `kept` of every node (a non-empty ascending list) and without the
+  /// nodes that have one. The slots stay the same; room() is reduced by usages that always occur.
   SelectionMemory(const SelectionMemory& whole, const std::vector<std::vector<int32_t>>& kept);
 
   int32_t slots() const { return static_cast<int32_t>(room_.size()); }
-  /// The limit less what every selection uses there, by slot; negative where nothing fits.
+  /// [slot]: limit minus the usage common to all selections; negative if nothing fits.
   std::span<const int64_t> room() const { return room_; }
 
-  /// Breakpoints of node v: slots in rising order, at most slots().
+  /// Breakpoints of node v: ascending slots, at most slots().
   std::span<const int32_t> breakpoints(int32_t v) const {
     return span_of(breakpoints_, first_[v], first_[static_cast<size_t>(v) + 1]);
   }
-  /// By how much the level of node v in `state` changes at its breakpoints.
+  /// Change of node v's level in `state` at its breakpoints.
   std::span<const int64_t> changes(int32_t v, int32_t state) const {
     const auto width = static_cast<int64_t>(breakpoints(v).size());
     const int64_t first = first_change_[v] + state * width;
     return span_of(changes_, first, first + width);
   }
-  /// Whether the usages of node v depend on its state at any slot.
+  /// True if the usages of node v depend on its state at some slot.
   bool matters(int32_t v) const { return !breakpoints(v).empty(); }
-  /// Those of the first `states` states of v that fit beside the least of all others.
+  /// The states among the first `states` of v that fit with the minimum of all others.
   std::vector<int32_t> fitting(int32_t v, int32_t states) const;
 
-  /// Sums of changes by slot (slots() + 1 of them), for all nodes.
+  /// Sums of changes by slot (slots() + 1 entries), over all nodes.
   std::vector<int64_t> sum_changes(std::span<const int32_t> states) const;
-  /// Adds to such sums what changes when v goes from a state to another.
+  /// Updates such sums when v changes its state.
   void move(std::span<int64_t> sums, int32_t v, int32_t from, int32_t to) const;
 
  private:

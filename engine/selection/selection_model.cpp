@@ -11,23 +11,23 @@
 #include "base/stop.h"
 #include "selection/selection_memory.h"
 
-// Rules, until none applies:
+// Rules, applied until none applies:
 //
-//   parallel  edges between the same two nodes add up; an edge from a node to itself goes to its
-//             costs;
+//   parallel  edges between the same two nodes are added; an edge from a node to itself is added to
+//             its costs;
 //   arc       a state without a finite pair on some edge is dropped;
-//   merge     where every state of u has exactly one finite partner at v, the strategy of v follows
+//   merge     if every state of u has exactly one finite partner at v, the strategy of v follows
 //             from that of u: v becomes a member of u and its edges move over. On the contest's
 //             problems every forbidden pair belongs to such an edge, and 35,000 nodes become 1,400;
-//   split     a table a[s] + b[t] goes to the costs of its ends;
-//   infeasible a state that passes the limit beside the least that all others use is dropped;
-//   dominated a state that another one beats whatever the neighbours do, and that uses no less
-//             memory at any time, is dropped.
+//   split     a table a[s] + b[t] is moved to the costs of its ends;
+//   infeasible  a state that exceeds the limit with the minimum usage of all others is dropped;
+//   dominated  a state is dropped if another one is at most as expensive whatever the neighbours
+//             do, and never uses more memory.
 
 namespace trinity {
 namespace {
 
-/// A cost of the problem: infinite where it forbids. Sums of others are what they are.
+/// A cost of the problem: infinite if forbidden. Sums of other costs are not truncated.
 double taken(double cost) { return cost >= SelectionProblem::kForbidden ? kInfinity : cost; }
 
 class Reducer {
@@ -54,12 +54,12 @@ class Reducer {
   static constexpr size_t kSamples = 8;
   static constexpr int64_t kStepsToAsk = 200'000;  // table entries, a fraction of a millisecond
   static constexpr int64_t kMostWork =
-      2'000'000'000;  // of a search for dominated states, in pairs looked at
+      2'000'000'000;  // pairs examined in the search for dominated states
 
   struct Node {
     std::vector<double> cost;
     std::vector<char> alive;
-    int32_t states = 0;  // alive
+    int32_t states = 0;  // remaining
     bool merged = false;
     std::vector<SelectionModel::Member> members;
     std::map<int32_t, int32_t> edges;  // neighbour -> edge
@@ -70,7 +70,7 @@ class Reducer {
     bool dead = false, queued = false;
   };
 
-  /// Counts steps of work; true once there is no time left.
+  /// Counts steps of work; returns true when time is up.
   bool late(size_t steps) {
     steps_ += static_cast<int64_t>(steps);
     if (late_ || steps_ < kStepsToAsk) return late_;
@@ -156,7 +156,7 @@ void Reducer::load() {
       if (nodes_[at(v)].cost[s] == kInfinity) drop_state(v, s);
 }
 
-/// Adds a table of u times v to the edge between them, which may be new.
+/// Adds a table of u times v to the edge between them, creating it if necessary.
 void Reducer::add_table(int32_t u, int32_t v, std::vector<double> table) {
   const size_t rows = nodes_[at(u)].cost.size(), columns = nodes_[at(v)].cost.size();
   const auto [found, is_new] =
@@ -188,7 +188,7 @@ void Reducer::touch(int32_t v) {
   for (const auto& [other, e] : nodes_[at(v)].edges) queue(e);
 }
 
-/// Looks at edges until nothing changes.
+/// Processes edges until nothing changes.
 void Reducer::drain() {
   while (!queue_.empty() && !infeasible_) {
     const int32_t e = queue_.front();
@@ -223,14 +223,15 @@ void Reducer::revise(int32_t e) {
   const auto& u = nodes_[at(edge.u)];
   const auto& v = nodes_[at(edge.v)];
   std::vector<int32_t> partner;
-  // The side with fewer edges goes into the other where either may; a side with more states keeps.
+  // If both are possible, the side with fewer edges is merged into the other; a side with more
+  // states stays.
   const bool v_follows = u.states >= v.states && follows(edge, true, partner);
   if (v_follows && (u.states > v.states || u.edges.size() >= v.edges.size()))
     return merge(e, true, partner);
   if (v.states >= u.states && follows(edge, false, partner)) return merge(e, false, partner);
 }
 
-/// Whether every state of one side has exactly one finite partner; which, by state.
+/// True if every state of one side has exactly one finite partner; `partner` receives it by state.
 bool Reducer::follows(const Edge& edge, bool from_u, std::vector<int32_t>& partner) const {
   const auto& mine = nodes_[at(from_u ? edge.u : edge.v)];
   const auto& other = nodes_[at(from_u ? edge.v : edge.u)];
@@ -245,12 +246,12 @@ bool Reducer::follows(const Edge& edge, bool from_u, std::vector<int32_t>& partn
     }
     if (count != 1) return false;
   }
-  // Tables grow by the ratio of states; that pays for few edges only.
+  // Tables grow by the ratio of states, which is worthwhile only for few edges.
   const size_t growth = at(mine.states) / at(std::max(1, other.states));
   return growth <= 1 || other.edges.size() <= 2 || growth * other.edges.size() <= 16;
 }
 
-/// Makes one end of edge e follow the other.
+/// Makes one end of edge e a member of the other.
 void Reducer::merge(int32_t e, bool into_u, const std::vector<int32_t>& partner) {
   const int32_t keep = into_u ? edges_[at(e)].u : edges_[at(e)].v;
   const int32_t gone = into_u ? edges_[at(e)].v : edges_[at(e)].u;
@@ -274,7 +275,7 @@ void Reducer::merge(int32_t e, bool into_u, const std::vector<int32_t>& partner)
     if (to.alive[s] && to.cost[s] == kInfinity) drop_state(keep, s);
 }
 
-/// An edge of `from`, whose state follows from that of `to`, becomes one of `to`.
+/// Moves an edge of `from`, whose state follows from that of `to`, to `to`.
 void Reducer::move_edge(int32_t e, int32_t from, int32_t to, const std::vector<int32_t>& partner) {
   const auto edge = std::move(edges_[at(e)]);
   edges_[at(e)] = {edge.u, edge.v, {}};
@@ -331,8 +332,8 @@ bool Reducer::split(int32_t e) {
   return true;
 }
 
-/// What states cost beside some states of the neighbours, the same for all: [state][sample]. One
-/// that beats another is at most as dear in every sample, which refutes most pairs fast.
+/// Costs of states for some states of the neighbours: [state][sample]. A dominating state is at
+/// most as expensive in every sample, which refutes most pairs quickly.
 std::vector<double> Reducer::samples(int32_t v) const {
   const auto& node = nodes_[at(v)];
   std::vector<double> sums(node.cost.size() * kSamples);
@@ -350,7 +351,7 @@ std::vector<double> Reducer::samples(int32_t v) const {
   return sums;
 }
 
-/// Leaves everything as it is where some node has no state that fits.
+/// Changes nothing if some node has no state that fits.
 bool Reducer::drop_infeasible() {
   if (!fitting_ || !problem_.usage_limit || infeasible_ || late_) return false;
   SelectionModel model;
@@ -444,7 +445,7 @@ bool Reducer::uses_no_more(const Node& node, size_t better, size_t worse) const 
   return true;
 }
 
-/// What is left, with numbers of its own.
+/// The remaining model, renumbered.
 SelectionModel Reducer::compact() {
   SelectionModel model;
   model.infeasible = infeasible_;

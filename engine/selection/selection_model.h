@@ -12,12 +12,12 @@ namespace trinity {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// A selection problem made smaller without losing any feasible selection that could be best
-/// (rules in selection_model.cpp). What the solvers work on.
+/// A selection problem, reduced without losing any feasible selection that could be optimal (rules
+/// in selection_model.cpp). Input of the solvers.
 ///
-/// A node here stands for members, nodes of the problem whose strategies follow from its state; an
-/// edge for all edges between two nodes. A cost is finite or infinite (forbidden); every state has
-/// a finite pair on every edge.
+/// A node of the model has members: nodes of the problem whose strategies follow from its state. An
+/// edge represents all edges between two nodes. A cost is finite or infinite (forbidden); every
+/// state has a finite pair on every edge.
 struct SelectionModel {
   struct Member {
     int32_t node = 0;               ///< of the problem
@@ -29,31 +29,31 @@ struct SelectionModel {
     int32_t states() const { return static_cast<int32_t>(cost.size()); }
   };
   struct Edge {
-    int32_t u = 0, v = 0;       ///< u < v, at most one edge a pair
-    std::vector<double> table;  ///< row-major: state of u times states of v
+    int32_t u = 0, v = 0;       ///< u < v, at most one edge per pair
+    std::vector<double> table;  ///< row-major: [state of u][state of v]
   };
 
   std::vector<Node> nodes;
   std::vector<Edge> edges;
-  double constant = 0;      ///< cost of what every selection has
-  bool infeasible = false;  ///< proven: every selection has something forbidden
+  double constant = 0;      ///< cost common to all selections
+  bool infeasible = false;  ///< proven: every selection contains something forbidden
 
   int32_t size() const { return static_cast<int32_t>(nodes.size()); }
-  /// The cost of states, one a node; infinite where something is forbidden.
+  /// Cost of one state per node; infinite if something is forbidden.
   double cost(std::span<const int32_t> states) const;
 };
 
-/// The model of a problem, which must pass check(). `go_on` is asked every some thousand steps;
-/// once it says no, what is left is not made smaller, and pairs may be forbidden that no feasible
-/// selection has. Without `fitting`, states stay that no selection within the limit has.
+/// Reduces a problem that has passed check(). go_on() is called every few thousand steps; once it
+/// returns false, the rest is not reduced, and edges may keep pairs that no feasible selection has.
+/// fitting: remove states that no selection within the limit has.
 SelectionModel make_selection_model(const SelectionProblem& problem,
                                     const std::function<bool()>& go_on = {}, bool fitting = true);
 
-/// The same without any rule: a node a node, an edge an edge. Forbidden costs, of states too, are
+/// The same without reduction: nodes and edges map one to one. Forbidden costs, also of states, are
 /// infinite.
 SelectionModel plain_selection_model(const SelectionProblem& problem);
 
-/// Strategies of all nodes of a problem of `nodes` nodes, from states of its model.
+/// Strategies of all `nodes` nodes of the problem, from states of its model.
 std::vector<int32_t> expand_states(const SelectionModel& model, int32_t nodes,
                                    std::span<const int32_t> states);
 

@@ -9,20 +9,22 @@
 
 namespace trinity {
 
-/// Selections from a dual, at prices that rise wherever the last one broke the limit.
+/// Rounds selections from a dual, with prices that rise wherever the last selection exceeded the
+/// limit. Not thread-safe.
 class SelectionRounding {
  public:
   explicit SelectionRounding(const SelectionNet& net);
 
-  /// One more selection; kept if it is better: less excess, then less cost. Whether it was.
+  /// Rounds one more selection and keeps it if it is better: less excess, then less cost. Returns
+  /// true if it was.
   bool attempt(SelectionDual& dual);
 
   bool has_states() const { return !best_.empty(); }
   const std::vector<int32_t>& states() const { return best_; }
   double cost() const { return cost_; }
-  /// The sum over slots of what usages exceed the room by.
+  /// Sum over slots of usage above the limit.
   double excess() const { return excess_; }
-  /// The last one without excess; empty before there is any.
+  /// The last selection without excess; empty if there is none.
   const std::vector<int32_t>& latest() const { return latest_; }
 
  private:

@@ -15,12 +15,12 @@
 namespace trinity {
 namespace {
 
-/// Nodes of a model from which on the time goes to blocks before exact searches: on the contest's K
-/// windows every other round cost 0.9 % in half a minute.
+/// Number of nodes from which blocks get the time before exact searches: on the contest's problem
+/// K, windows in every other round cost 0.9 % in half a minute.
 constexpr int32_t kLarge = 2000;
 
-/// Gives forbidden pairs a cost that no selection without them reaches. Returns half of it above
-/// the least cost: what selections with a forbidden pair, and only these, pass; infinity if none is
+/// Gives forbidden pairs a finite cost that no selection without them reaches. Returns the minimum
+/// cost plus half of it: only selections with a forbidden pair exceed that; infinity if nothing is
 /// forbidden.
 double soften(SelectionModel& model) {
   double least = model.constant, most = model.constant;
@@ -46,7 +46,7 @@ double soften(SelectionModel& model) {
   return least + penalty / 2;
 }
 
-/// One of the jobs that improve selections: goes on from its own, and from elsewhere when stuck.
+/// A job that improves selections: continues from its own, or from elsewhere when stuck.
 class Climber {
  public:
   using Closes = std::function<bool(double bound, double cost)>;
@@ -66,9 +66,9 @@ class Climber {
     stuck_ = 0;
   }
 
-  /// A round of work. Where the last ones gained nothing, windows take every other one unless the
-  /// problem is large, and in those between worse selections are taken for a while, the more the
-  /// longer nothing is gained; from the best it goes on.
+  /// A round of work. Without gain in the last rounds, every other one searches windows (unless the
+  /// problem is large), and in between worse selections are accepted for a while, more so the
+  /// longer there is no gain; then it continues from the best.
   void run(double steps, std::span<const double> prices, const std::function<bool()>& late) {
     if (!blocks_.started()) return;
     const bool stuck = stuck_ >= kPatience && blocks_.excess() == 0;
@@ -140,11 +140,11 @@ class Search {
 
  private:
   static constexpr double kMostSteps = 1e8;
-  static constexpr int kQuiet = 3;        // rounds, of a small problem
-  static constexpr double kSlow = 0.002;  // of the bound, a round
+  static constexpr int kQuiet = 3;        // rounds, for a small problem
+  static constexpr double kSlow = 0.002;  // of the bound, per round
 
-  /// The first job raises the bound; once that goes slowly, every other round only. Once prices
-  /// have settled, branch and bound has its turns; where the problem is small, all, and soon.
+  /// The first job raises the bound; once progress is slow, only in every other round. After prices
+  /// have converged, branch and bound takes some rounds; on small problems all, and soon.
   void round() {
     const bool large = net_.nodes() > kLarge;
     const bool settled = dual_.converged() || (!large && quiet_ >= kQuiet);
@@ -175,7 +175,7 @@ class Search {
     return !options_.go_on || options_.go_on(found_.cost, found_.bound);
   }
 
-  /// Where both jobs meet.
+  /// Synchronisation of both jobs.
   void exchange() {
     const auto begin = std::chrono::steady_clock::now();
     const double bound = dual_.certified_bound();
@@ -209,7 +209,7 @@ class Search {
       for (int32_t s = 0; s < net_.states(v); ++s) states[at(v)].push_back(s);
     return states;
   }
-  /// Takes what the windows found, and gives them the best there is.
+  /// Takes the result of the windows, and gives them the best selection.
   void take_windows() {
     for (auto& climber : climbers_)
       if (climber.windows().cost() < found_.cost)
@@ -223,16 +223,16 @@ class Search {
     branch_.set_cost(found_.cost);
     found_.bound = std::max(found_.bound, std::min(branch_.bound(), found_.cost));
   }
-  /// Takes a better selection over, for the climbers too.
+  /// Adopts a better selection, also for the climbers.
   void take(const std::vector<int32_t>& states, double cost) {
     found_.cost = cost;
     found_.states = states;
     for (auto& climber : climbers_) climber.start(states);
   }
-  /// How far the bound must have risen for its selections to be worth a new start.
+  /// Increase of the bound after which its selections are worth a restart.
   double restart_gain() const { return 0.005 * std::abs(found_.bound); }
 
-  /// Takes a rounded selection over where it is better than what the climber has.
+  /// Adopts a rounded selection if it is better than the climber's.
   void take_rounded(Climber& climber) {
     if (!rounding_.has_states()) return;
     const auto& blocks = climber.blocks();
@@ -250,7 +250,7 @@ class Search {
   Climber::Closes closes_;
   SelectionBranch branch_;
   Climber climbers_[2];
-  double exchange_s_ = 0;  // of the longest meeting
+  double exchange_s_ = 0;  // of the longest synchronisation
   std::function<bool()> late_;
   std::vector<double> prices_;
   std::vector<float> usage_costs_;

@@ -57,7 +57,7 @@ class Solver {
   void solve() {
     if (solve_plainly(describe_given())) return;
     solve_model(true);
-    // States that never fit may still be part of the selection that breaks the limit least.
+    // States that never fit may still be part of the selection that exceeds the limit least.
     if (!infeasible_ || !problem_.usage_limit) return;
     constexpr int64_t kFew = 8;
     rounds_ = std::min(rounds_, kFew);
@@ -83,7 +83,7 @@ class Solver {
     search(model, memory);
   }
 
-  /// PaSE's measures of the graph as it was given; the order of its elimination.
+  /// PaSE's measures of the unreduced graph; returns its elimination order.
   EliminationOrder describe_given() {
     constexpr double kMost = 1e13;
     std::vector<int32_t> states;
@@ -98,8 +98,8 @@ class Solver {
     return elimination;
   }
 
-  /// Eliminates on the tables as they are where that is not much more than reading them: making
-  /// them smaller first looks at every entry several times. False where it is more.
+  /// Eliminates on the unreduced tables if that costs little more than reading them, because
+  /// reduction reads every entry several times. Returns false otherwise.
   bool solve_plainly(const EliminationOrder& elimination) {
     constexpr double kLooks = 4;  // at an entry
     const auto entries = static_cast<double>(problem_.edge_costs.size());
@@ -110,14 +110,14 @@ class Solver {
     return run_elimination(plain_selection_model(problem_), elimination);
   }
 
-  /// False where elimination would take too much, or its selection breaks the limit.
+  /// Returns false if elimination would take too much, or its selection exceeds the limit.
   bool solve_exactly(const SelectionModel& model, const SelectionMemory& memory) {
     constexpr double kCombinationsPerSecond = 2e8;
     std::vector<int32_t> states;
     for (const auto& node : model.nodes) states.push_back(node.states());
     std::vector<std::pair<int32_t, int32_t>> edges;
     for (const auto& edge : model.edges) edges.emplace_back(edge.u, edge.v);
-    // Where the limit may bind, elimination is a guess worth a second.
+    // If the limit may bind, elimination is a guess worth one second.
     const double work =
         kCombinationsPerSecond * (memory.slots() > 0 ? 1.0 : std::max(1.0, options_.seconds));
     auto elimination = elimination_order(states, edges, EliminationRule::generate_seq, work);
@@ -130,9 +130,9 @@ class Solver {
     return run_elimination(model, elimination);
   }
 
-  /// False where the best selection breaks the limit, or it takes longer than was expected.
+  /// Returns false if the best selection exceeds the limit, or it takes longer than expected.
   bool run_elimination(const SelectionModel& model, const EliminationOrder& elimination) try {
-    constexpr double kEliminated = 0.9;  // of the time; the rest is for a search in its place
+    constexpr double kEliminated = 0.9;  // of the time; the rest is for a search instead
     const auto deadline = Deadline::in(kEliminated * options_.seconds - seconds());
     const auto tick = [this] { tell("eliminating", kInfinity, -kInfinity); };
     const auto best = eliminate(model, elimination, pool_, tick, deadline);
@@ -148,7 +148,7 @@ class Solver {
     return false;
   }
 
-  /// Keeps a selection that is the best of all if it is feasible; whether it is.
+  /// Keeps a selection if it is feasible; returns true if it is, and thus optimal.
   bool take(const SelectionModel& model, const std::vector<int32_t>& states) {
     result_.choice = expand_states(model, problem_.nodes(), states);
     result_.optimal = score_selection(problem_, result_.choice).feasible();
@@ -162,10 +162,10 @@ class Solver {
     result_.bound = kInfinity;
   }
 
-  /// Tries every selection where there are few; the first of the cheapest is kept, or where none
-  /// fits, the first with the least peak of those with nothing forbidden.
+  /// Enumerates all selections if they are few. Keeps the first of the cheapest or, if none fits,
+  /// the first with the smallest peak among those without forbidden entries.
   bool try_all(const SelectionModel& model) {
-    constexpr double kMost = 1e8;  // looks at nodes and edges
+    constexpr double kMost = 1e8;  // node and edge evaluations
     double count = static_cast<double>(problem_.nodes()) + static_cast<double>(model.edges.size());
     for (const auto& node : model.nodes) count *= node.states();
     if (count > kMost) return false;
@@ -205,7 +205,7 @@ class Solver {
     how.seed = options_.seed;
     how.rounds = rounds_;
     how.whole = whole_;
-    constexpr double kSearched = 0.99;  // of the time; the rest is for what ends the search
+    constexpr double kSearched = 0.99;  // of the time; the rest is for finishing the search
     how.seconds_left = [this] { return kSearched * options_.seconds - seconds(); };
     how.go_on = [this, &how](double cost, double bound) {
       bound = std::max(bound, result_.bound);
@@ -216,11 +216,11 @@ class Solver {
     result_.stopped = found.stopped;
     result_.bound = std::max(result_.bound, found.bound);
     result_.choice = expand_states(model, problem_.nodes(), found.states);
-    result_.optimal = found.bound == kInfinity;  // the search has shown that none is feasible
+    result_.optimal = found.bound == kInfinity;  // the search has proven infeasibility
   }
 
-  /// Where nothing better is known: of every node the cheapest strategy, or of those that are not
-  /// forbidden the one that uses least, which gives the least peak of all.
+  /// Fallback: the cheapest strategy of every node; or (by_usage) the allowed one with the smallest
+  /// usage, which gives the smallest peak.
   std::vector<int32_t> some_choice(bool by_usage) const {
     std::vector<int32_t> choice;
     for (int32_t v = 0; v < problem_.nodes(); ++v) {

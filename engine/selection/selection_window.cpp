@@ -47,7 +47,7 @@ void SelectionWindows::run(double steps, std::span<const double> prices,
   }
 }
 
-/// Begins to search a window.
+/// Starts the search of a window.
 void SelectionWindows::open(std::span<const double> prices) {
   constexpr double kBudget = 1e8;  // steps: a fraction of a second
   choose();
@@ -88,7 +88,7 @@ bool SelectionWindows::add(int32_t v) {
   return true;
 }
 
-/// Adds a node and random neighbours of what is in, until the window has `size` nodes.
+/// Adds a node and random neighbours, until the window has `size` nodes.
 void SelectionWindows::add_ball(int32_t center, size_t size) {
   const size_t begin = window_.size();
   if (window_.size() >= size || !add(center)) return;
@@ -99,7 +99,7 @@ void SelectionWindows::add_ball(int32_t center, size_t size) {
   }
 }
 
-/// Takes what the search of a window has found.
+/// Takes the result of a window's search.
 void SelectionWindows::close() {
   const bool ended = branch_.ended();
   open_ = false;

@@ -12,21 +12,20 @@
 namespace trinity {
 
 /// Improves a selection by exact search of windows: some nodes are free, all others keep their
-/// states, and SelectionBranch finds the best within the limit. So several nodes change at once
-/// where no one of them could. A window is a ball in the graph, or several whose centers begin to
-/// use memory at about the same time; it grows while searches come to their end.
+/// states, and SelectionBranch finds the best within the limit. Thus several nodes can change
+/// together when none could change alone. A window is a ball in the graph, or several whose centers
+/// begin to use memory at about the same time; it grows while searches complete.
 ///
-/// Deterministic: the same seed, calls and arguments give the same selections.
+/// Deterministic: equal seed, calls and arguments give equal selections. Not thread-safe.
 class SelectionWindows {
  public:
   SelectionWindows(const SelectionNet& net, double forbidden_from,
                    std::function<bool(double bound, double cost)> closes, uint64_t seed,
                    uint64_t index);
 
-  /// Goes on from a feasible selection, if it is better than the present one.
+  /// Continues from a feasible selection if it is better than the present one.
   void improve_on(std::span<const int32_t> states, double cost);
-  /// Tries windows for about so many steps, or until `late` says that time is over. `prices` are
-  /// by slot.
+  /// Tries windows for about this many steps, or until `late` returns true. `prices` are by slot.
   void run(double steps, std::span<const double> prices, const std::function<bool()>& late = {});
 
   double cost() const { return cost_; }
@@ -43,7 +42,7 @@ class SelectionWindows {
   SelectionBranch branch_;
   RandomStream random_;
   std::vector<int32_t> able_;                // nodes with more than one state
-  std::vector<std::vector<int32_t>> users_;  // by slot: those of them that begin to use there
+  std::vector<std::vector<int32_t>> users_;  // by slot: nodes of able_ that begin to use it
   std::vector<int32_t> states_;
   double cost_;
   std::vector<int32_t> window_;

@@ -66,15 +66,14 @@ class Accounting {
   }
   bool runs_last(int32_t op) const { return graph_.op(op).phase == Phase::update; }
 
-  /// Whether what an operator writes is an activation of its own.
+  /// True if an output of the operator is an activation with storage of its own.
   bool keeps(int32_t op) const {
     const auto& about = graph_.op(op);
     const bool source = about.inputs.empty();
     return about.phase == Phase::forward && !source && about.type != "WeightGather" &&
            stored_by(op) < 0;
   }
-  /// The operator whose output a view or an in-place operator shares; -1: it has storage of its
-  /// own.
+  /// The operator whose output a view or an in-place operator shares; -1: it has its own storage.
   int32_t stored_by(int32_t op) const {
     if (problem_.alias(op) < 0) return -1;
     const int32_t from = graph_.tensor(graph_.op(op).inputs.front()).producer;
@@ -102,8 +101,8 @@ class Accounting {
     changes_[device].push_back({end_ns, -bytes, group});
   }
 
-  /// Gradients that weight parts on a device read after the input parts of their operators; a view
-  /// of one is read in its stead.
+  /// Adds gradients that W operators on a device read after the B operators. A view represents the
+  /// gradient that it views.
   void add_delayed_gradients(int32_t op) {
     for (const int32_t output : graph_.op(op).outputs)
       for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
@@ -123,21 +122,21 @@ class Accounting {
           keep(device, wait.first, wait.second, graph_.tensor(output).bytes, kDelayed);
       }
   }
-  /// The input part beside a weight part; itself where there is none.
+  /// The B operator of a W operator; itself if there is none.
   int32_t input_of(int32_t weight) const {
     const int32_t input = input_part_[graph_.op(weight).forward];
     return input < 0 ? weight : input;
   }
 
-  /// What a device waits for with a tensor: until the end of its last reader, and of the last
-  /// weight part, for which others have run before.
+  /// How long a device needs a tensor: until the end of its last reader, and of the last W operator
+  /// if all other readers have run.
   struct Wait {
     int64_t end_ns = -1;
     int32_t reader = -1;
     int64_t delayed_ns = -1;
   };
   using Waits = std::map<int32_t, Wait>;
-  /// Of a tensor and its views.
+  /// Covers a tensor and its views.
   void last_reads(int32_t op, size_t output, int32_t micro, Waits& waits) const {
     const int32_t tensor = graph_.op(op).outputs[output];
     const auto [first, last] = boost::out_edges(op, graph_.csr());
@@ -160,8 +159,8 @@ class Accounting {
     }
   }
 
-  /// When the first forward operator on another device that reads a tensor has ended; gathers of
-  /// weights merely wait for it.
+  /// End of the first forward operator on another device that reads a tensor; gathers of weights
+  /// only wait for it and do not count.
   int64_t first_read(int32_t op, size_t output, int32_t micro, int32_t device,
                      int64_t written_ns) const {
     int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -177,13 +176,13 @@ class Accounting {
     return first_ns == std::numeric_limits<int64_t>::max() ? written_ns : first_ns;
   }
 
-  static constexpr int32_t kDelayed = -1;  ///< the group of what weight parts wait for
+  static constexpr int32_t kDelayed = -1;  ///< group index for delayed bytes
   struct Change {
     int64_t time_ns, bytes;
     int32_t group;
   };
 
-  /// What goes at an instant goes before what comes.
+  /// At one instant releases come before allocations.
   void find_peak(size_t device) {
     auto& changes = changes_[device];
     std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
@@ -251,8 +250,8 @@ class Accounting {
   std::span<const int32_t> placement_;
   const Timeline& timeline_;
   std::span<const int32_t> group_;
-  std::vector<std::vector<Change>> changes_;  // by device
-  std::vector<int32_t> input_part_;           // of forward operators: their backward one
+  std::vector<std::vector<Change>> changes_;  // [device]
+  std::vector<int32_t> input_part_;           // [forward operator]: its backward operator
   Account result_;
 };
 

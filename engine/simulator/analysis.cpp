@@ -10,11 +10,11 @@
 namespace trinity {
 namespace {
 
-/// Whether devices copy what they read themselves, once they take a task that is ready.
+/// True if devices copy inputs themselves after they take a ready task.
 bool makes_copies(const Problem& problem) { return problem.rules().queue == QueueModel::receiver; }
 
-/// The run of every collective in every micro-batch, [micro-batch * collectives + collective], as
-/// a position in Timeline::collectives; -1 where it did not run.
+/// [micro-batch * collectives + collective]: its run, as an index in Timeline::collectives; -1: it
+/// did not run.
 std::vector<int32_t> collective_runs(const Problem& problem, const Timeline& timeline) {
   const size_t count = problem.graph().collectives().size();
   std::vector<int32_t> runs(count * at(timeline.micro_batches), -1);
@@ -80,8 +80,8 @@ Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
   return {makes_copies(problem_) ? transfer.enqueued_ns : transfer.end_ns, writing, sent};
 }
 
-/// Of all micro-batches the one that ended last. Several that end at one instant: on another device
-/// the one whose transfer was booked last, on the same the lowest.
+/// The producer's task that ended last, over all micro-batches. Ties: on another device the one
+/// whose transfer was booked last, on the same device the lowest.
 Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t output) const {
   const int32_t n = problem_.operators();
   Source last;
@@ -94,7 +94,7 @@ Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t out
   std::pair<int64_t, int64_t> booked{-1, -1};  // enqueued, start
   for (int32_t task = producer; task < n * timeline_.micro_batches; task += n) {
     const int32_t found = transfer(task, output, placement_[reader]);
-    if (found < 0) continue;  // no reader of every micro-batch is there
+    if (found < 0) continue;  // no reader in every micro-batch there
     const auto& sent = timeline_.transfers[found];
     if (std::pair(sent.enqueued_ns, sent.start_ns) < booked) continue;
     booked = {sent.enqueued_ns, sent.start_ns};
@@ -135,13 +135,13 @@ class PathWalk {
   }
 
  private:
-  /// Adds the links that end with `task`; returns the task before them, or -1.
+  /// Adds the links that end with `task`; returns the previous task, or -1.
   int32_t back(int32_t task) {
     const auto& op = problem_.graph().op(task % problem_.operators());
     if (op.collective >= 0) task = add_collective(op.collective, task / problem_.operators());
     const auto source = inputs_.latest(task);
     if (op.collective < 0) {
-      // What a device copies itself lies between the moment at which it is ready and its start.
+      // A device's own copy lies between the task's ready time and its start.
       const bool copied = makes_copies(problem_) && source.transfer >= 0;
       path_.compute_ns +=
           add(PathStep::Kind::compute, task,
@@ -174,7 +174,7 @@ class PathWalk {
     return last;
   }
 
-  /// Counts the waiting and returns the rest.
+  /// Counts the waiting time, and returns `ready`.
   int64_t add(PathStep::Kind kind, int32_t index, int64_t ready, int64_t start, int64_t end) {
     path_.steps.push_back({kind, index, ready, start, end});
     path_.queue_ns += start - ready;
@@ -188,7 +188,7 @@ class PathWalk {
   CriticalPath path_;
 };
 
-/// From `from` up to, not including, `to`.
+/// The half-open interval [from, to).
 struct Interval {
   int64_t from, to;
 };
@@ -208,7 +208,7 @@ std::vector<Interval> merged(std::vector<Interval> intervals) {
   return result;
 }
 
-/// What of `intervals` lies in none of `holes`; both merged.
+/// `intervals` minus `holes`; both merged.
 std::vector<Interval> without(const std::vector<Interval>& intervals,
                               const std::vector<Interval>& holes) {
   std::vector<Interval> result;
@@ -254,7 +254,7 @@ MessagePurpose purpose_of_collective(const Graph& graph, const Collective& colle
   return sums ? MessagePurpose::gradients : MessagePurpose::splits;
 }
 
-/// When each device has something under way towards it, by what it is for.
+/// [purpose][device]: intervals with incoming communication.
 std::array<PerDevice, kPurposes> incoming(const Problem& problem,
                                           std::span<const int32_t> placement,
                                           const Timeline& timeline) {

@@ -23,7 +23,7 @@ ResultCache::ResultCache(const Problem& problem, size_t bytes)
   room_ = fit == 0 ? 0 : std::bit_floor(fit);
 }
 
-/// Four lanes of multiply-and-rotate over two devices at a time, folded into two words.
+/// Four independent multiply-and-rotate chains over two devices at a time, folded into two words.
 ResultCache::Key ResultCache::key(std::span<const int32_t> placement, uint64_t schedule) {
   constexpr uint64_t kFactor[] = {0x9e3779b97f4a7c15ULL, 0xc2b2ae3d27d4eb4fULL,
                                   0xd6e8feb86659fd93ULL, 0xa0761d6478bd642fULL};
@@ -67,12 +67,12 @@ void ResultCache::add(const Key& key, const Metrics& metrics) {
   entry.metrics = metrics;
 }
 
-/// Doubles the table: what shared a place before may have one each, what did not does not now.
+/// Doubles the table: entries that shared a slot may now have one each; others are unaffected.
 void ResultCache::grow() {
   std::vector<Entry> larger(std::min(room_, std::max(kFirstEntries, 2 * entries_.size())));
   for (auto& entry : entries_)
     if (entry.used) larger[entry.key[0] & (larger.size() - 1)] = std::move(entry);
-  if (devices_ <= kFewDevices)  // those of many are allocated when they are used
+  if (devices_ <= kFewDevices)  // entries for many devices are allocated when used
     for (auto& entry : larger) entry.metrics.devices.resize(devices_);
   entries_ = std::move(larger);
 }

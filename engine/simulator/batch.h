@@ -9,23 +9,24 @@
 
 namespace trinity {
 
-/// Remembers what plans of one problem cost: policies repeat themselves when they converge. Keys
-/// are 128-bit hashes of the placement (and schedule), so that two plans never meet in practice. A
-/// table in which a newer result takes the place of an older one; it grows with what it holds up to
-/// its size, so that a problem which is asked once takes little. For threads.
+/// Cache of simulation results of one problem; policies repeat plans when they converge. Keys are
+/// 128-bit hashes of placement and schedule, so collisions do not occur in practice. Newer results
+/// overwrite older ones in the same slot. The table grows on demand up to its maximum size, so a
+/// problem that is evaluated once takes little memory. Thread-safe.
 class ResultCache {
  public:
   using Key = std::array<uint64_t, 2>;
 
-  /// BatchSimulator::kCacheBytes; for problems of many devices what 256 results take, up to 64 MB.
+  /// BatchSimulator::kCacheBytes; for problems with many devices the size of 256 results, at most
+  /// 64 MB.
   static size_t default_bytes(const Problem& problem);
 
-  /// Room for as many results as fit `bytes` (a power of two of them); 0 remembers nothing.
+  /// Capacity: the number of results that fit in `bytes`, as a power of two; 0 disables the cache.
   ResultCache(const Problem& problem, size_t bytes);
 
   bool enabled() const { return room_ > 0; }
   static Key key(std::span<const int32_t> placement, uint64_t schedule);
-  /// Fills `metrics` and returns true when `key` is known.
+  /// Fills `metrics` and returns true if `key` is cached.
   bool find(const Key& key, Metrics& metrics);
   void add(const Key& key, const Metrics& metrics);
 
@@ -35,31 +36,31 @@ class ResultCache {
     bool used = false;
     Metrics metrics;
   };
-  static size_t bytes_of(const Problem& problem);  // of an entry
+  static size_t bytes_of(const Problem& problem);  // of one entry
   void grow();
 
   static constexpr size_t kFewDevices = 256;
-  static constexpr size_t kFirstEntries = 256, kPlacesPerResult = 8;  // two rarely share a place
+  static constexpr size_t kFirstEntries = 256, kPlacesPerResult = 8;  // sparse: collisions are rare
   size_t room_ = 0, devices_, used_ = 0;
   std::mutex mutex_;
-  std::vector<Entry> entries_;  // none, or a power of two
+  std::vector<Entry> entries_;  // empty, or a power of two
 };
 
-/// Simulates a plan as `on_contradiction` says.
+/// Simulates a plan; `on_contradiction` says what happens if its schedule contradicts it.
 void simulate(Simulator& simulator, const Plan& plan, Metrics& metrics, int64_t limit_ns,
               OnContradiction on_contradiction);
 
-/// Simulates many placements on a thread pool, one simulator per thread. Results do not depend on
-/// the number of threads, nor on what the cache holds.
+/// Simulates many placements on a thread pool, one simulator per thread. Results depend neither on
+/// the number of threads nor on the cache. Not thread-safe: one run at a time.
 class BatchSimulator {
  public:
   static constexpr size_t kCacheBytes = size_t{4} << 20;
 
-  /// cache_bytes: by default ResultCache::default_bytes().
+  /// Default cache size: ResultCache::default_bytes().
   BatchSimulator(const Problem& problem, ThreadPool& pool);
   BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes);
 
-  /// metrics[i] prices plan i, rejected when its step is longer than `limit_ns`.
+  /// metrics[i] is the result of plan i, rejected if its step exceeds `limit_ns`.
   void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit,
            OnContradiction on_contradiction = OnContradiction::fail);
 

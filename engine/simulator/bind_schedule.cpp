@@ -9,7 +9,7 @@
 namespace trinity {
 namespace {
 
-/// Priorities as whole numbers in the same order.
+/// Priorities as integers in the same order.
 std::vector<int64_t> ranks(const std::vector<double>& values) {
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end());
@@ -29,14 +29,14 @@ std::vector<int64_t> critical_path_priority(const Problem& problem) {
   return priority;
 }
 
-/// The schedule that a description stands for under a placement.
+/// Resolves a schedule description for a placement.
 Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
                         const Problem& problem) {
   if (is_pipeline(spec.name) || !spec.tasks.empty()) {
     const auto& graph = problem.graph();
     const bool said = !spec.stage.empty();
     const auto stage = said ? spec.stage : stages_by_device(graph, placement);
-    std::vector<int32_t> turn;  // in stages on several devices
+    std::vector<int32_t> turn;  // used if stages span several devices
     if (said && spec.stage.size() == placement.size())
       turn = turns_inside(problem, placement, stage);
     return pipeline_schedule(graph, placement, problem.devices(), stage, spec.micro_batches,

@@ -22,8 +22,8 @@ int64_t ceil_divide(Wide value, Wide by) {
   return static_cast<int64_t>(result);
 }
 
-/// Equal devices, and the price of a device's time in them. Whatever the prices, a step T has
-/// T * capacity of them to spend.
+/// Equal devices, and the price of their time. For any prices, a step T has a budget of T *
+/// capacity.
 struct DeviceClass {
   int32_t device = -1;  ///< one of them
   int64_t devices = 0;
@@ -77,8 +77,8 @@ int64_t price_of_work(const std::vector<int64_t>& costs, const std::vector<Devic
   return ceil_divide(sum, capacity(classes));
 }
 
-/// The same in double precision at weights (price times devices, summing to 1). `load` gets the
-/// work of each class per device, the direction in which the bound grows fastest.
+/// The same in double precision for weights (price times devices, summing to 1). `load` receives
+/// the work per device of each class: the direction of steepest ascent of the bound.
 double approximate_price(const std::vector<int64_t>& costs, const std::vector<DeviceClass>& classes,
                          const std::vector<double>& weight, std::vector<double>& load) {
   const size_t count = classes.size();
@@ -109,7 +109,7 @@ void normalise(std::vector<double>& weight) {
   for (double& w : weight) w /= sum;
 }
 
-/// Prices as integers, in units of 2^-40 of the largest.
+/// Converts prices to integers, in units of 2^-40 of the largest.
 void set_prices(const std::vector<double>& weight, std::vector<DeviceClass>& classes) {
   double largest = 0;
   for (size_t k = 0; k < classes.size(); ++k)
@@ -119,16 +119,17 @@ void set_prices(const std::vector<double>& weight, std::vector<DeviceClass>& cla
         std::llround(0x1.0p40 * (weight[k] / static_cast<double>(classes[k].devices) / largest));
 }
 
-/// Sets the classes' prices to the best found and returns their bound. The first prices, inverse to
-/// mean costs, are exact for classes that differ by a speed; a multiplicative subgradient ascent
-/// of fixed length improves them.
+/// Sets the classes' prices to the best ones found and returns their bound. The initial prices,
+/// inverse to mean costs, are exact for classes that differ only in speed; a multiplicative
+/// subgradient ascent of fixed length improves them.
 int64_t bound_work(const std::vector<int64_t>& costs, std::vector<DeviceClass>& classes) {
   constexpr int kSteps = 60;
   const size_t count = classes.size();
   if (count == 1) return price_of_work(costs, classes);
   std::vector<double> weight(count, 0), load(count);
   for (size_t i = 0; i < costs.size(); ++i) weight[i % count] += static_cast<double>(costs[i]);
-  if (*std::min_element(weight.begin(), weight.end()) == 0) return 0;  // a class does it for free
+  // a class does the work for free
+  if (*std::min_element(weight.begin(), weight.end()) == 0) return 0;
   for (size_t k = 0; k < count; ++k)
     weight[k] = static_cast<double>(classes[k].devices) / weight[k];
   normalise(weight);
@@ -155,8 +156,9 @@ int64_t bound_work(const std::vector<int64_t>& costs, std::vector<DeviceClass>& 
   return std::max(first_bound, best_bound);
 }
 
-/// Longest path to the start of every operator in any micro-batch, at least costs, wires free. What
-/// runs every micro-batch cannot wait for what runs in the last one only.
+/// Longest path to the start of every operator in any micro-batch, at minimum costs, without
+/// communication. Operators of every micro-batch cannot wait for operators that run in the last one
+/// only.
 std::vector<int64_t> earliest_starts(const Problem& problem, int32_t micro_batches) {
   std::vector<int64_t> earliest(at(problem.operators()), 0);
   for (int32_t o = 0; o < problem.operators(); ++o) {
@@ -170,7 +172,7 @@ std::vector<int64_t> earliest_starts(const Problem& problem, int32_t micro_batch
   return earliest;
 }
 
-/// At most `count` of the distinct values, ascending, evenly spaced by rank, both ends among them.
+/// At most `count` of the distinct values, ascending, evenly spaced by rank, both ends included.
 std::vector<int64_t> sample(std::vector<int64_t> values, size_t count) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -181,16 +183,18 @@ std::vector<int64_t> sample(std::vector<int64_t> values, size_t count) {
   return chosen;
 }
 
-/// Fernandez and Bussell's bound over a grid of intervals [head, T - tail]. Every task starts at
-/// its operator's earliest start e or later, and ends before T minus its tail t. A task of cost c
-/// then spends at least
+/// Fernandez and Bussell's bound over a grid of intervals [head, T - tail]. Every task starts at or
+/// after its operator's earliest start e and ends before T minus its tail t. A task of cost c then
+/// spends at least
+///
 ///     min(c, e + c - head, t + c - tail, T - tail - head)
-/// in the interval, whatever T: the overlap in its earliest or in its latest position. The last
-/// term matters only when the task reaches over both ends of the interval (in the other cases a T
-/// below it is below the longest path), and is replaced there by its value at the T known so far.
-/// What is left does not depend on T, so the least T that offers the demand is had by one division
-/// instead of a bisection. On unequal devices demand is priced as in Bounds::work_ns: a task pays
-/// for its cheapest class.
+///
+/// in the interval, whatever T: the overlap in its earliest or its latest position. The last term
+/// matters only if the task covers both ends of the interval (otherwise a smaller T is below the
+/// longest path); there the value at the T known so far replaces it. The remaining demand does not
+/// depend on T, so one division gives the smallest sufficient T, without a bisection. On
+/// heterogeneous devices demand is priced as in Bounds::work_ns: a task pays for its cheapest
+/// class.
 class IntervalBound {
  public:
   IntervalBound(const Problem& problem, const std::vector<DeviceClass>& classes,
@@ -224,7 +228,7 @@ class IntervalBound {
  private:
   size_t cell(size_t head, size_t tail) const { return head * tails_.size() + tail; }
 
-  /// Price of what is left of an operator after `cut` of its time, but of no more than `most`.
+  /// Price of the remainder of an operator after `cut` of its time, but of no more than `most`.
   Wide price(int32_t op, int64_t cut, int64_t most) const {
     Wide least = -1;
     for (const auto& c : classes_) {
@@ -235,8 +239,8 @@ class IntervalBound {
     return least;
   }
 
-  /// Adds an operator's demand to every interval. One that reaches over neither end of [i, j] lies
-  /// inside all wider intervals too: accumulate() spreads these.
+  /// Adds an operator's demand to every interval. If it crosses neither end of [i, j], it is also
+  /// inside all wider intervals: accumulate() handles these.
   void add(int32_t op, int32_t tasks) {
     constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
     const int64_t start = earliest_[op], tail = problem_.tail_ns(op);

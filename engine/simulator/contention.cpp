@@ -48,7 +48,7 @@ void Contention::stop(int32_t device, int64_t now_ns) {
   repace(group_of_[device], now_ns);
 }
 
-/// Brings what is left up to date and gives everyone in a group the rate of now.
+/// Updates remaining work and sets the current rate of all devices of a group.
 void Contention::repace(int32_t group, int64_t now_ns) {
   const auto& devices = groups_[group];
   moved_.clear();

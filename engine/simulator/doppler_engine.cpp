@@ -14,7 +14,7 @@ constexpr int kOperatorBits = 24, kKindBits = 3;  // kMaxOperators
 constexpr uint32_t kOperatorMask = (uint32_t{1} << kOperatorBits) - 1;
 constexpr uint64_t kCodeMask = (uint64_t{1} << (kOperatorBits + kKindBits)) - 1;
 
-/// In the low bits of what is put off, above the operator.
+/// Event type, stored in the bits above the operator.
 enum Kind : uint32_t { request, start, finish, release, send, arrive, take, arrive_all };
 
 constexpr uint32_t code(Kind kind, int32_t op) {
@@ -25,7 +25,7 @@ int64_t file_position(const Operator& op, int32_t number) {
   return integer_attribute(op.attributes, "file_position", number);
 }
 
-/// The number of the edge by which `reader` reads `tensor`; the largest where no file has one.
+/// The edge number of `reader` reading `tensor`; the maximum if the file gives none.
 int64_t edge_position(const Operator& reader, int32_t tensor) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   const auto found = reader.attributes.find("input_positions");
@@ -54,7 +54,7 @@ DopplerEngine::DopplerEngine(const Problem& problem)
     return file_position(problem.graph().op(a), a) < file_position(problem.graph().op(b), b);
   });
   order_edges();
-  // An operator's request, start, release, sending; an edge's arrival and taking; finishes.
+  // Per operator: request, start, release, sending, finish; per edge: arrival and taking.
   due_.resize(6 * missing_.size() + 2 * edges_.size());
   near_.reserve(kNear + 1);
 }
@@ -76,12 +76,12 @@ void DopplerEngine::order_edges() {
       edges_.push_back(edge);
       if (one >= 0 && wires[problem_.first_output(o) + edge.output] != one) one = -1;
     }
-    one_wire_ns_.push_back(one > 0 ? one : -1);  // without time they mix with those on the device
+    one_wire_ns_.push_back(one > 0 ? one : -1);  // without transfer time they mix with local edges
     first_edge_.push_back(static_cast<int32_t>(edges_.size()));
   }
 }
 
-/// One run with everything that is fixed while it lasts in reach. kRecord: positions, starts and
+/// One run, with everything that is constant during it as members. kRecord: positions, starts and
 /// copies are wanted.
 template <bool kLimited, bool kRecord>
 class DopplerEngine::Run {
@@ -143,7 +143,7 @@ class DopplerEngine::Run {
     std::reverse(engine_.near_.begin(), engine_.near_.end());
   }
 
-  /// To the next instant: everything put off to it is due.
+  /// Advances to the next instant: its events become due.
   void advance() {
     auto& near = engine_.near_;
     if (near.empty()) refill();
@@ -266,13 +266,13 @@ class DopplerEngine::Run {
     if (away && one_ns >= 0) put_off(now_ns_ + one_ns, arrive_all, op);
   }
 
-  /// An arrival is put off to this instant. All but an operator's last change nothing else, so that
+  /// Schedules an arrival for this instant. All but an operator's last have no further effect, so
   /// they are counted now.
   void reach(int32_t op) {
     if (--missing_[op] == 0) put_now(arrive, op);
   }
 
-  /// All transfers of an operator at once: nothing else comes between them.
+  /// All transfers of an operator at once: no other event comes between them.
   void reach_everywhere(int32_t op) {
     const auto* const last = engine_.edges_.data() + engine_.first_edge_[op + 1];
     for (const auto* edge = engine_.edges_.data() + engine_.first_edge_[op]; edge != last; ++edge)
@@ -289,9 +289,9 @@ class DopplerEngine::Run {
   int32_t* const missing_;
   int32_t* const next_waiting_;
   uint32_t* const due_;
-  size_t at_ = 0, end_ = 0;  // what of due_ is still to happen
+  size_t at_ = 0, end_ = 0;  // range of due_ that is still to be processed
   int64_t now_ns_ = 0, step_ns_ = 0;
-  int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
+  int64_t beyond_ns_ = 0;  // set once the limit is certain to be exceeded: bound on the step
   uint64_t tickets_ = 0;
   int32_t transfers_ = 0;
 };
@@ -309,7 +309,7 @@ void DopplerEngine::run(std::span<const int32_t> placement, int64_t limit_ns, Re
   record.begin(problem_, Plan{placement}, limited);
   std::copy(inputs_.begin(), inputs_.end(), missing_.begin());
   std::fill(devices_.begin(), devices_.end(), Device{-1, -1, false});
-  near_.clear();  // a run may have been cut short
+  near_.clear();  // the previous run may have been stopped early
   far_.clear();
   if (record.tasks)
     std::copy(record.first_position.begin(), record.first_position.end() - 1,

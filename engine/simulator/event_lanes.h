@@ -9,9 +9,9 @@
 
 namespace trinity {
 
-/// Events in order of (time_ns, key), both no less than 0, no two of them equal: a sorted list per
-/// lane, and a tree of the lanes' first ones. Quick where a lane's events come in order by
-/// themselves: one is then taken in log2(lanes) comparisons, on none of which a branch hangs.
+/// Priority queue of events, ordered by (time_ns, key), both at least 0, no two equal. Each lane is
+/// a sorted list, and a tournament tree holds the lanes' first events. Fast if a lane's events are
+/// pushed in order: a pop then costs log2(lanes) branch-free comparisons. Not thread-safe.
 class EventLanes {
  public:
   struct Event {
@@ -22,7 +22,7 @@ class EventLanes {
     }
   };
 
-  /// Empties it.
+  /// Clears it and sets the number of lanes.
   void reset(size_t lanes) {
     leaves_ = std::bit_ceil(std::max<size_t>(lanes, 1));
     times_.assign(2 * leaves_, kNever);
@@ -54,7 +54,7 @@ class EventLanes {
     renew();
     return times_[1] == kNever;
   }
-  /// The first event; there is one.
+  /// The first event. Requires !empty().
   const Event& front() {
     renew();
     const auto& lane = lanes_[firsts_[1]];
@@ -73,7 +73,7 @@ class EventLanes {
     note_stale(number);
   }
 
-  /// Calls visit(event) for all, lane by lane.
+  /// Calls visit(event) for all events, lane by lane.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const auto& lane : lanes_)
@@ -84,9 +84,9 @@ class EventLanes {
   static constexpr size_t kMostBefore = 256;
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   struct Lane {
-    std::vector<Event> events;  // those from `first` on, ascending
+    std::vector<Event> events;  // ascending from index `first` on
     size_t first = 0;
-    bool stale = false;  // whether the tree has another first one
+    bool stale = false;  // its first event differs from the tree's
   };
 
   __extension__ using Joined = unsigned __int128;
@@ -122,7 +122,7 @@ class EventLanes {
       const int64_t other_ns = times[node ^ 1];
       const uint64_t other = keys[node ^ 1];
       const size_t other_first = firsts[node ^ 1];
-      // A choice that the compiler makes no branch of.
+      // Branch-free selection.
       const bool less = joined(other_ns, other) < joined(time_ns, key);
       const uint64_t mask = -static_cast<uint64_t>(less);
       time_ns ^= (time_ns ^ other_ns) & static_cast<int64_t>(mask);
@@ -135,7 +135,7 @@ class EventLanes {
   }
 
   size_t leaves_ = 1;
-  // Of nodes 2 n and 2 n + 1 the lesser is node n; the first is node 1.
+  // Node n is the smaller of nodes 2 n and 2 n + 1; the root is node 1.
   std::vector<int64_t> times_;
   std::vector<uint64_t> keys_;
   std::vector<size_t> firsts_;  // lanes

@@ -90,7 +90,7 @@ size_t EventLoop::queue_count(size_t devices) const {
   return 0;
 }
 
-/// Counts what every task waits for; those that wait for nothing are ready at 0.
+/// Counts the inputs of every task; tasks without inputs are ready at 0.
 void EventLoop::begin_tasks() {
   const int32_t n = problem_.operators();
   const auto& collectives = problem_.graph().collectives();
@@ -112,7 +112,7 @@ void EventLoop::begin_tasks() {
         make_ready(k * n + o, o);
 }
 
-/// Drops ends that contention has moved since.
+/// Drops ends that contention has changed since they were queued.
 void EventLoop::drop_moved_ends() {
   while (!ends_.empty()) {
     const auto task = static_cast<int32_t>(ends_.front().second);
@@ -125,7 +125,7 @@ void EventLoop::drop_moved_ends() {
   }
 }
 
-/// Everything due now, in the order that simulator.h gives.
+/// Processes everything due now, in the order of simulator.h.
 void EventLoop::instant() {
   begin_instant();
   for (; !record_->rejected; stop_.step()) {
@@ -145,7 +145,7 @@ void EventLoop::instant() {
   if (fair()) flows_.settle();
 }
 
-/// Flows that end arrive now, pauses that end free their device, latencies that end begin flows.
+/// Ended flows arrive, ended pauses free their device, and ended latencies start their flows.
 inline void EventLoop::begin_instant() {
   if (fair()) {
     ended_flows_.clear();
@@ -167,13 +167,13 @@ inline int32_t EventLoop::choice(int32_t device) {
   if (dispatch_ != DispatchRule::order) {
     if (waiting_[d].empty()) return -1;
     const int64_t second = waiting_[d].front().second;
-    return static_cast<int32_t>(second < 0 ? ~second : second);  // lifo: the latest first
+    return static_cast<int32_t>(second < 0 ? ~second : second);  // lifo: latest first
   }
   const int32_t aside = has_asides() ? head(d + devices()) : -1;
   return aside >= 0 ? aside : head(d);
 }
 
-/// The next task of a list of the order where it is ready, or -1.
+/// The next task of a list of the order if it is ready, or -1.
 inline int32_t EventLoop::head(size_t list) {
   int32_t& at = next_in_order_[list];
   for (; at < plan_.schedule->order_first[list + 1]; ++at) {
@@ -192,14 +192,14 @@ inline void EventLoop::touch(int32_t device) {
   touched_list_[touched_count_++] = device;
 }
 
-/// Whether the choices of two free devices start in this order.
+/// True if the choice of `a` starts before that of `b`; both devices are free.
 inline bool EventLoop::earlier(int32_t a, int32_t b) const {
   const auto x = tasks_[a].ready_ns, y = tasks_[b].ready_ns;
   return x != y ? x < y : a < b;
 }
 
-/// Starts, of all free devices' choices, the one of least (ready time, number); all of them when
-/// none takes no time, for then none can change another.
+/// Starts the free devices' choice with the smallest (ready time, number); all of them if every one
+/// takes time, because then none can change another.
 bool EventLoop::start_best() {
   int32_t best = -1;
   bool instantaneous = false;
@@ -319,7 +319,7 @@ void EventLoop::end_task(int32_t task) {
   hand_out(task, op);
 }
 
-/// Gives an ended task's outputs to the readers on its device and sends them to the others.
+/// Delivers an ended task's outputs to readers on its device and sends them to the other devices.
 void EventLoop::hand_out(int32_t task, int32_t op) {
   const int32_t from = device_of(op), micro = micro_of(task), n = problem_.operators();
   const auto t = static_cast<size_t>(task);
@@ -346,7 +346,7 @@ void EventLoop::hand_out(int32_t task, int32_t op) {
   }
 }
 
-/// Where the number of a tensor's copy for a device stands until the device has made it.
+/// Number of a tensor's copy for a device, until the device has made it.
 int32_t& EventLoop::copy_of(int32_t task, int32_t tensor, int32_t device) {
   const auto run = static_cast<size_t>(micro_of(task));
   return to_copy_[(run * static_cast<size_t>(problem_.outputs()) + static_cast<size_t>(tensor)) *
@@ -354,8 +354,8 @@ int32_t& EventLoop::copy_of(int32_t task, int32_t tensor, int32_t device) {
                   static_cast<size_t>(device)];
 }
 
-/// Receiver: makes the copies of a task's inputs that its device has not made yet; returns when
-/// the last of them is there.
+/// Queue model receiver: makes the missing copies of a task's inputs on its device; returns when
+/// the last one is complete.
 int64_t EventLoop::copy_inputs(int32_t task, int32_t device) {
   const auto& graph = problem_.graph();
   const int32_t op = op_of(task);
@@ -403,7 +403,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   arriving_.push({copy.end_ns, arrival});
 }
 
-/// Adds what a transfer between two devices occupies to queues_.
+/// Adds the queues of a transfer between two devices to queues_.
 void EventLoop::collect_queues(int32_t from, int32_t to) {
   const auto model = problem_.rules().queue;
   if (model == QueueModel::sender)
@@ -416,7 +416,7 @@ void EventLoop::collect_queues(int32_t from, int32_t to) {
     for (const int32_t channel : problem_.cluster().route(from, to)) queues_.push_back(channel);
 }
 
-/// Occupies all of queues_ at once for `duration_ns`; returns from when.
+/// Occupies all of queues_ together for `duration_ns`; returns the start.
 int64_t EventLoop::book(int64_t duration_ns) {
   int64_t start = now_ns_;
   for (const int32_t queue : queues_) start = std::max(start, queue_free_[queue]);
@@ -425,7 +425,7 @@ int64_t EventLoop::book(int64_t duration_ns) {
   return start;
 }
 
-/// Lets the flows of an arrival begin after its latency; without bytes it arrives then.
+/// Starts the flows of an arrival after its latency; without bytes it arrives then.
 void EventLoop::flow(int32_t arrival, int64_t latency_ns) {
   const int64_t begin_ns = now_ns_ + latency_ns;
   if (arrivals_[arrival].bytes == 0)
@@ -457,7 +457,7 @@ void EventLoop::arrive(int32_t arrival) {
     arrive_copy(record_->copies[entry.index]);
 }
 
-/// Gives a copy to the readers on its device. (By value: giving may book more copies.)
+/// Delivers a copy to the readers on its device. (By value: delivery may book more copies.)
 void EventLoop::arrive_copy(Copy& booked) {
   booked.end_ns = now_ns_;
   const Copy copy = booked;
@@ -473,7 +473,7 @@ void EventLoop::arrive_copy(Copy& booked) {
   }
 }
 
-/// The distinct devices of a collective, ascending.
+/// Finds the distinct devices of a collective, ascending.
 void EventLoop::find_ring(int32_t collective) {
   ring_.clear();
   for (const int32_t op : problem_.graph().collectives()[collective].members)
@@ -482,7 +482,7 @@ void EventLoop::find_ring(int32_t collective) {
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
 }
 
-/// All devices of a collective; find_ring() has found those of its members.
+/// The group of all devices of a collective; requires find_ring().
 const CollectiveGroup& EventLoop::group_of(int32_t collective) {
   const auto& about = problem_.graph().collectives()[collective];
   std::span<const int32_t> devices = ring_;
@@ -493,7 +493,7 @@ const CollectiveGroup& EventLoop::group_of(int32_t collective) {
   return group;
 }
 
-/// Adds what a collective between several devices occupies to queues_.
+/// Adds the queues of a collective between several devices to queues_.
 void EventLoop::collect_group_queues(int32_t collective) {
   const auto model = problem_.rules().queue;
   if (plan_.quotient && (model == QueueModel::pair || model == QueueModel::route))
@@ -548,7 +548,7 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   arriving_.push({run.end_ns, arrival});
 }
 
-/// The members of a collective hand out what they have received.
+/// The members of a collective deliver what they have received.
 void EventLoop::arrive_collective(CollectiveRun& booked) {
   booked.end_ns = now_ns_;
   const CollectiveRun run = booked;
@@ -566,7 +566,7 @@ void EventLoop::report_deadlock() {
   std::string text;
   int shown = 0;
   for (int32_t d = 0; d < static_cast<int32_t>(devices()); ++d) {
-    if (dispatch_ == DispatchRule::order) choice(d);  // passes over what does not run on devices
+    if (dispatch_ == DispatchRule::order) choice(d);  // skips entries that occupy no device
     const int32_t at = dispatch_ == DispatchRule::order ? next_in_order_[d] : 0;
     if (dispatch_ != DispatchRule::order ||
         at >= plan_.schedule->order_first[static_cast<size_t>(d) + 1])
@@ -579,7 +579,8 @@ void EventLoop::report_deadlock() {
                           micro_of(task) + 1);
   }
   if (shown == 0)
-    text = fmt::format("{} tasks are in no device's order, and what waits for them", unfinished_);
+    text = fmt::format("{} tasks are missing from the devices' orders or wait for missing ones",
+                       unfinished_);
   throw ScheduleError(
       fmt::format("the order contradicts graph '{}': {}", problem_.graph().name(), text));
 }

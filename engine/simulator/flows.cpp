@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLongestFlow = int64_t{1} << 61;
 
-/// What a channel that has `left` bytes/s to give gives each of its flows; kNever where it has none.
+/// Share per flow of a channel with `left` bytes/s; kNever without flows.
 inline int64_t fair_share(int64_t left, int32_t flows) {
   const int64_t each = std::max<int64_t>(1, left / std::max(flows, 1));
   return flows > 0 ? each : Flows::kNever;
@@ -63,7 +63,7 @@ void Flows::begin(int32_t from, int32_t to, int64_t bytes, int32_t owner) {
   count(pair, 1);
 }
 
-/// Notes that more (or fewer) flows of a pair cross its channels.
+/// Adds `more` (possibly negative) flows of a pair to its channels.
 inline void Flows::count(Pair& pair, int32_t more) {
   changed_ = true;
   pair.count += more;
@@ -89,7 +89,7 @@ void Flows::enlist(int32_t index) {
   }
 }
 
-/// A pair without flows leaves the lists of its channels.
+/// Removes a pair without flows from the lists of its channels.
 void Flows::retire(int32_t index) {
   pairs_[index].live = false;
   for (const int32_t channel : channels_of(pairs_[index])) {
@@ -101,7 +101,7 @@ void Flows::retire(int32_t index) {
   }
 }
 
-/// What the flows of a pair have been given by now.
+/// Updates what the flows of a pair have carried by now.
 inline void Flows::carry_on(Pair& pair) {
   pair.carried += static_cast<__int128>(pair.rate) * (now_ns_ - pair.since_ns);
   pair.since_ns = now_ns_;
@@ -139,7 +139,7 @@ void Flows::settle() {
   share();
 }
 
-/// When the first flow of a pair ends at its rate, which it has had since now.
+/// Finds when the first flow of a pair ends at its current rate.
 inline void Flows::find_end(Pair& pair) {
   const __int128 left = pair.flows.front().end - pair.carried + pair.rate - 1;
   const __int128 wait =
@@ -152,7 +152,7 @@ inline void Flows::find_end(Pair& pair) {
   pair.end_ns = now_ns_ + static_cast<int64_t>(wait);
 }
 
-/// The channel that can give its flows least, of equal ones the first; they are offered in order.
+/// The channel with the smallest share per flow; ties: the first. Channels are offered in order.
 struct Flows::Narrowest {
   int64_t each = kNever;
   int32_t channel = 0;
@@ -163,7 +163,7 @@ struct Flows::Narrowest {
   }
 };
 
-/// Opens the channels in use.
+/// Initialises the channels in use.
 inline Flows::Narrowest Flows::open_all() {
   Narrowest narrowest;
   unfixed_count_ = 0;
@@ -178,7 +178,7 @@ inline Flows::Narrowest Flows::open_all() {
   return narrowest;
 }
 
-/// Of the channels with flows that have no rate yet.
+/// Searches the channels with flows that have no rate yet.
 inline Flows::Narrowest Flows::find_narrowest() {
   Narrowest narrowest;
   size_t kept = 0;
@@ -193,8 +193,8 @@ inline Flows::Narrowest Flows::find_narrowest() {
   return narrowest;
 }
 
-/// Takes the rate of all flows of a pair from the channels of their route. No channel can give each
-/// of its flows less, or it is one byte/s that is taken: the product is within 64 bits.
+/// Subtracts the rate of all flows of a pair from the channels of their route. No channel has a
+/// smaller share, or the rate is 1 byte/s: the product fits 64 bits.
 inline void Flows::take(const Pair& pair, int32_t narrowest) {
   const int64_t taken = pair.rate * pair.count;
   for (const int32_t channel : channels_of(pair)) {
@@ -206,7 +206,7 @@ inline void Flows::take(const Pair& pair, int32_t narrowest) {
   }
 }
 
-/// Gives the flows of a pair their rate.
+/// Fixes the rate of a pair's flows.
 inline void Flows::fix(Pair& pair, int64_t rate) {
   pair.shared = shares_;
   carry_on(pair);
@@ -215,7 +215,7 @@ inline void Flows::fix(Pair& pair, int64_t rate) {
   next_end_ns_ = std::min(next_end_ns_, pair.end_ns);
 }
 
-/// Progressive filling: the channel that can give its flows least fixes their rates.
+/// Progressive filling: the channel with the smallest share fixes the rates of its flows.
 void Flows::share() {
   size_t left = live_.size();
   if (left == 0) return;

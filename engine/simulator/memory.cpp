@@ -10,7 +10,7 @@
 namespace trinity {
 namespace {
 
-/// Above this number of devices a table of hints would be larger than it is worth.
+/// Above this number of devices the table of hints would be too large.
 constexpr size_t kHintedDevices = 32;
 
 }  // namespace
@@ -64,8 +64,8 @@ void SlotMemory::begin(std::span<const int32_t> placement, const Record& record)
   for (size_t i = 0; i < hints_.size(); ++i) hints_[i] = record.first_position[i % devices_];
 }
 
-/// The slot of `device` that `time_ns` falls into. The instants of one `from` come almost in order,
-/// so the search goes on from where that of the pair last ended, eight slots at a time.
+/// The slot of `device` that `time_ns` falls into. The instants of one `from` are almost ordered,
+/// so the search starts where the last one of the pair ended, eight slots at a time.
 inline int32_t SlotMemory::slot_at(int32_t device, int64_t time_ns, int32_t from) {
   if (hints_.empty()) return search(device, time_ns);
   const int64_t* start = record_->start_at.data();
@@ -102,8 +102,8 @@ void SlotMemory::place_copies() {
   }
 }
 
-/// A run without collectives, in a few passes over flat arrays: the sweep has noted what every edge
-/// reads.
+/// A run without collectives, in a few passes over flat arrays: the sweep has recorded what every
+/// edge reads.
 void SlotMemory::account_swept() {
   const int32_t runs = record_->micro_batches;
   last_.resize(std::max(last_.size(), producer_.size() * static_cast<size_t>(runs) +
@@ -123,14 +123,14 @@ void SlotMemory::account_swept() {
   }
 }
 
-/// Outputs are used from where they are written on.
+/// Outputs are held from the slot that writes them.
 void SlotMemory::begin_uses(int32_t run) {
   const int32_t* const position = positions(run);
   int32_t* const last = last_.data() + producer_.size() * static_cast<size_t>(run);
   for (size_t i = 0; i < producer_.size(); ++i) last[i] = position[producer_[i]];
 }
 
-/// Copies from where they start on, and what is sent until they end.
+/// Copies are held from their start; sent outputs until the end of the transfer.
 void SlotMemory::use_copies() {
   const int32_t n = problem_.operators(), outputs = problem_.outputs();
   const int32_t runs = record_->micro_batches;
@@ -144,7 +144,7 @@ void SlotMemory::use_copies() {
   }
 }
 
-/// What a micro-batch reads is used until then, and what is viewed as long as its views are.
+/// Inputs of a micro-batch are held until they are read, viewed tensors as long as their views.
 void SlotMemory::use_swept(int32_t run) {
   const int32_t* const position = positions(run);
   const int32_t* const source =
@@ -185,7 +185,7 @@ void SlotMemory::hold_swept(int32_t run) {
       hold({position[o], position[o]}, problem_.workspace_bytes(o), run * problem_.operators() + o, -1);
 }
 
-/// Any run, task by task, the last first: what reads a view is then seen before what it views.
+/// Any run, task by task, last first: readers of a view are seen before the viewed tensor.
 void SlotMemory::account_tasks() {
   if (members_) place_members();
   view_last_.assign(record_->position.size(), -1);
@@ -217,7 +217,7 @@ void SlotMemory::place_members() {
   }
 }
 
-/// Holds the outputs of a task, their copies on other devices, and its workspace.
+/// Adds a task's outputs, their copies on other devices, and its workspace.
 void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
   const auto t = static_cast<size_t>(task);
   const int32_t micro = task / problem_.operators(), op = task - micro * problem_.operators();
@@ -245,7 +245,7 @@ void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
 void SlotMemory::note_readers(int32_t op, int32_t micro) {
   const int32_t n = problem_.operators();
   const int32_t last_micro = accumulating_ ? record_->micro_batches - 1 : 0;
-  bool hands_out = true;  // whether readers that run once a step have it from this task
+  bool hands_out = true;  // readers that run once per step receive it from this task
   if (last_micro > 0 && !problem_.once(op)) {
     hands_out = !ended_[op];
     ended_[op] = true;
@@ -328,11 +328,11 @@ const char* memory_owner_name(MemoryOwner owner) {
   return kNames[static_cast<size_t>(owner)];
 }
 
-/// Positions in which a tensor is read on a device; -1: not at all.
+/// Positions in which a tensor is read on a device; -1: none.
 struct SlotMemory::Uses {
-  int32_t first = -1;  ///< the first
-  int32_t last = -1;   ///< the last but for weight parts, for which their input parts count
-  bool delayed = false;  ///< whether weight parts are among the readers
+  int32_t first = -1;  ///< first
+  int32_t last = -1;   ///< last; W operators count with their B operators' positions
+  bool delayed = false;  ///< W operators are among the readers
 
   void add(int32_t at) {
     first = first < 0 ? at : std::min(first, at);
@@ -346,7 +346,7 @@ int32_t SlotMemory::last_position(int32_t task) const {
   return member ? member_[task].last : record_->position[task];
 }
 
-/// Of an output of an operator and of its views there.
+/// Covers an output of an operator and its local views.
 void SlotMemory::add_uses(int32_t micro, int32_t op, int32_t output, int32_t device,
                           Uses& uses) const {
   const auto& graph = problem_.graph();
@@ -366,7 +366,7 @@ void SlotMemory::add_uses(int32_t micro, int32_t op, int32_t output, int32_t dev
   }
 }
 
-/// What an operator's output is for, whoever waits for it.
+/// Purpose of an operator's output, without regard to its readers' delay.
 MemoryOwner SlotMemory::kind_of(int32_t op, int32_t output) const {
   const auto& graph = problem_.graph();
   const auto& about = graph.op(op);

@@ -4,29 +4,29 @@
 
 namespace trinity {
 
-/// A tensor or workspace that a device holds from the first to the last of some of its slots.
+/// A tensor or workspace that a device holds over an interval of its slots.
 struct HeldTensor {
-  int32_t first = 0, last = 0;  ///< positions of the record
+  int32_t first = 0, last = 0;  ///< positions in the record
   int64_t bytes = 0;
-  int32_t task = 0;     ///< who writes it
-  int32_t output = -1;  ///< which of its outputs; -1: its workspace
-  bool copy = false;    ///< on a device that it was sent to
+  int32_t task = 0;     ///< producer
+  int32_t output = -1;  ///< index of its output; -1: its workspace
+  bool copy = false;    ///< true on a device that received it
 };
 
-/// Peak memory of every device from a finished run, by slots (the rules: simulator.h). Slot k of a
-/// device is position first_position + k of the record, so a level is a running sum over positions.
+/// Computes the peak memory of every device from a finished run, by slots (rules: simulator.h).
+/// Slot k of a device is position first_position + k of the record, so a level is a running sum
+/// over positions. Not thread-safe.
 class SlotMemory {
  public:
   explicit SlotMemory(const Problem& problem);
 
-  /// Writes peak_memory_bytes of all devices; fills memory, and owners where wanted, of `timeline`
-  /// when given.
-  /// devices: the cluster's numbers of those that placement and record name; empty: the same.
+  /// Sets peak_memory_bytes of all devices. Fills memory, and owners if requested, of `timeline` if
+  /// given. devices: cluster index of each device that placement and record name; empty: identical.
   void account(std::span<const int32_t> placement, std::span<const int32_t> devices,
                const Record& record, Metrics& metrics, Timeline* timeline);
 
  private:
-  /// First and last position in which something is held.
+  /// First and last position at which something is held.
   struct Held {
     int32_t first = -1, last = -1;
   };
@@ -50,7 +50,7 @@ class SlotMemory {
   void note_readers(int32_t op, int32_t micro);
   void note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const;
   void hold_output(int32_t task, int32_t op, int32_t output, Held held);
-  /// A task's output, or its workspace (output -1); see HeldTensor.
+  /// Records a task's output, or its workspace (output -1); see HeldTensor.
   void hold(Held held, int64_t bytes, int32_t task, int32_t output, bool copy = false) {
     delta_[held.first] += bytes;
     delta_[static_cast<size_t>(held.last) + 1] -= bytes;
@@ -63,7 +63,7 @@ class SlotMemory {
     return last_use_[static_cast<size_t>(output) * devices_ + static_cast<size_t>(device)];
   }
   void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels);
-  /// Of the devices' peaks.
+  /// Fills the owners of the devices' peaks.
   void own(std::vector<OwnedBytes>& owners) const;
   MemoryOwner owner_of(const HeldTensor& tensor, int32_t device, int32_t peak) const;
   MemoryOwner kind_of(int32_t op, int32_t output) const;
@@ -77,36 +77,37 @@ class SlotMemory {
 
   const Problem& problem_;
   const bool members_;
-  size_t devices_ = 0;                  // of the record
+  size_t devices_ = 0;                  // number of devices in the record
   std::vector<int32_t> producer_;       // per output
   std::vector<int64_t> held_bytes_;     // per output: 0 for views
   std::vector<int32_t> view_, viewed_;  // view operators, descending, and the edges they view
-  std::vector<bool> accumulates_;       // per output: read once a step, written every micro-batch
-  bool accumulating_ = false;           // whether what updates read is summed over micro-batches
+  std::vector<bool> accumulates_;  // per output: read once per step, written in every micro-batch
+  bool accumulating_ = false;           // tensors read by updates accumulate over micro-batches
   std::span<const int32_t> placement_, cluster_devices_;
   const Record* record_ = nullptr;
-  std::vector<int64_t> delta_;  // per position: bytes that appear minus bytes that went before
-  std::vector<int32_t> hints_;  // [from][to]: where the search for an instant's slot begins
-  std::vector<Held> copy_;      // per copy: the slot of its start, and (sender's) of its end
-  std::vector<int32_t> last_;   // swept: [run][output], then per copy, the slot of its last use
+  std::vector<int64_t> delta_;  // per position: bytes allocated minus bytes released before
+  std::vector<int32_t> hints_;  // [from][to]: where to start the search for an instant's slot
+  std::vector<Held> copy_;      // per copy: slot of its start, and slot of its end on the sender
+  std::vector<int32_t> last_;   // sweep: [run][output], then per copy: slot of its last use
   std::vector<Held> accumulated_;   // per output
 
-  bool collects_ = false;         // whether owners are wanted
-  std::vector<HeldTensor> held_;  // then: everything
-  std::vector<bool> used_;        // per device: whether anything runs there
+  bool collects_ = false;         // owners are requested
+  std::vector<HeldTensor> held_;  // everything held, if collects_
+  std::vector<bool> used_;        // per device: something runs there
   std::vector<int32_t> peak_;     // per device: the first position whose level is its peak
-  std::vector<int32_t> input_part_;  // of forward operators their backward one, beside weight parts
+  // per forward operator: its input-gradient operator, if W operators are separate
+  std::vector<int32_t> input_part_;
 
-  // Accounting task by task.
-  std::vector<int32_t> last_use_;   // [output][device] of the task at hand
-  std::vector<Held> member_;        // per task: slots of start and end of a collective's member
-  std::vector<int32_t> view_last_;  // per task: last use of what a view wrote
+  // Used when visiting task by task.
+  std::vector<int32_t> last_use_;   // [output][device] of the current task
+  std::vector<Held> member_;        // per task: slots of start and end of its collective
+  std::vector<int32_t> view_last_;  // per task: last use of the view's output
   std::vector<bool> ended_;         // per operator: its last micro-batch to end has been visited
 };
 
-/// manual/papers.md "Trinity: the published simulator": all outputs of an operator appear at its
-/// start and go one microsecond before its last reader ends (never where nobody reads); allocations
-/// come before releases at one instant.
+/// Memory model of the published simulator (manual/papers.md "Trinity: the published simulator"):
+/// all outputs of an operator are allocated at its start and released one microsecond before its
+/// last reader ends (never without a reader). At one instant allocations come before releases.
 void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,
                           const Record& record, Metrics& metrics);
 

@@ -12,8 +12,8 @@
 namespace trinity {
 namespace {
 
-/// Bytes that a tensor takes on the device of an operator that reads it, at least: its own, or,
-/// where it is a view, those of what it views. `storage` gets the tensor viewed in the end.
+/// Minimum bytes that a tensor takes on a reader's device: its own, or those of the tensor that it
+/// views. `storage` receives the original tensor of a chain of views.
 int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producers, int32_t output,
                     int32_t& storage) {
   int64_t bytes = problem.held_bytes()[output];
@@ -26,8 +26,8 @@ int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producer
   }
 }
 
-/// What an operator holds in its slot, wherever it and its inputs are: workspace, inputs (views of
-/// one tensor once), outputs (a view of an input takes nothing).
+/// Bytes that an operator holds in its slot, wherever it and its inputs are: workspace, inputs
+/// (views of one tensor once), outputs (0 for a view of an input).
 class OperatorMemory {
  public:
   explicit OperatorMemory(const Problem& problem) : problem_(problem) {
@@ -63,8 +63,8 @@ class OperatorMemory {
   }
 
  private:
-  /// Whether what an operator of no time reads may lie in a later slot than the operator's: a tensor
-  /// that a collective of no time writes, or a copy that is received in no time.
+  /// True if an input of an operator that takes no time may begin in a later slot: an output of a
+  /// collective that takes no time, or a copy that is received in no time.
   bool may_begin_later(int32_t storage, int64_t bytes) const {
     return problem_.graph().op(producers_[storage]).collective >= 0 ||
            problem_.takes_no_time(bytes);
@@ -75,12 +75,11 @@ class OperatorMemory {
     int64_t bytes = 0;
   };
   const Problem& problem_;
-  std::vector<int32_t> producers_;  // of every output
+  std::vector<int32_t> producers_;  // [output]
   std::vector<Input> inputs_;
 };
 
-/// What must exist somewhere when an operator starts (see peak_memory_bound()), without fixed
-/// bytes.
+/// Bytes that must exist when an operator starts (see peak_memory_bound()), without fixed bytes.
 class InstantMemory {
  public:
   InstantMemory(const Problem& problem, bool runs_differ)
@@ -95,7 +94,7 @@ class InstantMemory {
         bytes_[i] = member ? 0 : problem.held_bytes()[i];
       }
     }
-    counted_.assign(at(problem.outputs()), -1);  // no round
+    counted_.assign(at(problem.outputs()), -1);  // -1: not counted yet
     state_.resize(at(problem.operators()));
   }
 
@@ -114,7 +113,7 @@ class InstantMemory {
     return sum;
   }
 
-  /// Whether an edge holds within every run of the graph.
+  /// True if an edge imposes an order in every run of the graph.
   bool binds(int32_t from, int32_t to) const {
     return !runs_differ_ || !problem_.once(from) || problem_.once(to);
   }
@@ -122,10 +121,10 @@ class InstantMemory {
  private:
   enum class State : uint8_t { aside, before, after };
 
-  /// Ancestors of an operator are before it; itself and its descendants after.
+  /// Marks ancestors of an operator as `before`, itself and its descendants as `after`.
   void mark(int32_t op) {
     std::fill(state_.begin(), state_.end(), State::aside);
-    state_[op] = State::before;  // for its ancestors to be found
+    state_[op] = State::before;  // so that its ancestors are found
     for (int32_t o = op - 1; o >= 0; --o)
       for (const auto& reader : problem_.readers(o))
         if (reader.op <= op && state_[reader.op] == State::before && binds(o, reader.op)) {
@@ -140,7 +139,7 @@ class InstantMemory {
     }
   }
 
-  /// A tensor's bytes, unless it or another view of the same was counted in this round.
+  /// A tensor's bytes, or 0 if it or another view of it was counted in this round.
   int64_t count(int32_t output) {
     const int32_t origin = origin_[output];
     if (counted_[origin] == round_) return 0;
@@ -149,15 +148,15 @@ class InstantMemory {
   }
 
   const Problem& problem_;
-  const bool runs_differ_;        // operators that run once beside those that run every micro-batch
-  std::vector<int32_t> origin_;   // of every output: what it is a view of in the end
-  std::vector<int64_t> bytes_;    // of every output that is none
-  std::vector<int32_t> counted_;  // of every origin: the round that it was last counted in
+  const bool runs_differ_;        // some operators run once, others in every micro-batch
+  std::vector<int32_t> origin_;   // [output]: original tensor of a chain of views
+  std::vector<int64_t> bytes_;    // [output that is not a view]
+  std::vector<int32_t> counted_;  // [original tensor]: last round in which it was counted
   int32_t round_ = -1;
   std::vector<State> state_;
 };
 
-/// Operators that occupy a device along the path on which most bytes are written.
+/// Operators that occupy a device along the path that writes the most bytes.
 std::vector<int32_t> heaviest_path(const Problem& problem, const InstantMemory& memory) {
   std::vector<int64_t> weight(at(problem.operators()), 0);
   std::vector<int32_t> next(at(problem.operators()), -1);
@@ -169,7 +168,7 @@ std::vector<int32_t> heaviest_path(const Problem& problem, const InstantMemory& 
         mine = weight[reader.op];
         next[o] = reader.op;
       }
-    mine += 1;  // of equal ones the longer
+    mine += 1;  // ties: the longer path
     for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i)
       mine += problem.held_bytes()[i];
     if (mine >= weight[start]) start = o;
@@ -180,14 +179,14 @@ std::vector<int32_t> heaviest_path(const Problem& problem, const InstantMemory& 
   return path;
 }
 
-/// Finds the most that must exist at one instant, among the operators tried.
+/// Searches for the largest instant among candidate operators.
 class InstantSearch {
  public:
   InstantSearch(const Problem& problem, bool runs_differ) : memory_(problem, runs_differ) {
     path_ = heaviest_path(problem, memory_);
   }
 
-  /// `tries` operators of the path, evenly spaced, then nearer and nearer to the best.
+  /// Tries `tries` operators of the path, evenly spaced, then ever closer to the best.
   void along_path(size_t tries) {
     if (path_.empty()) return;
     size_t step = path_.size() / tries + 1, middle = 0;
@@ -231,7 +230,7 @@ int64_t bound_slots(const Problem& problem, bool runs_differ) {
   }
   int64_t most = 0;
   OperatorMemory memory(problem);
-  std::vector<std::pair<int64_t, int32_t>> largest;  // by what they need at once
+  std::vector<std::pair<int64_t, int32_t>> largest;  // by their own need
   for (int32_t o = 0; o < problem.operators(); ++o) {
     const int64_t bytes = memory.bytes(o);
     most = std::max(most, unit_fixed[units[o]] + bytes);
@@ -249,9 +248,9 @@ int64_t bound_slots(const Problem& problem, bool runs_differ) {
          std::max(most, together / problem.devices() + (together % problem.devices() > 0 ? 1 : 0));
 }
 
-/// The published rules release a tensor 1 us before its last reader ends, even where that is before
-/// it was allocated. Such a release cannot hide the outputs of an operator of 1 us or more, because
-/// it comes after that operator's start; where no operator can release so early all count.
+/// The published rules release a tensor 1 us before its last reader ends, even if that precedes its
+/// allocation. Such a release cannot hide the outputs of an operator of at least 1 us, because it
+/// comes after that operator's start. If no operator can release that early, all count.
 int64_t bound_outputs(const Problem& problem) {
   constexpr int64_t kEarlyNs = 1000;
   bool early = false;

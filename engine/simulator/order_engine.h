@@ -17,67 +17,72 @@
 
 namespace trinity {
 
-/// The road for pipelines: devices that each keep to an order of their own, given in pieces. What
-/// runs on a device between two tensors that come from elsewhere is one event, so that a run costs
-/// as much as there are transfers and collectives. Results are those of the event loop to the bit
-/// (the rules: simulator.h).
+/// Simulation engine for pipelines: every device follows an order of its own, given in pieces. All
+/// operators that a device runs between two incoming tensors are one event, so a run costs as much
+/// as it has transfers and collectives. Results are bit-identical to those of EventLoop (rules:
+/// simulator.h). Not thread-safe; working memory is kept between runs.
 ///
-/// Why that is exact. A device of an order runs its tasks one after the other, each as soon as the
-/// one before has ended and its inputs are there; so all times follow from when transfers and
-/// collectives arrive, and these from the order in which they are booked. They are booked in order
-/// of time; at one instant first transfers, those of tasks that end by number, then those of
-/// collectives that arrive by booking, then collectives by (micro-batch, collective). Only where
-/// tasks that take no time send at one instant over one queue from two devices, or a collective
-/// takes none, could the event loop book in another order: then run() gives up.
+/// Why that is exact. A device with an order runs its tasks one after the other, each as soon as
+/// its predecessor has ended and its inputs have arrived. All times therefore follow from the
+/// arrivals of transfers and collectives, and these from the order in which they are booked.
+/// Bookings are made in order of time. At one instant transfers of ending tasks are booked first,
+/// by task number; then those of arriving collectives, by booking; then collectives, by
+/// (micro-batch, collective). The event loop could book in another order only if tasks that take no
+/// time send at one instant over one queue from two devices, or if a collective takes no time. In
+/// these cases run() returns false.
 ///
-/// Many micro-batches repeat each other (mesh/order_periods.cpp): once the state of the run is that
-/// of some micro-batches before, moved on in time, it will be again as long as the order repeats
-/// itself; a run of fewer micro-batches then has every number of this one.
+/// Micro-batches repeat (mesh/order_periods.cpp). Once the state of a run equals an earlier state,
+/// shifted in time, the run is periodic for as long as the order is. Periods are then skipped, and
+/// the results follow from a run with fewer micro-batches.
 ///
-/// Some collectives need no turn: those that one device alone hands to, task by task, over queues
-/// that nothing else takes. They are ready in the order of its tasks, and booked as soon as a task
-/// begins that hands in the last. If two of them are ready at one instant against the order of
-/// their numbers, all is run again without this.
+/// Some collectives are booked early: those whose inputs one device alone provides, task by task,
+/// and whose queues nothing else uses. They become ready in the order of that device's tasks, and
+/// are booked when the task that provides the last input begins. If two of them become ready at one
+/// instant against the order of their numbers, the run is repeated without early booking.
+///
+/// Terms: a *row* is a collective or the route of a transfer (collectives come first); a *cell* is
+/// a row in one micro-batch. A *segment* is a run of operators on one device without an incoming
+/// tensor in between. A *mark* is a snapshot of the state that is searched for repetition.
 class OrderEngine {
  public:
-  /// For problems on this cluster. Keeps its working memory from one run to the next, and what
-  /// collectives cost.
+  /// For problems on this cluster. Caches collective costs, too.
   explicit OrderEngine(const Cluster& cluster) : prices_(cluster) {}
 
-  /// Whether a problem's rules are among those that it knows.
+  /// True if the problem's rules are supported.
   static bool takes(const Problem& problem);
 
-  /// Fills `metrics` as Simulator::run() does for the same order. False, with `metrics` as they
-  /// were: it cannot say, or the event loop is to say what is wrong.
+  /// Fills `metrics` as Simulator::run() does for the same order. Returns false, with `metrics`
+  /// unchanged, if the result could differ from the event loop's, or if the order is faulty and the
+  /// event loop should report why.
   bool run(const OrderGraph& graph, std::span<const int32_t> placement, const OrderPieces& pieces,
            const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
 
-  /// How many micro-batches the last run did without.
+  /// Number of micro-batches that the last run skipped as repetitions.
   int32_t left_out() const { return period_.copies * period_.micros; }
 
  private:
   static constexpr size_t kMostQueues = size_t{1} << 24;
 
-  /// Operators of a list that run one after the other once what the first reads has come.
+  /// Operators of a list that run back to back once the inputs of the first have arrived.
   struct Segment {
-    int32_t begin, end;                // in pieces.operators
-    int32_t needs_begin, needs_end;    // in needs_: what comes from elsewhere
-    int32_t emits_begin, emits_end;    // in emits_
-    int64_t length_ns, busy_ns;        // until the device is free, until the last has ended
+    int32_t begin, end;                // range in pieces.operators
+    int32_t needs_begin, needs_end;    // range in needs_: incoming tensors
+    int32_t emits_begin, emits_end;    // range in emits_
+    int64_t length_ns, busy_ns;  // until the device is free; until the last operator has ended
     bool once;
   };
-  /// An operator of a segment of which others learn: transfers and collectives.
+  /// An operator of a segment that starts a transfer or provides a collective's input.
   struct Emit {
-    int64_t offset_ns;  // of its end
+    int64_t offset_ns;  // of its end, from the segment's start
     int32_t op, feeds_begin, feeds_end;
-    bool sends, free;   // whether to other devices; whether it takes no time
+    bool sends, free;   // sends to other devices; takes no time
   };
-  /// A member of a collective that reads something.
+  /// A member of a collective with an input.
   struct Feed {
     int32_t collective;
-    bool last;  // what accumulates: from the last micro-batch alone
+    bool last;  // accumulates: fed by the last micro-batch alone
   };
-  /// An output that goes to a device.
+  /// An output that is sent to a device.
   struct Route {
     int32_t op, output, from, to;
     bool last;
@@ -88,24 +93,25 @@ class OrderEngine {
     int64_t duration_ns = 0;
     int32_t missing = 0;  // edges into all members
     bool once = false;
-    bool at_once = false;  // booked as soon as it is known when it is ready
+    bool at_once = false;  // booked early (see above)
     int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
-    int32_t feeds_begin = 0, feeds_end = 0, sends_begin = 0, sends_end = 0;  // of all members
+    // ranges for all members
+    int32_t feeds_begin = 0, feeds_end = 0, sends_begin = 0, sends_end = 0;
   };
-  /// How far a row, a collective or a route behind them, has come in a micro-batch.
+  /// Progress of a row in one micro-batch.
   struct Cell {
     static constexpr int32_t kBooked = -1;
-    int64_t time_ns = 0;  // when it is ready as far as is known; once it is booked, when it arrives
-    int32_t missing = 0;  // what has not been handed in
+    int64_t time_ns = 0;  // before booking: ready time as known so far; afterwards: arrival
+    int32_t missing = 0;  // inputs that have not arrived
     bool booked() const { return missing == kBooked; }
   };
-  /// Kinds of events at one instant, in their order.
+  /// Types of events at one instant, in their order.
   static constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
-  /// An event's key is its kind << 62 and a number of that kind.
+  /// An event's key is its type << 62 plus a number of that type.
   using Event = EventLanes::Event;
   static uint64_t kind_of(const Event& event) { return event.key >> 62; }
-  /// The operator or collective, the micro-batch, and of an operator whether what accumulates is
-  /// complete.
+  /// Event::data: operator or collective << 32, micro-batch << 1, and for an operator whether its
+  /// accumulation is complete.
   static int32_t what_of(const Event& event) { return static_cast<int32_t>(event.data >> 32); }
   static int32_t micro_of(const Event& event) {
     return static_cast<int32_t>(event.data & 0xffffffff) >> 1;
@@ -114,94 +120,93 @@ class OrderEngine {
   struct Device {
     int32_t piece = 0, segment = 0;
     int64_t free_ns = 0;
-    int32_t blocked = -1;   // the row that it waits for
-    int32_t base = 0;       // the position of its piece's first operator
-    int32_t positions = 0;  // of all pieces
+    int32_t blocked = -1;   // row that it waits for
+    int32_t base = 0;       // position of its piece's first operator
+    int32_t positions = 0;  // of all its pieces
   };
-  /// When segments began, in order, and where.
+  /// Log of segment starts of a device, in order of time.
   struct Started {
     int64_t time_ns;
     int32_t position, segment;
   };
 
-  /// What ends the time that something is held: a position in a list, and what is read or sent by
-  /// `more`, a chain in ends_.
+  /// End of a hold: a position in a list and, in the chain `more` of ends_, events of rows.
   struct Use {
     int32_t list = -1, index = -1, more = -1;
   };
   struct End {
     enum Kind : uint8_t { starts, ends, sent, runs };
-    Kind kind;       // of a member's collective the first two, then of a route's transfer
-    int32_t number;  // of the member or route; of the operator that runs
+    Kind kind;       // of a member's collective: starts, ends; of a route's transfer: sent
+    int32_t number;  // member or route; for `runs` the operator
     int32_t next;
   };
-  /// The state of a run before an event: equal ones have equal futures.
+  /// Snapshot of a run before an event. Equal states have equal futures.
   struct Mark {
     int32_t micro = 0;  // micro-batches that the first list has run
     int64_t time_ns = 0;
-    uint64_t hash = 0;  // of the state
+    uint64_t hash = 0;  // of `state`
     std::vector<int64_t> state;
     std::vector<Device> devices;
   };
-  /// A booking that arrives later.
+  /// A booking that has not arrived.
   struct Flight {
     int64_t end_ns;
     int32_t row, micro;
   };
-  /// What is left out of an order: `copies` of what ran between two marks, whose micro-batches
-  /// are that many.
+  /// Part of an order that is skipped: `copies` repetitions of what ran between two marks, each
+  /// with `micros` micro-batches.
   struct Period {
     int32_t copies = 0, micros = 0;
-    int64_t time_ns = 0, step_before_ns = 0;  // the step so far, behind the second mark
-    std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the marks
+    int64_t time_ns = 0, step_before_ns = 0;  // end of the step so far, after the second mark
+    std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the two marks
     OrderPieces rest;                         // the order without the copies
   };
-  /// Something held from when its operator runs, a member's collective starts, or a route's
-  /// transfer does, until its last use.
+  /// Memory held from the run of its operator (or the start of a member's collective, or of a
+  /// route's transfer) until its last use.
   struct Hold {
-    int32_t op, route;  // route: -1, or the copy that is held
+    int32_t op, route;  // route: the copy that is held; -1: an output
     Use until;
     int64_t bytes;
     bool accumulates;
-    int32_t list = -1, index = -1;  // where it begins; -1: with the collective, or the transfer
-    int32_t first = -1, last = -1;  // where it accumulates
+    int32_t list = -1, index = -1;  // where it begins; -1: with the collective or the transfer
+    int32_t first = -1, last = -1;  // positions between which it accumulates
   };
-  /// Where a member's collective begins and ends in a list; -1: at an instant of its own.
-  struct Awaited {
+  /// Where in a list a member's collective begins and ends; -1: at an instant of its own.
+  struct WaitPositions {
     int32_t list = -1, starts = -1, ends = -1;
   };
 
-  /// What goes by when a row begins or ends: a hold from then on, or until then, or a column of
-  /// positions.
-  struct Asked {
-    int64_t bytes = 0, after_ns = 0;            // after the begin
+  /// Memory query that depends on a row's start or end: a hold that begins or ends there, or a
+  /// column of positions to fill.
+  struct MemoryQuery {
+    int64_t bytes = 0, after_ns = 0;            // relative to the begin
     int32_t row = 0, device = 0;
     int32_t column = -1;                        // -1: a hold
-    int32_t list = -1, index = 0;               // where that begins; -1: with the row
-    int32_t until_list = -1, until_index = 0;   // it is used there as well
-    bool once = false;                          // the row
-    bool sums = false;  // a column of two: where the row begins first, and last
-    bool same_spot(const Asked& other) const {
+    int32_t list = -1, index = 0;               // position where the hold begins; -1: with the row
+    int32_t until_list = -1, until_index = 0;   // another use of the hold
+    bool once = false;                          // the row runs once per step
+    bool sums = false;  // two columns: first and last begin of the row
+    bool same_group(const MemoryQuery& other) const {
       return row == other.row && device == other.device && sums == other.sums;
     }
   };
-  /// Where something goes by a row.
-  struct Spot {
-    int32_t device, first;  // in asked_
+  /// A row's queries on one device.
+  struct QueryGroup {
+    int32_t device, first;  // index in queries_
     bool sums;
   };
-  /// A booking as a device meets it.
-  struct Met {
+  /// A booking with queries, as seen by one device.
+  struct BookingSample {
     int64_t start_ns;
-    int32_t micro, first;  // of what goes by it, in asked_
+    int32_t micro, first;  // index in queries_
   };
 
-  // order_engine.cpp: what is run.
+  // order_engine.cpp: compile the order.
   bool compile();
   bool place_lists();
   bool order_lists();
   void find_turns(int32_t device, int32_t lists);
-  /// Of two lists of one device.
+  /// Requires two lists of one device.
   bool always_before(int32_t a, int32_t b) const {
     const auto& [begin, lists] = turns_of_[static_cast<size_t>(list_device_[a])];
     const int32_t first = list_rank_[a], second = list_rank_[b];
@@ -227,7 +232,7 @@ class OrderEngine {
     return graph_->cost_ns(cluster_device(placement_[op]), op);
   }
 
-  // order_queues.cpp: what that takes.
+  // order_queues.cpp: queues of transfers and collectives.
   void add_queues(int32_t from, int32_t to);
   void find_queue_classes();
   void join_queues();
@@ -238,10 +243,10 @@ class OrderEngine {
                                       static_cast<size_t>(group.queues_end - group.queues_begin));
   }
 
-  // order_periods.cpp: what repeats.
+  // order_periods.cpp: find and skip repetitions.
   void seek_period();
   bool runs_in_turn();
-  /// Not in the last quarter: what repeats is left out where it is an eighth of all.
+  /// False in the last quarter of the run: skipping saves time only if it removes an eighth of it.
   bool seeks_now() const { return seeks_ && 4 * pieces_done_[0] < 3 * micros_; }
   bool reached_mark() const { return seeks_now() && pieces_done_[0] > last_mark_; }
   void mark();
@@ -260,7 +265,7 @@ class OrderEngine {
   bool run_rest(int64_t limit_ns);
   int64_t change(int32_t number) const;
 
-  // order_engine.cpp: running it.
+  // order_engine.cpp: run.
   bool simulate(int64_t limit_ns);
   bool run_events(int64_t limit_ns);
   bool go_on(int64_t limit_ns);
@@ -290,7 +295,7 @@ class OrderEngine {
     if (devices_[device].blocked == row) advance(device);
   }
 
-  // order_memory.cpp: what devices hold.
+  // order_memory.cpp: memory of devices.
   void seek_levels();
   void find_holds();
   void find_awaited();
@@ -303,21 +308,21 @@ class OrderEngine {
   Use last_of(const Use& use);
   void find_levels();
   void account(Metrics& metrics);
-  void find_asked();
-  bool ask(const Hold& hold);
-  void ask(int32_t slot, bool ends, bool sums);
-  Asked asked_of(int32_t slot, bool ends) const;
-  void find_spots();
+  void find_queries();
+  bool request(const Hold& hold);
+  void request(int32_t slot, bool ends, bool sums);
+  MemoryQuery query_of(int32_t slot, bool ends) const;
+  void find_query_groups();
   void meet_spots(int32_t row, int32_t micro, int64_t start_ns);
-  void meet_bookings(int32_t device);
-  void settle(const Asked& asked, int32_t micro, int32_t position);
-  /// The slot from whose begin on something is held; -1: from an operator's.
+  void settle_samples(int32_t device);
+  void settle(const MemoryQuery& query, int32_t micro, int32_t position);
+  /// Slot in which a hold begins; -1: at an operator.
   int32_t slot_of(const Hold& hold) const {
     return hold.list >= 0 ? -1
            : hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
                            : member_number_[static_cast<size_t>(hold.op)];
   }
-  /// That by whose begin or end something is held no more.
+  /// Slot whose begin or end releases a hold.
   int32_t slot_of(const End& end) const {
     return end.kind == End::sent ? static_cast<int32_t>(members_.size()) + end.number : end.number;
   }
@@ -334,7 +339,8 @@ class OrderEngine {
   void sum_levels(int32_t number);
   void finish(Metrics& metrics) const;
 
-  /// Where a row of a table stands in a micro-batch: rows follow each other as they are used.
+  /// Index of a row's cell in a micro-batch: cells of one micro-batch are contiguous, in order of
+  /// use.
   static size_t cell(size_t rows, int32_t row, int32_t micro) {
     return static_cast<size_t>(micro) * rows + static_cast<size_t>(row);
   }
@@ -345,7 +351,7 @@ class OrderEngine {
   Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
 
   CollectiveGroups prices_;
-  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by price, once asked for
+  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by Quotient::price, on demand
   const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;
@@ -353,57 +359,59 @@ class OrderEngine {
   std::span<const int32_t> placement_;
   int32_t micros_ = 1;
 
-  std::vector<int32_t> list_of_, index_of_;             // per operator; -1 of members
-  std::vector<int32_t> list_device_, list_rank_;        // per list; turns in the last micro-batch
-  std::vector<std::pair<int32_t, int32_t>> turns_of_;   // per device: its begin, or -1; its lists
-  std::vector<bool> turns_;                             // [list_rank_][list_rank_]: always before
-  std::vector<int32_t> base_;                           // [micro][list]: position of its first
+  std::vector<int32_t> list_of_, index_of_;             // per operator; -1 for members
+  std::vector<int32_t> list_device_, list_rank_;  // per list; sequence in the last micro-batch
+  // per device: start in turns_ (or -1), and its lists
+  std::vector<std::pair<int32_t, int32_t>> turns_of_;
+  std::vector<bool> turns_;  // [list_rank_][list_rank_]: first always precedes second
+  std::vector<int32_t> base_;  // [micro][list]: position of its first operator
   std::vector<int32_t> segment_first_;                  // per list, and the end
   std::vector<Segment> segments_;
-  std::vector<int64_t> offset_ns_;                      // per operator of the lists, in its segment
-  std::vector<int32_t> needs_;                          // 2 row, + 1: of all micro-batches
+  std::vector<int64_t> offset_ns_;  // per operator in lists, from its segment's start
+  std::vector<int32_t> needs_;                          // 2 * row, + 1: of all micro-batches
   std::vector<int32_t> needed_by_;                      // per need: the last list that has it
   std::vector<Emit> emits_;
   std::vector<Feed> feeds_;
-  std::vector<int32_t> member_number_;                  // per operator: its slot, or -1
+  std::vector<int32_t> member_number_;                  // per operator: slot, or -1
   std::vector<int32_t> members_;                        // operators
-  std::vector<Route> routes_;                           // slots after those of members
+  std::vector<Route> routes_;                           // their slots follow those of members
   std::vector<int32_t> route_first_;                    // per operator, and the end
-  std::vector<int32_t> feeds_begin_, feeds_end_;        // per operator: of members on its device
+  std::vector<int32_t> feeds_begin_, feeds_end_;  // per operator: feeds of members on its device
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
-  size_t queue_count_ = 0;                              // numbers in queues_ are below
+  size_t queue_count_ = 0;                              // upper limit of numbers in queues_
   struct {
-    std::vector<int32_t> of_queue, row, number;         // the last row that takes one
-  } classes_;                                           // while queues are joined
+    std::vector<int32_t> of_queue, row, number;         // the last row that uses one
+  } classes_;                                           // while equal queues are merged
 
-  size_t rows_ = 0;                                     // collectives, and routes behind them
+  size_t rows_ = 0;                                     // collectives, then routes
   std::vector<Device> devices_;
-  int32_t opened_ = 0;                                  // micro-batches with rows in what follows
-  std::vector<Cell> cells_, first_cells_;               // [micro][row]; at first, of each
+  int32_t opened_ = 0;                                  // micro-batches that the tables below cover
+  std::vector<Cell> cells_, first_cells_;               // [micro][row]; initial value per row
   std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
-  std::vector<int64_t> all_arrived_;                    // per collective: when, or -1
+  std::vector<int64_t> all_arrived_;                    // per collective: time, or -1
   std::vector<int32_t> pieces_done_;                    // per list
-  EventLanes events_;                                   // by device
+  EventLanes events_;                                   // a lane per device
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
-  std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
+  std::vector<int32_t> asked_by_;  // per queue: 2 * device, + 1: the task took no time
   uint64_t ticket_ = 0;
   int64_t now_ns_ = 0, step_ns_ = 0;
   int32_t booked_ = 0;
   bool unsure_ = false, rejected_ = false, tied_ = false;
-  std::vector<int32_t> queue_device_;                   // per queue: whose own it is, or none
-  std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
+  std::vector<int32_t> queue_device_;                   // per queue: its only device, or none
+  // per device: last early booking: time, collective
+  std::vector<std::pair<int64_t, int64_t>> booked_last_;
 
   bool seeks_ = false;
-  int32_t last_mark_ = 0, first_open_ = 0;              // micro-batches before are over
-  std::vector<int32_t> left_;                           // per micro-batch: what is to come
-  int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
-  std::vector<Flight> flights_;                         // in order of booking, some past
-  std::vector<int64_t> state_;                          // at a mark
-  std::vector<Event> waiting_events_;                   // at a mark, in order
-  std::vector<Mark> marks_;                             // the first kept_ of them are kept
+  int32_t last_mark_ = 0, first_open_ = 0;              // earlier micro-batches are finished
+  std::vector<int32_t> left_;                           // per micro-batch: rows to come
+  int32_t each_left_ = 0, newest_ = 0;  // initial value of left_; last micro-batch begun
+  std::vector<Flight> flights_;                         // in order of booking; some have arrived
+  std::vector<int64_t> state_;                          // state at a mark
+  std::vector<Event> waiting_events_;                   // pending events at a mark, in order
+  std::vector<Mark> marks_;                             // first kept_ entries are valid
   size_t kept_ = 0;
-  int32_t keeps_every_ = 1;                             // micro-batches
+  int32_t keeps_every_ = 1;                             // interval of marks in micro-batches
   Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device
@@ -412,23 +420,23 @@ class OrderEngine {
     size_t starts = 0, ends = 0, came = 0, sent = 0;
   };
   std::vector<Use> view_use_;                           // per operator
-  std::vector<Awaited> awaited_;                        // per slot of a member
+  std::vector<WaitPositions> wait_positions_;           // per member slot
   std::vector<End> ends_;
   std::vector<Hold> holds_;
-  std::vector<int64_t> list_delta_;                     // per operator of the lists and list
-  std::vector<Asked> asked_;                            // by row and device
-  std::vector<Spot> spots_;                             // by row
-  std::vector<int32_t> spot_first_;                     // per row, and the end
-  std::vector<size_t> spots_of_;                        // per device: how many
-  std::vector<int32_t> booked_before_;                  // per spot that sums
-  std::vector<std::vector<Met>> met_;                   // per device, in order
+  std::vector<int64_t> list_delta_;                     // per operator of the lists, and list
+  std::vector<MemoryQuery> queries_;                    // sorted by row and device
+  std::vector<QueryGroup> query_groups_;                // sorted by row
+  std::vector<int32_t> query_group_first_;              // per row, and the end
+  std::vector<size_t> query_groups_of_;                 // per device: number of query groups
+  std::vector<int32_t> booked_before_;                  // per group that sums
+  std::vector<std::vector<BookingSample>> samples_;     // per device, in order
   std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
   std::vector<int32_t> sum_column_;                     // per slot, or -1
   std::vector<int32_t> places_;                         // [micro][column]: positions
   int32_t columns_ = 0;
-  std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position
+  std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: first and last position
   std::vector<int64_t> delta_;                          // per position of a device
-  bool levels_repeat_ = true;                           // between the marks of period_
+  bool levels_repeat_ = true;  // levels repeat between the marks of period_
   int32_t transfers_ = 0;
   std::vector<DeviceMetrics> simulated_;
 };

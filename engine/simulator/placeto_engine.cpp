@@ -115,7 +115,8 @@ void PlacetoEngine::compute(const Job& job, int32_t device_number) {
     record_->order.push_back(job.op);
   }
   if (record_->times) record_->end_ns[o] = end_ns;
-  int32_t sent = -1;  // outputs are offered in order; readers are sorted by operator, not by output
+  // outputs are enqueued in order; readers are sorted by operator, not by output
+  int32_t sent = -1;
   std::vector<bool> away(
       static_cast<size_t>(problem_.first_output(job.op + 1) - problem_.first_output(job.op)));
   for (const auto& reader : problem_.readers(job.op)) {

@@ -7,16 +7,16 @@
 
 namespace trinity {
 
-/// The published Placeto / Trinity simulator event by event, for the rules that follow it to the
-/// letter (SimulationRules::placeto()). A task that ends releases its local readers one by one and
-/// offers one transfer per output to its device's bus, which releases all remote readers together.
-/// Devices and buses take what was offered first; at one instant releases come first (in order of
-/// the names of producer and reader), then buses, then devices, each by number.
+/// The published Placeto / Trinity simulator, event by event (SimulationRules::placeto()). A task
+/// that ends releases its local readers one by one and enqueues one transfer per output on its
+/// device's bus, which releases all remote readers together. Devices and buses are first in, first
+/// out. At one instant releases come first (in order of the names of producer and reader), then
+/// buses, then devices, each by number. Not thread-safe.
 class PlacetoEngine {
  public:
   explicit PlacetoEngine(const Problem& problem);
 
-  /// Fills `record` (begun by this).
+  /// Fills `record`, which it resets first.
   void run(std::span<const int32_t> placement, Record& record);
 
  private:
@@ -50,8 +50,8 @@ class PlacetoEngine {
   void release_at(int64_t time_ns, int32_t from, int32_t reader);
 
   const Problem& problem_;
-  std::vector<int32_t> rank_, by_rank_;  // of operators by the text of their names
-  std::vector<int32_t> sources_;         // in the order of the file, where one is known
+  std::vector<int32_t> rank_, by_rank_;  // operators sorted by name
+  std::vector<int32_t> sources_;         // in file order, if known
   std::span<const int32_t> placement_;
   Record* record_ = nullptr;
   Heap<Event> events_;

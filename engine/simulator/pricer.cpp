@@ -12,8 +12,8 @@ namespace trinity {
 
 namespace {
 
-/// The mean of steps of which there are `counts`: times, bytes and copies; memory is the most of
-/// any. Rounded up.
+/// Average of steps with these `counts`: times, bytes and copies, rounded up; memory is the
+/// maximum.
 Metrics mean_of(const std::vector<Metrics>& steps, const std::vector<int32_t>& counts) {
   int64_t all = 0;
   for (const int32_t count : counts) all += count;
@@ -56,7 +56,7 @@ Metrics mean_of(const std::vector<Metrics>& steps, const std::vector<int32_t>& c
 
 namespace {
 
-/// The mesh of a strategy with one replica: of all its experts, on the devices of the first ones.
+/// The mesh of a strategy with one replica: with all its experts, on the first devices.
 Strategy one_replica(const Strategy& strategy) {
   Strategy one = strategy;
   const auto& mesh = strategy.parallelism->mesh;
@@ -112,7 +112,7 @@ StrategyPricer::StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPoo
       structures_(kMostOperators,
                   [](const Structure& kept) -> int64_t { return kept.problem->operators(); }) {}
 
-/// Throws what lowering and binding one replica of a mesh throw, which has the operators' names.
+/// Throws the errors of lowering and binding one replica of a mesh, with operator names.
 void StrategyPricer::check_replica(const Strategy& strategy) const {
   const auto low = lower(one_replica(strategy), problem_->graph(), problem_->cluster());
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &low.made.graph);
@@ -120,8 +120,8 @@ void StrategyPricer::check_replica(const Strategy& strategy) const {
   bind_schedule(low.arranged.schedule, low.arranged.placement, problem, OnContradiction::fail);
 }
 
-/// run() on the graph of devices that differ. It has no names: its errors are those of one replica,
-/// if that has any, and never those of the graph of all devices.
+/// run() on the graph of representative devices, which has no names: its errors are replaced by
+/// those of one replica, if that has any, and never by those of the full graph.
 template <class Run>
 auto StrategyPricer::of_symmetry(const Strategy& strategy, Run run) {
   check_mesh(*strategy.parallelism, problem_->cluster());
@@ -237,7 +237,7 @@ bool StrategyPricer::price_symmetry(const Strategy& strategy, Metrics& metrics, 
   try {
     return of_symmetry(strategy, run);
   } catch (const ScheduleError&) {
-    return false;  // the whole graph costs what it costs first in, first out
+    return false;  // the full graph is simulated first in, first out
   }
 }
 

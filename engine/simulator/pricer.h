@@ -13,19 +13,19 @@
 
 namespace trinity {
 
-/// A strategy ready to be simulated.
+/// A strategy that is ready to be simulated.
 struct BoundStrategy {
   std::shared_ptr<const LoweredGraph> made;
-  std::shared_ptr<const Problem> problem;  ///< of its graph
+  std::shared_ptr<const Problem> problem;  ///< problem of the lowered graph
   Arrangement arranged;
 };
 
-/// Remembers what strategies cost: the latest results, up to a number of bytes. Thread-safe.
+/// Cache of the latest simulation results of strategies, limited in bytes. Thread-safe.
 class PriceCache {
  public:
   explicit PriceCache(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  /// Fills `metrics` and returns true when the strategy is known.
+  /// Fills `metrics` and returns true if the strategy is cached.
   bool find(const Strategy& strategy, Metrics& metrics);
   void add(const Strategy& strategy, const Metrics& metrics);
 
@@ -37,14 +37,14 @@ class PriceCache {
   size_t most_bytes_, bytes_ = 0;
   std::mutex mutex_;
   std::unordered_map<Strategy, Metrics, Hash> prices_;
-  std::deque<const Strategy*> oldest_;  // of `prices_`, in the order in which they were added
+  std::deque<const Strategy*> oldest_;  // keys of `prices_`, oldest first
 };
 
-/// Prices strategies of all kinds: each is lowered, bound to the cluster and simulated under the
-/// rules of the problem; one whose replicas meet every few steps costs the mean step from meeting to
-/// meeting, and the memory of the largest. Graphs are kept by the structure of what they were made of
-/// (structure_of()): the latest, up to kMostOperators operators. So are prices. Results depend
-/// neither on the number of threads nor on what is kept. For threads.
+/// Simulates strategies: each is lowered, bound to the cluster and simulated under the problem's
+/// rules. If replicas synchronise only every few steps, the result is the average step from one
+/// synchronisation to the next, with the memory of the largest. Graphs are cached by structure
+/// (structure_of()), the latest ones up to kMostOperators operators, and so are results. Results
+/// depend neither on the number of threads nor on the caches. Thread-safe.
 class StrategyPricer {
  public:
   static constexpr int64_t kMostOperators = 1'000'000;
@@ -52,28 +52,28 @@ class StrategyPricer {
 
   StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPool& pool);
 
-  /// Where the first part of every operator is. Throws what lower() throws.
+  /// Device of the first part of every operator. Throws the errors of lower().
   std::vector<int32_t> home(const Strategy& strategy);
 
-  /// Who owns the peaks of all devices, of a strategy with a mesh: in the step in which its replicas
-  /// meet. Throws what lower() throws.
+  /// Owners of all devices' peaks, for a strategy with a mesh: in the step in which its replicas
+  /// synchronise. Throws the errors of lower().
   std::vector<OwnedBytes> owners(const Strategy& strategy);
 
-  /// Of how many devices a strategy with a mesh is simulated, as which all others behave. Throws what
-  /// lower() throws.
+  /// Number of representative devices that a strategy with a mesh is simulated on. Throws the
+  /// errors of lower().
   int32_t simulated_devices(const Strategy& strategy);
 
-  /// Throws what lower() throws.
+  /// Lowers and binds the strategy. Throws the errors of lower().
   BoundStrategy bind(const Strategy& strategy);
 
-  /// metrics[i] prices strategy i, rejected when its step is longer than `limit_ns`. Throws of the
-  /// first strategy that cannot be priced what lower() and the simulator throw; `entry`, where it
-  /// is given, numbers strategies in messages.
+  /// metrics[i] is the result of strategy i, rejected if its step exceeds `limit_ns`. Throws the
+  /// error that lower() or the simulator throws for the first strategy that fails; `entry`, if
+  /// given, holds the strategies' numbers for messages.
   void run(std::span<const Strategy> strategies, std::vector<Metrics>& metrics, int64_t limit_ns,
            OnContradiction on_contradiction, std::span<const int64_t> entry = {});
 
  private:
-  /// The graph of all strategies of one structure.
+  /// Cached graph of all strategies of one structure.
   struct Structure {
     std::shared_ptr<const LoweredGraph> made;
     std::shared_ptr<const Problem> problem;
@@ -93,7 +93,7 @@ class StrategyPricer {
 
   std::shared_ptr<const Problem> problem_;
   ThreadPool& pool_;
-  SymmetryPricer symmetry_;  // of meshes
+  SymmetryPricer symmetry_;  // for meshes
   Latest<Strategy, Structure> structures_;
   PriceCache prices_{kPriceBytes};
 };

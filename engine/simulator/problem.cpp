@@ -16,10 +16,10 @@
 namespace trinity {
 namespace {
 
-/// The longest single pause, latency or operator: 1e6 s.
+/// Maximum pause, latency or operator time: 1e6 s.
 constexpr int64_t kLongest = 1'000'000'000'000'000;
 
-/// Wires of all pairs stand in a table up to so many devices: 4 MB.
+/// Maximum number of devices with a table of all pairs: 4 MB.
 constexpr int32_t kTabledDevices = 512;
 
 }  // namespace
@@ -106,30 +106,33 @@ void Problem::check_rules() const {
     if (pause_ns < 0)
       throw ArgumentError(fmt::format("a pause must not be negative, got {} ns", pause_ns));
     if (pause_ns > kLongest)
-      throw LimitError(fmt::format("a pause of {} ns is more than the simulator's clock takes ({})",
+      throw LimitError(fmt::format(
+          "a pause of {} ns is more than the simulator's clock supports ({})",
                                    pause_ns, kLongest));
   }
   const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair ||
                       rules_.queue == QueueModel::receiver;
   if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
     throw ArgumentError(fmt::format(
-        "queue model '{}' does not go with rules 'placeto' (broadcast, pauses of links); use 'sender'",
+        "queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); "
+        "use 'sender'",
         queue_model_name(rules_.queue)));
   if (rules_.broadcast && rules_.memory == MemoryModel::slots)
-    throw ArgumentError("one transfer for several devices (broadcast) has no slots of memory");
+    throw ArgumentError("SimulationRules: broadcast cannot be combined with MemoryModel::slots; "
+                        "use outputs_only or none");
   if (rules_.event_order && (!rules_.broadcast || rules_.queue != QueueModel::sender))
-    throw ArgumentError("the order of events (event_order) needs broadcast and queue 'sender'");
+    throw ArgumentError("SimulationRules: event_order needs broadcast and queue 'sender'");
   const bool pauses = rules_.device_dead_ns > 0 || rules_.link_dead_ns > 0;
   if (rules_.edge_transfers && (rules_.broadcast || rules_.last_event || pauses ||
                                 rules_.queue != QueueModel::none ||
                                 rules_.memory != MemoryModel::none))
-    throw ArgumentError("rules 'doppler' know no queues of wires, no pauses and no memory");
+    throw ArgumentError("rules 'doppler' require queue = 'none', memory = 'none' and no pauses");
   const char* published = rules_.published_name();
   if (published && !graph_->collectives().empty())
-    throw ArgumentError(fmt::format("rules '{}' know no collectives", published));
+    throw ArgumentError(fmt::format("rules '{}' do not support collectives", published));
 }
 
-/// Whether two devices of a type that contends are on one node.
+/// True if two devices of a type with contention are on one node.
 void Problem::find_contention(Devices& found) const {
   std::set<std::pair<std::string_view, int32_t>> seen;
   std::map<int32_t, bool> known;
@@ -144,15 +147,16 @@ void Problem::find_contention(Devices& found) const {
 
 void Problem::check_contention() const {
   if (contends() && rules_.edge_transfers)
-    throw ArgumentError("rules 'doppler' know no devices that contend for memory");
+    throw ArgumentError("rules 'doppler' do not support memory contention");
   const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
   if (contends() && longest >= (int64_t{1} << 40))
     throw LimitError(fmt::format(
-        "graph '{}': an operator takes {:.3g} s, more than devices that contend are timed for",
+        "graph '{}': an operator takes {:.3g} s, more than the limit for devices with memory "
+        "contention",
         graph_->name(), static_cast<double>(longest) * 1e-9));
 }
 
-/// own_costs: of a cost model that may go by names of types.
+/// own_costs: the cost model may distinguish types by name.
 void Problem::find_classes(Devices& found, bool own_costs) const {
   std::map<std::pair<int32_t, double>, int32_t> classes;
   const auto kinds = cluster_->kinds();
@@ -224,7 +228,8 @@ void Problem::bind_edges() {
   }
 }
 
-/// What is written in every micro-batch and read once a step; collectives sum it up where it is.
+/// Gradients are written in every micro-batch and read once per step; collectives reduce them in
+/// place.
 void Problem::bind_gradients() {
   bool kept = rules_.memory == MemoryModel::slots;
   for (int32_t d = 0; d < devices() && kept; ++d) kept = cluster_->type_of(d).keeps_gradients;
@@ -270,11 +275,11 @@ Problem::Wire Problem::found_wire(int32_t from, int32_t to) const {
   return from == to ? Wire{} : rounded(cluster_->wire(from, to));
 }
 
-/// Throws LimitError for a latency that the clock does not take.
+/// Throws LimitError for a latency beyond the clock's range.
 void Problem::check_latency(const trinity::Wire& wire, const std::string& route) const {
   if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
     throw LimitError(fmt::format(
-        "cluster '{}': {} has a latency of {} s, more than the simulator's clock takes",
+        "cluster '{}': {} has a latency of {} s, more than the simulator's clock supports",
         cluster_->name(), route, wire.latency_s));
 }
 
@@ -343,8 +348,8 @@ void Problem::bind_tails() {
     }
 }
 
-/// Something always runs, so no step outlasts all operators plus all possible transfers (and
-/// collectives, whose time the simulator adds when it knows their devices).
+/// Some operator or transfer is always running, so no step exceeds the sum of all operators and
+/// transfers (collectives are added by the simulator, which knows their devices).
 void Problem::check_range() {
   for (int32_t o = 0; o < operators(); ++o) {
     int64_t slowest = 0;

@@ -11,66 +11,69 @@
 
 namespace trinity {
 
-/// How device memory is accounted.
+/// How device memory is modelled.
 enum class MemoryModel : uint8_t {
   slots,         ///< live tensors by slots of execution (see simulator.h)
-  outputs_only,  ///< the published simulator's: operator outputs, until 1 us before the last read
-  none,          ///< not at all: peaks are 0
+  outputs_only,  ///< published simulators: operator outputs, until 1 us before the last read
+  none,          ///< not modelled: peaks are 0
 };
 
-/// Which rules a simulation follows.
+/// Rules of a simulation.
 struct SimulationRules {
   QueueModel queue = QueueModel::sender;
   MemoryModel memory = MemoryModel::slots;
-  int64_t device_dead_ns = 0;    ///< a device's pause after an operator
-  bool dead_after_free = false;  ///< whether it pauses after operators that cost nothing too
-  int64_t link_dead_ns = 0;      ///< a queue's pause after a transfer (sender and pair queues)
-  /// One transfer of a tensor serves its readers on all other devices (Placeto) instead of one
-  /// transfer per destination device.
+  int64_t device_dead_ns = 0;    ///< pause of a device after an operator
+  bool dead_after_free = false;  ///< also pause after operators that cost nothing
+  int64_t link_dead_ns = 0;      ///< pause of a queue after a transfer (sender and pair queues)
+  /// One transfer of a tensor serves its readers on all other devices (Placeto), instead of one
+  /// transfer per destination.
   bool broadcast = false;
-  /// The step ends with the last event, pauses included, instead of the last operator's end.
+  /// The step ends with the last event, pauses included, instead of with the last operator.
   bool last_event = false;
-  /// What is ready at one instant follows the order of events (see PlacetoEngine) instead of the
-  /// operators' numbers. Needs broadcast.
+  /// Ties at one instant follow the order of events (see PlacetoEngine) instead of the operators'
+  /// numbers. Requires broadcast.
   bool event_order = false;
-  /// Every edge is a transfer of its own, and what is due at one instant follows the order in
-  /// which it was put off (see DopplerEngine). Needs queue model none and no memory.
+  /// Every edge is a transfer of its own, and ties follow the order in which events were scheduled
+  /// (see DopplerEngine). Requires queue model none and memory model none.
   bool edge_transfers = false;
 
-  /// The rules of a cluster: its queue model, everything else by default.
+  /// The cluster's queue model and defaults for the rest.
   static SimulationRules standard(const Cluster& cluster);
-  /// The published Placeto / Trinity simulator (manual/papers.md "Trinity: the published
-  /// simulator"): pauses of 5.7 us and 25 us.
+  /// The published Placeto / Trinity simulator (manual/papers.md): pauses of 5.7 us (device) and 25
+  /// us (link).
   static SimulationRules compat();
-  /// The same to the letter, event by event: a pause after every operator, the step ends with the
-  /// last operator. Reproduces the numbers that its code gives.
+  /// The same, event by event: a pause after every operator, and the step ends with the last
+  /// operator. Reproduces the numbers of the published code.
   static SimulationRules placeto();
-  /// The simulator of Doppler's authors to the letter (see DopplerEngine).
+  /// The simulator of Doppler's authors, event by event (see DopplerEngine).
   static SimulationRules doppler();
-  /// Whether these are published rules, which know one micro-batch, first in first out: their
-  /// name, else null.
+  /// Name of the published rules, or null. Published rules support one micro-batch, first in, first
+  /// out.
   const char* published_name() const;
   bool operator==(const SimulationRules&) const = default;
 };
 
-/// A graph bound to a cluster: every cost in whole nanoseconds, flat arrays in the order in which
-/// the simulator walks them. Immutable, shared by all threads.
+/// A graph bound to a cluster: every cost in whole nanoseconds, in flat arrays in the order in
+/// which the simulator walks them. Immutable and thread-safe.
+///
+/// Index spaces: operators as in the graph; outputs first_output(op) + output; edges first_edge(op)
+/// + reader; devices as in the cluster.
 class Problem {
  public:
-  /// An edge as the simulator sees it. `output` numbers the tensor among its producer's outputs.
+  /// An edge: operator `op` reads output `output` (index within the producer's outputs).
   struct Reader {
     int32_t op;
     int32_t output;
   };
 
-  /// `cost` replaces the cost model; it is asked once per operator and device type and speed, and
-  /// holds for what is made of the operators, too (Operator::stated, which graph() has). Throws
-  /// LimitError when times could exceed the simulator's 64-bit clock, ArgumentError for rules that
-  /// contradict each other or a cost that is negative or no number.
+  /// `cost` replaces the cost model. It is called once per operator, device type and speed, and
+  /// also applies to operators derived from these (Operator::stated, set in graph()). Throws
+  /// LimitError if times could exceed the simulator's 64-bit clock, ArgumentError for contradictory
+  /// rules or a cost that is negative or not a number.
   Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
           SimulationRules rules, const CostFunction& cost = {});
-  /// The same on the cluster and under the rules of another problem, of whose graph `graph` was made;
-  /// what goes by the cluster alone they have together. Throws the same.
+  /// For a graph derived from the graph of `like`: same cluster and rules, and shared tables of
+  /// what depends on the cluster alone. Throws the same errors.
   Problem(std::shared_ptr<const Graph> graph, const Problem& like);
 
   const Graph& graph() const { return *graph_; }
@@ -82,7 +85,7 @@ class Problem {
 
   /// Time of `op` on `device`; 0 for members of collectives.
   int64_t cost_ns(int32_t device, int32_t op) const { return costs(device)[op]; }
-  /// Times of all operators on a device. Devices of one type and speed share them.
+  /// Times of all operators on a device. Devices of one type and speed share a cost class.
   std::span<const int64_t> costs(int32_t device) const {
     return class_costs(cost_class(device));
   }
@@ -91,12 +94,13 @@ class Problem {
     return {cost_ns_.data() + n * static_cast<size_t>(cost_class), n};
   }
   int32_t cost_class(int32_t device) const { return cost_class_[device]; }
-  /// Whether devices of a node slow each other down (see Contention).
+  /// True if devices of a node slow each other down (see Contention).
   bool contends() const { return on_->contends; }
   int32_t cost_classes() const { return static_cast<int32_t>(on_->first.size()); }
-  /// The least time of `op` over all devices.
+  /// Minimum time of `op` over all devices.
   int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[op]; }
-  /// Longest path from the end of `op` to the end of the step, at least costs, wires free.
+  /// Longest path from the end of `op` to the end of the step, at minimum costs and without
+  /// communication.
   int64_t tail_ns(int32_t op) const { return tail_ns_[op]; }
 
   struct Wire {
@@ -108,28 +112,28 @@ class Problem {
     return wires_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
                   static_cast<size_t>(to)];
   }
-  /// Latency plus bytes over bandwidth, rounded once.
+  /// Latency plus bytes / bandwidth, rounded once.
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
     const Wire wire = this->wire(from, to);
     return wire.latency_ns +
            static_cast<int64_t>(static_cast<double>(bytes) / wire.bytes_per_ns + 0.5);
   }
   int64_t latency_ns(int32_t from, int32_t to) const { return wire(from, to).latency_ns; }
-  /// Whether a transfer of so many bytes takes 0 ns between some two devices.
+  /// True if a transfer of this many bytes takes 0 ns between some two devices.
   bool takes_no_time(int64_t bytes) const {
     return on_->shortest_latency_ns == 0 &&
            static_cast<double>(bytes) / on_->most_bytes_per_ns < 0.5;
   }
-  /// Wire times of all tensors (see first_output()) where every pair of devices has the same
+  /// Transfer times of all outputs (see first_output()) if every pair of devices has the same
   /// latency and bandwidth; empty otherwise.
   std::span<const int64_t> uniform_wires() const { return uniform_wire_ns_; }
 
-  /// Readers of all outputs of `op`, ascending by operator; edge numbers start at first_edge(op).
+  /// Readers of all outputs of `op`, ascending by operator; edge indices start at first_edge(op).
   std::span<const Reader> readers(int32_t op) const {
     const auto first = static_cast<size_t>(first_edge(op));
     return {readers_.data() + first, static_cast<size_t>(first_edge(op + 1)) - first};
   }
-  /// Those of all operators in turn: entry e is edge number e.
+  /// Readers of all operators, by edge index.
   std::span<const Reader> all_readers() const { return readers_; }
   int32_t first_edge(int32_t op) const { return reader_offsets_[op]; }
   int32_t edges() const { return static_cast<int32_t>(readers_.size()); }
@@ -137,62 +141,61 @@ class Problem {
   int32_t missing(int32_t op) const { return missing_[op]; }
   int32_t most_missing() const { return most_missing_; }
 
-  /// Bytes of output number `output` of `op`.
+  /// Bytes of output `output` of `op`.
   int64_t output_bytes(int32_t op, int32_t output) const {
     return output_bytes_[first_output(op) + output];
   }
   std::span<const int64_t> all_output_bytes() const { return output_bytes_; }
-  /// What these outputs take on their producer's device: nothing for the weights of a Variable,
-  /// which are among its fixed bytes, nor for gradients that are, their size for all others.
+  /// Bytes that each output occupies on its producer's device: 0 for a Variable's weights and for
+  /// resident gradients (both are fixed bytes), its size otherwise.
   std::span<const int64_t> held_bytes() const { return held_bytes_; }
   int32_t first_output(int32_t op) const { return output_offsets_[op]; }
   int32_t outputs() const { return static_cast<int32_t>(output_bytes_.size()); }
   int32_t max_outputs() const { return max_outputs_; }
-  /// For a view (Reshape, Flatten, ...) or an in-place operator: the output (first_output() +
-  /// index) of another operator whose storage its own first output shares when both are on one
-  /// device. -1 for others.
+  /// For a view (Reshape, Flatten, ...) or an in-place operator: index of the output whose storage
+  /// its first output shares if both are on one device. -1 for other operators.
   int32_t alias(int32_t op) const { return alias_[op]; }
 
-  /// Weights and optimiser state resident on the operator's device, and buffers for gradients that
-  /// it writes there, where these stay from step to step (DeviceType::keeps_gradients, of all types).
+  /// Weights and optimiser state resident on the operator's device, plus gradient buffers that it
+  /// writes there if all device types keep gradients between steps (DeviceType::keeps_gradients).
   int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[op]; }
   bool keeps_gradients() const { return !gradient_bytes_.empty(); }
   int64_t gradient_bytes(int32_t op) const { return gradient_bytes_.empty() ? 0 : gradient_bytes_[op]; }
-  /// What the training software holds on a device that anything runs on.
+  /// Memory that the training software takes on a device on which anything runs.
   int64_t framework_bytes(int32_t device) const {
     return rules_.memory == MemoryModel::slots ? cluster_->type_of(device).framework_bytes : 0;
   }
-  /// The least of these.
+  /// Minimum over all devices.
   int64_t framework_bytes() const;
   int64_t workspace_bytes(int32_t op) const { return graph_->op(op).workspace_bytes; }
   bool has_workspace() const { return has_workspace_; }
-  /// Whether `op` runs once a step, however many micro-batches there are.
+  /// True if `op` runs once per step, whatever the number of micro-batches.
   bool once(int32_t op) const { return once_[op]; }
 
-  /// No step of one micro-batch on one copy of the graph takes longer, whatever the plan.
+  /// Upper bound on a step of one micro-batch on one copy of the graph, whatever the plan.
   double longest_step_ns() const { return longest_step_ns_; }
 
  private:
-  /// A route's latency and rate; of a device to itself 0 and infinity.
+  /// Latency and rate of a route; 0 and infinity from a device to itself.
   Wire found_wire(int32_t from, int32_t to) const;
   static Wire rounded(const trinity::Wire& wire);
   void check_latency(const trinity::Wire& wire, const std::string& route) const;
   void check_latencies() const;
-  /// What goes by the cluster alone.
+  /// Tables that depend on the cluster alone; shared between problems.
   struct Devices {
     std::vector<int32_t> cost_class;
-    std::vector<int32_t> first;         // of every cost class its first device
+    std::vector<int32_t> first;         // per cost class: its first device
     bool contends = false;
-    /// Of all pairs; empty for more devices than kTabledDevices, whose wires are looked up as they
-    /// are asked for.
+    /// Per pair of devices; empty for more than kTabledDevices devices, whose routes are looked up
+    /// on demand.
     std::vector<Wire> wires;
-    bool uniform = false;               // whether all of these are equal
+    bool uniform = false;               // true if all of `wires` are equal
     int64_t longest_latency_ns = 0;
     int64_t shortest_latency_ns = std::numeric_limits<int64_t>::max();
     double least_bytes_per_ns = std::numeric_limits<double>::infinity();
     double most_bytes_per_ns = 0;
   };
-  /// first: of its cluster.
+  /// first: first problem bound to its cluster.
   void bind(bool first);
   std::shared_ptr<Devices> find_devices(bool own_costs) const;
   void find_classes(Devices& found, bool own_costs) const;
@@ -212,11 +215,11 @@ class Problem {
   std::shared_ptr<const Cluster> cluster_;
   SimulationRules rules_;
   std::shared_ptr<const Devices> on_;
-  const int32_t* cost_class_ = nullptr;  // on_'s
-  const Wire* wires_ = nullptr;          // the same; nothing where there is no table
+  const int32_t* cost_class_ = nullptr;  // of on_
+  const Wire* wires_ = nullptr;          // of on_; null if there is no table
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
-  std::vector<int64_t> gradient_bytes_;  // empty: none stay
+  std::vector<int64_t> gradient_bytes_;  // empty: gradients are not resident
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
   std::vector<bool> once_;

@@ -7,17 +7,17 @@
 
 namespace trinity {
 
-/// What a ReadyQueue keeps its keys in; lives longer than it, so that nothing is allocated a run.
+/// Storage of a ReadyQueue. It outlives the queue, so that runs allocate nothing.
 class ReadyStore {
  public:
   static constexpr size_t kNear = 64;
   static constexpr uint64_t kNone = ~uint64_t{0};
 
   ReadyStore() {
-    near_[0] = kNone;  // stops every insertion
+    near_[0] = kNone;  // sentinel: stops every insertion
   }
 
-  /// Makes room for `keys` keys at once.
+  /// Reserves space for `keys` keys.
   void resize(size_t keys) { far_.resize(keys); }
   void clear() { far_size_ = 0; }
   uint64_t* near() { return near_ + 1; }
@@ -32,13 +32,13 @@ class ReadyStore {
     far_[at] = key;
   }
 
-  /// The larger half of a full array, which lies first, goes to the heap.
+  /// Moves the larger half of a full array, which is at its front, to the heap.
   [[gnu::noinline]] void spill() {
     for (size_t i = 0; i < kNear / 2; ++i) push_far(near()[i]);
     std::copy(near() + kNear / 2, near() + kNear, near());
   }
 
-  /// Fills the empty array from the heap; returns how many keys it holds now.
+  /// Fills the empty array from the heap; returns its new size.
   [[gnu::noinline]] size_t refill() {
     const size_t count = std::min(far_size_, kNear / 2);
     for (size_t i = count; i-- > 0;) near()[i] = pop_far();
@@ -61,15 +61,15 @@ class ReadyStore {
     return top;
   }
 
-  uint64_t near_[kNear + 1];   // a stopper, then keys descending
+  uint64_t near_[kNear + 1];   // a sentinel, then keys in descending order
   std::vector<uint64_t> far_;  // a 4-ary heap
   size_t far_size_ = 0;
 };
 
-/// The least of many 64-bit keys below ~0. Few are waiting at a time, so the smallest live in a
-/// short sorted array, whose insertion costs one branch that the processor cannot foresee; only
-/// when it is full do the larger ones move to a heap. A value without an address of its own, so
-/// that a loop keeps it in registers.
+/// Min-priority queue of 64-bit keys below ~0. Few keys wait at a time, so the smallest are in a
+/// short sorted array, whose insertion costs one mispredicted branch; when it is full, the larger
+/// ones move to a heap. A value type whose address is never taken, so that loops keep it in
+/// registers. Not thread-safe.
 class ReadyQueue {
  public:
   explicit ReadyQueue(ReadyStore& store) : store_(&store), near_(store.near()), top_(near_) {
@@ -91,7 +91,7 @@ class ReadyQueue {
     }
   }
 
-  /// Empty: what is in the heap is only looked at when the array has run out.
+  /// The heap is only inspected when the array has run out.
   [[gnu::always_inline]] bool empty() {
     if (top_ != near_) [[likely]]
       return false;
@@ -101,10 +101,10 @@ class ReadyQueue {
     return false;
   }
 
-  /// Whether a key below `key` is waiting. Not for an empty queue.
+  /// True if a key below `key` is waiting. Requires a non-empty queue.
   bool below(uint64_t key) const { return top_[-1] < key; }
 
-  /// The least key, removed. Only after empty() has said no.
+  /// Removes and returns the minimum. Requires that empty() has returned false.
   [[gnu::always_inline]] uint64_t pop() { return *--top_; }
 
  private:
@@ -114,8 +114,8 @@ class ReadyQueue {
   uint64_t limit_ = ReadyStore::kNone;  // larger keys go to the heap
 };
 
-/// The least of many events, by (first, second). A sorted array while there are few, which is what
-/// a simulation mostly has waiting for one device, and a 4-ary heap beyond.
+/// Min-priority queue of events, by (first, second): a sorted array while there are few, which is
+/// the usual case for one device, a 4-ary heap beyond. Not thread-safe.
 class EventQueue {
  public:
   struct Entry {
@@ -133,9 +133,9 @@ class EventQueue {
     sorted_ = true;
     first_ = kNever;
   }
-  /// The least entry. Not for an empty queue.
+  /// The minimum. Requires a non-empty queue.
   const Entry& front() const { return sorted_ ? entries_.back() : entries_.front(); }
-  /// The `first` of the least, or kNever.
+  /// `first` of the minimum, or kNever.
   int64_t first() const { return first_; }
 
   void push(Entry entry) {
@@ -154,7 +154,7 @@ class EventQueue {
     all[at] = entry;
   }
 
-  /// Removes the least; returns its `second`.
+  /// Removes the minimum; returns its `second`.
   int64_t pop() {
     if (!sorted_) return pop_heap();
     const int64_t second = entries_.back().second;
@@ -169,7 +169,7 @@ class EventQueue {
   [[gnu::noinline]] void to_heap() {
     std::vector<Entry>& all = entries_;
     for (size_t i = 0, j = all.size() - 1; i < j; ++i, --j) std::swap(all[i], all[j]);
-    sorted_ = false;  // ascending: a heap
+    sorted_ = false;  // an ascending array is a heap
   }
 
   [[gnu::noinline]] int64_t pop_heap() {

@@ -66,7 +66,8 @@ void check_stream(const Problem& problem, const Schedule& schedule) {
                     problem.devices(), problem.cluster().name(), schedule.weight_versions.size()));
 }
 
-/// With several micro-batches nothing that runs in each may read what runs once.
+/// With several micro-batches an operator of every micro-batch must not read from one that runs
+/// once.
 void check_micro_batches(const Problem& problem, const Schedule& schedule) {
   if (schedule.micro_batches < 1)
     throw ArgumentError(
@@ -96,7 +97,7 @@ void check(const Problem& problem, const Plan& plan) {
   const char* published = problem.rules().published_name();
   if (published && (schedule.dispatch != DispatchRule::fifo || schedule.runs() > 1))
     throw ArgumentError(fmt::format(
-        "rules '{}' know one micro-batch, first in first out, only", published));
+        "rules '{}' support only one micro-batch, first in first out", published));
   if (schedule.dispatch == DispatchRule::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
     throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",
@@ -107,8 +108,7 @@ void check(const Problem& problem, const Plan& plan) {
   check_order_devices(problem, plan);
 }
 
-/// Metrics of simulated devices, which are kept in `simulated`, become those of all that they stand
-/// for.
+/// Expands metrics of representatives, kept in `simulated`, to all devices.
 void spread(const Problem& problem, const Quotient& quotient,
             std::vector<DeviceMetrics>& simulated, Metrics& metrics) {
   simulated.assign(metrics.devices.begin(), metrics.devices.end());
@@ -128,12 +128,12 @@ struct Simulator::Scratch {
 
   const Problem& problem;
   Record record;
-  std::unique_ptr<SweepEngine> sweep;  // each made when first needed
+  std::unique_ptr<SweepEngine> sweep;  // each made on first use
   std::unique_ptr<EventLoop> events;
   std::unique_ptr<PlacetoEngine> placeto;
   std::unique_ptr<DopplerEngine> doppler;
   std::unique_ptr<SlotMemory> memory;
-  std::vector<DeviceMetrics> simulated;  // quotients
+  std::vector<DeviceMetrics> simulated;  // with a quotient
 
   void simulate(const Plan& plan, int64_t limit_ns);
   void settle_stream(const Schedule& schedule);
@@ -155,7 +155,7 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
   }
   if (!plan.quotient && SweepEngine::takes(problem, plan.schedule)) {
     if (!sweep) sweep = std::make_unique<SweepEngine>(problem);
-    if (sweep->run(plan, limit_ns, record)) return;  // else the event loop says what is wrong
+    if (sweep->run(plan, limit_ns, record)) return;  // otherwise the event loop reports the error
   }
   const auto& rules = problem.rules();
   if (rules.broadcast || rules.last_event)
@@ -165,8 +165,8 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
   events->run(plan, limit_ns, record);
 }
 
-/// Makes the record of a stream that of micro_batches mini-batches in the steady state. All sums
-/// are whole multiples of the stream's length, except the times of flows.
+/// Converts the record of a stream to that of micro_batches mini-batches in the steady state. All
+/// totals are integer multiples of the stream's length, except the times of flows.
 void Simulator::Scratch::settle_stream(const Schedule& schedule) {
   const auto scaled = [&schedule](int64_t value, int64_t of) {
     __extension__ typedef __int128 Wide;

@@ -19,59 +19,60 @@
 
 namespace trinity {
 
-/// Replicas and lanes of which those that behave alike are simulated once: classes of an equitable
-/// partition (manual/symmetry.md has the argument).
+/// Equivalence classes of replicas and pipeline groups: one representative per class is simulated.
+/// The classes are an equitable partition (argument: manual/symmetry.md).
 struct Symmetry {
-  std::vector<bool> devices;      ///< of a replica: whether its lane is simulated
-  std::vector<int32_t> replicas;  ///< those that are simulated, ascending
-  Quotient quotient;              ///< without `group`, which goes by the copies that are made
-  std::vector<int32_t> number;    ///< of every device of a replica x simulated replica: in quotient
-  /// In quotient.members, by lane group x simulated replica, or device x simulated replica: the
-  /// group there of replicas of a kind (LoweredCopies::Among); -1: of none that is simulated.
+  std::vector<bool> devices;      ///< per device of a replica: its pipeline group is simulated
+  std::vector<int32_t> replicas;  ///< representatives, ascending
+  Quotient quotient;              ///< without `group`, which depends on the copies that are made
+  /// [device of a replica][simulated replica]: device index in `quotient`
+  std::vector<int32_t> number;
+  /// Index into quotient.members per (pipeline group, simulated replica) or (device, simulated
+  /// replica), for each scope LoweredCopies::Among; -1: no simulated replica is in such a group.
   using Groups = std::array<std::vector<int32_t>, 3>;
   Groups inner, across;
 };
 
-/// What find_symmetry() found.
+/// Result of find_symmetry().
 struct SymmetrySearch {
-  /// Lanes of one replica queue for the same channels, so that they would have to be one lane; then
-  /// there is no symmetry yet.
+  /// Pipeline groups of one replica queue for the same channels, so they would have to be one
+  /// group; there is no symmetry then.
   bool share = false;
   std::optional<Symmetry> symmetry;
 };
 
-/// Finds them by colour refinement over device types, wires, queues and collectives: all where no
-/// two are alike. Nothing where the rules let what is alike depend on order (queue model fair,
-/// contention for memory, published rules). `prices` are of the problem's cluster, and so is
-/// pieces_alike (mesh/replicas_alike.h).
+/// Finds equivalence classes by colour refinement over device types, links, queues and collectives.
+/// If no two devices are equivalent, every device is its own class. Returns none if results may
+/// depend on the order of equal events (queue model fair, memory contention, published rules).
+/// `prices` and pieces_alike (mesh/replicas_alike.h) belong to the problem's cluster.
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
                              CollectiveGroups& prices, bool pieces_alike);
 
-/// Prices meshes by one replica and lane of every class of those that behave alike
-/// (simulator/symmetry.h), all where no two are alike; their graphs have the operators of these
-/// alone. Results are those of the whole graph, bit for bit. Keeps what it made for the latest
-/// structures and meshes; what does not depend on the cluster pricers of one graph have together.
-/// For threads.
+/// Simulates meshes by one replica and one pipeline group of every equivalence class
+/// (simulator/symmetry.h); the lowered graphs have the operators of these representatives alone.
+/// Results are bit-identical to those of the whole graph. Keeps what it built for the latest
+/// structures and meshes; evaluators of one graph share everything that does not depend on the
+/// cluster. Thread-safe.
 class SymmetryPricer {
  public:
   explicit SymmetryPricer(std::shared_ptr<const Problem> problem);
   ~SymmetryPricer();
 
-  /// Fills `metrics` as a simulation of the whole graph would, or returns false: the rules forbid it,
-  /// or nothing is alike and the graph is too large to be kept. The strategy has a mesh that
-  /// check_mesh() and check_inside() take. Throws what lowering, binding and simulating throw; since
-  /// graphs have no names, messages may have none.
+  /// Fills `metrics` as a simulation of the whole graph would. Returns false if the rules forbid
+  /// the reduction, or if nothing is equivalent and the graph is too large to keep. The strategy
+  /// has a mesh that check_mesh() and check_inside() accept. Throws the errors of lowering, binding
+  /// and simulation; their messages may lack operator names, because the reduced graphs have none.
   bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
 
-  /// Who owns the peaks of all devices (Timeline::owners), none of those that nothing runs on; or
-  /// returns false, as price() does.
+  /// Owners of the peaks of all devices (Timeline::owners); none for idle devices. Returns false in
+  /// the same cases as price().
   bool own(const Strategy& strategy, std::vector<OwnedBytes>& owners);
 
-  /// Where the first part of every original operator is (Arrangement::home). Throws what
-  /// lower_replica() throws.
+  /// Device of the first part of every original operator (Arrangement::home). Throws the errors of
+  /// lower_replica().
   std::vector<int32_t> home(const Strategy& strategy);
 
-  /// How many devices are simulated; -1: all of them.
+  /// Number of representatives that are simulated; -1: all devices.
   int32_t simulated_devices(const Strategy& strategy);
 
  private:
@@ -81,12 +82,12 @@ class SymmetryPricer {
   struct Lowered;
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
-  /// Where a structure is new, it is made as the strategy's mesh will run.
+  /// The cached structure; a new one is built in the form that the strategy's mesh will run.
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   std::shared_ptr<const SymmetrySearch> find(const ReplicaLanes& lanes, const Mesh& mesh);
   LoweredReplica all_lanes(const Parallelism& given) const;
 
-  // Under the structure's lock:
+  // These need the structure's lock:
   std::shared_ptr<Bound> bound(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
@@ -103,7 +104,7 @@ class SymmetryPricer {
 
   struct FoundKey {
     Mesh mesh;
-    std::vector<int32_t> outline;  // of the lanes
+    std::vector<int32_t> outline;  // of the pipeline groups
     bool operator==(const FoundKey&) const = default;
   };
 
@@ -111,7 +112,7 @@ class SymmetryPricer {
   Latest<Strategy, Structure> structures_;
   Latest<FoundKey, const SymmetrySearch> found_{kMostFound};
   std::once_flag once_;
-  bool pieces_alike_ = false;  // of the cluster, found once
+  bool pieces_alike_ = false;  // of the cluster; computed once
   LaneParts parts_;
   Idle<CollectiveGroups> prices_;
   Idle<OrderEngine> engines_;

@@ -64,7 +64,7 @@ TEST_CASE("JSON is parsed to what it says, or to what is wrong with it") {
   CHECK(fault_of("{") == "not valid JSON near byte 2");
   CHECK(fault_of("[1, 1e999]") == "not valid JSON (a number is too large)");
   CHECK(fault_of(R"({"a": 1, "b": {"a": 2, "a": 3}})") ==
-        R"(the field "a" stands twice in its object)");
+        R"(field "a" is repeated in its object)");
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };

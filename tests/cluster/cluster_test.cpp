@@ -86,8 +86,8 @@ TEST_CASE("broken switches are refused by name") {
     CHECK_THROWS_WITH_AS(Cluster{spec}, doctest::Contains(text), ArgumentError);
   };
   fails({{"d1", 1e9}}, "switch 'd1' has the name of a device");
-  fails({{"switch", 1e9}, {"switch", 1e9}}, "switch 'switch' is described twice");
-  fails({{"swich", 1e9}}, "switch 'swich' is the end of no link, did you mean 'switch'?");
+  fails({{"switch", 1e9}, {"switch", 1e9}}, "switch 'switch' is defined twice");
+  fails({{"swich", 1e9}}, "switch 'swich' is not connected to any link, did you mean 'switch'?");
   fails({{"switch", 0}}, "switch 'switch': bandwidth_bytes_per_s must be a positive number, got 0");
 }
 

@@ -267,13 +267,14 @@ TEST_CASE("what does not apply is refused by name") {
   for (const Algorithm algorithm :
        {Algorithm::halving_doubling, Algorithm::tree, Algorithm::leader})
     fails(Kind::all_to_all, algorithm, {0, 1}, 8,
-          "does not carry out all_to_all, expected all_reduce, reduce_scatter, all_gather or broa");
+          "does not support all_to_all, expected all_reduce, reduce_scatter, all_gather or broa");
   fails(Kind::all_gather, Algorithm::hierarchical, {0, 1, 2}, 8,
-        "'hierarchical' expects as many devices in every node, got 2 in node 'n0'");
+        "'hierarchical' expects equal numbers of devices per node, got 2 in node 'n0'");
   fails(Kind::all_reduce, Algorithm::halving_doubling, {0, 1, 2}, 8,
         "'halving_doubling' expects a power of two of devices, got 3");
   fails(Kind::all_reduce, Algorithm::hierarchical, {0, 1, 2}, 8,
-        "'hierarchical' expects as many devices in every node, got 2 in node 'n0' and 1 in node "
+        "'hierarchical' expects equal numbers of devices per node, got 2 in node 'n0' and 1 in "
+        "node "
         "'n1'");
   fails(Kind::all_reduce, Algorithm::ring, {}, 8, "needs at least one device");
   fails(Kind::all_reduce, Algorithm::ring, {0, 4}, 8, "names device 5, expected 1 to 4");
@@ -541,9 +542,9 @@ TEST_CASE("what a library refuses") {
         [&] { Cluster(machines(1, 2, library)); });
   const Cluster cluster(machines(1, 2, {}));
   for (const auto algorithm : {Algorithm::multicast, Algorithm::in_network})
-    fails("expects members whose switches add up",
+    fails("expects switches that reduce",
           [&] { time_s(cluster, Kind::all_reduce, algorithm, 8); });
-  fails("expects members whose switches add up", [&] {
+  fails("expects switches that reduce", [&] {
     collective_cost(Cluster(test::uniform_spec(2, 1e9, 0)), Kind::all_reduce, Algorithm::multicast,
                     first(2), 8);
   });

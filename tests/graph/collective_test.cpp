@@ -73,8 +73,8 @@ TEST_CASE("a collective that waits for itself is refused") {
     make.edge(a, b, 8);
     make.collective("sum", 8, {a, b});
     fails(make,
-          "graph 'g': collective 'sum' waits for itself: its member 'b' needs what its member 'a' "
-          "gives out");
+          "graph 'g': collective 'sum' waits for itself: its member 'b' needs the output of its "
+          "member 'a'");
   }
   SUBCASE("by way of an operator") {
     test::GraphMaker make("g");
@@ -84,7 +84,8 @@ TEST_CASE("a collective that waits for itself is refused") {
     make.edge(between, b, 8);
     make.edge(b, make.op("sink", 1), 8);
     make.collective("sum", 8, {b, a});
-    fails(make, "collective 'sum' waits for itself: its member 'b' needs what its member 'a'");
+    fails(make, "collective 'sum' waits for itself: its member 'b' needs the output of its member "
+                "'a'");
   }
   SUBCASE("by way of another collective") {
     test::GraphMaker make("g");

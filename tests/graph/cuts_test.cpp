@@ -164,9 +164,10 @@ TEST_CASE("a cut says what is wrong with what it was given") {
   };
   CHECK(text(first, first, {}) == "operator 'alpha' is both a source and a sink");
   CHECK(text(second, first, {BackwardEdges::forbidden, {}}) ==
-        "no cut can part 'beta' from 'alpha'");
+        "no cut can separate 'beta' from 'alpha'");
   const std::vector<double> none{kNever}, negative{-1.0}, two{1.0, 1.0};
-  CHECK(text(first, second, {BackwardEdges::free, none}) == "no cut can part 'alpha' from 'beta'");
+  CHECK(text(first, second, {BackwardEdges::free, none}) == "no cut can separate 'alpha' from "
+                                                            "'beta'");
   CHECK(text(first, second, {BackwardEdges::free, negative}) ==
         "edge 1 has capacity -1, expected 0 or more");
   CHECK(text(first, second, {BackwardEdges::free, two}) ==

@@ -99,7 +99,8 @@ TEST_CASE("sharding refuses what makes no sense") {
   const Graph graph = chain_of_two();
   const std::vector<int32_t> device(static_cast<size_t>(graph.operator_count()), 0);
   CHECK_THROWS_WITH_AS(shard_states(graph, {4, 2, 1, device, {}}),
-                       "sharding graph 'chain': expected level 1, 2 or 3, got 4", ArgumentError);
+                       "sharding graph 'chain': expected ZeRO stage 1, 2 or 3, got 4",
+                       ArgumentError);
   CHECK_THROWS_WITH_AS(shard_states(graph, {1, 1, 1, device, {}}),
                        "sharding graph 'chain': expected at least 2 replicas, got 1",
                        ArgumentError);

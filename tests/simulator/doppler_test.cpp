@@ -227,14 +227,15 @@ TEST_CASE("rules of doppler refuse what they do not know") {
   auto rules = SimulationRules::doppler();
   rules.device_dead_ns = 5;
   CHECK_THROWS_WITH_AS(Problem(graph, doppler_cluster(2), rules),
-                       doctest::Contains("rules 'doppler' know no queues of wires"), ArgumentError);
+                       doctest::Contains("rules 'doppler' require queue = 'none'"), ArgumentError);
   const Problem problem(graph, doppler_cluster(2), SimulationRules::doppler());
   Schedule schedule;
   schedule.micro_batches = 2;
   Metrics metrics;
   const std::vector<int32_t> placement = {0, 1};
   CHECK_THROWS_WITH_AS(Simulator(problem).run({placement, &schedule}, metrics),
-                       doctest::Contains("rules 'doppler' know one micro-batch"), ArgumentError);
+                       doctest::Contains("rules 'doppler' support only one micro-batch"),
+                       ArgumentError);
 }
 
 TEST_CASE("doppler's makespans of its authors' simulator" * test::shared) {

@@ -119,8 +119,10 @@ TEST_CASE("orders that leave tasks out name what waits for them") {
   refuses<ArgumentError>("device 'd0' waits for 'c' of micro-batch 1", [&] {
     two.in_order({0, 2}, {3});
   });
-  refuses<ArgumentError>("1 tasks are in no device's order", [&] { two.in_order({0, 2}, {1}); });
-  refuses<ArgumentError>("4 tasks are in no device's order", [&] { two.in_order({}, {}); });
+  refuses<ArgumentError>("1 tasks are missing from the devices' orders",
+                         [&] { two.in_order({0, 2}, {1}); });
+  refuses<ArgumentError>("4 tasks are missing from the devices' orders",
+                         [&] { two.in_order({}, {}); });
 }
 
 TEST_CASE("what a sequence passes over is nothing that a device waits for") {
@@ -204,8 +206,8 @@ TEST_CASE("rules that contradict each other are refused") {
     refuses<ArgumentError>(text, [&] { Problem(chain().share(), cluster, rules); });
   };
   for (const auto queue : {QueueModel::route, QueueModel::fair}) {
-    refused("does not go with rules", [=](SimulationRules& r) { r.queue = queue; });
-    refused("does not go with rules", [=](SimulationRules& r) {
+    refused("cannot be combined with rules", [=](SimulationRules& r) { r.queue = queue; });
+    refused("cannot be combined with rules", [=](SimulationRules& r) {
       r = {};
       r.queue = queue;
       r.link_dead_ns = 1;
@@ -214,7 +216,7 @@ TEST_CASE("rules that contradict each other are refused") {
   test::GraphMaker reduce("reduce");
   const int x = reduce.op("x", 0);
   reduce.collective("sum", 8, {x});
-  refuses<ArgumentError>("rules 'placeto' know no collectives",
+  refuses<ArgumentError>("rules 'placeto' do not support collectives",
                          [&] { Problem(reduce.share(), cluster, SimulationRules::compat()); });
   const Problem published(chain().share(), cluster, SimulationRules::compat());
   Schedule schedule;
@@ -223,10 +225,10 @@ TEST_CASE("rules that contradict each other are refused") {
   const auto run = [&] { Simulator(published).run(Plan{placement, &schedule}, metrics); };
   run();
   schedule.dispatch = DispatchRule::lifo;
-  refuses<ArgumentError>("rules 'placeto' know one micro-batch", run);
+  refuses<ArgumentError>("rules 'placeto' support only one micro-batch", run);
   schedule.dispatch = DispatchRule::fifo;
   schedule.micro_batches = 2;
-  refuses<ArgumentError>("rules 'placeto' know one micro-batch", run);
+  refuses<ArgumentError>("rules 'placeto' support only one micro-batch", run);
 }
 
 TEST_CASE("negative pauses are refused") {

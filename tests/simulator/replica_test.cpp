@@ -237,7 +237,7 @@ TEST_CASE("replicated stages that do not fit are refused") {
   const auto other = chain({1, 1, 1}, 600);
   ReplicaOptions options;
   options.at_share = {&other};
-  fails(stage, {2, 1}, options, "the graph at the share of stage 1 has other operators");
+  fails(stage, {2, 1}, options, "the graph at the batch size of stage 1 has other operators");
   CHECK_THROWS_AS(replicate_stages(graph, stage, std::vector<int32_t>{1 << 24, 1}), LimitError);
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("weights that stages of different replicas share have no samples to sh
   }
   const auto graph = builder.build();
   CHECK_THROWS_WITH_AS(replicated(graph, {2, 1}),
-                       doctest::Contains("tensor 'shared' has no samples to share out, and goes "
+                       doctest::Contains("tensor 'shared' has no samples to divide, but goes "
                                          "from stage 1 with 2 replicas to stage 2 with 1"),
                        ArgumentError);
   CHECK(replicated(graph, {2, 2}).graph.operator_count() == 6);

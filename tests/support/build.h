@@ -29,10 +29,10 @@ class GraphMaker {
     return builder_.add_output(op, tensor);
   }
   void read(int op, int tensor) { builder_.read(op, tensor); }
-  /// A tensor of its own from one operator to another.
+  /// Adds a tensor of its own from one operator to another.
   void edge(int from, int to, int64_t bytes) { read(to, output(from, bytes)); }
   void colocate(int a, int b) { builder_.colocate(a, b); }
-  /// An operator of a phase other than forward.
+  /// Adds an operator of a phase other than forward.
   int op_of(Phase phase, const std::string& name, double time_s, int forward = -1) {
     const int id = op(name, time_s);
     builder_.op(id).phase = phase;
@@ -68,7 +68,7 @@ inline ClusterSpec uniform_spec(int devices, double bandwidth_bytes_per_s, doubl
   return spec;
 }
 
-/// What the training software holds on every device, half of the time; gradients stay every other.
+/// Sets framework memory on every device in half of the cases, and resident gradients in half.
 inline void hold_framework(RandomStream& random, ClusterSpec& spec) {
   const bool keeps = random.below(2) == 0;
   for (auto& type : spec.device_types) {
@@ -83,7 +83,7 @@ inline std::shared_ptr<const Cluster> uniform_cluster(int devices, double bandwi
 }
 
 /// `nodes` machines "n0", "n1", ... of `members` devices "n0/d0", "n0/d1", ... around a switch of
-/// their own, whose one link to the switch "net" all traffic between machines shares.
+/// their own, each with one link to the switch "net" that all traffic to other machines shares.
 inline ClusterSpec node_spec(int nodes, int members, double inner_bandwidth, double outer_bandwidth,
                              double inner_latency_s, double outer_latency_s) {
   auto spec = uniform_spec(1, 1e9, 0);
@@ -101,8 +101,8 @@ inline ClusterSpec node_spec(int nodes, int members, double inner_bandwidth, dou
   return spec;
 }
 
-/// `nodes` machines of `members` devices "n0/d0", ... around a switch of their own, each with a
-/// network card "n0/nic0" at the switch "net".
+/// `nodes` machines of `members` devices "n0/d0", ... around a switch of their own, each with a NIC
+/// "n0/nic0" at the switch "net".
 inline ClusterSpec rail_spec(int nodes, int members) {
   auto spec = uniform_spec(1, 1e9, 0);
   spec.devices.clear();
@@ -150,7 +150,8 @@ inline std::vector<int32_t> random_placement(RandomStream& random, const Graph& 
   return placement;
 }
 
-/// The stage of every operator of a graph that names each by a letter and its stage ("f0", "b12").
+/// The stage of every operator in a graph that names operators by a letter and their stage ("f0",
+/// "b12").
 inline std::vector<int32_t> stages_of(const Graph& graph) {
   std::vector<int32_t> stage;
   for (const auto& op : graph.operators()) stage.push_back(std::stoi(op.name.substr(1)));

@@ -26,7 +26,7 @@ class StepMaker {
   }
 
  private:
-  /// Any earlier tensor nearby that an operator of this phase may read, or -1.
+  /// A random earlier tensor nearby that an operator of this phase may read, or -1.
   int32_t earlier() {
     const auto& own = tensors_[phase_ == Phase::update ? random_.below(2) : 0];
     if (own.empty()) return -1;
@@ -43,7 +43,7 @@ class StepMaker {
     return random_.below(8) == 0 ? 0 : static_cast<int64_t>(random_.below(100000));
   }
 
-  /// Weights that later operators read, sometimes across devices.
+  /// Adds weights that later operators read, sometimes across devices.
   void add_variable(int i) {
     Operator op;
     op.name = "op" + std::to_string(i);
@@ -100,7 +100,7 @@ class StepMaker {
   int operators_;
   Phase phase_ = Phase::forward;
   GraphBuilder builder_{"step"};
-  std::vector<int32_t> tensors_[2];  // written every micro-batch; written by updates
+  std::vector<int32_t> tensors_[2];  // written in every micro-batch; written by updates
 };
 
 }  // namespace
@@ -126,7 +126,7 @@ ClusterSpec random_cluster(RandomStream& random, int devices) {
     for (int d = 0; d < devices; ++d) spec.devices[d].node = d < devices / 2 ? "n0" : "n1";
     if (random.below(2) == 0) spec.switches.push_back({"switch", bandwidth * 1.5});
   } else if (shape == 3) {
-    return spec;  // equal devices, equal wires
+    return spec;  // equal devices, equal links
   }
   for (auto& device : spec.devices) device.speed = random.below(2) ? 1 : 0.5;
   return spec;
@@ -165,7 +165,7 @@ Schedule order_of(const Problem& problem, const Timeline& timeline) {
   schedule.dispatch = DispatchRule::order;
   schedule.order_first.push_back(0);
   for (int32_t d = 0; d < problem.devices(); ++d) {
-    // Tasks that take no time start together with what follows them.
+    // Tasks without duration start together with their successors.
     std::vector<std::tuple<int64_t, int64_t, int64_t, int32_t>> tasks;
     for (size_t t = 0; t < timeline.start_ns.size(); ++t) {
       const auto& op = problem.graph().op(static_cast<int32_t>(t) % problem.operators());

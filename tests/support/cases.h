@@ -7,7 +7,7 @@
 
 namespace trinity::test {
 
-/// The problem of a graph on a cluster under the rules that nothing else is said of.
+/// The problem of a graph on a cluster under its standard rules.
 inline Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpec& spec) {
   auto cluster = std::make_shared<const Cluster>(spec);
   const auto rules = SimulationRules::standard(*cluster);
@@ -17,14 +17,14 @@ inline Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpe
 /// A plan of a problem with everything it refers to.
 struct Case {
   std::shared_ptr<const Problem> problem;
-  ClusterSpec spec;  ///< what the problem's cluster was made of
+  ClusterSpec spec;  ///< description of the problem's cluster
   std::vector<int32_t> placement;
   Schedule schedule;
 
   Plan plan() const { return {placement, &schedule}; }
 };
 
-/// What random_case() may draw.
+/// What random_case() may generate.
 struct CaseOptions {
   QueueModel queue = QueueModel::sender;
   DispatchRule dispatch = DispatchRule::fifo;
@@ -33,25 +33,24 @@ struct CaseOptions {
 };
 
 /// A random training step: layered forward, backward and update operators with several outputs,
-/// views, variables, workspace, operators and tensors that cost nothing, and (if wanted)
-/// collectives.
+/// views, variables, workspace, operators and tensors without cost, and (optionally) collectives.
 std::shared_ptr<const Graph> random_step(RandomStream& random, int operators, bool collectives);
 
 /// A random cluster: devices of two types and several speeds around a switch, on a ring of
 /// half-duplex links, or on two machines with one link between them.
 ClusterSpec random_cluster(RandomStream& random, int devices);
 
-/// A random problem, placement and schedule, the same for the same `index` and options.
+/// A random problem, placement and schedule; equal for equal `index` and options.
 Case random_case(uint64_t index, const CaseOptions& options);
 
 inline constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
                                          QueueModel::route, QueueModel::fair};
-/// The policies that need nothing beside their name.
+/// The dispatch rules that need no further data.
 inline constexpr DispatchRule kDispatchRules[] = {DispatchRule::fifo, DispatchRule::lifo,
                                                   DispatchRule::priority};
 
-/// One of every queue model and dispatch rule in turn, every other one with micro-batches, every
-/// fourth with collectives.
+/// Cycles through all queue models and dispatch rules; every second case has micro-batches, every
+/// fourth collectives.
 inline Case mixed_case(uint64_t index) {
   return random_case(index, {.queue = kQueues[index % 5],
                              .dispatch = kDispatchRules[index % 3],

@@ -7,7 +7,7 @@
 
 namespace trinity::test {
 
-/// The message of the error of kind E that body() ends with, "no error" where there is none.
+/// The message of the error of type E that body() throws; "no error" if there is none.
 template <class E, class Body>
 std::string message_of(Body body) {
   try {
@@ -18,17 +18,17 @@ std::string message_of(Body body) {
   return "no error";
 }
 
-/// `text` with its first `what`, which it must have, replaced.
+/// `text` with the first occurrence of `what`, which must exist, replaced.
 inline std::string replaced(std::string text, const std::string& what, const std::string& by) {
   const auto at = text.find(what);
   REQUIRE(at != std::string::npos);
   return text.replace(at, what.size(), by);
 }
 
-/// Cuts a text off at every byte and damages every byte in turn: `error_of` reads what comes of it
-/// as a file whose name begins with "x." and returns the message of the error, "no error" where
-/// there is none. A text cut off must be refused (until `whole` bytes of its end are missing, which
-/// may be read), a damaged one may be read; every message names the file.
+/// Truncates a text at every byte and damages every byte in turn. `error_of` reads the result as a
+/// file whose name begins with "x." and returns the error message, or "no error". Truncated texts
+/// must be refused (except that up to `whole` bytes may be missing at the end); damaged ones may be
+/// read. Every message must name the file.
 template <class ErrorOf>
 void check_damaged(const std::string& text, ErrorOf error_of, size_t whole = 1) {
   using namespace std::literals;

@@ -1,5 +1,4 @@
-// operator new of the test program, and so of every library that it is linked to: it counts, and
-// fails on demand.
+// operator new of the test program and all its libraries: counts allocations and fails on demand.
 
 #include "support/failing_new.h"
 
@@ -24,7 +23,7 @@ void* take(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
-/// Without an exception, as std::stable_sort asks for its buffer.
+/// Without an exception, as std::stable_sort allocates its buffer.
 void* try_to_take(std::size_t bytes, std::size_t alignment) noexcept {
   try {
     return take(bytes, alignment);

@@ -4,12 +4,11 @@
 
 namespace trinity::test {
 
-/// From now on the `nth` allocation by operator new in this process (from 1) throws
-/// std::bad_alloc, and none after it, or, `lasting`, all after it, too; 0: none. Returns how many
-/// were made since it was last called.
+/// The `nth` next allocation by operator new in this process (from 1) throws std::bad_alloc; with
+/// `lasting` also all later ones; 0: none. Returns the number of allocations since the last call.
 int64_t fail_allocation(int64_t nth, bool lasting = false);
 
-/// Blocks that operator new gave and nobody has freed.
+/// Number of blocks allocated by operator new and not freed.
 int64_t live_blocks();
 
 }  // namespace trinity::test

@@ -6,7 +6,7 @@
 
 namespace trinity::test {
 
-/// Runs `body` in a thread of its own, as what restrict_files() does holds for one thread.
+/// Runs `body` in a thread of its own, because restrict_files() affects its thread permanently.
 inline void in_thread(const std::function<void()>& body) {
   std::exception_ptr failure;
   std::thread([&] {

@@ -62,7 +62,7 @@ std::vector<std::vector<int32_t>> tasks_by_start(const Trial& trial) {
 
 namespace {
 
-/// One at a time; under a rule that never waits, busy from a task's ready time to its start.
+/// One task at a time; under a rule that never waits, busy from a task's ready time to its start.
 void judge_device(Trial& trial, const std::vector<int32_t>& tasks) {
   int64_t free = 0, busy_since = 0;
   for (const int32_t t : tasks) {
@@ -77,7 +77,7 @@ void judge_device(Trial& trial, const std::vector<int32_t>& tasks) {
   }
 }
 
-/// What a rule takes first has the least key.
+/// The key by which a rule prefers tasks; smaller is better.
 std::pair<int64_t, int64_t> preference(const Trial& trial, int32_t task) {
   const int64_t ready = trial.timeline.ready_ns[task];
   switch (trial.schedule.dispatch) {
@@ -90,7 +90,7 @@ std::pair<int64_t, int64_t> preference(const Trial& trial, int32_t task) {
   }
 }
 
-/// No task starts before one that its rule prefers and that was ready before that instant.
+/// No task starts before one that its rule prefers and that was ready earlier.
 void judge_choices(Trial& trial, const std::vector<int32_t>& tasks) {
   const auto& start = trial.timeline.start_ns;
   auto by_ready = tasks;
@@ -113,8 +113,8 @@ void judge_choices(Trial& trial, const std::vector<int32_t>& tasks) {
   }
 }
 
-/// First in, first out by (ready, number), to the last tie. (A collective that takes no time may
-/// hand out within an instant in which later numbers have started.)
+/// First in, first out by (ready, number), including ties. (A collective that takes no time may
+/// deliver within an instant in which later numbers have started.)
 void judge_fifo(Trial& trial, std::vector<int32_t> tasks) {
   if (!trial.problem.graph().collectives().empty()) return;
   std::sort(tasks.begin(), tasks.end(),
@@ -222,8 +222,8 @@ class InputLaws {
     }
   }
 
-  /// What an operator accumulates goes to readers that run once with the last micro-batch to end;
-  /// of several that end together any may be the last.
+  /// Accumulated outputs go to readers that run once with the last micro-batch to end; of several
+  /// that end together any may be the last.
   void hand_out_sums(int32_t op) {
     const int32_t n = trial_.problem.operators();
     int64_t last = -1;
@@ -256,7 +256,7 @@ class InputLaws {
   std::set<CopyKey> needed_;
 };
 
-/// analysis.h tells the same story.
+/// analysis.h must agree with the timeline.
 void judge_analysis(Trial& trial) {
   Inputs inputs(trial.problem, trial.plan.placement, trial.timeline);
   for (int32_t t = 0; t < trial.tasks(); ++t)
@@ -367,7 +367,8 @@ void judge_queue(Trial& trial, std::vector<Occupation*>& users) {
     trial.demand(users[i]->booked >= users[i - 1]->booked, "a queue is no queue at {}",
                  users[i]->start);
     users[i]->free = std::max(users[i]->free, free);
-    // Two that take no time and were booked at one instant: either may have been the first.
+    // Of two users without duration that were booked at one instant, either may have been the
+    // first.
     if (users[i - 1]->start == users[i]->end && users[i - 1]->booked == users[i]->booked)
       users[i - 1]->free = std::max(users[i - 1]->free, users[i]->end);
   }

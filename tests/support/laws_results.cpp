@@ -42,14 +42,14 @@ std::vector<DeviceMetrics> sums_of(const Trial& trial) {
   return sums;
 }
 
-/// A value of a stream, for as many mini-batches as a step has.
+/// A value of a stream, scaled to the number of mini-batches per step.
 int64_t per_step(const Trial& trial, int64_t value) {
   const double share = static_cast<double>(trial.schedule.micro_batches) / trial.schedule.stream;
   return std::llround(static_cast<double>(value) * share);
 }
 
-/// The step: the end of the last task, or the mini-batches of a stream at its measured period,
-/// which is no less than any device works and any sender sends.
+/// The step: the end of the last task; for a stream, its mini-batches at the measured period, which
+/// is at least the work of any device and any sender.
 int64_t expected_step(const Trial& trial, const std::vector<DeviceMetrics>& sums) {
   const auto& ends = trial.timeline.end_ns;
   if (!trial.stream()) return *std::max_element(ends.begin(), ends.end());
@@ -106,7 +106,7 @@ void judge_metrics(Trial& trial) {
 
 // ---- Bounds
 
-/// Something always runs, is on a wire, or pauses.
+/// Something is always running, being transferred, or pausing.
 void judge_bounds(Trial& trial) {
   const int64_t step = trial.metrics.step_time_ns;
   int64_t longest = 0;
@@ -137,10 +137,10 @@ int64_t held_bytes(const Trial& trial, int32_t op, int32_t output) {
   return trial.problem.held_bytes()[static_cast<size_t>(trial.problem.first_output(op) + output)];
 }
 
-/// Bytes that a task surely holds at once. A view and what it views are one. What a collective
-/// writes is left out: an instant falls into the slot of the latest task started by then, so where
-/// tasks take no time it can begin in a later slot than that of its reader. Weights of a Variable
-/// and gradients that stay are fixed bytes of the device that they are written on.
+/// Bytes that a task certainly holds at once. A view and the tensor that it views count once.
+/// Outputs of collectives are excluded: an instant falls into the slot of the latest task started
+/// by then, so with tasks of no duration they can begin in a later slot than their reader's.
+/// Weights of a Variable and resident gradients are fixed bytes of the device that writes them.
 int64_t needed_bytes(const Trial& trial, int32_t op) {
   const auto& graph = trial.problem.graph();
   int64_t bytes = trial.member(op) ? 0 : trial.problem.workspace_bytes(op);
@@ -160,7 +160,7 @@ int64_t needed_bytes(const Trial& trial, int32_t op) {
   return bytes;
 }
 
-/// Levels begin with the device's tasks.
+/// Levels change when the device's tasks start.
 void judge_levels(Trial& trial, int32_t device, const std::vector<int32_t>& tasks) {
   const auto& levels = trial.timeline.memory[device];
   trial.demand(levels.size() == std::max<size_t>(1, tasks.size()), "{} levels on device {}",

@@ -10,16 +10,16 @@
 
 namespace trinity::test {
 
-/// What a graph of layers has beside them.
+/// Optional parts of a graph of layers.
 struct LayeredOptions {
   bool mask = false;  ///< a source that all layers read
-  /// A last product of an odd width and its loss, which devices cut in unequal parts.
+  /// A final matmul of odd width and its loss, which devices split unequally.
   bool head = false;
-  bool experts = false;  ///< four of them instead of two products: a branch of operators each
+  bool experts = false;  ///< four experts instead of two matmuls: one branch of operators each
 };
 
-/// Layers of two products each, as a training step. adapt: may change an operator before it is
-/// added; residual: asked of every layer whether its input is added to its output.
+/// Layers of two matmuls each, as a training step. adapt: may change an operator before it is
+/// added; residual: called per layer, whether its input is added to its output.
 inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>& adapt = {},
                            const std::function<bool()>& residual = {},
                            const LayeredOptions& options = {}) {
@@ -84,18 +84,18 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
   return lower_to_training(builder.build(), training);
 }
 
-/// What a decoder is drawn with.
+/// Options of decoder_graph().
 struct DecoderOptions {
-  int64_t key_heads = 8;   ///< of 8 heads of queries
+  int64_t key_heads = 8;   ///< KV heads for 8 query heads
   int64_t vocabulary = 64;
-  bool tied = false;       ///< one table of embeddings for tokens and logits
+  bool tied = false;       ///< tied token embedding and logits
   bool mask = false;       ///< a source that all layers read
-  int64_t experts = 0;     ///< of every layer behind the first `dense` ones
+  int64_t experts = 0;     ///< of every layer after the first `dense` ones
   int dense = 0;
 };
 
-/// Layers of attention and two products (of every expert) over a sequence of 16, as a training step, whose
-/// sequence can be shared out. adapt: as above.
+/// Layers of attention and two matmuls (per expert) over a sequence of 16, as a training step that
+/// supports context parallelism. adapt: as above.
 inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& adapt,
                            const DecoderOptions& options = {}) {
   constexpr int64_t kBatch = 2, kSequence = 16, kHidden = 32;

@@ -6,7 +6,7 @@
 
 namespace trinity::test {
 
-/// TEST_CASE("..." * test::needs_torch) is skipped by name where trinity is built without LibTorch.
+/// TEST_CASE("..." * test::needs_torch) is skipped by name if trinity is built without LibTorch.
 struct NeedsTorch {
   void fill(doctest::detail::TestCase& test) const {
     test.m_description = "LibTorch";

@@ -1,4 +1,4 @@
-// Random meshes, and the graphs and clusters that they are drawn for.
+// Random meshes, with graphs and clusters for them.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace trinity::test {
 
-/// Residual blocks of two products as a training step; what stands between them is free where a
-/// draw says so, so that much happens at one instant.
-/// alike: all blocks are the same; of experts: a branch of operators each.
+/// Residual blocks of two matmuls as a training step; operators between them sometimes have no
+/// cost, so that many events share an instant. alike: all blocks are equal; experts: one branch of
+/// operators each.
 inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false,
                                            bool experts = false) {
   const auto times = alike ? 1 + random.below(3) : 0;
@@ -31,8 +31,8 @@ inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, boo
   return std::make_shared<const Graph>(layered_graph(layers, adapt, residual, options));
 }
 
-/// Decoders whose sequence can be shared out, at costs of their own; of experts: behind some dense
-/// layers, or all.
+/// Decoders that support context parallelism, with stated costs; with experts after some dense
+/// layers, or in all layers.
 inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers, int64_t experts = 0,
                                             bool dense = false) {
   const auto times = 1 + random.below(3);
@@ -51,7 +51,7 @@ inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers, in
   return std::make_shared<const Graph>(decoder_graph(layers, adapt, options));
 }
 
-/// Machines whose devices are linked in pairs, too.
+/// Machines whose devices are additionally linked in pairs.
 inline ClusterSpec meshed(int nodes, int members) {
   auto spec = node_spec(nodes, members, 1e10, 1e10, 1e-6, 5e-6);
   for (int n = 0; n < nodes; ++n)
@@ -62,7 +62,7 @@ inline ClusterSpec meshed(int nodes, int members) {
   return spec;
 }
 
-/// One device or link is slower than all others.
+/// Makes one device or link slower than all others.
 inline void break_one(RandomStream& random, ClusterSpec& spec) {
   if (random.below(2) == 0)
     spec.devices[random.below(spec.devices.size())].speed = 0.7;
@@ -87,7 +87,7 @@ inline std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devic
       spec = rail_spec(nodes, members);
   }
   hold_framework(random, spec);
-  if (random.below(3) == 0) {  // types that differ in name alone
+  if (random.below(3) == 0) {  // types that differ only by name
     spec.device_types.push_back(spec.device_types[0]);
     spec.device_types[1].name = "other";
     for (auto& device : spec.devices) device.type = static_cast<int32_t>(random.below(2));
@@ -125,7 +125,7 @@ inline Parallelism mesh_of(RandomStream& random) {
   return given;
 }
 
-/// The same with the sequence shared out.
+/// Adds context parallelism.
 inline void share_sequence(RandomStream& random, Parallelism& given) {
   given.mesh.context = random.below(2) == 0 ? 2 : 4;
   given.mesh.data = std::min(given.mesh.data, 3);
@@ -135,7 +135,7 @@ inline void share_sequence(RandomStream& random, Parallelism& given) {
   given.context_kind = kKinds[random.below(3)];
 }
 
-/// The same with experts shared out among some of many replicas; a first stage of a few more layers.
+/// Shards experts among some of many replicas; a first stage with a few more layers.
 inline void share_experts(RandomStream& random, Parallelism& given, int32_t layers) {
   const auto pick = [&](std::initializer_list<int32_t> list) {
     return *(list.begin() + random.below(list.size()));
@@ -156,7 +156,7 @@ inline void share_experts(RandomStream& random, Parallelism& given, int32_t laye
   given.stages.front() += layers % chunks;
 }
 
-/// The same on a mesh of some stages whose devices are alike but for the wires that others use, too.
+/// The same on a mesh whose stages' devices are equivalent except for shared links.
 inline void share_nodes(RandomStream& random, Parallelism& given) {
   const auto pick = [&](std::initializer_list<int32_t> list) {
     return *(list.begin() + random.below(list.size()));
@@ -172,8 +172,8 @@ inline void share_nodes(RandomStream& random, Parallelism& given) {
   given.shard = static_cast<int32_t>(random.below(4));
 }
 
-/// Nodes of one replica's devices of a stage, or of two's, each with a way of its own to other
-/// nodes, or all with one.
+/// Nodes that hold one or two replicas' devices of a stage, each with its own link to other nodes,
+/// or all with one.
 inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh& mesh) {
   const int members = mesh.width() * (random.below(3) == 0 ? 2 : 1);
   const int nodes = (static_cast<int>(mesh.device_count()) + members - 1) / members;
@@ -183,15 +183,14 @@ inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh&
   return std::make_shared<const Cluster>(std::move(spec));
 }
 
-/// Stages with one layer at least.
+/// Unequal stages with at least one layer.
 inline void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
   given.stages.assign(static_cast<size_t>(given.mesh.pipeline * given.virtual_stages), 1);
   for (auto left = layers - static_cast<int32_t>(given.stages.size()); left > 0; --left)
     ++given.stages[random.below(given.stages.size())];
 }
 
-/// Decoders whose norms' gradients share buckets, of a stage, a device, or as much as there is room
-/// for.
+/// Decoders whose norms' gradients share buckets: of a stage, of a device, or of unlimited size.
 inline void share_buckets(RandomStream& random, Parallelism& given, int32_t layers) {
   const auto pick = [&](std::initializer_list<int32_t> list) {
     return *(list.begin() + random.below(list.size()));

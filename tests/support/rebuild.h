@@ -9,7 +9,7 @@
 
 namespace trinity::test {
 
-/// A builder that holds a graph under its own numbers, to be changed before it is built again.
+/// A builder with a graph under its own numbers, to be changed and built again.
 inline GraphBuilder builder_of(const Graph& graph) {
   GraphBuilder builder(graph.name());
   for (const auto& op : graph.operators()) {
@@ -26,7 +26,7 @@ inline GraphBuilder builder_of(const Graph& graph) {
   return builder;
 }
 
-/// The graph of `problem`, changed, under the same rules on the same description of a cluster.
+/// The changed graph of `problem`, under the same rules on the same cluster description.
 inline Problem changed(const Problem& problem, const ClusterSpec& spec,
                        const std::function<void(GraphBuilder&)>& change) {
   auto builder = builder_of(problem.graph());

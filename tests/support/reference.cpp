@@ -24,7 +24,7 @@ __extension__ typedef __int128 Int128;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
-/// Bytes on their way under QueueModel::fair.
+/// Bytes in transfer under QueueModel::fair.
 struct Flow {
   std::vector<int32_t> channels;
   int64_t begin_ns = 0;
@@ -36,16 +36,16 @@ struct Flow {
   }
 };
 
-/// A transfer or a run of a collective, in the one order in which they are booked.
+/// A transfer or a run of a collective, in the common order of booking.
 struct Booking {
   bool collective = false;
-  size_t index = 0;           ///< into Story::copies or Story::runs
-  std::vector<size_t> flows;  ///< it arrives with the last of these,
-  int64_t end_ns = 0;         ///< or at this time where it has none
+  size_t index = 0;           ///< index in Story::copies or Story::runs
+  std::vector<size_t> flows;  ///< it arrives with the last of these
+  int64_t end_ns = 0;         ///< or at this time if it has none
   bool arrived = false;
 };
 
-/// Every device and the next one, the last and the first; nothing for one device.
+/// Every device and the next one, the last and the first; empty for one device.
 std::vector<std::pair<int32_t, int32_t>> ring(const std::vector<int32_t>& devices) {
   std::vector<std::pair<int32_t, int32_t>> neighbours;
   if (devices.size() < 2) return neighbours;
@@ -54,7 +54,7 @@ std::vector<std::pair<int32_t, int32_t>> ring(const std::vector<int32_t>& device
   return neighbours;
 }
 
-/// The event loop: plays a step and leaves its story.
+/// The event loop: simulates a step and records its story.
 class Stage {
  public:
   Stage(const Problem& problem, const Plan& plan)
@@ -86,8 +86,8 @@ class Stage {
   }
 
  private:
-  /// What a transfer occupies: (device, -1) its send queue, (device, device) the queue of a pair,
-  /// (-1, channel) a channel.
+  /// A queue: (device, -1) a send queue, (device, device) the queue of a pair, (-1, channel) a
+  /// channel.
   using Queue = std::pair<int32_t, int32_t>;
 
   void check() const {
@@ -127,7 +127,7 @@ class Stage {
 
   // ---- One instant
 
-  /// Does the first thing of the instant's order that is due; false when nothing is left.
+  /// Applies the first rule of the instant's order that is due; false if there is none.
   bool something_due() {
     return end_a_task() || arrive_a_booking() || book_collectives(true) || start_a_task() ||
            book_collectives(false);
@@ -185,7 +185,7 @@ class Stage {
     return any;
   }
 
-  /// Of all free devices' choices the one of least (ready time, number) starts.
+  /// Of all free devices' choices the one with the smallest (ready time, number) starts.
   bool start_a_task() {
     int32_t best = -1;
     for (int32_t d = 0; d < problem_.devices(); ++d) {
@@ -204,8 +204,8 @@ class Stage {
     return true;
   }
 
-  /// The receiver copies what the task reads from other devices and is not there yet, in the order
-  /// of its inputs; gives the end of the last copy.
+  /// The receiver copies missing inputs of the task from other devices, in the order of its inputs;
+  /// returns the end of the last copy.
   int64_t copy_inputs(int32_t number) {
     const Task& task = story_.tasks[number];
     int64_t done = now_;
@@ -225,7 +225,7 @@ class Stage {
 
   // ---- Contention
 
-  /// When a running task ends if everyone goes on as now.
+  /// When a running task ends if all rates stay the same.
   int64_t end_of(const Task& task) const {
     const Int128 left = left_[task.device], speed = rate(problem_, story_, running_, task);
     return std::max(now_, task.start_ns) + static_cast<int64_t>((left + speed - 1) / speed);
@@ -237,7 +237,7 @@ class Stage {
     return {story_.tasks[task].ready_ns, task};
   }
 
-  /// Which ready task the device takes, or -1.
+  /// The ready task that the device takes, or -1.
   int32_t choose(int32_t device) const {
     if (schedule_.dispatch == DispatchRule::order) {
       const int32_t head = head_of_sequence(device);
@@ -261,8 +261,8 @@ class Stage {
     return first != second ? first > second : a < b;
   }
 
-  /// The first task of the device's sequence that has not started. Members of collectives are no
-  /// work of the device and are passed over.
+  /// The first task of the device's sequence that has not started. Members of collectives occupy no
+  /// device and are skipped.
   int32_t head_of_sequence(int32_t device) const {
     for (int32_t i = schedule_.order_first[device]; i < schedule_.order_first[device + 1]; ++i) {
       const int32_t number = schedule_.order[i];
@@ -341,7 +341,7 @@ class Stage {
     return occupied;
   }
 
-  /// Occupies the queues together for `duration_ns` as soon as all are free; gives the start.
+  /// Occupies the queues together for `duration_ns` as soon as all are free; returns the start.
   int64_t occupy(const std::vector<Queue>& occupied, int64_t duration_ns) {
     const bool pauses = rules_.queue == QueueModel::sender || rules_.queue == QueueModel::pair;
     int64_t start = now_;
@@ -460,7 +460,7 @@ class Stage {
     }
   }
 
-  /// The channel that gives its unfixed flows the least, the first of equal ones, and the share.
+  /// The channel with the smallest share per unfixed flow (ties: the first), and the share.
   static std::pair<int32_t, int64_t> least_share(const std::vector<Flow*>& unfixed,
                                                  const std::vector<int64_t>& left) {
     std::pair<int32_t, int64_t> least{-1, 0};
@@ -529,7 +529,7 @@ class Stage {
   std::vector<int64_t> free_ns_;  ///< per device: the end of its last pause
   std::map<Queue, int64_t> queue_free_ns_;
   std::vector<Booking> bookings_;
-  std::set<size_t> made_;  ///< receiver: copies that their device has made
+  std::set<size_t> made_;  ///< receiver: copies made by their device
   std::vector<Flow> flows_;
   std::set<std::pair<int32_t, int32_t>> booked_;  ///< (micro-batch, collective)
 };

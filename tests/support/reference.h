@@ -14,16 +14,16 @@
 
 namespace trinity::test {
 
-/// Does what Simulator::run does, by the sentences of its comment and nothing else: at every
-/// instant it looks at every task, device and transfer. Slow; an oracle for graphs of some hundred
-/// operators. Throws std::logic_error for what it does not know (broadcast, last_event,
-/// outputs_only), ArgumentError for an order that deadlocks.
+/// Implements Simulator::run from the text of its comment alone: at every instant it examines every
+/// task, device and transfer. Slow; an oracle for graphs of a few hundred operators. Throws
+/// std::logic_error for unsupported rules (broadcast, last_event, outputs_only), ArgumentError for
+/// an order that deadlocks.
 void simulate_reference(const Problem& problem, const Plan& plan, Metrics& metrics,
                         Timeline& timeline);
 
 }  // namespace trinity::test
 
-/// What the reference simulator is made of.
+/// Parts of the reference simulator.
 namespace trinity::test::reference {
 
 enum class State { absent, waiting, ready, running, ended };
@@ -36,7 +36,7 @@ struct Task {
   int64_t ready_ns = -1, start_ns = -1, end_ns = -1;
 };
 
-/// A transfer and the tasks that read the copy it brings.
+/// A transfer and the tasks that read its copy.
 struct Copy {
   Transfer transfer;
   std::vector<int32_t> readers;
@@ -46,7 +46,7 @@ struct Copy {
 struct Story {
   int32_t operators = 0, micro_batches = 1;
   std::vector<Task> tasks;
-  std::vector<std::vector<int32_t>> started;  ///< per device: its tasks in order of starting
+  std::vector<std::vector<int32_t>> started;  ///< per device: its tasks in order of start
   std::vector<Copy> copies;
   std::vector<CollectiveRun> runs;
 
@@ -59,7 +59,7 @@ inline int32_t reader_micro(const Problem& problem, const Story& story, int32_t 
   return problem.once(reader) ? story.micro_batches - 1 : micro;
 }
 
-/// What lies on which device in which slots.
+/// What each device holds, by slots.
 class Memory {
  public:
   Memory(const Problem& problem, const Story& story) : problem_(problem), story_(story) {
@@ -104,7 +104,7 @@ class Memory {
 
     void prolong(size_t slot) { last = std::max(last, slot); }
   };
-  using Key = std::pair<int32_t, int32_t>;  ///< (task, output); task 0 for what accumulates
+  using Key = std::pair<int32_t, int32_t>;  ///< (task, output); task 0 for accumulating tensors
 
   static int64_t bytes_in(const Holding& holding, int32_t device, size_t slot) {
     const bool held = holding.device == device && holding.first <= slot && slot <= holding.last;
@@ -144,8 +144,8 @@ class Memory {
     return false;
   }
 
-  /// What every micro-batch writes and something reads once a step, where all types of devices keep
-  /// it; and what collectives, once a step, make of nothing but that.
+  /// True for outputs of every micro-batch that are read once per step, if all device types keep
+  /// gradients; and for outputs of collectives that run once per step and read only these.
   bool stays(int32_t op, int32_t output) const {
     for (int32_t d = 0; d < problem_.devices(); ++d)
       if (!problem_.cluster().type_of(d).keeps_gradients) return false;
@@ -171,7 +171,7 @@ class Memory {
 
   bool runs(int32_t number) const { return story_.tasks[number].state != State::absent; }
 
-  /// An output is held from its task's slot; one that accumulates once, from the first.
+  /// An output is held from its task's slot; an accumulating one once, from the first.
   void hold_outputs() {
     for (size_t t = 0; t < story_.tasks.size(); ++t) {
       const auto number = static_cast<int32_t>(t);
@@ -180,7 +180,7 @@ class Memory {
       const size_t slot = write_slot(number);
       const auto outputs = problem_.graph().op(task.op).outputs.size();
       for (int32_t output = 0; output < static_cast<int32_t>(outputs); ++output) {
-        // The output of a Variable is its weights, which are fixed bytes, as gradients that stay are.
+        // A Variable's weights and resident gradients are fixed bytes.
         const bool weights = is_variable(problem_.graph().op(task.op));
         const int64_t bytes = weights || stays(task.op, output)
                                   ? 0 : problem_.output_bytes(task.op, output);
@@ -207,7 +207,7 @@ class Memory {
     }
   }
 
-  /// ... and that in which its last outgoing transfer ends.
+  /// ... and until the slot in which its last outgoing transfer ends.
   void hold_until_sent() {
     for (const Copy& copy : story_.copies) {
       const Transfer& sent = copy.transfer;
@@ -215,7 +215,8 @@ class Memory {
     }
   }
 
-  /// A received copy from the slot of its transfer's start until that of its last reader there.
+  /// A received copy is held from the slot of its transfer's start until that of its last reader
+  /// there.
   void hold_copies() {
     for (const Copy& copy : story_.copies) {
       const Transfer& sent = copy.transfer;
@@ -226,8 +227,8 @@ class Memory {
     }
   }
 
-  /// The output of a view takes nothing and prolongs what it views. Called for the last operator
-  /// first: the views of this view have prolonged it already.
+  /// The output of a view takes no memory and extends the life of the viewed tensor. Called for the
+  /// last operator first, so views of this view are already included.
   void join_view(int32_t op) {
     if (problem_.graph().op(op).outputs.empty()) return;
     for (int32_t k = 0; k < story_.micro_batches; ++k) {
@@ -240,7 +241,7 @@ class Memory {
     }
   }
 
-  /// What the task's output is a view of on its device: the tensor itself or its received copy.
+  /// The tensor viewed by the task's output on its device: the original or its received copy.
   Holding* viewed_holding(int32_t number) {
     const Task& task = story_.tasks[number];
     const int32_t viewed = problem_.alias(task.op);
@@ -265,19 +266,19 @@ class Memory {
   const Problem& problem_;
   const Story& story_;
   std::map<Key, Holding> outputs_;
-  std::vector<Holding> copies_;  ///< of Story::copies
+  std::vector<Holding> copies_;  ///< per entry of Story::copies
 };
 
 /// Distinct devices of a collective's members, ascending.
 std::vector<int32_t> member_devices(const Story& story, const Collective& collective);
 CollectiveCost price(const Problem& problem, const Story& story, const Collective& collective);
 
-/// How fast a running task's device computes it, in 2^-20 of its speed alone; `running` has every
-/// device's task, or -1.
+/// Speed of a running task's device, in 2^-20 of its speed alone; running: [device] its task, or
+/// -1.
 int64_t rate(const Problem& problem, const Story& story, const std::vector<int32_t>& running,
              const Task& task);
 
-/// What a story sums up to.
+/// Totals of a story.
 void measure_traffic(const Problem& problem, const Story& story, Metrics& metrics);
 void measure_memory(const Problem& problem, const Story& story, Metrics& metrics,
                     Timeline& timeline);

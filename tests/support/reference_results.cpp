@@ -1,4 +1,4 @@
-// The reference simulator: what a story says once it is over, and what it asks of the cluster.
+// The reference simulator: results of a finished story, and queries to the cluster.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,7 +24,7 @@ CollectiveCost price(const Problem& problem, const Story& story, const Collectiv
                          member_devices(story, collective), collective.bytes);
 }
 
-/// How fast a device computes its task, in 2^-20 of its speed alone.
+/// Speed of a device for its task, in 2^-20 of its speed alone.
 int64_t rate(const Problem& problem, const Story& story, const std::vector<int32_t>& running,
              const Task& task) {
   const auto& cluster = problem.cluster();

@@ -13,8 +13,9 @@
 namespace trinity::test {
 
 /// A random graph of a few operators whose transfers take about as long as its operators, on a
-/// cluster of `devices`. By `index` in turn: equal devices; devices of several speeds on a ring of
-/// different links; equal devices with two pairs of operators that share a device; little memory.
+/// cluster of `devices`. Cycles by `index` through: equal devices; devices of several speeds on a
+/// ring of different links; equal devices with two pairs of operators that share a device; little
+/// memory.
 inline std::shared_ptr<const Problem> small_problem(uint64_t index, int operators, int devices) {
   RandomStream random(index, "small problem");
   GraphMaker make("small");
@@ -57,13 +58,13 @@ inline std::shared_ptr<const Problem> small_problem(uint64_t index, int operator
 
 /// `count` groups of `size` operators: a random spanning tree and `size` more edges of `inside`
 /// bytes in every group, and two edges of `between` bytes from each group to the next. All
-/// operators take a microsecond, or `time_s`.
+/// operators take `time_s`.
 inline std::shared_ptr<const Graph> planted_graph(int count, int size, int64_t inside,
                                                   int64_t between, double time_s = 1e-6) {
   RandomStream random(7, "planted");
   GraphMaker make("planted");
   for (int op = 0; op < count * size; ++op) make.op("o" + std::to_string(op), time_s);
-  // Numbers of a group are scattered over the graph: op k belongs to group k % count.
+  // Groups are scattered over the graph: op k belongs to group k % count.
   const auto draw = [&](int below) {
     return static_cast<int>(random.below(static_cast<uint64_t>(below)));
   };
@@ -98,7 +99,7 @@ inline Score price(const Problem& problem, const std::vector<int32_t>& placement
   return score_of(metrics);
 }
 
-/// Runs a search until it has used `evaluations`; what is beyond its limits is rejected.
+/// Runs a search for `evaluations`; trials beyond its limits are rejected.
 inline void run_search(Searcher& searcher, const Problem& problem, int64_t evaluations,
                        int threads = 1) {
   ThreadPool pool(threads);

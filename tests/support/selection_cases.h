@@ -6,14 +6,14 @@
 #include "base/random.h"
 #include "selection/selection.h"
 
-// Random strategy-selection problems and the one solver that needs no trust: all selections.
+// Random strategy-selection problems, and a trivially correct solver: enumeration.
 
 namespace trinity {
 
 struct SelectionCase {
   int32_t nodes = 5, most_states = 3;
   int32_t edges = 6;
-  int forbid = 0;      ///< of ten edge entries or so
+  int forbid = 0;      ///< of about ten edge entries
   int bijections = 0;  ///< of ten edges: only permuted diagonals are allowed
   bool memory = false;
   bool whole = true;
@@ -62,7 +62,7 @@ struct BestOfAll {
   double cost = std::numeric_limits<double>::infinity();
 };
 
-/// Tries every selection.
+/// Enumerates all selections.
 inline BestOfAll try_all_selections(const SelectionProblem& problem) {
   BestOfAll best;
   std::vector<int32_t> choice(static_cast<size_t>(problem.nodes()), 0);

@@ -7,13 +7,13 @@
 
 namespace trinity::test {
 
-/// The path of a folder of data rows that stand beside the repository, where they do.
+/// The path of the data folder next to the repository, if it exists.
 inline std::string shared_data(const std::string& path = "") {
   return TRINITY_SOURCE_DIR "/../shared/data/" + path;
 }
 
-/// TEST_CASE("..." * test::shared) reads rows of ../shared. Where they are not, the test is skipped
-/// by name; `scripts/bootstrap test shared` runs these tests only.
+/// TEST_CASE("..." * test::shared) reads data of ../shared. Without it the test is skipped by name;
+/// `scripts/bootstrap test shared` runs these tests only.
 struct Shared {
   void fill(doctest::detail::TestCase& test) const {
     test.m_test_suite = "shared";

@@ -1,5 +1,5 @@
-// How much of the tests runs. A commit runs less than all there is: laws draw a tenth of their
-// cases, and some tests wait for `scripts/bootstrap test all` or `test touched`.
+// Amount of testing. For a commit, invariants use a tenth of their random cases, and some tests are
+// left to `scripts/bootstrap test all` or `test touched`.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,22 +16,22 @@
 
 namespace trinity::test {
 
-/// Whether TRINITY_TIER, which tests/run sets, asks for a commit's tests only.
+/// True if TRINITY_TIER, which tests/run sets, asks for a commit's tests only.
 inline bool commit_tier() {
   const char* tier = std::getenv("TRINITY_TIER");
   return tier != nullptr && std::string_view(tier) == "commit";
 }
 
-/// How many cases a law draws: n, and a tenth of them for a commit.
+/// Number of random cases of an invariant: n, or a tenth of them for a commit.
 inline uint64_t draws(uint64_t n) {
   return commit_tier() ? std::max(uint64_t{1}, n / 10) : n;
 }
 
-/// The least number of cases of a kind that a law has drawn, where it is n of all draws. A tenth
-/// of the draws may lack rare kinds.
+/// Minimum number of cases of a type that an invariant must have generated, if it is n of all
+/// cases. A tenth of the cases may lack rare types.
 inline int least(int n) { return commit_tier() ? n / 30 : n; }
 
-/// The seed that laws draw by: TRINITY_SEED, which tests/run sets, or the date.
+/// The random seed of invariants: TRINITY_SEED, which tests/run sets, or the date.
 inline uint64_t law_seed() {
   static const uint64_t seed = [] {
     if (const char* given = std::getenv("TRINITY_SEED")) return std::strtoull(given, nullptr, 10);
@@ -43,12 +43,12 @@ inline uint64_t law_seed() {
   return seed;
 }
 
-/// TEST_CASE("..." * test::all_tier), the last decorator, does not run for a commit.
+/// TEST_CASE("..." * test::all_tier), as the last decorator, is skipped for a commit.
 struct AllTier {
   void fill(doctest::detail::TestCase& test) const {
     if (!commit_tier()) return;
     test.m_skip = true;
-    test.m_description = nullptr;  // not among those that lack something (main.cpp)
+    test.m_description = nullptr;  // not among tests that lack something (main.cpp)
   }
 };
 inline constexpr AllTier all_tier;

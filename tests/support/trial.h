@@ -10,10 +10,10 @@
 #include "cluster/collectives.h"
 #include "simulator/simulator.h"
 
-/// What the files of the laws (laws.h) share.
+/// Shared by the files of the invariants (laws.h).
 namespace trinity::test {
 
-/// A run under test and what is wrong with it.
+/// A run under test and its violations.
 struct Trial {
   const Problem& problem;
   const Plan& plan;
@@ -33,7 +33,7 @@ struct Trial {
   bool runs(int32_t task) const {
     return !once(op_of(task)) || micro_of(task) + 1 == schedule.runs();
   }
-  /// Whether a reader waits for the last of the micro-batches that an operator runs in.
+  /// True if a reader waits for the last micro-batch of an operator.
   bool accumulates(int32_t op, int32_t reader) const {
     return schedule.runs() > 1 && once(reader) && !once(op);
   }
@@ -46,7 +46,7 @@ struct Trial {
     return costs || rules().dead_after_free ? rules().device_dead_ns : 0;
   }
 
-  /// Keeps the first sentences only: one mistake often breaks a thousand laws.
+  /// Keeps only the first sentences: one error often violates a thousand invariants.
   template <class... Args>
   void demand(bool holds, fmt::format_string<Args...> text, Args&&... args) {
     if (!holds && broken.size() < 20)
@@ -54,22 +54,22 @@ struct Trial {
   }
 };
 
-/// Tasks of every device in order of starting; collectives' members are no work of a device.
+/// Tasks of every device in order of start; members of collectives occupy no device.
 std::vector<std::vector<int32_t>> tasks_by_start(const Trial& trial);
 
-/// The devices of a collective, ascending, each once.
+/// The distinct devices of a collective, ascending.
 std::vector<int32_t> ring_of(const Trial& trial, const Collective& collective);
 CollectiveCost price_of(const Trial& trial, const Collective& collective);
 
-/// A transfer or collective and the queues that it holds from start to end.
+/// A transfer or collective and the queues that it occupies from start to end.
 struct Occupation {
   int64_t booked = 0, start = 0, end = 0;
   std::set<std::pair<int32_t, int32_t>> queues = {};  ///< (sender, receiver), (-1, channel), ...
-  int64_t free = 0;  ///< when the last of its queues is done with what was booked before
+  int64_t free = 0;  ///< when the last of its queues is free of earlier bookings
 };
 std::vector<Occupation> occupations(const Trial& trial);
 
-/// The laws of sums and peaks, of bounds, and of memory.
+/// Invariants of sums and peaks, of bounds, and of memory.
 void judge_metrics(Trial& trial);
 void judge_bounds(Trial& trial);
 void judge_memory(Trial& trial);

@@ -9,7 +9,7 @@
 
 namespace trinity::test {
 
-/// Two chains of heavy operators that meet at the end, on two devices: the best placement gives
+/// Two chains of heavy operators that join at the end, on two devices: the best placement gives
 /// each chain a device.
 inline std::shared_ptr<const Problem> two_chains(int length) {
   GraphMaker make("two chains");

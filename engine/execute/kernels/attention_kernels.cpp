@@ -5,7 +5,7 @@
 #include "execute/kernels/kernels.h"
 #include "graph/meaning.h"
 
-// Attention as one operator, and its steps where keys and values go round a ring (graph/meaning.h).
+// Attention as one operator, and the steps of ring attention (graph/meaning.h).
 
 namespace trinity {
 namespace {
@@ -13,23 +13,23 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-/// Heads side by side [batch, length, heads x size] as [batch, heads of keys, heads of queries that
-/// each of them serves, length, size].
+/// Concatenated heads [batch, length, heads x size] as [batch, KV heads, query heads per KV head,
+/// length, size].
 Tensor by_heads(const Tensor& x, int64_t heads, int64_t groups) {
   return x.unflatten(-1, {groups, heads / groups, x.size(-1) / heads}).permute({0, 2, 3, 1, 4});
 }
 
 Tensor side_by_side(const Tensor& x) { return x.permute({0, 3, 1, 2, 4}).flatten(2).contiguous(); }
 
-/// Numbers of rows [batch, heads, length, ...] beside what by_heads() makes of their heads.
+/// Values per row [batch, heads, length, ...] in the layout of by_heads().
 Tensor of_rows(const Tensor& x, int64_t groups) {
   return x.unflatten(1, {groups, x.size(1) / groups}).unsqueeze(4);
 }
 
-/// What is the same for all steps: heads, scale, and which keys a query sees.
+/// Data common to all steps: heads, scale, and which keys a query sees.
 class Scores {
  public:
-  /// heads: of queries in this part.
+  /// heads: query heads in this part.
   Scores(const KernelCall& call, int64_t heads)
       : heads_(heads),
         groups_(std::max<int64_t>(1, heads * call.integer("kv_num_heads",
@@ -43,7 +43,7 @@ class Scores {
   int64_t groups() const { return groups_; }
   Tensor queries(const Tensor& x) const { return by_heads(x, heads_, groups_); }
   Tensor keys(const Tensor& x) const { return by_heads(x, groups_, groups_); }
-  /// Keys and values that travel in one tensor.
+  /// Keys and values packed in one tensor.
   std::pair<Tensor, Tensor> unpacked(const Tensor& both, const Tensor& queries) const {
     const int64_t width = queries.size(-1) / heads_ * groups_;
     return {both.narrow(-1, 0, width), both.narrow(-1, width, both.size(-1) - width)};
@@ -52,12 +52,12 @@ class Scores {
     return call.number("scale", 1 / std::sqrt(static_cast<double>(queries.size(-1))));
   }
 
-  /// Products of scaled queries and keys, softcapped, of all pairs.
+  /// Matmul of scaled queries and keys for all pairs, softcapped.
   Tensor all(const Tensor& queries, const Tensor& keys) const {
     const Tensor products = at::matmul(queries, keys.transpose(-2, -1));
     return softcap_ ? at::tanh(products) : products;
   }
-  /// The same, where a query sees nothing of a key minus infinity.
+  /// The same, with minus infinity for keys that a query does not see.
   Tensor seen(const Tensor& scores) const {
     if (!causal_) return scores;
     const auto positions =
@@ -65,7 +65,7 @@ class Scores {
     return scores.masked_fill(unseen_keys(positions, scores.size(-1), window_),
                               -std::numeric_limits<double>::infinity());
   }
-  /// The gradient of products from that of scores.
+  /// The gradient of the matmul from that of the scores.
   Tensor through_softcap(const Tensor& gradient, const Tensor& scores) const {
     return softcap_ ? gradient * (1 - scores * scores) : gradient;
   }
@@ -76,12 +76,12 @@ class Scores {
   int64_t window_, first_;
 };
 
-/// A step of a ring: what the queries of this part get of one block of keys and values is added to
-/// what they have, in the terms of the largest score so far (online softmax, Milakov and Gimelshein
-/// 2018; in blocks Dao et al. 2022, over a ring Liu et al. 2023). Reads queries, keys and values
-/// (first), or queries, keys beside values, and the sums so far: weighted values, and of every row
-/// maximum and sum of exponentials. The first block is a query's own, of which it sees itself: no
-/// later maximum is minus infinity.
+/// A step of ring attention: accumulates the contribution of one block of keys and values to the
+/// queries of this part, relative to the largest score so far (online softmax, Milakov and
+/// Gimelshein 2018; in blocks Dao et al. 2022, over a ring Liu et al. 2023). Inputs: queries, keys
+/// and values (first step), or queries, packed keys and values, and the accumulators: weighted
+/// values, and per row the maximum and sum of exponentials. The first block contains a query's own
+/// position, so later maxima are never minus infinity.
 Tensors attention_step(const KernelCall& call) {
   const bool first = call.text("ring_step", "") == "first", last = call.text("ring_step", "") == "last";
   const Tensor& query = call.inputs.at(0);
@@ -108,7 +108,7 @@ Tensors attention_step(const KernelCall& call) {
   return {side_by_side(weighted), at::stack({rows(most), rows(sum)}, -1)};
 }
 
-/// Of the gradients of all inputs those that are wanted.
+/// The gradients that are needed, among those of all inputs.
 Tensors chosen(const KernelCall& call, const Tensors& gradients) {
   Tensors found;
   for (const int64_t input : call.list("gradient_inputs"))
@@ -116,12 +116,13 @@ Tensors chosen(const KernelCall& call, const Tensors& gradients) {
   return found;
 }
 
-/// A step of its gradient: what one block of keys and values gives of the queries' gradients, and
-/// its own gradients, from the logarithms of the rows' sums (Dao et al. 2022, algorithm 4). Reads the
-/// gradient of the result, queries, in the last step keys and values, result and logarithms; in the
-/// others keys beside values behind these; and but in the first step the sums so far: the queries'
-/// gradient, and that of keys beside values. Writes the latter, then the former; in the last step
-/// the gradients that are wanted of queries, keys and values.
+/// A step of the gradient: the contribution of one block of keys and values to the queries'
+/// gradient, and the block's own gradients, from the logarithms of the rows' sums (Dao et al. 2022,
+/// algorithm 4). Inputs: gradient of the result and queries; in the last step keys and values,
+/// result and logarithms, in other steps result, logarithms and packed keys and values; except in
+/// the first step the accumulators (gradients of queries, and of packed keys and values). Outputs:
+/// the latter, then the former; in the last step the gradients that are needed of queries, keys and
+/// values.
 Tensors attention_gradient_step(const KernelCall& call) {
   const bool first = call.text("ring_step", "") == "first", last = call.text("ring_step", "") == "last";
   const Tensor &given = call.inputs.at(0), &query = call.inputs.at(1);
@@ -152,9 +153,9 @@ Tensors attention_gradient_step(const KernelCall& call) {
   return {of_both, of_queries};
 }
 
-/// Dot products of queries with keys [batch, heads, length, size], as ONNX 23 has it, or of heads
-/// side by side; a part may have some of the heads. Fewer heads of keys than of queries serve
-/// several each.
+/// Dot products of queries with keys [batch, heads, length, size], as in ONNX 23, or of
+/// concatenated heads; a part may have some of the heads. With fewer KV heads than query heads each
+/// serves several.
 Tensors attention(const KernelCall& call) {
   if (!call.text("ring_step", "").empty()) return attention_step(call);
   Tensor query = call.argument(0), key = call.argument(1), value = call.argument(2);

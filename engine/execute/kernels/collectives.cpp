@@ -13,7 +13,7 @@ at::Tensor sum_in_order(const std::vector<at::Tensor>& given) {
 
 namespace {
 
-/// Of statistics by row, column `column`: 0 the largest, 1 the label's, 2 the sum of exponentials.
+/// Statistics by row; column 0: maximum, 1: the label's logit, 2: sum of exponentials.
 at::Tensor reduced_statistics(const at::Tensor& own, const std::vector<at::Tensor>& given,
                           const std::string& what) {
   const auto columns = own.unbind(1);
@@ -37,7 +37,7 @@ at::Tensor range_of(at::Tensor x, const Operator& op) {
   return x;
 }
 
-/// The share of a replica, in one dimension.
+/// A replica's shard, flattened.
 at::Tensor share_of(const at::Tensor& x, int64_t shares, int64_t replica) {
   const auto flat = x.reshape({-1});
   const int64_t begin = share_begin(flat.numel(), shares, replica);
@@ -46,14 +46,14 @@ at::Tensor share_of(const at::Tensor& x, int64_t shares, int64_t replica) {
 
 bool is_exchange_of_tokens(const Operator& op) { return op.type.starts_with("AllToAll"); }
 
-/// Axes along which a member of an exchange of parts of a tensor cuts what it has, and joins what it
-/// gets; none of an exchange of tokens.
+/// Axis along which a member of a tensor exchange splits its input or concatenates its outputs;
+/// none for an exchange of tokens.
 int64_t axis_of(const Operator& member, const char* which) {
   return integer_attribute(member.attributes, which, -1);
 }
 
-/// GShard's exchange (Lepikhin et al. 2021, section 3.2). From [E, C, ...] to [E / n, C n, ...]: rows
-/// of the experts that a rank has, rank behind rank along C; and back.
+/// GShard's exchange (Lepikhin et al. 2021, section 3.2). From [E, C, ...] to [E / n, C n, ...]:
+/// rows of a rank's experts, concatenated by rank along C; and back.
 at::Tensor exchanged(const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape) {
   const bool inwards = given[0].size(0) == shape.at(0);
   return at::cat(given, inwards ? 1 : 0);
@@ -78,8 +78,8 @@ at::Tensor gathered(const std::vector<const Operator*>& members, const std::vect
   return whole;
 }
 
-/// Rows of logits with the class last, and of labels, as numbers of this part's classes. Padded ones
-/// are as small as a number can be.
+/// Rows of logits with the class last, and labels relative to this part's classes. Padded logits
+/// are the smallest number.
 struct Rows {
   at::Tensor logits, numbers, inside;
 

@@ -9,7 +9,7 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-/// A function of two tensors, from left to right; alone, the first one stays as it is.
+/// Combines the inputs from left to right; a single input is returned unmodified.
 template <class F>
 Tensors fold(const KernelCall& call, F combine) {
   Tensor result = call.argument(0);
@@ -17,8 +17,8 @@ Tensors fold(const KernelCall& call, F combine) {
   return {result};
 }
 
-/// The sum from left to right. From the third summand on it is made in place where no gradient is
-/// asked for: sums of gradients hold one tensor beside their summands.
+/// The sum from left to right. From the third term on it is in place if no gradient is needed, so
+/// gradient sums hold only one tensor in addition to their terms.
 Tensors sum_of(const KernelCall& call) {
   Tensor result = call.argument(0);
   for (size_t i = 1; call.has_argument(i); ++i) {
@@ -30,7 +30,7 @@ Tensors sum_of(const KernelCall& call) {
   return {result};
 }
 
-/// The second argument, or zeros of no dimensions.
+/// The second argument, or a scalar zero.
 Tensor second(const KernelCall& call) {
   return call.has_argument(1) ? call.argument(1) : at::zeros({}, call.argument(0).options());
 }
@@ -65,8 +65,8 @@ Tensors where(const KernelCall& call) {
   return {at::where(condition, yes, no)};
 }
 
-/// ONNX numbers its types: 1 float, 6 int32, 7 int64, 9 bool, 10 float16, 11 double, 16 bfloat16.
-/// Everything here runs in one kind of real numbers, and int64.
+/// ONNX's type codes: 1 float, 6 int32, 7 int64, 9 bool, 10 float16, 11 double, 16 bfloat16.
+/// Everything here is computed in one floating-point type and int64.
 Tensors cast(const KernelCall& call) {
   const int64_t to = call.integer("to", 1);
   const bool real = to == 1 || to == 10 || to == 11 || to == 16;
@@ -74,8 +74,8 @@ Tensors cast(const KernelCall& call) {
   return {call.argument(0).to(kind, false, true)};
 }
 
-/// The dimensions that a reduction removes: the attribute's, else those that are 1 or missing in
-/// its output, the last ones where several would do.
+/// Dimensions that a reduction removes: those of the attribute, else those that are 1 or missing in
+/// its output; if ambiguous, the last ones.
 std::vector<int64_t> reduced_axes(const KernelCall& call) {
   auto axes = call.list("axes");
   const Tensor& x = call.argument(0);
@@ -135,7 +135,7 @@ Tensors cumulative_sum(const KernelCall& call) {
   return {at::cumsum(x, axis)};
 }
 
-/// The middle of the range that is shared by an odd number of neighbouring channels (AlexNet).
+/// The middle of the range over an odd number of neighbouring channels (AlexNet).
 Tensors local_response_normalization(const KernelCall& call) {
   const Tensor& x = call.argument(0);
   const int64_t size = call.integer("size", 5);

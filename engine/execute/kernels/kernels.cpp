@@ -14,7 +14,7 @@ const at::Tensor& KernelCall::argument(size_t i) const {
                             argument_count()));
   if (!parameters.empty() && op.attributes.contains("parameter_inputs")) {
     const auto places = list("parameter_inputs");
-    size_t before = 0;  // weights at lower places
+    size_t before = 0;  // weights at lower positions
     for (size_t p = 0; p < places.size() && p < parameters.size(); ++p) {
       if (places[p] == static_cast<int64_t>(i)) return parameters[p];
       if (places[p] < static_cast<int64_t>(i)) ++before;
@@ -76,12 +76,11 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-/// The window of a convolution or pool over images. Pads as ONNX has them: [top, left, bottom,
-/// right].
+/// The window of a convolution or pool over images. Pads as in ONNX: [top, left, bottom, right].
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, before;
   bool symmetric = true;
-  std::vector<int64_t> pads;  // as at::constant_pad_nd takes them
+  std::vector<int64_t> pads;  // in the order of at::constant_pad_nd
 
   explicit Window(const KernelCall& call)
       : kernel(call.list("kernel_shape")),
@@ -96,7 +95,8 @@ struct Window {
     pads = {given[1], given[3], given[0], given[2]};
   }
 
-  /// auto_pad: as much as the output's size asks for, the odd one after, or before for SAME_LOWER.
+  /// auto_pad: as the output size requires; an odd pad is at the end, for SAME_LOWER at the
+  /// beginning.
   std::vector<int64_t> automatic(const KernelCall& call) const {
     const auto mode = call.text("auto_pad", "NOTSET");
     std::vector<int64_t> found = {0, 0, 0, 0};
@@ -114,7 +114,7 @@ struct Window {
   }
 };
 
-/// Sequences and volumes: one or three dimensions, padded alike on both sides.
+/// One- and three-dimensional convolutions, padded equally on both sides.
 Tensors other_conv(const KernelCall& call, const Tensor& bias) {
   const auto dimensions = static_cast<size_t>(call.inputs[0].dim() - 2);
   auto strides = call.list("strides"), dilations = call.list("dilations"), pads = call.list("pads");
@@ -169,7 +169,7 @@ Tensors average_pool(const KernelCall& call) {
   const auto x = at::constant_pad_nd(call.inputs[0], window.pads);
   auto sum = at::avg_pool2d(x, window.kernel, window.strides, {0, 0}, up);
   if (counts) return {sum};
-  // Where padding does not count: over the share of the window that lies inside.
+  // If padding does not count: average over the part of the window inside the image.
   const auto ones = at::constant_pad_nd(at::ones_like(call.inputs[0].slice(0, 0, 1)), window.pads);
   return {sum / at::avg_pool2d(ones, window.kernel, window.strides, {0, 0}, up)};
 }
@@ -184,7 +184,7 @@ Tensors gemm(const KernelCall& call) {
   return {at::addmm(call.bias(2), a, b, beta, alpha)};
 }
 
-/// Over the batch's own statistics, as training does; the moving ones follow. Some have no scale.
+/// Uses the batch's own statistics, as in training, and updates the moving ones. Scale is optional.
 Tensors batch_normalization(const KernelCall& call) {
   bool imported = true;
   for (const auto& parameter : call.op.parameters) imported &= parameter.name != "mean";
@@ -206,8 +206,8 @@ Tensors layer_normalization(const KernelCall& call) {
                          call.number("epsilon", 1e-5))};
 }
 
-/// y = x r w with r = 1 / sqrt(mean(x^2) + epsilon). One node of autograd's graph, which keeps x
-/// and r alone: chained from LibTorch's operators it would keep three tensors of x's size.
+/// y = x r w with r = 1 / sqrt(mean(x^2) + epsilon). A single autograd node that keeps only x and
+/// r; LibTorch's operators would keep three tensors of x's size.
 struct RootMeanSquare : torch::autograd::Function<RootMeanSquare> {
   using List = torch::autograd::variable_list;
 
@@ -243,8 +243,8 @@ Tensors softmax(const KernelCall& call) {
     const int64_t all = begin.empty() ? rows : whole.at(whole.size() - 2);
     const int64_t first = begin.empty() ? 0 : begin.at(begin.size() - 2);
     auto positions = at::arange(first, first + rows, x.options().dtype(at::kLong));
-    // Rows of several heads that share keys stand below each other: those of a position, or those of
-    // a head, each with all positions.
+    // Rows of several heads that share keys are stacked: by position, or by head with all
+    // positions.
     const int64_t together = call.integer("rows_of_position", 1);
     const bool shares = together == 1 && all > columns && all % columns == 0;
     positions = positions.div(together, "floor");
@@ -254,8 +254,8 @@ Tensors softmax(const KernelCall& call) {
   return {at::softmax(x, call.integer("axis", -1))};
 }
 
-/// The mean over rows of logsumexp(x) - x[label]. Keeps a number a row beside its inputs, and makes
-/// its gradient in one tensor; LibTorch's loss keeps and makes two more of x's size.
+/// The mean over rows of logsumexp(x) - x[label]. Keeps one number per row in addition to its
+/// inputs, and makes its gradient in one tensor; LibTorch's loss needs two more of x's size.
 struct MeanCrossEntropy : torch::autograd::Function<MeanCrossEntropy> {
   using List = torch::autograd::variable_list;
 
@@ -275,7 +275,7 @@ struct MeanCrossEntropy : torch::autograd::Function<MeanCrossEntropy> {
   }
 };
 
-/// The mean over all labels; classes lie along the dimension that labels lack.
+/// The mean over all labels; the class dimension is the one that labels lack.
 Tensors cross_entropy(const KernelCall& call) {
   const Tensor &logits = call.inputs[0], &labels = call.inputs[1];
   const bool second =
@@ -296,8 +296,8 @@ Tensors dropout(const KernelCall& call) {
   return {x * mask.to(x.device(), x.scalar_type()) / keep};
 }
 
-/// Pairs of halves of every head turned by the angles whose cosines and sines [length, half] are
-/// given (RoFormer, without interleaving).
+/// RoPE: rotates pairs of halves of every head by angles with the given cosines and sines [length,
+/// half] (RoFormer, without interleaving).
 Tensors rotary_embedding(const KernelCall& call) {
   const Tensor& x = call.inputs[0];
   int64_t heads = call.integer("num_heads", 1);
@@ -309,8 +309,8 @@ Tensors rotary_embedding(const KernelCall& call) {
   return {at::stack({a * cosine - b * sine, b * cosine + a * sine}, 3).reshape(x.sizes())};
 }
 
-/// A matrix that serves all heads is multiplied by their rows in one product; LibTorch would copy it
-/// for each.
+/// A matrix for all heads is multiplied in one matmul over all rows; LibTorch would copy it per
+/// head.
 Tensors matrix_product(const KernelCall& call) {
   const Tensor &a = call.argument(0), &b = call.argument(1);
   if (a.dim() != 4 || b.dim() != 4 || b.size(1) != 1 || a.size(1) == 1) return {at::matmul(a, b)};
@@ -336,7 +336,7 @@ Tensors global_max_pool(const KernelCall& call) {
   return {call.inputs[0].amax(spatial(call.inputs[0]), true)};
 }
 
-/// A view of the weights, not themselves: what reads them gets a gradient of its own.
+/// A view of the weights, so that each reader computes a gradient of its own.
 Tensors variable(const KernelCall& call) {
   return {call.parameters.at(0).view_as(call.parameters[0])};
 }

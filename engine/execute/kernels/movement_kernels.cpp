@@ -23,7 +23,7 @@ Tensors expand(const KernelCall& call) {
   return {call.argument(0).expand(call.output_shape()).contiguous()};
 }
 
-/// Blocks of a tensor, each where it says that it begins; zeros where there is none (padding).
+/// Joins blocks at their given starts; gaps are zero (padding).
 Tensor joined_blocks(const KernelCall& call, const std::vector<int64_t>& begins) {
   Tensor whole = at::zeros(call.output_shape(), call.argument(0).options());
   const auto axes = call.output_shape().size();
@@ -43,7 +43,7 @@ Tensors concat(const KernelCall& call) {
   return {at::cat(call.arguments(), call.integer("axis", 0))};
 }
 
-/// The part of `x` that has a shape and begins at the start.
+/// The part of `x` with the given shape at its start.
 Tensor first_part(Tensor x, const std::vector<int64_t>& shape) {
   for (size_t d = 0; d < shape.size() && d < static_cast<size_t>(x.dim()); ++d)
     if (x.size(static_cast<int64_t>(d)) > shape[d])
@@ -64,7 +64,7 @@ Tensors slice(const KernelCall& call) {
   return {x.contiguous()};
 }
 
-/// Outputs may lack the dimension that is split; parts are equal then.
+/// Outputs may lack the split dimension; then parts are equal.
 Tensors split(const KernelCall& call) {
   const Tensor& x = call.argument(0);
   const int64_t axis = call.integer("axis", 0);
@@ -78,7 +78,7 @@ Tensors split(const KernelCall& call) {
   return parts;
 }
 
-/// ONNX lists the beginnings of all dimensions, then the ends; LibTorch the last dimension first.
+/// ONNX lists the starts of all dimensions, then the ends; LibTorch the last dimension first.
 Tensors pad(const KernelCall& call) {
   const auto given = call.list("pads");
   const Tensor& x = call.argument(0);
@@ -91,8 +91,7 @@ Tensors pad(const KernelCall& call) {
   return {at::constant_pad_nd(x, pads)};
 }
 
-/// Rows of a table. Numbers that a graph computes from random data may lie beyond its end: they
-/// begin again at the start.
+/// Rows of a table. Indices computed from random data may exceed the table; they wrap around.
 Tensor select_rows(const Tensor& data, int64_t axis, const Tensor& numbers) {
   const auto flat = numbers.reshape({-1}).to(at::kLong);
   try {
@@ -102,7 +101,7 @@ Tensor select_rows(const Tensor& data, int64_t axis, const Tensor& numbers) {
   }
 }
 
-/// The rows that this part of a table has; zeros where another part has them.
+/// Rows that this part of a table has; zeros for rows of other parts.
 Tensor rows_of_part(const KernelCall& call, const Tensor& data, int64_t axis,
                     const Tensor& numbers) {
   const auto begin = call.list(call.parameters.empty() ? "input_begin" : "weight0_begin");
@@ -116,7 +115,7 @@ Tensor rows_of_part(const KernelCall& call, const Tensor& data, int64_t axis,
 }
 
 Tensors gather(const KernelCall& call) {
-  // Data comes first for ONNX; our own operators with a table read the numbers alone.
+  // ONNX has the data first; our own operators with a table read only indices.
   const bool own = !call.parameters.empty() && !call.inputs.empty();
   const Tensor& data = call.parameters.empty() ? call.inputs[0] : call.parameters[0];
   const bool has_numbers = own || call.inputs.size() > 1;
@@ -131,7 +130,7 @@ Tensors gather(const KernelCall& call) {
   return {select_rows(data, axis, numbers).reshape(call.output_shape())};
 }
 
-/// Rows that several numbers at once choose; those left out choose the first.
+/// Rows selected by index tuples; missing indices are 0.
 Tensors gather_nd(const KernelCall& call) {
   const auto all = call.arguments();
   const Tensor* data = nullptr;
@@ -157,7 +156,7 @@ Tensors gather_nd(const KernelCall& call) {
   return {select_rows(data->reshape(shape), 0, flat).reshape(call.output_shape())};
 }
 
-/// Rows added to those of a tensor. Without the numbers of rows, what is written lies at the start.
+/// Adds rows to rows of a tensor. Without indices, updates are at the start.
 Tensors scatter_nd(const KernelCall& call) {
   const auto& shape = call.output_shape();
   if (call.argument_count() == 3) {

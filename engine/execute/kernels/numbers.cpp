@@ -21,7 +21,7 @@ uint64_t seed_of(uint64_t seed, const std::string& what, const std::string& name
 
 namespace {
 
-/// As at::randn on the processor, which draws in rows of 16, but looks now and then whether to stop.
+/// As at::randn on the CPU, which generates rows of 16, but polls the stop flag.
 at::Tensor drawn_normal(at::IntArrayRef shape, at::Generator& random) {
   constexpr int64_t kPart = int64_t{1} << 20;
   auto data = at::empty(shape);

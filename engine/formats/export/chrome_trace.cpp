@@ -36,7 +36,7 @@ struct fmt::formatter<Micros> {
 namespace trinity {
 namespace {
 
-/// Gives slices that come in order of start the lowest lane that is free again.
+/// Assigns slices, in order of start, to the lowest free lane.
 class Lanes {
  public:
   int32_t take(int64_t start_ns, int64_t end_ns) {
@@ -64,14 +64,13 @@ class Lanes {
   int32_t count_ = 0;
 };
 
-/// Where a slice lies and when.
+/// Thread and time of a slice.
 struct Slice {
   int32_t device = -1, thread = 0;
   int64_t start_ns = 0, end_ns = 0;
 };
 
-/// The threads of every device: "compute", then those of its transfers by receiver, then those of
-/// collectives.
+/// Threads of every device: "compute", then transfers by receiver, then collectives.
 class Threads {
  public:
   Threads(const Problem& problem, const std::vector<int32_t>& placement, const Timeline& timeline)
@@ -81,13 +80,13 @@ class Threads {
     number();
   }
 
-  /// Names by number.
+  /// Names by thread number.
   const std::vector<std::string>& names(int32_t device) const { return names_[device]; }
   Slice transfer(size_t i) const {
     const auto& sent = timeline_.transfers[i];
     return {sent.from, first_.at(group(sent)) + transfer_lane_[i], sent.start_ns, sent.end_ns};
   }
-  /// A collective on a device that has a member.
+  /// A collective on a member's device.
   Slice collective(size_t run, int32_t device) const {
     const auto& ran = timeline_.collectives[run];
     const int32_t lane = collective_lane_.at({run, device});
@@ -185,7 +184,7 @@ class TraceWriter {
   }
 
  private:
-  /// In the last micro-batch every operator runs.
+  /// Every operator runs in the last micro-batch.
   static std::vector<int32_t> placement_of(const Problem& problem, const Timeline& timeline) {
     TRINITY_CHECK_EQ(timeline.device.size(), at(problem.operators()) * at(timeline.micro_batches));
     return {timeline.device.end() - problem.operators(), timeline.device.end()};
@@ -225,7 +224,7 @@ class TraceWriter {
     }
   }
 
-  /// Everything of a slice but its arguments.
+  /// Writes a slice except its arguments.
   void begin_slice(const Slice& slice, std::string_view name, std::string_view category) {
     begin_event();
     append(FMT_COMPILE(
@@ -291,7 +290,7 @@ class TraceWriter {
     }
   }
 
-  /// The slice of a task: on "compute", or its collective's.
+  /// The slice of a task: on "compute", or that of its collective.
   Slice slice_of(int32_t task) const {
     const int32_t n = problem_.operators();
     const int32_t collective = problem_.graph().op(task % n).collective;
@@ -300,7 +299,7 @@ class TraceWriter {
     return {placement_[task % n], 0, timeline_.start_ns[task], timeline_.end_ns[task]};
   }
 
-  /// The first reader on the receiver of every transfer; -1 where there is none.
+  /// [transfer]: the first reader on the receiver; -1: none.
   std::vector<int32_t> first_readers() const {
     std::vector<int32_t> first(timeline_.transfers.size(), -1);
     Inputs inputs(problem_, placement_, timeline_);
@@ -325,7 +324,7 @@ class TraceWriter {
     }
   }
 
-  /// An arrow from the last nanosecond of one slice, which it must lie in, to the start of another.
+  /// An arrow from the last nanosecond of one slice (inside it) to the start of another.
   void write_flow(size_t id, const Slice& from, const Slice& to) {
     write_flow_end(R"("ph":"s")", id, from, std::max(from.start_ns, from.end_ns - 1));
     write_flow_end(R"("ph":"f","bp":"e")", id, to, to.start_ns);

@@ -7,19 +7,19 @@
 
 namespace trinity {
 
-/// A simulated step as a Chrome trace (JSON object format), which Perfetto and chrome://tracing
-/// open. Equal inputs give equal bytes.
+/// A simulated step as a Chrome trace (JSON object format) for Perfetto and chrome://tracing. Equal
+/// inputs give equal bytes.
 ///
-/// One process a device. Its thread "compute" holds the tasks; transfers lie on threads of the
-/// sending device, "send" where a device has one send queue and "to <device>" otherwise;
-/// collectives on thread "collectives" of every device with a member. Where slices of one thread
-/// would overlap, the later one goes to a further thread "... (2)", "... (3)". Arrows lead from a
-/// producer to its transfer and on to the first reader that the copy serves. Counter "memory" is
-/// the level in bytes, where memory is accounted.
+/// One process per device. Its thread "compute" holds the tasks. Transfers are on threads of the
+/// sending device: "send" if a device has one send queue, otherwise "to <device>". Collectives are
+/// on thread "collectives" of every member's device. If slices of one thread would overlap, the
+/// later one goes to a further thread "... (2)", "... (3)". Arrows lead from a producer to its
+/// transfer and on to the first reader that the copy serves. Counter "memory" is the level in
+/// bytes, if memory is modelled.
 ///
-/// Micro-batches count from 1. Times are microseconds with three decimals, whole nanoseconds
-/// exactly. `otherData` names graph and cluster and gives the end of the last task as step_time_s.
-/// Names that are no UTF-8 have the wrong bytes replaced by U+FFFD.
+/// Micro-batches count from 1. Times are microseconds with three decimals (exact nanoseconds).
+/// `otherData` names graph and cluster; its step_time_s is the end of the last task. In names that
+/// are not UTF-8, wrong bytes become U+FFFD.
 std::string chrome_trace(const Problem& problem, const Timeline& timeline);
 
 }  // namespace trinity

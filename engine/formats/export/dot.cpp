@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-constexpr int64_t kLabelled = int64_t{1} << 20;  // bytes of an edge that carries their number
+constexpr int64_t kLabelled = int64_t{1} << 20;  // minimum bytes of an edge with a size label
 
 struct Colour {
   const char* fill;
@@ -28,7 +28,7 @@ constexpr std::array<Colour, 8> kColours = {{{"#E69F00", "black"},
                                              {"#CC79A7", "black"},
                                              {"#999999", "black"}}};
 
-/// Text inside a label: DOT's escapes and HTML's entities taken out of action.
+/// Text for a label, with DOT's escapes and HTML entities escaped.
 std::string escaped(const std::string& text) {
   const auto valid = nlohmann::json::parse(
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -118,7 +118,7 @@ class Writer {
       node(o, op.name, op.type, op.phase, o);
     }
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {
-      std::map<int32_t, int64_t> readers;  // bytes of all tensors that an operator reads of o
+      std::map<int32_t, int64_t> readers;  // by reader: bytes of all tensors of o that it reads
       for (auto [edge, last] = boost::out_edges(o, csr); edge != last; ++edge)
         readers[static_cast<int32_t>(boost::target(*edge, csr))] +=
             graph_.tensor(csr[*edge].tensor).bytes;
@@ -161,7 +161,7 @@ class Writer {
 
   const Graph& graph_;
   const DotOptions& options_;
-  std::vector<bool> used_;  // devices that hold an operator
+  std::vector<bool> used_;  // [device]: holds an operator
   std::string text_;
 };
 

@@ -92,7 +92,7 @@ class PlacementWriter {
                        [&](const auto& module) { return devices_of(module.second).size() > 1; });
   }
 
-  /// Modules on one device with that device, or those on several with all of theirs.
+  /// whole: modules on one device, with that device; else the others, with all their devices.
   void write_modules(JsonWriter& json, bool whole) const {
     json.begin_object();
     for (const auto& [path, operators] : modules_) {
@@ -157,7 +157,7 @@ std::string module_path(const Operator& op) {
   std::string path, last;
   for (size_t at = 1, slash; (slash = op.name.find('/', at)) != std::string::npos; at = slash + 1) {
     const auto part = op.name.substr(at, slash - at);
-    // A Sequential's children carry its name again: "layer1/layer1.0".
+    // Children of a Sequential repeat its name: "layer1/layer1.0".
     if (!last.empty() && part.starts_with(last + ".")) path.resize(path.size() - last.size());
     if (!path.empty() && !path.ends_with('.')) path += '.';
     path += part;

@@ -7,34 +7,34 @@
 
 namespace trinity {
 
-/// The place of a strategy's forward operators for a training program outside trinity (PyTorch), as
-/// JSON text ending in a newline:
+/// The placement of a strategy's forward operators for an external training program (PyTorch), as
+/// JSON text that ends in a newline:
 ///
 ///   format     "trinity.placement"
 ///   version    1
 ///   graph      name, number of operators, fingerprint
-///   devices    list of {name, cluster_device, node (where the cluster names one)}
+///   devices    list of {name, cluster_device, node (if the cluster names one)}
 ///   operators  {operator: device}: every forward operator, by its name in the graph
-///   modules    {module path: device}: every module whose own operators are on one device. A
-///   module's
-///              entry is about its own operators, not its submodules': apply shorter paths first.
-///   split_modules  {module path: [devices]}: the other modules, which only a finer cut can place
-///              (left out where there are none)
-///   schedule   {name, micro_batches}, where it is not the default
-///   stages     for pipelines, in order: {device, operators, modules}, the modules of that stage
-///              alone
+///   modules    {module path: device}: every module whose own operators are on one device. An entry
+///              covers the module's own operators, not those of submodules: apply shorter paths
+///              first.
+///   split_modules  {module path: [devices]}: the other modules, which need a finer placement
+///                  (omitted if there are none)
+///   schedule   {name, micro_batches}, if not the default
+///   stages     for pipelines, in order: {device, operators, modules}, with the modules of that
+///              stage only
 ///
-/// Devices are called by `device_names`, an entry a device of the cluster ("cuda:0", ...), or,
-/// where that is empty, by the cluster's names. Equal inputs give equal bytes.
+/// Devices are named by `device_names`, one entry per device of the cluster ("cuda:0", ...), or by
+/// the cluster's names if that is empty. Equal inputs give equal bytes.
 ///
-/// Throws what check_placement() and check_schedule() throw, ArgumentError for another number of
-/// names, a name that repeats, a stage on two devices.
+/// Throws the errors of check_placement() and check_schedule(); ArgumentError for a wrong number of
+/// names, a repeated name, or a stage on two devices.
 std::string placement_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                               const std::vector<std::string>& device_names = {});
 
-/// The module that an operator belongs to, as `model.named_modules()` calls it in PyTorch:
-/// attribute `module`; or read off the scope that PyTorch's exporter to ONNX puts into names
-/// ("/layer1/layer1.0/conv1/Conv" is layer1.0.conv1); "" where neither is there.
+/// The module of an operator as named by PyTorch's `model.named_modules()`: attribute `module`, or
+/// the scope that PyTorch's ONNX exporter puts into names ("/layer1/layer1.0/conv1/Conv" is
+/// layer1.0.conv1), or "".
 std::string module_path(const Operator& op);
 
 }  // namespace trinity

@@ -28,7 +28,7 @@ struct Dtype {
 };
 constexpr Dtype kDtypes[] = {{"F32", 4}, {"F64", 8}, {"I64", 8}, {"BOOL", 1}};
 
-/// Where the hash stands in a file that has one.
+/// Position of the hash in a file that has one.
 std::string_view hash_in(std::string_view content) {
   return content.substr(kLengthBytes + kHashed.size(), kHashDigits);
 }
@@ -49,7 +49,7 @@ std::vector<int64_t> numbers(const SavedArrays& file, const Json& entry, const s
     fail(fmt::format("expected a list '{}'", key));
   for (const auto& value : entry[key]) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > (uint64_t{1} << 53))
-      fail(fmt::format("'{}' holds something that is no count", key));
+      fail(fmt::format("'{}' contains a value that is not a count", key));
     values.push_back(value.get<int64_t>());
   }
   return values;
@@ -66,7 +66,7 @@ SavedArray read_array(const SavedArrays& file, const Json& entry, const std::str
   const auto dtype = entry["dtype"].get<std::string>();
   const auto* known = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                    [&](const Dtype& item) { return item.name == dtype; });
-  if (known == std::end(kDtypes)) fail("dtype " + dtype + " is none of F32, F64, I64, BOOL");
+  if (known == std::end(kDtypes)) fail("expected dtype F32, F64, I64 or BOOL, got " + dtype);
   double bytes = static_cast<double>(known->bytes);
   for (const int64_t extent : shape) bytes *= static_cast<double>(extent);
   if (offsets.size() != 2 || offsets[0] > offsets[1] ||
@@ -77,7 +77,7 @@ SavedArray read_array(const SavedArrays& file, const Json& entry, const std::str
   return {name, dtype, shape, data.substr(begin, end - begin)};
 }
 
-/// That every byte behind the header is one tensor's, as the format wants it.
+/// Checks that every byte after the header belongs to exactly one tensor, as the format requires.
 void check_covered(const SavedArrays& file, std::string_view data) {
   std::vector<const SavedArray*> sorted;
   for (const auto& array : file.arrays)
@@ -96,7 +96,7 @@ void check_covered(const SavedArrays& file, std::string_view data) {
     covered += array->bytes.size();
   }
   if (covered != data.size())
-    file.refuse(fmt::format("{} bytes behind the last tensor", data.size() - covered));
+    file.refuse(fmt::format("{} bytes after the last tensor", data.size() - covered));
 }
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace trinity {
 
 /// An array in a file.
 struct SavedArray {
-  std::string name, dtype;  ///< dtype as files have it: "F32", "F64", "I64", "BOOL"
+  std::string name, dtype;  ///< dtype as in files: "F32", "F64", "I64", "BOOL"
   std::vector<int64_t> shape;
   std::string_view bytes;
 };
 
-/// A row of float32 numbers, which must outlive it.
+/// A row of float32 numbers; `values` must outlive it.
 inline SavedArray saved_floats(const char* name, const std::vector<float>& values) {
   return {name,
           "F32",
@@ -23,14 +23,14 @@ inline SavedArray saved_floats(const char* name, const std::vector<float>& value
           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}};
 }
 
-/// Arrays and texts by name as safetensors: 8 bytes length, a JSON header, raw bytes. Python reads
-/// the arrays with `safetensors.torch.load_file`. Unlike LibTorch's own archives it holds no
-/// pickle, whose reader is not safe against damaged files.
+/// Arrays and texts by name in the safetensors format: 8 bytes length, a JSON header, raw bytes.
+/// Python reads the arrays with `safetensors.torch.load_file`. Unlike LibTorch's archives it
+/// contains no pickle, whose reader is unsafe for damaged files.
 ///
-/// The texts are the header's `__metadata__`. Its first is "fnv1a", a hash over the file with zeros
-/// in its place: a file with it that was changed or cut short is refused.
+/// The texts are the header's `__metadata__`. Its first entry is "fnv1a", a hash of the file with
+/// zeros in its place. A file with this hash that was changed or truncated is refused.
 struct SavedArrays {
-  std::string path, content;  ///< `arrays` point into the content
+  std::string path, content;  ///< `arrays` point into `content`
   std::vector<SavedArray> arrays;
   std::map<std::string, std::string> metadata;
   bool hashed = false;
@@ -42,7 +42,7 @@ struct SavedArrays {
 /// Throws FileError.
 void write_arrays(const std::string& path, const std::vector<SavedArray>& arrays,
                   const std::map<std::string, std::string>& metadata);
-/// Throws FileError for what is no such file, or, where `hashed` says so, has no hash.
+/// Throws FileError for a file in another format or, with `hashed`, without a hash.
 SavedArrays read_arrays(const std::string& path, bool hashed);
 
 }  // namespace trinity

@@ -15,19 +15,19 @@ namespace trinity {
 namespace {
 
 constexpr double kSecondsPerUnit = 1e-3;
-constexpr double kSameCost = 1e-6;    // what the authors' planner takes for equal
-constexpr double kMaxBytes = 0x1p50;  // GraphBuilder's limit of one tensor
+constexpr double kSameCost = 1e-6;    // tolerance of the authors' planner
+constexpr double kMaxBytes = 0x1p50;  // GraphBuilder's limit per tensor
 
 /// true, false, 1 or 0.
 bool truth(const JsonValue& value) {
   return value.is_integer() ? value.integer(0, 1) == 1 : value.boolean();
 }
 
-/// Sizes are fractions in places (single bits as 0.125).
+/// Some sizes are fractions (single bits are 0.125).
 int64_t whole_bytes(double bytes) { return static_cast<int64_t>(std::ceil(bytes)); }
 
-/// The operator type in a name like "MatMul64", "Conv_3" or "MatMul64_Grad/Transpose_0", where
-/// it is one that has a rule.
+/// The operator type in a name like "MatMul64", "Conv_3" or "MatMul64_Grad/Transpose_0", if it has
+/// a rule.
 std::string type_of(std::string_view name) {
   if (const auto slash = name.rfind('/'); slash != std::string_view::npos)
     name.remove_prefix(slash + 1);
@@ -70,7 +70,7 @@ class Reader {
  private:
   struct Node {
     int64_t id;
-    double cpu_time, accelerator_time, transfer_time = -1;  // as the file has them
+    double cpu_time, accelerator_time, transfer_time = -1;  // in the file's unit
     double cpu_time_s, accelerator_time_s, transfer_time_s = -1;
     int64_t memory_bytes;
     bool supported;
@@ -88,7 +88,7 @@ class Reader {
     const auto size = entry.find("size");
     node.memory_bytes = size ? whole_bytes(size->number(0, kMaxBytes)) : 0;
     if (!numbers_.emplace(node.id, builder_.operator_count()).second)
-      id.fail(fmt::format("node {} stands twice", node.id));
+      id.fail(fmt::format("node {} is repeated", node.id));
     const int32_t added = builder_.add_operator(make_operator(entry, node));
     if (const auto colour = entry.find("colorClass")) {
       auto& members = classes_[colour->integer(-kAnyNumber, kAnyNumber)];
@@ -141,11 +141,11 @@ class Reader {
     }
     if (const auto size = entry.find("size")) edge.size_bytes = size->number(0, kMaxBytes);
     if (!edge.size_bytes && cost_s * kDnnPartitioningBytesPerSecond > kMaxBytes)
-      cost.expected("a time that stands for at most 2^50 bytes");
+      cost.expected("a time that corresponds to at most 2^50 bytes");
     edges_.push_back(edge);
   }
 
-  /// One tensor per source and size; nodes that nothing reads have none.
+  /// One tensor per source and size; nodes without readers have none.
   void add_tensors() {
     std::map<std::pair<int32_t, int64_t>, int32_t> tensors;
     std::set<std::pair<int32_t, int32_t>> reads;  // tensor and reader
@@ -169,7 +169,7 @@ class Reader {
     }
   }
 
-  /// Backward operators serve the one forward operator of their class.
+  /// Connects backward operators to the only forward operator of their class.
   void link_backward() {
     for (const auto& [colour, members] : classes_) {
       int32_t forward = -1, found = 0;
@@ -181,7 +181,7 @@ class Reader {
     }
   }
 
-  /// Columns in the order of the graph, which is not that of the file.
+  /// Fills the columns in the order of the graph, which differs from the file's.
   void fill(DnnPartitioning& instance) const {
     for (const auto& op : instance.graph.operators()) {
       const auto id = std::get<int64_t>(op.attributes.at("id"));
@@ -203,11 +203,11 @@ class Reader {
   GraphBuilder builder_;
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
-  std::unordered_map<int64_t, int32_t> numbers_;     // operator of a node id
-  std::map<int64_t, std::vector<int32_t>> classes_;  // operators of a colour class
+  std::unordered_map<int64_t, int32_t> numbers_;     // node id -> operator
+  std::map<int64_t, std::vector<int32_t>> classes_;  // colour class -> operators
 };
 
-/// Puts the nodes of a cut's devices, numbered from `first`, where the cut says.
+/// Places the nodes of a cut's devices, numbered from `first`.
 void place(const JsonValue& root, const char* key, int32_t first, int32_t devices,
            const std::unordered_map<int64_t, size_t>& numbers, std::vector<int32_t>& placement) {
   const auto list = root.find(key);
@@ -223,7 +223,7 @@ void place(const JsonValue& root, const char* key, int32_t first, int32_t device
       const auto found = numbers.find(id);
       if (found == numbers.end()) node.expected("the id of a node of the instance");
       auto& device = placement[found->second];
-      if (device >= 0) node.fail(fmt::format("node {} stands twice", id));
+      if (device >= 0) node.fail(fmt::format("node {} is repeated", id));
       device = first + static_cast<int32_t>(i);
     }
   }

@@ -10,7 +10,7 @@
 namespace trinity {
 namespace {
 
-constexpr int64_t kMost = 999'999'999'999'999;  // below 1e6 s, the simulator's longest operator
+constexpr int64_t kMost = 999'999'999'999'999;  // below 1e6 s, the simulator's limit per operator
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -104,7 +104,7 @@ class DopplerReader {
     return nodes;
   }
 
-  /// Runs of digits between commas and spaces.
+  /// Runs of digits separated by commas and spaces.
   std::vector<int32_t> list(const char* what) {
     need_line(fmt::format("a list of {}", what));
     std::vector<int32_t> values;
@@ -161,7 +161,7 @@ class DopplerReader {
   }
 
   void add_edges(const std::vector<int32_t>& sources, const std::vector<int32_t>& targets) {
-    std::map<std::pair<int32_t, int32_t>, size_t> times;  // how often an edge came so far
+    std::map<std::pair<int32_t, int32_t>, size_t> times;  // occurrences of an edge so far
     std::vector<std::vector<int64_t>> positions(operators_.size());
     for (size_t e = 0; e < sources.size(); ++e) {
       const auto source = static_cast<size_t>(sources[e]), target = static_cast<size_t>(targets[e]);
@@ -181,10 +181,10 @@ class DopplerReader {
   GraphBuilder builder_;
   std::string_view rest_, taken_;
   int line_ = 0, first_line_ = 0;
-  int64_t count_ = 0;  // operators
+  int64_t count_ = 0;  // number of operators
   std::vector<int64_t> bytes_;
   std::vector<int32_t> operators_;
-  std::vector<std::vector<int32_t>> outputs_;  // per operator: for the first, second, ... of equal edges
+  std::vector<std::vector<int32_t>> outputs_;  // per operator: one tensor per repetition of an edge
 };
 
 }  // namespace

@@ -14,8 +14,8 @@
 namespace trinity {
 namespace {
 
-/// Names of layers in PyTorch and TensorFlow, in small letters and without their numbers, and the
-/// ONNX types that stand for them here.
+/// Layer names of PyTorch and TensorFlow, in lower case without numbers, and the corresponding ONNX
+/// types.
 constexpr std::array<std::pair<std::string_view, const char*>, 27> kTypes = {{
     {"conv2d", "Conv"},
     {"1x1", "Conv"},
@@ -46,8 +46,8 @@ constexpr std::array<std::pair<std::string_view, const char*>, 27> kTypes = {{
     {"__getitem__", "Identity"},
 }};
 
-/// The type of a layer: of the last part of a path ("cell_3/Relu_1"), without the numbers that
-/// count layers ("layer_17", "Conv2d_1_2"), so that equal layers are of one type.
+/// The type of a layer: the last part of a path ("cell_3/Relu_1"), without counters ("layer_17",
+/// "Conv2d_1_2"), so that equal layers have one type.
 std::string operator_type(std::string_view description) {
   auto name = description.substr(0, description.find('('));
   if (name.starts_with("Input")) return "Input";
@@ -131,7 +131,7 @@ class PipedreamReader {
     }
   }
 
-  /// `stage_id=S`: where a plan put the node.
+  /// `stage_id=S`: the node's stage in a plan.
   void read_stage(std::string_view text, Operator& op) const {
     const auto fields = node_fields(text);
     if (!fields.contains("stage_id")) return;
@@ -189,7 +189,7 @@ class PipedreamReader {
     return parse(field(fields, name), name);
   }
 
-  /// A number, or `[a; b; c]`, which is summed.
+  /// A number, or the sum of `[a; b; c]`.
   double sizes(const Fields& fields, const char* name) const {
     auto text = field(fields, name);
     if (!text.starts_with('[')) return parse(text, name);
@@ -201,7 +201,8 @@ class PipedreamReader {
   }
 
   int64_t bytes(double value, const char* name) const {
-    if (value > 1e15) fail(fmt::format("field '{}': {} bytes cannot be meant", name, value));
+    if (value > 1e15) fail(fmt::format("field '{}': expected at most 1e15 bytes, got {}", name,
+                                       value));
     return std::llround(value);
   }
 

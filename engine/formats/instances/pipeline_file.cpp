@@ -34,7 +34,7 @@ std::string stem(const std::string& path) {
   return name.substr(0, name.find('.'));
 }
 
-/// Fills edges and units from a graph whose operator o is node place[o].
+/// Fills edges and units from a graph; operator o is node place[o].
 void link(const Graph& graph, const std::vector<int32_t>& place, PipelineNetwork& network) {
   std::vector<int32_t> first(at(graph.unit_count()), -1);
   for (int32_t o = 0; o < graph.operator_count(); ++o) {

@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-constexpr double kMaxTensorBytes = 0x1p50;  // GraphBuilder's limit of one tensor
+constexpr double kMaxTensorBytes = 0x1p50;  // GraphBuilder's limit per tensor
 constexpr int64_t kMaxDegree = 1 << 20;
 constexpr const char* kVanilla = "vanilla";
 
@@ -20,13 +20,13 @@ int64_t read_bytes(const JsonValue& value) {
   return static_cast<int64_t>(std::ceil(value.number(0, kMaxTensorBytes)));
 }
 
-/// Names that are words tell the kind of layer, numbered ones ("node5") do not.
+/// A name gives the layer's type if it is a word, not if it is numbered ("node5").
 std::string type_of(const std::string& name) {
   const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
   return !name.empty() && std::all_of(name.begin(), name.end(), letter) ? name : "Operator";
 }
 
-/// The whole number that a field's name is. `holder` is the object.
+/// Converts a field's name to an integer. `holder` is the object.
 int64_t number_of_key(std::string_view key, const JsonValue& holder, int64_t low) {
   int64_t number = 0;
   const char* const end = key.data() + key.size();
@@ -71,7 +71,7 @@ class PiperReader {
     const auto id = entry.field("id");
     const int64_t number = id.integer(-kAnyNumber, kAnyNumber);
     if (!numbers_.emplace(number, builder_.operator_count()).second)
-      id.fail(fmt::format("layer {} stands twice", number));
+      id.fail(fmt::format("layer {} is repeated", number));
     Operator op;
     if (const auto name = entry.find("name")) {
       op.name = name->text();
@@ -97,7 +97,7 @@ class PiperReader {
     const int32_t source = layer_number(entry.field("sourceId"));
     const int32_t target = layer_number(entry.field("destId"));
     if (source == target) entry.fail("an edge from a layer to itself");
-    if (!edges_out_[source].insert(target).second) entry.fail("this edge stands twice");
+    if (!edges_out_[source].insert(target).second) entry.fail("this edge is repeated");
     edges_in_[target].insert(source);
     const int64_t bytes = read_bytes(entry.field("communicationCost"));
     const auto [tensor, added] = tensors_.try_emplace({source, bytes}, 0);
@@ -123,7 +123,7 @@ class PiperReader {
         configurations.push_back(read_configuration(one, op));
         if (!ids.insert(configurations.back().id).second)
           one.fail(
-              fmt::format("configuration {} stands twice", in_quotes(configurations.back().id)));
+              fmt::format("configuration {} is repeated", in_quotes(configurations.back().id)));
       }
     }
     const auto plain = degrees.find(1);
@@ -132,7 +132,7 @@ class PiperReader {
     take_costs(op, plain->second);
   }
 
-  /// What the graph says of a layer: "vanilla" of degree 1, or the first one there.
+  /// Costs of a layer in the graph: "vanilla" of degree 1, or its first configuration.
   void take_costs(int32_t op, const std::vector<PiperConfiguration>& plain) {
     const PiperConfiguration* chosen = &plain[0];
     for (const auto& configuration : plain)
@@ -158,7 +158,7 @@ class PiperReader {
     return made;
   }
 
-  /// Bytes by layer number, which must be just the ends of a layer's edges.
+  /// Bytes by layer number; the keys must be exactly the other ends of a layer's edges.
   std::map<int32_t, int64_t> read_sync(const JsonValue& object,
                                        const std::set<int32_t>& ends) const {
     std::map<int32_t, int64_t> sync;
@@ -178,7 +178,7 @@ class PiperReader {
     return std::get<int64_t>(builder_.op(op).attributes.at("id"));
   }
 
-  /// Configurations in the order of the graph, which is not that of the file.
+  /// Fills the configurations in the order of the graph, which differs from the file's.
   void fill(PiperInstance& instance) {
     std::vector<int32_t> new_number(configurations_.size());
     for (int32_t o = 0; o < instance.graph.operator_count(); ++o) {
@@ -205,7 +205,7 @@ class PiperReader {
 
   JsonDocument document_;
   GraphBuilder builder_;
-  std::unordered_map<int64_t, int32_t> numbers_;            // operator of a layer's id
+  std::unordered_map<int64_t, int32_t> numbers_;            // layer id -> operator
   std::vector<std::set<int32_t>> edges_in_, edges_out_;     // per operator: the other ends
   std::map<std::pair<int32_t, int64_t>, int32_t> tensors_;  // by source and bytes
   std::vector<Degrees> configurations_;

@@ -27,7 +27,7 @@ constexpr size_t kMaxNumbers = size_t{1} << 27;
 /// A list of lists of numbers, flat.
 struct Table {
   const char* path;
-  const char* row;  // what a row stands for
+  const char* row;  // meaning of a row
   bool seen = false;
   std::vector<double> values = {};
   std::vector<int64_t> offset = {0};
@@ -39,7 +39,7 @@ struct Table {
   }
 };
 
-/// What is read before it is known to fit together.
+/// Data that has been read but not checked for consistency.
 struct Tables {
   std::string name;
   bool has_name = false, has_problem = false, has_nodes = false, has_edges = false;
@@ -61,7 +61,7 @@ struct Tables {
   throw FileError(fmt::format("{}: {}{}{}", source, path, path.empty() ? "" : ": ", what));
 }
 
-/// Fills tables from the events of RapidJSON's reader. Throwing ends it.
+/// Fills tables from the events of RapidJSON's reader. Ends parsing by throwing.
 class Handler {
  public:
   Handler(const std::string& source, const JsonStream& stream, Tables& tables)
@@ -78,7 +78,7 @@ class Handler {
     if (!value) [[unlikely]] refuse_number();
     return number(*value);
   }
-  // Not asked for: numbers come as texts.
+  // Never called: numbers arrive as text.
   bool Int(int) { return false; }
   bool Uint(unsigned) { return false; }
   bool Int64(int64_t) { return false; }
@@ -104,7 +104,7 @@ class Handler {
   bool is_limit() const {
     return !open_.empty() && open_.back() == Where::problem && key_ == "usage_limit";
   }
-  /// A value that is nowhere read: refused where another must stand.
+  /// Handles a value that is not used: throws if another type is required here.
   bool refuse(const std::string& got) {
     const char* wanted = expected();
     if (wanted) fail(source_, path(), fmt::format("expected {}, got {}", wanted, got));
@@ -115,12 +115,12 @@ class Handler {
          fmt::format("the number is too large, or longer than {} characters",
                      JsonStream::kLongestNumber));
   }
-  /// What must stand here; null for anything.
+  /// The type required here; null: any.
   const char* expected() const;
   Where inside() const;
   Table* table_of(std::string_view key) const;
   void mark(bool& seen) const {
-    if (seen) fail(source_, path(), "this field stands twice in its object");
+    if (seen) fail(source_, path(), "this field is repeated in its object");
     seen = true;
   }
   std::string path() const;
@@ -165,7 +165,7 @@ const char* Handler::expected() const {
   return nullptr;
 }
 
-/// Where a container that opens here leads.
+/// What a container that opens here contains.
 Handler::Where Handler::inside() const {
   if (open_.empty()) return Where::root;
   switch (open_.back()) {
@@ -286,7 +286,7 @@ void parse(JsonStream& stream, const std::string& source, Handler& handler) {
   rapidjson::Reader reader;
   const auto result = reader.Parse<kFlags>(stream, handler);
   if (!result.IsError() && stream.ended()) return;
-  const char* what = "expected the end of the text";  // where a zero byte follows
+  const char* what = "expected the end of the text";  // if a zero byte follows
   if (result.IsError()) what = stream.ended() ? "the text ends early" : reason(result.Code());
   throw FileError(fmt::format("{}:{}: not valid JSON ({})", source, stream.position(), what));
 }
@@ -323,7 +323,7 @@ class Assembly {
   static std::string_view last_word(std::string_view path) {
     return path.substr(path.rfind('.') + 1);
   }
-  /// Refuses a skipped field whose name is near that of an absent one.
+  /// Throws for a skipped field whose name is similar to a missing one.
   void refuse_near(std::string_view path) const {
     const auto dot = path.rfind('.');
     const auto object = path.substr(0, dot == std::string_view::npos ? 0 : dot);
@@ -372,7 +372,7 @@ class Assembly {
     for (size_t v = 0; used && v < costs.rows(); ++v) {
       if (tables_.usages.at(v).size() != costs.at(v).size())
         fail(source_, fmt::format("{}[{}]", tables_.usages.path, v),
-             fmt::format("expected {} entries (one a strategy, as in {}), got {}",
+             fmt::format("expected {} entries (one per strategy, as in {}), got {}",
                          costs.at(v).size(), costs.path, tables_.usages.at(v).size()));
       check_pair(tables_.intervals, v, "start, end");
       problem_.live[v] = {whole(tables_.intervals, v, 0), whole(tables_.intervals, v, 1)};
@@ -406,14 +406,14 @@ class Assembly {
   SelectionProblem problem_;
 };
 
-/// A file, decompressed where it is in gzip's format.
+/// A file, decompressed if it is gzip.
 class CompressedFile {
  public:
   CompressedFile(const std::string& path, const ReadProgress& progress)
       : path_(path), progress_(progress) {
     auto file = open_to_read(path);
     struct stat about = {};
-    if (fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode))  // of others the share stays 0
+    if (fstat(file.get(), &about) == 0 && S_ISREG(about.st_mode))  // for others progress stays 0
       size_ = static_cast<uintmax_t>(about.st_size);
     if (S_ISREG(about.st_mode) && size_ >= sizeof end_ &&
         pread(file.get(), end_, sizeof end_, about.st_size - 4) != sizeof end_)
@@ -427,8 +427,8 @@ class CompressedFile {
 
   bool is_regular() const { return size_ > 0; }
 
-  /// An estimate of how long the text is: in a file of gzip's format, what its end says, which may
-  /// be anything; but gzip makes nothing a thousand times as small.
+  /// Estimated length of the text: for gzip the number at the end of the file, which is untrusted
+  /// and limited by gzip's maximum ratio of about 1000.
   size_t text_bytes() const {
     uintmax_t bytes = size_;
     if (size_ >= 4 && !gzdirect(file_.get())) {
@@ -444,7 +444,7 @@ class CompressedFile {
     if (got <= 0) check_end();
     total_ += static_cast<size_t>(std::max(got, 0));
     if (total_ > kMaxFileBytes)
-      fail(path_, "", fmt::format("more than {} bytes of JSON are not read", kMaxFileBytes));
+      fail(path_, "", fmt::format("more than {} bytes of JSON are not supported", kMaxFileBytes));
     if (progress_ && size_ > 0)
       progress_(static_cast<double>(gzoffset(file_.get())) / static_cast<double>(size_));
     return static_cast<size_t>(std::max(got, 0));
@@ -455,7 +455,7 @@ class CompressedFile {
     void operator()(gzFile file) const { gzclose_r(file); }
   };
 
-  /// Throws where the file does not end here as it should.
+  /// Throws if the file does not end properly here.
   void check_end() {
     poll_stop();
     int code = Z_OK;
@@ -469,14 +469,14 @@ class CompressedFile {
 
   const std::string& path_;
   const ReadProgress& progress_;
-  uintmax_t size_ = 0;  // of the file as it is, in bytes
+  uintmax_t size_ = 0;  // of the file, in bytes
   unsigned char end_[4] = {};  // of the file
-  size_t total_ = 0;    // read, in bytes of JSON
+  size_t total_ = 0;    // bytes of JSON read
   std::unique_ptr<gzFile_s, Close> file_;
 };
 
-/// `text_bytes` is how long the text may be: room for most of its numbers is taken at once, since
-/// a list that grows on its way touches three times the memory.
+/// text_bytes: estimated length of the text. Memory for most numbers is reserved at once, because a
+/// growing list would touch three times the memory.
 SelectionProblem scan_selection(const JsonSource& read, const std::string& source,
                                 size_t text_bytes) {
   constexpr size_t kBytesPerNumber = 8;
@@ -484,7 +484,7 @@ SelectionProblem scan_selection(const JsonSource& read, const std::string& sourc
   tables.edge_costs.values.reserve(text_bytes / kBytesPerNumber);
   const JsonSource read_on = [&](char* buffer, size_t size) {
     if (tables.numbers() > kMaxNumbers)
-      fail(source, "", fmt::format("more than {} numbers are not read", kMaxNumbers));
+      fail(source, "", fmt::format("more than {} numbers are not supported", kMaxNumbers));
     return read(buffer, size);
   };
   JsonStream stream(read_on);

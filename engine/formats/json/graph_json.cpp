@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFormat = "trinity.graph";
 constexpr int kVersion = 1;
-constexpr int64_t kMaxBytes = int64_t{1} << 50;  // GraphBuilder's limit of one tensor
+constexpr int64_t kMaxBytes = int64_t{1} << 50;  // GraphBuilder's limit per tensor
 constexpr int64_t kMaxExtent = int64_t{1} << 50;
 
 constexpr const char* kFileFields[] = {"format", "version", "name", "operators", "collectives"};
@@ -44,20 +44,20 @@ constexpr const char* kPhases[] = {"forward", "backward", "update"};
 
 // Writing ---------------------------------------------------------------------------------------
 
-/// A JSON string. `owner` names it in errors.
+/// A JSON string. `owner` is its name in errors.
 std::string text_json(const std::string& text, const char* owner) {
   try {
     return printable_json(nlohmann::json(text).dump());
   } catch (const nlohmann::json::type_error&) {
     throw ArgumentError(
-        fmt::format("{} {} is no UTF-8 and cannot stand in JSON", owner, in_quotes(text)));
+        fmt::format("{} {} is not UTF-8, which JSON requires", owner, in_quotes(text)));
   }
 }
 
 /// The shortest number that reads back as the same double.
 std::string number_json(double value, const char* owner) {
   if (!std::isfinite(value))
-    throw ArgumentError(fmt::format("{} is {}, which cannot stand in JSON", owner, value));
+    throw ArgumentError(fmt::format("{} is {}, which JSON cannot represent", owner, value));
   return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value);
 }
 
@@ -73,7 +73,7 @@ struct AttributeWriter {
     if (std::isnan(value)) return R"({"float":"nan"})";
     if (std::isinf(value)) return value > 0 ? R"({"float":"inf"})" : R"({"float":"-inf"})";
     auto text = fmt::format("{}", value);
-    if (text.find_first_of(".e") == std::string::npos) text += ".0";  // read back as a fraction
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";  // reads back as a float
     return text;
   }
   std::string operator()(const std::string& value) const {
@@ -164,7 +164,7 @@ class Writer {
     return object.take();
   }
 
-  /// The name where it is the tensor's alone, otherwise its number.
+  /// The tensor's name if it is unique, otherwise its number.
   std::string tensor_reference(int32_t tensor) const {
     const auto& name = graph_.tensor(tensor).name;
     return named_.at(name) == 1 ? text_json(name, "tensor") : fmt::format("{}", tensor + 1);
@@ -209,12 +209,12 @@ class Writer {
   }
 
   const Graph& graph_;
-  std::unordered_map<std::string_view, int> named_;  // how many tensors have a name
+  std::unordered_map<std::string_view, int> named_;  // number of tensors per name
 };
 
 // Reading ---------------------------------------------------------------------------------------
 
-/// Runs what a builder may refuse; a refusal becomes a FileError that names the place.
+/// Runs a builder call and converts its exception to a FileError that names the place.
 template <class Run>
 auto at(const JsonValue& place, Run run) {
   try {
@@ -364,7 +364,7 @@ class Reader {
           fmt::format("{}, the size of its shape in {}", added.bytes, dtype_name(added.dtype)));
   }
 
-  /// Names that stand for one tensor each: its own, or its operator's.
+  /// Registers names of tensors: their own, or their operator's.
   void name_tensors() {
     constexpr int32_t kSeveral = -1;
     for (int32_t t = 0; t < builder_.tensor_count(); ++t) {
@@ -455,7 +455,7 @@ class Reader {
   JsonDocument document_;
   GraphBuilder builder_{""};
   std::vector<JsonValue> operators_;
-  std::unordered_map<std::string, int32_t> tensors_;  // by name; -1 where several share it
+  std::unordered_map<std::string, int32_t> tensors_;  // by name; -1: ambiguous
   std::unordered_map<std::string, int32_t> units_;    // first operator of a unit
 };
 

@@ -7,16 +7,16 @@
 
 namespace trinity {
 
-/// What an importer makes of a file: the graph, and what a person should know about it, one
-/// sentence each (operators without a rule of their own, shapes that nothing tells, ...).
+/// Result of an importer: the graph, and notes for the user, one sentence each (operators without a
+/// rule of their own, unknown shapes, ...).
 struct Imported {
   Graph graph;
   std::vector<std::string> warnings;
-  /// Types of operators without a rule of their own, sorted, which get the generic cost.
+  /// Operator types without a rule of their own, sorted; they get the generic cost.
   std::vector<std::string> unknown_types;
-  /// What the file is: "ONNX", "PipeDream profile", ...
+  /// Name of the file format: "ONNX", "PipeDream profile", ...
   std::string format;
-  /// The graph is a whole step (forward, backward and what else the file has): not to be lowered.
+  /// The graph is a whole step (with backward) and must not be lowered.
   bool whole_step = false;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// How a path names a field: `name`, or the quoted name where that would not read as a word.
+/// A field's name in a path: `name`, or quoted if it is not a plain word.
 std::string key_text(std::string_view key) {
   const auto word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
@@ -29,7 +29,7 @@ void add_key(std::string& path, std::string_view key) {
   path += key_text(key);
 }
 
-/// Builds the document; what is wrong is an error that says where.
+/// Builds the document; errors name the position.
 class Builder : public JsonBuilder {
  public:
   Builder(std::string_view text, const std::string& source, Json& root)
@@ -42,14 +42,14 @@ class Builder : public JsonBuilder {
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const auto start = before.rfind('\n');
     const auto column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-    // Versions of nlohmann's library have different words for an empty text.
+    // The text for an empty document differs between versions of nlohmann's library.
     throw FileError(fmt::format("{}:{}:{}: not valid JSON ({})", source_, line, column,
                                 text_.empty() ? "it is empty" : reason(error.what())));
   }
 
  protected:
   bool repeated() override {
-    throw FileError(fmt::format("{}: {}: this field stands twice in its object", source_, path()));
+    throw FileError(fmt::format("{}: {}: this field is repeated in its object", source_, path()));
   }
   bool too_deep() override {
     throw FileError(
@@ -90,8 +90,8 @@ class Builder : public JsonBuilder {
   StopPoll stop_;
 };
 
-/// Extends `path`, that of `json`, to the value at the address `wanted` inside; false where it is
-/// not there.
+/// Extends `path`, the path of `json`, to the value at address `wanted` inside; false if it is not
+/// there.
 bool find_path(const Json& json, const Json* wanted, std::string& path) {
   if (&json == wanted) return true;
   const size_t length = path.size();
@@ -123,8 +123,8 @@ std::string shown(const Json& json) {
 std::optional<double> json_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc()) return text == "-0" ? 0 : value;  // a whole number has no sign of zero
-  // Beyond a double at either end, which from_chars does not tell apart.
+  if (error == std::errc()) return text == "-0" ? 0 : value;  // an integer zero has no sign
+  // Out of a double's range; from_chars does not distinguish the two ends.
   const auto json = Json::parse(text, nullptr, false);
   return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
 }
@@ -150,7 +150,7 @@ std::string nearest(std::string_view name, std::span<const std::string_view> can
 JsonDocument::JsonDocument(std::string_view text, std::string source)
     : source_(std::move(source)), json_(new Json) {
   if (text.size() > kMaxBytes)
-    throw FileError(fmt::format("{}: {} bytes of JSON, more than {} are not read", source_,
+    throw FileError(fmt::format("{}: {} bytes of JSON, more than {} are not supported", source_,
                                 text.size(), kMaxBytes));
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   Builder builder(text, source_, *json_);
@@ -167,7 +167,7 @@ void JsonDocument::Free::operator()(Json* json) const {
 JsonValue JsonDocument::root() const { return {*json_, *this}; }
 
 void JsonDocument::fail(const Json& at, const std::string& what) const {
-  constexpr size_t kLongest = 1000;  // names from the file may be of any length
+  constexpr size_t kLongest = 1000;  // names from the file may be long
   std::string path;
   find_path(*json_, &at, path);
   const auto text = path.empty() ? what : fmt::format("{}: {}", path, what);

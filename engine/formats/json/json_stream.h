@@ -16,12 +16,12 @@
 
 namespace trinity {
 
-/// The next bytes of a text: fills `buffer` with at most `size`, returns how many; 0 at the end.
+/// Source of text: fills `buffer` with at most `size` bytes and returns how many; 0 at the end.
 using JsonSource = std::function<size_t(char* buffer, size_t size)>;
 
-/// RapidJSON's stream over a JsonSource: a piece of the text at a time, and its lines counted. For
-/// parsing in situ, where RapidJSON itself makes nothing of numbers: strings are put into a buffer
-/// aside, and number() reads what was scanned.
+/// RapidJSON stream over a JsonSource: holds one piece of the text at a time and counts lines. For
+/// in-situ parsing, where RapidJSON does not convert numbers: strings are copied to a separate
+/// buffer, and number() converts the scanned digits. Not thread-safe.
 class JsonStream {
  public:
   static constexpr size_t kLongestString = size_t{1} << 20, kLongestNumber = 4096;
@@ -45,7 +45,7 @@ class JsonStream {
     at_ += at_ != end_;
     return c;
   }
-  size_t Tell() const { return 0; }  // position() says more
+  size_t Tell() const { return 0; }  // see position()
   Ch* PutBegin() {
     put_ = 0;
     return string_.data();
@@ -54,10 +54,10 @@ class JsonStream {
     if (put_ < string_.size()) string_[put_] = c;
     ++put_;
   }
-  /// Longer than the buffer where the string was.
+  /// The string's end is after the buffer.
   size_t PutEnd(Ch*) const { return put_; }
 
-  /// The number that ends where reading stands; none where it is too large or too long.
+  /// The number that ends at the reading position; none if it is too large or too long.
   std::optional<double> number() const {
     const char* from = at_;
     uint64_t whole = 0, unit = 1;
@@ -70,7 +70,7 @@ class JsonStream {
   }
 
   bool ended() { return at_ == end_ && !refill(); }
-  /// Line and column of what is read next.
+  /// Line and column of the next character.
   std::string position() {
     count_lines();
     return fmt::format("{}:{}", lines_ + 1, columns_ + 1);
@@ -78,21 +78,21 @@ class JsonStream {
 
  private:
   static constexpr size_t kPiece = size_t{1} << 18;
-  static constexpr std::ptrdiff_t kWholeDigits = 19;  // which 64 bits hold
+  static constexpr std::ptrdiff_t kWholeDigits = 19;  // fit into 64 bits
 
   static bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
   static bool is_of_number(char c) {
     return is_digit(c) || c == '.' || c == 'e' || c == 'E' || c == '-' || c == '+';
   }
-  /// number(), where it begins before `from`.
+  /// number(), if it begins before `from`.
   [[gnu::noinline]] std::optional<double> number_before(const char* from) const {
     while (is_of_number(from[-1])) --from;
     if (at_ - from >= static_cast<std::ptrdiff_t>(kLongestNumber)) return std::nullopt;
     return json_number({from, at_});
   }
 
-  /// Before what is read stays what may be the beginning of a number, and before that a byte that
-  /// is of none; behind the last byte stands a zero.
+  /// Keeps the bytes before the reading position that may be the beginning of a number, and before
+  /// them a byte that is not part of one; a zero follows the last byte.
   [[gnu::noinline]] bool refill() {
     count_lines();
     poll_stop();
@@ -106,7 +106,7 @@ class JsonStream {
     first[kept + got] = '\0';
     return got > 0;
   }
-  /// Adds what the window holds before at_ to the position of its beginning.
+  /// Adds the window's bytes before at_ to the position of its beginning.
   void count_lines() {
     while (begin_ != at_) {
       const void* end = std::memchr(begin_, '\n', static_cast<size_t>(at_ - begin_));
@@ -119,7 +119,8 @@ class JsonStream {
   const JsonSource& read_;
   std::vector<char> window_, string_;
   size_t put_ = 0;
-  const char *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;  // counted to, read to
+  // counted up to begin_, read up to at_
+  const char *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;
   std::ptrdiff_t lines_ = 0, columns_ = 0;
 };
 

@@ -22,7 +22,7 @@ using namespace onnx_import;
 
 /// Protobuf's own limit for a message.
 constexpr uintmax_t kMaxFileBytes = (uintmax_t{1} << 31) - 1;
-/// Memory that a parsed model may take beyond its bytes.
+/// Memory limit of a parsed model in addition to its encoded size.
 constexpr uint64_t kMaxOverheadBytes = uint64_t{1} << 30;
 
 using google::protobuf::io::ZeroCopyInputStream;
@@ -31,16 +31,16 @@ using google::protobuf::io::ZeroCopyInputStream;
 onnx::ModelProto parse(ZeroCopyInputStream& first, ZeroCopyInputStream& second,
                        const std::string& source) {
   if (!parses_within(first, kMaxOverheadBytes))
-    throw FileError(source + ": holds too many parts, parsed they would fill more than 1 GiB");
+    throw FileError(source + ": has too many parts: parsed, they would exceed 1 GiB");
   onnx::ModelProto proto;
   if (!proto.ParsePartialFromZeroCopyStream(&second))
     throw FileError(source +
-                    ": no ONNX model: its protobuf is cut off, damaged or nested too deeply");
-  if (!proto.has_graph()) throw FileError(source + ": holds no graph; is this an ONNX model?");
+                    ": not an ONNX model: its protobuf is truncated, damaged or nested too deeply");
+  if (!proto.has_graph()) throw FileError(source + ": contains no graph; is this an ONNX model?");
   return proto;
 }
 
-/// A file as protobuf reads it.
+/// Protobuf input streams over a file.
 class FileStream {
  public:
   explicit FileStream(const std::string& path) : file_(open_regular(path)) {
@@ -116,7 +116,7 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options) {
 
 }  // namespace trinity
 
-/// For read_model(), which opens the library of this room late.
+/// Entry point for read_model(), which loads this library lazily.
 extern "C" void trinity_read_onnx(const std::string& path, const trinity::OnnxOptions& options,
                                   std::optional<trinity::Imported>& imported) {
   imported = trinity::read_onnx(path, options);

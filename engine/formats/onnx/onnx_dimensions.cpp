@@ -10,21 +10,21 @@
 namespace trinity::onnx_import {
 namespace {
 
-constexpr size_t kMaxExpression = 256;  // characters; longer names are names
+constexpr size_t kMaxExpression = 256;  // characters; longer texts are names
 constexpr int kMaxDepth = 32;
 
 bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool in_name(char c) { return begins_name(c) || (c >= '0' && c <= '9') || c == '.'; }
 
-/// Evaluates what PyTorch writes for computed dimensions (SymPy's notation). Names are looked up by
-/// a function that returns nothing for a name it does not know.
+/// Evaluates expressions of computed dimensions as written by PyTorch (SymPy's notation). `lookup`
+/// returns none for unknown names.
 class Expression {
  public:
   using Lookup = std::function<std::optional<int64_t>(std::string_view)>;
 
   Expression(std::string_view text, const Lookup& lookup) : text_(text), lookup_(lookup) {}
 
-  /// A whole number from 1 to 2^50, or nothing.
+  /// An integer from 1 to 2^50, or none.
   std::optional<int64_t> evaluate() {
     if (text_.size() > kMaxExpression) return std::nullopt;
     const double value = sum(0);
@@ -137,7 +137,7 @@ class Expression {
   bool failed_ = false;
 };
 
-/// All names in a dimension's text, and the text itself.
+/// Adds all names in a dimension's text, and the text itself.
 void add_names(std::string_view text, std::set<std::string>& names) {
   if (text.empty()) return;
   names.emplace(text);
@@ -242,7 +242,7 @@ std::string Dimensions::report() const {
   if (unnamed_ > 0)
     text += fmt::format("{} {} without a name", assumed_.empty() ? "" : " and", unnamed_);
   return fmt::format(
-      "the file leaves dimensions open, they are taken as {} (options dimensions, "
+      "the file has open dimensions, taken as {} (options dimensions, "
       "open_dimension):{}",
       options_.open_dimension, text);
 }

@@ -15,20 +15,20 @@ namespace {
 constexpr int kMaxCalls = 32;
 constexpr size_t kMaxExpandedNodes = size_t{1} << 18;
 constexpr size_t kMaxExpandedBytes = size_t{1} << 25;
-constexpr size_t kNameBytes = 32;   // counted for a name beside its text
+constexpr size_t kNameBytes = 32;   // assumed per name, in addition to its text
 constexpr int kDefaultsField = 11;  // FunctionProto.attribute_proto, newer than Debian's library
 
 bool standard_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 
-/// The names that a call's body sees: its own, and what they are called in the flat model. The main
-/// graph has no scope, its names are the model's.
+/// Names visible in a call's body, and their names in the flat model. The main graph has no scope;
+/// its names are unchanged.
 struct Scope {
   std::unordered_map<std::string_view, std::string_view> names;
   std::map<std::string_view, const onnx::AttributeProto*> attributes;
   std::string prefix;
 };
 
-/// Names that a graph reads and does not define, in the order of first appearance.
+/// Names that a graph reads but does not define, in the order of first appearance.
 class FreeNames {
  public:
   std::vector<std::string_view> of(const onnx::NodeProto& node) {
@@ -42,7 +42,7 @@ class FreeNames {
     for (const auto& graph : attribute.graphs()) collect(graph);
   }
 
-  /// `bound_` counts the graphs around that define a name.
+  /// `bound_` counts the enclosing graphs that define a name.
   void collect(const onnx::GraphProto& graph) {
     std::vector<std::string_view> defined;
     const auto define = [&](std::string_view name) { defined.push_back(name); };
@@ -123,7 +123,7 @@ class Flattener {
     return node.domain.empty() && (node.type == "If" || node.type == "Loop" || node.type == "Scan");
   }
 
-  /// Bounds what calls of calls can grow to.
+  /// Limits the growth of nested calls.
   void count(size_t nodes, size_t bytes) {
     expanded_nodes_ += nodes;
     expanded_bytes_ += bytes;
@@ -132,7 +132,7 @@ class Flattener {
                                                 kMaxExpandedNodes, kMaxExpandedBytes));
   }
 
-  /// A node as it reads in the flat model.
+  /// A node as it appears in the flat model.
   FlatNode translate(const onnx::NodeProto& node, Scope* scope) {
     FlatNode flat;
     flat.domain = standard_domain(node.domain()) ? std::string_view() : node.domain();
@@ -169,7 +169,7 @@ class Flattener {
     return found == scope.attributes.end() ? nullptr : found->second;
   }
 
-  /// What a name inside a call is outside. A name seen first is a value of the body.
+  /// The outer name of a name inside a call. A new name is a value of the body.
   std::string_view resolve(std::string_view name, Scope* scope) {
     if (!scope || name.empty()) return name;
     const auto found = scope->names.find(name);
@@ -184,7 +184,7 @@ class Flattener {
     const auto owner = fmt::format("node '{}'", clip(call.name));
     if (call.inputs.size() > static_cast<size_t>(function.input_size()) ||
         call.outputs.size() > static_cast<size_t>(function.output_size()))
-      fail(owner, fmt::format("hands {} inputs to and takes {} outputs from function '{}', which "
+      fail(owner, fmt::format("passes {} inputs to and takes {} outputs from function '{}', which "
                               "has {} and {}",
                               call.inputs.size(), call.outputs.size(), clip(function.name()),
                               function.input_size(), function.output_size()));
@@ -209,13 +209,13 @@ class Flattener {
     for (const auto& node : function.node()) add(node, &scope, depth + 1);
   }
 
-  /// Two calls may share a name; their values must not.
+  /// Makes the prefix of a call unique, because two calls may share a name.
   std::string unique_prefix(const std::string& call) {
     const int times = ++prefixes_[call];
     return times == 1 ? call + "/" : fmt::format("{}#{}/", call, times);
   }
 
-  /// Default attributes of a function, which Debian's library keeps as an unknown field.
+  /// Default attributes of a function, which Debian's library stores as an unknown field.
   const std::vector<const onnx::AttributeProto*>& defaults_of(const onnx::FunctionProto& function) {
     const auto [entry, fresh] = defaults_.try_emplace(&function);
     if (!fresh) return entry->second;

@@ -46,18 +46,18 @@ DType dtype_of(int32_t element) {
   }
 }
 
-/// Types that no DType stands for: another one of nearly the size takes their place.
+/// True for types without a DType; another type of similar size replaces them.
 bool is_odd(int32_t element) {
   return element == TensorProto::STRING || element == TensorProto::COMPLEX64 ||
          element == TensorProto::COMPLEX128 || element > TensorProto::BFLOAT16;
 }
 
-/// A place where a weight is read: an argument of a node, or argument -1 for a subgraph of it.
+/// A use of a weight: an argument of a node, or argument -1 for its subgraphs.
 struct Read {
   int32_t node, argument;
 };
 
-/// Where a weight goes.
+/// Where a weight is stored.
 enum class Home : uint8_t { unread, reader, copies, variable };
 
 class Maker {
@@ -93,8 +93,8 @@ class Maker {
  private:
   const Node& node(int32_t id) const { return model_.nodes[id]; }
 
-  /// Nodes from which an output of the graph is reached (all, where it declares none). What only a
-  /// folded node read is dropped here.
+  /// Finds nodes from which an output of the graph is reached (all nodes, if it declares no
+  /// outputs). Nodes that only folded nodes read are dropped.
   void find_alive() {
     std::vector<int32_t> pending;
     const auto reach = [&](int32_t value) {
@@ -131,11 +131,11 @@ class Maker {
 
   void add_read(int32_t value, Read read) { reads_[model_.value(value).origin].push_back(read); }
 
-  /// A weight belongs to its only reader, if that reads data, too: an operator on weights alone (a
-  /// Transpose of a table) is nothing that could own them. A table belongs to what looks it up.
+  /// A weight belongs to its only reader if that also reads data. An operator on weights alone (a
+  /// Transpose of a table) cannot own them. A table belongs to the operator that indexes it.
   bool may_own(const Read& read) const {
     const auto& reader = node(read.node);
-    if (reader.type == "Einsum") return false;  // its cost rule wants all operands as inputs
+    if (reader.type == "Einsum") return false;  // its cost rule needs all operands as inputs
     if (reader.type.starts_with("Gather") && read.argument == 0) return true;
     for (size_t i = 0; i < reader.inputs.size(); ++i)
       if (reader.inputs[i] >= 0 && model_.value(reader.inputs[i]).role == Role::activation)
@@ -166,7 +166,7 @@ class Maker {
     }
   }
 
-  /// By a subgraph: what its nodes do with the vector is not known.
+  /// True if a subgraph reads the vector; its use there is unknown.
   static bool read_inside(const std::vector<Read>& reads) {
     return std::any_of(reads.begin(), reads.end(),
                        [](const Read& read) { return read.argument < 0; });
@@ -184,7 +184,7 @@ class Maker {
     return made;
   }
 
-  /// Operators without inputs; data get no gradient, weights do.
+  /// Adds operators without inputs; data get no gradient, weights do.
   void add_source(int32_t id, const char* type, std::vector<Parameter> parameters) {
     Operator op;
     op.name = unique(model_.value(id).name, "");
@@ -212,7 +212,7 @@ class Maker {
     return made;
   }
 
-  /// The name, or the other one where the first is empty or taken, or that with a number.
+  /// `name`, or `other` if the first is empty or taken, or that with a number.
   std::string unique(std::string_view name, std::string_view other) {
     if (name.empty()) name = other;
     if (builder_.find(name) < 0) return std::string(name);
@@ -282,7 +282,7 @@ class Maker {
     }
   }
 
-  /// Weights stored in the subgraphs of control flow.
+  /// Adds weights stored in the subgraphs of control flow.
   void add_inner_weights(const Node& from, Operator& op) const {
     for (const auto& [name, attribute] : from.attributes) {
       if (attribute->has_g()) add_initializers(attribute->g(), op);
@@ -325,8 +325,8 @@ class Maker {
     }
   }
 
-  /// FLOP by forward_flops(), whose convolutions and recurrences find the weights among parameters
-  /// and whose products find their operands among inputs, wherever they come from here.
+  /// FLOP by forward_flops(), which finds the weights of convolutions and recurrent operators among
+  /// the parameters and the operands of matmuls among the inputs, wherever they are stored here.
   double cost(const Node& from, const Operator& op, const std::vector<Tensor>& outputs) const {
     Operator like;
     like.type = op.type;
@@ -365,22 +365,22 @@ class Maker {
             fmt::format("{}: {} (the first: {}){}", what, finding.count, finding.first, rest));
     };
     add(dropped_, "nodes that reach no output of the graph and were left out", "");
-    add(shapeless_, "tensors whose shape nothing tells, which count as empty", "");
+    add(shapeless_, "tensors of unknown shape, which count as empty", "");
     add(copied_, "vectors of weights that several operators read",
         "; each reader got a copy, because exporters merge weights of equal values (option "
         "copy_shared_vectors)");
     add(odd_, "tensors of text, complex numbers or another type that trinity does not have",
-        "; the nearest type stands for theirs");
+        "; the nearest type is used instead");
   }
 
   const Model& model_;
   const OnnxOptions& options_;
   std::vector<std::string>& warnings_;
   GraphBuilder builder_;
-  std::vector<bool> alive_;               // per node
-  std::vector<std::vector<Read>> reads_;  // per value: where a weight is read
-  std::vector<Home> homes_;               // per value
-  std::vector<int32_t> tensors_;          // per value: the builder's tensor, or -1
+  std::vector<bool> alive_;               // [node]
+  std::vector<std::vector<Read>> reads_;  // [value]: uses as a weight
+  std::vector<Home> homes_;               // [value]
+  std::vector<int32_t> tensors_;          // [value]: the builder's tensor, or -1
   std::unordered_map<std::string, int> numbers_;
   Finding dropped_, shapeless_, copied_, odd_;
 };

@@ -4,10 +4,9 @@
 
 namespace trinity::onnx_import {
 
-/// Makes a graph of a model that walk() has visited: `Input` operators, `Variable` operators for
-/// weights that several operators read, then the nodes that are left. Warnings are added to.
-/// Throws FileError where GraphBuilder refuses (sizes that add up to more than 2^60 bytes, no
-/// operators).
+/// Builds the graph of a model after walk(): `Input` operators, `Variable` operators for weights
+/// that several operators read, then the remaining nodes. Appends to `warnings`. Throws FileError
+/// if GraphBuilder refuses (more than 2^60 bytes in total, no operators).
 Graph make_graph(const Model& model, const std::string& name, const OnnxOptions& options,
                  std::vector<std::string>& warnings);
 

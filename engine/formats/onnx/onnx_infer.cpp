@@ -12,21 +12,21 @@
 namespace trinity::onnx_import {
 namespace {
 
-constexpr int64_t kLastOpset = 17;         // of which Debian's library (1.12) knows the operators
-constexpr size_t kMaxCopiedBytes = 4096;   // of an initializer: longer ones hold no shapes
-constexpr rlim_t kMaxSeconds = 60;         // of processor time
+constexpr int64_t kLastOpset = 17;         // last opset supported by Debian's library (1.12)
+constexpr size_t kMaxCopiedBytes = 4096;   // longer initializers contain no shapes
+constexpr rlim_t kMaxSeconds = 60;         // CPU time
 
 constexpr const char* kAdvice =
     "add shapes to the file: python -c \"import onnx, sys; onnx.save(onnx.shape_inference."
     "infer_shapes(onnx.load(sys.argv[1]), data_prop=True), sys.argv[2])\" IN.onnx OUT.onnx";
 
-/// What the copy of the process finds out about a value.
+/// Result of the forked process for one value.
 struct Found {
   int32_t element = 0, rank = -1;
   std::array<int64_t, kMaxRank> extents{};
 };
 
-/// Whether it is a sequence, a map or another value that has no shape.
+/// True for a sequence, a map or another value without a shape.
 bool is_shapeless(const Value& value) {
   return value.declared && !value.declared->has_tensor_type() &&
          value.declared->value_case() != onnx::TypeProto::VALUE_NOT_SET;
@@ -35,7 +35,7 @@ bool is_shapeless(const Value& value) {
 bool is_complete(const Model& model, const Value& value) {
   if (is_shapeless(value)) return true;
   if (!value.shape || value.element == 0) return false;
-  // Some exporters write a scalar for what they do not know.
+  // Some exporters write a scalar for unknown shapes.
   if (value.shape->empty()) return model.opset > kLastOpset || value.initializer;
   return std::find(value.shape->begin(), value.shape->end(), kOpen) == value.shape->end();
 }
@@ -51,8 +51,8 @@ void set_type(onnx::TypeProto& type, const Value& value) {
   }
 }
 
-/// False for a node of whose outputs all is known and none can be the numbers of a shape: where the
-/// library contradicts the file it ends the whole inference.
+/// False for a node whose outputs are known and cannot be the numbers of a shape: if the library
+/// contradicts the file there, it aborts the whole inference.
 bool is_asked(const Model& model, const Node& node) {
   return std::any_of(node.outputs.begin(), node.outputs.end(), [&](int32_t id) {
     return id >= 0 && (!is_complete(model, model.value(id)) ||
@@ -60,8 +60,8 @@ bool is_asked(const Model& model, const Node& node) {
   });
 }
 
-/// The model as the library reads it: one flat graph of ONNX's own operators, sizes in place of
-/// names of dimensions, the numbers of small initializers alone.
+/// The model for the library: one flat graph of ONNX's own operators, with sizes instead of
+/// symbolic dimensions and only the values of small initializers.
 onnx::ModelProto flat_proto(const Model& model) {
   onnx::ModelProto proto;
   proto.set_ir_version(8);
@@ -107,7 +107,7 @@ void read_type(const onnx::TypeProto& type, Found& found) {
   }
 }
 
-/// In the copy of the process: of the values `wanted`, what the library infers.
+/// Runs in the forked process: infers the values `wanted`.
 void infer(const Model& model, const std::vector<int32_t>& wanted, std::vector<Found>& found) {
   const rlimit time = {kMaxSeconds, kMaxSeconds};
   setrlimit(RLIMIT_CPU, &time);
@@ -120,7 +120,7 @@ void infer(const Model& model, const std::vector<int32_t>& wanted, std::vector<F
     for (size_t i = 0; i < wanted.size(); ++i)
       if (const auto at = types.find(model.value(wanted[i]).name); at != types.end())
         read_type(*at->second, found[i]);
-  } catch (const std::exception&) {  // shapes stay as the file has them
+  } catch (const std::exception&) {  // shapes stay as in the file
   }
 }
 
@@ -135,7 +135,7 @@ void take(const Model& model, const Found& found, Value& value) {
     if ((*value.shape)[i] == kOpen) (*value.shape)[i] = found.extents[i];
 }
 
-/// The library says nothing of a Dropout's mask before opset 10.
+/// The library does not infer a Dropout's mask before opset 10.
 void complete_mask(Model& model, const Node& node) {
   if (node.type != "Dropout" || node.outputs.size() < 2 || node.outputs[1] < 0 ||
       node.outputs[0] < 0)
@@ -157,13 +157,13 @@ void complete_shapes(Model& model) {
     if (value.producer < 0 || is_complete(model, value)) continue;
     if (model.opset > kLastOpset && !value.shape)
       throw FileError(fmt::format(
-          "{}: the file does not say the shape of value '{}', and what operators of opset {} make "
-          "is known up to opset {}; {}",
+          "{}: the file does not state the shape of value '{}' and has opset {}; shape inference "
+          "supports opsets up to {}; {}",
           model.source, clip(value.name), model.opset, kLastOpset, kAdvice));
     wanted.push_back(id);
   }
   if (wanted.empty()) return;
-  onnx::OpSchemaRegistry::Schema("Relu");  // once a process, not in each copy
+  onnx::OpSchemaRegistry::Schema("Relu");  // once per process, not in each fork
   std::vector<Found> found(wanted.size());
   try {
     call_apart("shape inference", found.data(), found.size() * sizeof(Found),

@@ -16,7 +16,7 @@ namespace {
 
 using onnx::TensorProto;
 
-/// Types that Debian's library has no name for: float8, 4-bit and 2-bit types.
+/// Types unknown to Debian's library: float8, 4-bit and 2-bit types.
 constexpr int32_t kFirstNew = 17, kLastNew = 26;
 
 class Loader {
@@ -73,7 +73,7 @@ class Loader {
     value.tensor = &tensor;
   }
 
-  /// Only the dense shape counts.
+  /// Only the dense shape is used.
   void sparse_initializer(const onnx::SparseTensorProto& tensor) {
     const auto owner = fmt::format("sparse initializer '{}'", clip(tensor.values().name()));
     if (tensor.values().name().empty()) fail("a sparse initializer has no name");
@@ -85,7 +85,7 @@ class Loader {
     check_shape(*value.shape, value.element, model_.source + ": " + owner);
   }
 
-  /// Up to IR version 3, initializers are listed here, too.
+  /// Up to IR version 3, inputs include initializers.
   void graph_input(const onnx::ValueInfoProto& input) {
     if (input.name().empty()) fail("an input of the graph has no name");
     const auto known = ids_.find(input.name());
@@ -116,7 +116,7 @@ class Loader {
     model_.nodes.push_back(std::move(node));
   }
 
-  /// Types that only trinity has must not come from a file.
+  /// Prevents types that only trinity has from being used in a file.
   static std::string qualified(const FlatNode& flat) {
     constexpr std::string_view own[] = {"Input", "Variable", "VariableV2", "Update", "LSTMCell"};
     const bool taken = std::find(std::begin(own), std::end(own), flat.type) != std::end(own);
@@ -134,19 +134,19 @@ class Loader {
   int32_t find(const Node& node, std::string_view name) const {
     const auto found = ids_.find(name);
     if (found == ids_.end())
-      model_.fail(node, fmt::format("reads value '{}', which nothing defines", clip(name)));
+      model_.fail(node, fmt::format("reads undefined value '{}'", clip(name)));
     return found->second;
   }
 
   void graph_output(const onnx::ValueInfoProto& output) {
     const auto found = ids_.find(output.name());
     if (found == ids_.end())
-      fail(fmt::format("output '{}' is written by no node", clip(output.name())));
+      fail(fmt::format("no node writes output '{}'", clip(output.name())));
     model_.outputs.push_back(found->second);
     declare(output);
   }
 
-  /// The first declaration with a shape counts: inputs, then outputs, then value_info.
+  /// The first declaration with a shape is used: inputs, then outputs, then value_info.
   void declare(const onnx::ValueInfoProto& info) {
     const auto found = ids_.find(info.name());
     if (found == ids_.end() || model_.value(found->second).initializer) return;
@@ -154,7 +154,7 @@ class Loader {
     if (!declared || !declared->tensor_type().has_shape()) declared = &info.type();
   }
 
-  /// The file's order where dependencies allow.
+  /// Sorts nodes topologically, keeping the file's order where dependencies allow.
   void order() {
     std::vector<Arrow> arrows;
     for (size_t i = 0; i < model_.nodes.size(); ++i)
@@ -187,7 +187,7 @@ class Loader {
   const onnx::ModelProto& proto_;
   Model model_;
   std::unordered_map<std::string_view, int32_t> ids_;
-  std::set<std::string_view> inputs_;  // listed initializers
+  std::set<std::string_view> inputs_;  // initializers listed as inputs
   size_t connected_ = 0;
 };
 

@@ -9,9 +9,9 @@ namespace trinity::onnx_import {
 namespace {
 
 [[maybe_unused]] constexpr int kMetadataProps = 9;
-constexpr size_t kLongest = 4096;  ///< bytes of a list of scopes that are looked at
+constexpr size_t kLongest = 4096;  ///< bytes of a list of scopes that are read
 
-/// The strings of a Python list of strings. Paths of modules have no quotes in them.
+/// The strings of a Python list of strings. Module paths contain no quotes.
 std::vector<std::string> quoted(const std::string& text) {
   std::vector<std::string> entries;
   size_t at = 0;
@@ -24,14 +24,14 @@ std::vector<std::string> quoted(const std::string& text) {
   return entries;
 }
 
-/// The scopes of a node, as PyTorch's exporter writes them into its metadata; empty without.
+/// The scopes of a node in the metadata written by PyTorch's exporter; or empty.
 template <class Node>
 std::string scopes_of(const Node& node) {
   constexpr std::string_view kKey = "pkg.torch.onnx.name_scopes";
   if constexpr (requires { node.metadata_props(); }) {
     for (const auto& entry : node.metadata_props())
       if (entry.key() == kKey) return entry.value();
-  } else {  // ONNX before 1.16 does not know the field
+  } else {  // ONNX before 1.16 lacks the field
     const auto& unknown = node.GetReflection()->GetUnknownFields(node);
     for (int i = 0; i < unknown.field_count(); ++i) {
       const auto& field = unknown.field(i);

@@ -12,9 +12,9 @@
 namespace trinity::onnx_import {
 namespace {
 
-constexpr int32_t kMaxElement = 100;  // types beyond are not ONNX's
+constexpr int32_t kMaxElement = 100;  // larger values are not ONNX types
 
-/// Makes other numbers at every run.
+/// True for nodes with different results in every run.
 bool is_random(const Node& node) {
   constexpr std::array<std::string_view, 6> types = {"RandomNormal",     "RandomUniform",
                                                      "RandomNormalLike", "RandomUniformLike",
@@ -59,7 +59,7 @@ class Walker {
     return element > 0 && element < kMaxElement ? element : 0;
   }
 
-  /// Initializers that may be weights.
+  /// Marks initializers that may be weights.
   void weigh(int32_t id) {
     auto& value = model_.value(id);
     if (!value.initializer || value.shape->empty()) return;
@@ -68,7 +68,7 @@ class Walker {
     value.origin = id;
   }
 
-  /// What the file says of them; a dimension that it leaves open is kOpen.
+  /// Reads the outputs' declared shapes; open dimensions are kOpen.
   void read_outputs(const Node& node) {
     for (const int32_t output : node.outputs) {
       if (output < 0) continue;
@@ -122,7 +122,7 @@ class Walker {
     return any;
   }
 
-  /// Exporters write Identity where several parameters are one initializer.
+  /// Exporters write Identity if several parameters are one initializer.
   bool names_weight(Node& node) {
     if (node.inputs.empty() || node.inputs[0] < 0 || node.outputs.size() != 1) return false;
     const auto& source = model_.value(node.inputs[0]);
@@ -136,7 +136,8 @@ class Walker {
     return true;
   }
 
-  /// A stripped weight: ONNX's "light" models put ConstantOfShape of an initializer in its place.
+  /// True for a stripped weight: ONNX's "light" models replace it by ConstantOfShape of an
+  /// initializer.
   bool fills_weight(Node& node) {
     const int32_t output = node.outputs.front();
     if (node.inputs.empty() || node.inputs[0] < 0 || node.outputs.size() != 1) return false;

@@ -4,7 +4,7 @@
 
 namespace trinity::onnx_import {
 
-/// What a walk met that a person should know: how often, and the first case.
+/// A finding for the user: number of occurrences, and the first one.
 struct Finding {
   size_t count = 0;
   std::string first;
@@ -14,23 +14,23 @@ struct Finding {
   }
 };
 
-/// Gives every value its element type, shape and role. What the file says of a shape comes before
-/// what libonnx infers (onnx_infer.h); a dimension that both leave open takes the options' size. Nodes
-/// that need no operator become `folded`: those that read only constants, Shape and Size of known
-/// shapes, other names of weights. Throws FileError as complete_shapes() does, and naming the node
-/// for sizes beyond check_shape's.
+/// Gives every value its element type, shape and role. Shapes in the file take precedence over
+/// inferred ones (onnx_infer.h); dimensions that both leave open take the options' size. Marks
+/// nodes that need no operator as `folded`: those that read only constants, Shape and Size of known
+/// shapes, aliases of weights. Throws FileError as complete_shapes() does, and with the node's name
+/// for sizes that check_shape refuses.
 void walk(Model& model, Dimensions& dimensions);
 
-/// Whether an argument of a node is read as a weight: an initializer (or what ConstantOfShape makes
-/// of one) of floating point with dimensions, or one of 8 bits where quantised weights stand, at a
+/// True if a node reads an argument as a weight: a floating-point initializer with dimensions (or
+/// the result of ConstantOfShape), or an 8-bit one where quantised weights are expected, at a
 /// position that takes weights. See onnx_weights.cpp.
 bool reads_weight(const Model& model, const Node& node, size_t argument);
 /// The same for a value that a node's subgraphs read.
 bool captures_weight(const Model& model, int32_t value);
-/// False for the arguments that hold moving statistics, and for quantised weights.
+/// False for arguments that hold moving statistics, and for quantised weights.
 bool is_trainable(const Node& node, size_t argument, int32_t element);
 
-/// If, Loop or Scan.
+/// True for If, Loop and Scan.
 bool is_control_flow(const Node& node);
 
 }  // namespace trinity::onnx_import

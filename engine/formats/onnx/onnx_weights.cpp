@@ -6,13 +6,12 @@
 namespace trinity::onnx_import {
 namespace {
 
-/// Arguments that take weights, as bits by position, for the types whose other arguments hold
-/// settings, statistics of the data or tables that nothing trains. Types that are not listed take
-/// weights anywhere.
+/// Arguments that take weights, as bits by position, for types whose other arguments are settings,
+/// statistics of the data or untrained tables. Types that are not listed take weights anywhere.
 struct Positions {
   std::string_view type;
   uint32_t weights;
-  bool quantised = false;  ///< also of 8 bits
+  bool quantised = false;  ///< also 8-bit weights
 };
 constexpr uint32_t at(uint32_t position) { return 1U << position; }
 constexpr std::array kPositions = {
@@ -65,13 +64,12 @@ const Positions* positions_of(std::string_view type) {
   return found != kPositions.end() && found->type == type ? &*found : nullptr;
 }
 
-/// PyTorch's exporter computes what it can and stores it as an initializer: masks and tables of
-/// rotary embeddings, too. Parameters keep their path ("encoder.layer.0.bias"); what the exporter
-/// makes is `val_<n>` or named after the operator ("unsqueeze_14"), without a dot. As factors and
-/// choices, and as `val_<n>` summands, such arrays and single numbers are no weights, nor are what
-/// loops start from, and the ones and zeros that InstanceNormalization reads in place of a
-/// GroupNorm. (A relative position bias or position embedding that was computed in advance is a
-/// summand named after its operator.)
+/// PyTorch's exporter folds what it can into initializers, including masks and tables of rotary
+/// embeddings. Parameters keep their path ("encoder.layer.0.bias"); folded values are named
+/// `val_<n>` or after the operator ("unsqueeze_14"), without a dot. Such arrays and scalars are not
+/// weights if they are factors, choices, or summands named `val_<n>`; nor are the initial values of
+/// loops, and the ones and zeros that InstanceNormalization reads in place of a GroupNorm. (A
+/// precomputed relative position bias or position embedding is a summand named after its operator.)
 bool is_exporters_table(const Model& model, const Node& node, const Value& value) {
   if (model.producer != "pytorch" || value.name.find('.') != std::string_view::npos) return false;
   const bool made = value.name.starts_with("val_");

@@ -1,4 +1,4 @@
-// Where replicas meet: buckets of gradients or weights, collectives, servers.
+// Synchronisation of replicas: buckets of gradients or weights, collectives, servers.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -97,7 +97,7 @@ void Replication::state_share(int32_t sum, int32_t replica, int64_t place) {
   const auto [first, last] = boost::out_edges(sum, graph_.csr());
   for (auto edge = first; edge != last; ++edge) {
     const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-    if (graph_.op(update).collective >= 0) {  // shares are summed again
+    if (graph_.op(update).collective >= 0) {  // shards are reduced again
       state_share(update, replica, place);
       continue;
     }
@@ -221,7 +221,7 @@ void Replication::reduce(size_t k) {
     return name_of([&] { return fmt::format("{}{}", what, k); });
   };
   if (options_.meeting != Meeting::gradients) {
-    if (options_.shard > 0)  // in every step: a run has one state
+    if (options_.shard > 0)  // in every step: an inner group has one state
       return add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, runs);
     occasion_ = on_occasion() ? "gradients" : "";
     add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
@@ -283,7 +283,8 @@ void Replication::add_send(const Bucket& bucket, const std::string& name, int32_
 void Replication::average_on_occasion(size_t k) {
   const Bucket& bucket = weights_[k];
   const Groups all = alike(bucket.stage, bucket.spread), lines = across(all);
-  const bool apart = options_.shard == 3;  // every place has another share: all meet, in any turn
+  // every position has another shard: all take part, in any order
+  const bool apart = options_.shard == 3;
   const auto updated = joined_;
   std::vector<std::map<std::pair<int32_t, int32_t>, int32_t>> sent;
   for (size_t place = 0; place < lines.size(); ++place) {
@@ -301,7 +302,7 @@ void Replication::average_on_occasion(size_t k) {
              Phase::update, apart ? lines : Groups{lines[place]});
     if (apart) continue;
     Groups runs = within(all);
-    for (auto& run : runs) {  // who hands out comes first
+    for (auto& run : runs) {  // the sender comes first
       const auto first = run.begin() + static_cast<std::ptrdiff_t>(place);
       std::rotate(run.begin(), first, first + 1);
     }
@@ -413,7 +414,7 @@ void Replication::add_server(const Bucket& bucket, size_t k) {
   const int32_t id = builder_.add_operator(std::move(sum));
   origin_.push_back({-1, bucket.stage, server});
   for (const int32_t gradient : bucket.items) {
-    for (int32_t i = 0; i < members; ++i)  // first its own, where the sum is placed
+    for (int32_t i = 0; i < members; ++i)  // first its own, on whose device the sum is
       builder_.read(id, pieces_[gradient][(server + i) % members].tensor);
     Tensor made = builder_.tensor(pieces_[gradient][server].tensor);
     made.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, server);
@@ -433,8 +434,8 @@ std::vector<int32_t> Replication::updates_of(const Bucket& bucket) const {
   return updates;
 }
 
-/// All updates of a bucket in one. Who begins a round holds what the server has: the states, and the
-/// weights, which are none of its replica's.
+/// All updates of a bucket in one operator. The first of a round reads what the server has: the
+/// states, and the weights, which do not belong to its replica.
 Operator Replication::turn_of(size_t k, int32_t replica, int32_t server) const {
   const auto updates = updates_of(buckets_[k]);
   Operator turn = graph_.op(updates[0]);
@@ -479,7 +480,7 @@ void Replication::add_turns(const Bucket& bucket, size_t k) {
     }
     if (replica > 0) builder_.read(id, done);
     if (replica + 1 == members) break;
-    Tensor turn;  // of no bytes: the next one waits for it
+    Tensor turn;  // 0 bytes: the next one waits for it
     turn.name = copy_name(fmt::format("server{}.{}/turn", k, replica), server);
     done = builder_.add_output(id, std::move(turn));
   }

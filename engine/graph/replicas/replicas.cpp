@@ -19,12 +19,13 @@ void check_share(const Graph& graph, const Graph& share, size_t s) {
            share.op(op).outputs.size() == graph.op(op).outputs.size();
   if (!same)
     throw ArgumentError(
-        fmt::format("replicating the stages of graph '{}': the graph at the share of stage {} has "
+        fmt::format(
+            "replicating the stages of graph '{}': the graph at the batch size of stage {} has "
                     "other operators",
                     graph.name(), s + 1));
 }
 
-/// That so many copies of every operator and of its tensors can be numbered.
+/// Checks that this number of copies of all operators and tensors can be numbered.
 void check_copies(const Graph& graph, std::span<const int32_t> stage,
                   std::span<const int32_t> replicas) {
   size_t copies = 0, tensors = 0;
@@ -37,7 +38,7 @@ void check_copies(const Graph& graph, std::span<const int32_t> stage,
                                  graph.name(), copies, kMaxOperators));
 }
 
-/// That lists of operators are of this graph, and that runs and ranks divide the replicas.
+/// Checks that lists match the graph, and that inner groups and ranks divide the replicas.
 void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
   const auto owner = fmt::format("replicating graph '{}'", graph.name());
   const auto count = at(graph.operator_count());
@@ -56,10 +57,12 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
         fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, all));
   if (options.inner > 1 && replicas % options.inner != 0)
     throw ArgumentError(
-        fmt::format("{}: runs of {} do not divide {} replicas", owner, options.inner, replicas));
+        fmt::format("{}: inner groups of {} do not divide {} replicas", owner, options.inner,
+                    replicas));
   if (options.inner > 1 && options.inner % options.ranks != 0 && options.ranks % options.inner != 0)
     throw ArgumentError(
-        fmt::format("{}: runs of {} replicas and {} ranks: neither divides the other", owner,
+        fmt::format("{}: inner groups of {} replicas and {} ranks: neither divides the other",
+                    owner,
                     options.inner, options.ranks));
   const bool servers =
       options.meeting == Meeting::servers || options.meeting == Meeting::in_turn;

@@ -209,7 +209,7 @@ std::vector<Replication::Cut> Replication::cuts_of(int32_t tensor, int32_t repli
 }
 
 void Replication::add_pieces(int32_t tensor, int32_t id, int32_t replica) {
-  if (replicas_.size() == 1) {  // all that reads it is of the same replica
+  if (replicas_.size() == 1) {  // all readers are of the same replica
     Tensor all = shared_tensor(tensor);
     all.name = copy_name(all.name, replica);
     const int64_t parts = replicas_[0];
@@ -269,7 +269,7 @@ void Replication::connect(int32_t op, int32_t replica) {
 void Replication::refuse_whole(int32_t tensor, int32_t reader) const {
   const int32_t from = graph_.tensor(tensor).producer;
   throw ArgumentError(fmt::format(
-      "replicating the stages of graph '{}': tensor '{}' has no samples to share out, and goes "
+      "replicating the stages of graph '{}': tensor '{}' has no samples to divide, but goes "
       "from stage {} with {} replicas to stage {} with {}",
       graph_.name(), graph_.tensor(tensor).name, stage_[from] + 1, replicas_of(from),
       stage_[reader] + 1, replicas_of(reader)));
@@ -277,7 +277,7 @@ void Replication::refuse_whole(int32_t tensor, int32_t reader) const {
 
 void Replication::colocate() {
   for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
-    std::map<int32_t, int32_t> first;  // of every stage
+    std::map<int32_t, int32_t> first;  // [stage]
     for (const int32_t op : graph_.unit(unit)) {
       const int32_t lead = first.emplace(stage_[op], op).first->second;
       for (int32_t replica = 0; replica < replicas_of(op); ++replica)

@@ -16,15 +16,15 @@
 #include "graph/nameless.h"
 #include "graph/replicas.h"
 
-// Of this room alone: what replication.cpp (copies and what they read) and meetings.cpp (buckets,
-// and the collectives and servers in which replicas meet) share.
+// Internal to this folder: shared by replication.cpp (copies and their inputs) and meetings.cpp
+// (buckets, and the collectives and servers that synchronise replicas).
 
 namespace trinity {
 
-/// Builds the graph of all replicas.
+/// Builds the graph of all replicas. Used once: construct, run, discard. Not thread-safe.
 class Replication {
  public:
-  /// `group`: per operator; a bucket holds gradients of one group, which is within one stage.
+  /// `group`: [operator]; a bucket holds gradients of one group, which lies within one stage.
   Replication(const Graph& graph, std::span<const int32_t> stage, std::span<const int32_t> replicas,
               std::span<const int32_t> group, const ReplicaOptions& options)
       : graph_(graph),
@@ -43,42 +43,42 @@ class Replication {
   Replicated run();
 
  private:
-  /// Where a part of the batch begins: part / parts of it.
+  /// Start of a part of the batch, as a fraction: part / parts.
   struct Cut {
     int64_t part, parts;
     bool before(const Cut& other) const { return part * other.parts < other.part * parts; }
     double share() const { return static_cast<double>(part) / static_cast<double>(parts); }
   };
 
-  /// A piece of a copy's output: the samples from one cut to another.
+  /// A piece of a copy's output: the samples between two cuts.
   struct Piece {
     Cut from, to;
-    int32_t tensor;  // in the builder
+    int32_t tensor;  // index in the builder
   };
 
-  /// What is joined over replicas together: gradients, in the order of production, or weights.
+  /// Tensors that replicas synchronise together: gradients, in order of production, or weights.
   struct Bucket {
     int32_t stage, spread;
-    std::vector<int32_t> items;  // tensors of the original graph; of weights tensors + update
+    std::vector<int32_t> items;  // original tensors; for weights: tensors + update
     int64_t bytes = 0;
   };
 
-  /// Replicas that take part in collectives of one kind at the same time.
+  /// Groups of replicas that take part in simultaneous collectives.
   using Groups = std::vector<std::vector<int32_t>>;
 
   struct Origin {
     int32_t op, stage, replica;
-    int32_t turn = -1;  // of Replicated::turn; -1: the replica
+    int32_t turn = -1;  // as Replicated::turn; -1: the replica
   };
 
   int32_t replicas_of(int32_t op) const { return replicas_[stage_[op]]; }
-  /// Those that are not made too.
+  /// Number of replicas, including those that are not built.
   int32_t all_replicas_of(int32_t stage) const { return std::max(options_.of, replicas_[stage]); }
-  /// The number of a replica that is made among all.
+  /// Index among all replicas of one that is built.
   int32_t number_of(int32_t replica) const {
     return options_.numbers.empty() ? replica : options_.numbers[at(replica)];
   }
-  /// Members of a group of alike(), those that are not made too.
+  /// Number of members of a group of alike(), including those that are not built.
   int64_t all_of(const std::vector<int32_t>& group, int32_t spread) const {
     return options_.of > 1 ? options_.of / spread : static_cast<int64_t>(group.size());
   }
@@ -88,7 +88,7 @@ class Replication {
   }
 
   const Graph* at_share(int32_t op) const;
-  /// Weights and what updates read or write have no samples.
+  /// Marks tensors without samples: weights, and all that updates read or write.
   void find_whole();
   /// The operator as a replica of its stage runs it.
   Operator shared(int32_t op) const;
@@ -97,9 +97,9 @@ class Replication {
   int32_t output_number(int32_t tensor) const { return tensor - producer(tensor).outputs.front(); }
 
   void add_copy(int32_t op, int32_t replica);
-  /// What a copy is among the others (graph/meaning.h).
+  /// Writes the attributes of a copy (graph/meaning.h).
   void state_copy(Operator& copy, int32_t op, int32_t replica) const;
-  /// Replicas that share out the states of an operator.
+  /// Groups of replicas over which the states of an operator are sharded.
   Groups sharers(int32_t op) const;
   bool gathers(int32_t op) const {
     return !options_.gathered.empty() && options_.gathered[op] > 0;
@@ -110,71 +110,72 @@ class Replication {
   int64_t weight_bytes(int32_t update) const {
     return graph_.op(graph_.op(update).forward).trainable_bytes();
   }
-  /// Weights among the items of buckets.
+  /// Encoding of weights among the items of buckets.
   int32_t item_of(int32_t update) const {
     return static_cast<int32_t>(graph_.tensors().size()) + update;
   }
-  /// The gather of updated weights that an update's share goes into; -1: none.
+  /// The gather of updated weights that reads an update's shard; -1: none.
   int32_t gather_of(int32_t update) const;
-  /// Gives a copy an output of the weights of an update, for what meets behind it.
+  /// Adds to a copy an output with the weights of an update, for synchronisation after it.
   void hand_on(int32_t update, int32_t id, int32_t replica);
-  /// Whether a copy of an update takes the weights that a server has updated.
+  /// True if a copy of an update fetches weights updated by a server.
   bool is_fetch(int32_t op, int32_t replica) const;
 
   int32_t spread_of(int32_t op) const { return options_.spread.empty() ? 1 : options_.spread[op]; }
-  /// Replicas that hold the same weights.
+  /// Groups of replicas that hold the same weights.
   Groups alike(int32_t stage, int32_t spread) const;
-  /// Whether an operator is a member of a collective that joins all replicas (`joined`).
+  /// True for a member of a collective that joins all replicas (`joined`).
   bool is_joined(int32_t op) const {
     const int32_t collective = graph_.op(op).collective;
     return collective >= 0 && !options_.joined.empty() && options_.joined[at(collective)];
   }
-  /// How many members such a collective has.
+  /// Number of members of such a collective.
   int64_t joined_members(int32_t op) const {
     const auto& members = graph_.collectives()[graph_.op(op).collective].members;
     const size_t here = options_.joined_of > 0 ? at(options_.joined_of) : members.size();
     const int32_t spread = spread_of(members[0]);
     return static_cast<int64_t>(here) * all_of(alike(stage_[op], spread)[0], spread);
   }
-  /// Whether what writes or reads a tensor is such a member, or a sum that one reads.
+  /// True if the producer or a reader of the tensor is such a member, or a local sum that one
+  /// reads.
   bool meets_joined(int32_t tensor) const;
-  /// Whether an operator of phase update is one, or sums what one reads, where these scatter
-  /// gradients after every micro-batch: its copies are of phase backward.
+  /// True for such an operator of phase update, or a local sum that one reads, if gradients are
+  /// scattered after every micro-batch: its copies have phase backward.
   bool comes_every_time(int32_t op) const;
-  /// One collective of the copies of one that joins all replicas, for every group of replicas.
+  /// Makes one collective of the copies of one that joins all replicas, per group of replicas.
   void join_collective(size_t c);
-  /// States which share the updates behind a sum of such a collective have.
+  /// Sets the shards that the updates after such a reduction have.
   void state_share(int32_t sum, int32_t replica, int64_t place);
-  /// Who gathers together with an operator, itself included; none: it follows another one.
+  /// Operators that gather together with this one, itself included; empty: it follows another one.
   std::vector<int32_t> gathers_with(int32_t op) const;
-  /// Those of every group in one run of `inner`.
+  /// The groups' members in each inner group.
   Groups within(const Groups& groups) const;
-  /// Those of every group in the same place of their runs.
+  /// The groups' members at equal positions of the inner groups.
   Groups across(const Groups& groups) const;
 
-  /// Copies serve the copies of the forward operators, which may have later numbers.
+  /// Connects copies to copies of their forward operators, which may have higher numbers.
   void name_forwards();
-  /// Where readers' parts of the batch begin within the part of a replica, and its ends.
+  /// Cuts at which readers' parts of the batch begin within the part of a replica, and its ends.
   std::vector<Cut> cuts_of(int32_t tensor, int32_t replica) const;
   void add_pieces(int32_t tensor, int32_t id, int32_t replica);
 
-  /// Connects the updates, or all else: updates read what all-reduces write.
+  /// Connects the updates, or all other operators: updates read the outputs of all-reduces.
   void connect(bool updates);
-  /// Makes a copy read what its originals read: reduced gradients, its own replica's tensors, or
-  /// the pieces of another stage's that its part of the batch overlaps.
+  /// Connects a copy's inputs: reduced gradients, tensors of its own replica, or the pieces of
+  /// another stage that overlap its part of the batch.
   void connect(int32_t op, int32_t replica);
 
   bool have_servers() const {
     return options_.meeting == Meeting::servers || options_.meeting == Meeting::in_turn;
   }
-  /// Whether what sums gradients within a replica comes before their reduction.
+  /// True if local sums of gradients come before their reduction.
   bool sums_first() const { return options_.shard == 1 || have_servers(); }
-  /// Whether an operator reads gradients behind their reduction.
+  /// True if the operator reads gradients after their reduction.
   bool reads_reduced(int32_t op) const;
-  /// Whether a tensor is a gradient that is reduced over the replicas.
+  /// True if the tensor is a gradient that is reduced over the replicas.
   bool is_reduced(int32_t tensor) const;
 
-  /// The copies of a gather of weights, or of an exchange of tokens, become members of collectives.
+  /// Joins the copies of a gather of weights, or of an exchange of tokens, into collectives.
   void join_copies(int32_t op);
   Groups runs_of(int32_t length, int32_t stage) const;
   static std::string copy_name(const std::string& name, int32_t replica) {
@@ -185,46 +186,47 @@ class Replication {
   }
   [[noreturn]] void refuse_whole(int32_t tensor, int32_t reader) const;
 
-  /// Tensors are in the order of their producers.
+  /// Requires tensors in the order of their producers.
   void fill_buckets();
   void fill(std::vector<Bucket>& buckets, int32_t item, int32_t op, int64_t bytes) const;
   int32_t server_of(size_t bucket, int32_t replicas) const {
     return static_cast<int32_t>(bucket % at(std::min(options_.servers, replicas)));
   }
-  /// Who reads a gradient of a bucket updates on its server alone.
+  /// If only updates read a gradient of the bucket, they run on its server alone.
   void give_to_server(int32_t gradient, size_t bucket);
   bool one_unit(const Bucket& bucket) const;
 
-  /// What the copies of a bucket's gradients become for the updates.
+  /// Adds the reduction of a bucket's gradients.
   void reduce(size_t k);
-  /// Weights behind the updates: averaged over all, or over the first of every run, who hands them
-  /// out; of runs that share weights out each place averages its own.
+  /// Adds averaging of weights after the updates: over all replicas; or over the first of every
+  /// inner group, which broadcasts the result; with sharded weights every position averages its
+  /// shard.
   void average(size_t k);
-  /// The same on occasion: what is sent, merged and handed out by each place of the runs.
+  /// The same conditionally: each position of the inner groups sends, merges and broadcasts.
   void average_on_occasion(size_t k);
-  /// What sends a replica's weights of a bucket.
+  /// Adds the Send of a replica's weights of a bucket.
   void add_send(const Bucket& bucket, const std::string& name, int32_t replica);
   bool on_occasion() const { return options_.on_occasion && meaning_; }
   int32_t current(int32_t item, int32_t replica) const;
-  /// Collectives of groups of replicas on what they have of a bucket by now.
+  /// Adds one collective per group of replicas, on the present tensors of a bucket.
   void add_step(const Bucket& bucket, const std::string& name, CollectiveKind kind, Phase phase,
                 const Groups& groups);
-  /// The member at a place of a group of replicas.
+  /// Adds the member at a position of a group.
   int32_t add_member(const Bucket& bucket, const std::string& name, CollectiveKind kind,
                      Phase phase, const std::vector<int32_t>& group, size_t place);
-  /// Makes a member wait for what its gradients' stages send.
+  /// Makes a member wait for the tensors that the stages of its gradients send.
   void wait_for_sends(const Bucket& bucket, int32_t member, int32_t replica);
   void wait_for_send(int32_t op, int32_t replica);
 
-  /// Sums a bucket's gradients of all replicas on the device of one.
+  /// Sums a bucket's gradients of all replicas on one device.
   void add_server(const Bucket& bucket, size_t k);
   /// Updates a bucket's weights there by the gradients of one replica after the other.
   void add_turns(const Bucket& bucket, size_t k);
   Operator turn_of(size_t k, int32_t replica, int32_t server) const;
-  /// The updates that read gradients of a bucket, in order of the gradients.
+  /// Updates that read gradients of a bucket, in the order of the gradients.
   std::vector<int32_t> updates_of(const Bucket& bucket) const;
 
-  /// A unit's operators of one stage stay together in every replica.
+  /// Keeps each unit's operators of one stage together in every replica.
   void colocate();
   void copy_collectives();
   int32_t replicas_of_collective(size_t c) const;
@@ -234,24 +236,25 @@ class Replication {
   const Graph& graph_;
   std::span<const int32_t> stage_, replicas_, group_;
   const ReplicaOptions& options_;
-  bool meaning_;  // whether attributes say what copies mean (graph/meaning.h)
+  bool meaning_;  // copies get attributes (graph/meaning.h)
   GraphBuilder builder_;
-  std::vector<bool> whole_;                 // per tensor: it has no samples to share out
-  /// Lists that are of one entry or two almost always, and then allocate nothing.
+  std::vector<bool> whole_;                 // [tensor]: it has no samples to divide
+  /// Lists that almost always have one or two entries, and then allocate nothing.
   template <class T, size_t N>
   using ShortLists = std::vector<boost::container::small_vector<T, N>>;
-  ShortLists<Piece, 1> pieces_;   // per tensor, in order of replica and cut
-  ShortLists<int32_t, 2> ids_;    // in the builder: of the copies of an operator
-  ShortLists<int32_t, 2> together_;  // operators by their number in ReplicaOptions::together
-  std::vector<Origin> origin_;              // per operator of the builder
+  ShortLists<Piece, 1> pieces_;   // [tensor], in order of replica and cut
+  ShortLists<int32_t, 2> ids_;    // in the builder: copies of an operator
+  ShortLists<int32_t, 2> together_;  // operators by their index in ReplicaOptions::together
+  std::vector<Origin> origin_;              // [operator of the builder]
   std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
   std::vector<Bucket> buckets_, weights_;
   bool starts_ = false;  // collectives that are being added wait for nothing
-  const std::map<std::pair<int32_t, int32_t>, int32_t>* merged_ = nullptr;  // with these they merge
-  std::string occasion_;  // of the collectives that are being added (graph/meaning.h)
+  // if set, these collectives merge
+  const std::map<std::pair<int32_t, int32_t>, int32_t>* merged_ = nullptr;
+  std::string occasion_;  // of collectives that are being added (graph/meaning.h)
   std::map<std::pair<int32_t, int32_t>, int32_t> sent_;  // tokens by operator and replica
-  std::map<int32_t, int32_t> server_;  // of updates that one replica alone makes: which
-  int32_t most_ = 0;  // replicas of any stage
+  std::map<int32_t, int32_t> server_;  // update made by one replica alone: that replica
+  int32_t most_ = 0;  // maximum number of replicas of a stage
   StopPoll stop_;
 };
 

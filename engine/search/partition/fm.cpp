@@ -11,9 +11,9 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kStarts = 4;   // first partitions tried for each bisection
-constexpr int32_t kPasses = 16;  // at most, a refinement
-constexpr int32_t kRounds = 4;   // at most, of refining all pairs of devices at the end
+constexpr int32_t kStarts = 4;   // initial partitions per bisection
+constexpr int32_t kPasses = 16;  // maximum per refinement
+constexpr int32_t kRounds = 4;   // maximum refinements of all pairs of devices at the end
 
 std::vector<bool> bisect(FmSides& sides, RandomStream& random) {
   std::vector<bool> best;
@@ -30,7 +30,7 @@ std::vector<bool> bisect(FmSides& sides, RandomStream& random) {
   return best;
 }
 
-/// Refines the units of devices a and b between the two. Whether something changed.
+/// Refines the units of devices a and b. Returns true if something changed.
 bool refine_pair(const Hypergraph& hypergraph, const PartitionWeights& weights, int32_t a,
                  int32_t b, double imbalance, Assignment& assignment) {
   std::vector<int32_t> units;

@@ -7,7 +7,7 @@ namespace trinity {
 namespace {
 
 constexpr int64_t kBuckets = 4096;
-constexpr int kLooks = 32;  // cells of a side looked at for one whose move is allowed
+constexpr int kLooks = 32;  // cells of a side examined for an allowed move
 
 }  // namespace
 
@@ -145,7 +145,7 @@ std::vector<bool> FmSides::first_cells() const {
   return side;
 }
 
-/// Breadth-first from a random cell, and from another one whenever nothing is left to grow to.
+/// Breadth-first from a random cell, and from another one when a component is exhausted.
 std::vector<bool> FmSides::grown(RandomStream& random) const {
   std::vector<bool> side(weight_.size(), true);
   const auto wanted = share_ * static_cast<double>(total_);
@@ -176,7 +176,7 @@ void FmSides::count(const std::vector<bool>& side) {
     for (const int32_t cell : pins(static_cast<int32_t>(net))) ++on_side_[side[cell]][net];
 }
 
-/// The free cell of the largest gain whose move keeps the balance or betters it; -1 for none.
+/// The free cell of the largest gain whose move keeps or improves the balance; -1: none.
 int32_t FmSides::choose(Buckets& buckets, int64_t first_weight) const {
   int32_t chosen = -1;
   const int64_t now = violation(first_weight);
@@ -199,7 +199,7 @@ int32_t FmSides::choose(Buckets& buckets, int64_t first_weight) const {
   return chosen;
 }
 
-/// Moves a cell over, locks it and updates the gains of the cells on its nets.
+/// Moves a cell, locks it and updates the gains of cells on its nets.
 void FmSides::move(int32_t cell, std::vector<bool>& side, Buckets& buckets) {
   const int from = side[cell], to = 1 - from;
   buckets.remove(cell, from);

@@ -5,16 +5,16 @@
 
 namespace trinity {
 
-/// Cells with weights and the nets between them, in two sides: what one Fiduccia-Mattheyses
-/// refinement works on (fm.h).
+/// Cells with weights and the nets between them, on two sides: the state of one Fiduccia-Mattheyses
+/// refinement (fm.h). Not thread-safe.
 class FmSides {
  public:
-  /// The part of `hypergraph` between `units` (ascending), whose cell i is units[i]. The first side
-  /// (false) should get `share` of the weight.
+  /// The part of `hypergraph` between `units` (ascending); cell i is units[i]. share: fraction of
+  /// the weight for the first side (false).
   FmSides(const Hypergraph& hypergraph, std::span<const int32_t> weight,
           std::span<const int32_t> units, double share, double imbalance);
 
-  /// The sides to start from: the first cells up to the share; or a set grown from a random cell.
+  /// Initial sides: the first cells up to the share; or a set grown from a random cell.
   std::vector<bool> first_cells() const;
   std::vector<bool> grown(RandomStream& random) const;
 
@@ -22,7 +22,7 @@ class FmSides {
   void refine(std::vector<bool>& side, int32_t passes);
 
   int64_t cut_bytes(const std::vector<bool>& side) const;
-  /// By how much the first side's weight lies outside its bounds.
+  /// Distance of the first side's weight from its bounds; 0 inside.
   int64_t violation(int64_t first_weight) const;
   int64_t first_weight(const std::vector<bool>& side) const;
 

@@ -4,9 +4,9 @@
 
 namespace trinity {
 
-/// Units as cells and tensors as nets: a net joins the unit that makes a tensor and all other units
-/// that read it. A net whose pins lie on k devices is sent k - 1 times, so the sum of bytes *
-/// (k - 1) is what all devices send together. Nets with the same pins are one.
+/// Units as cells and tensors as nets: a net joins the unit that produces a tensor and all other
+/// units that read it. A net whose pins are on k devices is sent k - 1 times, so the sum of bytes *
+/// (k - 1) is the total traffic. Nets with equal pins are merged.
 struct Hypergraph {
   std::vector<int32_t> first_pin;  ///< nets + 1 positions in `pins`
   std::vector<int32_t> pins;       ///< units, ascending within a net, at least 2

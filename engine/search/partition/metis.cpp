@@ -16,7 +16,7 @@ namespace {
 
 static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit indices");
 
-/// One call of METIS: the part of every unit of `graph`. `shares` has an entry a part.
+/// One METIS call: the part of every unit of `graph`. shares: [part].
 Assignment call_metis(PartitionGraph graph, const std::vector<PartitionShare>& shares, bool memory,
                       const MetisOptions& wanted) {
   idx_t units = graph.units(), constraints = memory ? 2 : 1;
@@ -51,7 +51,7 @@ Assignment call_metis(PartitionGraph graph, const std::vector<PartitionShare>& s
   return assignment;
 }
 
-/// Whether a unit weighs more than half of what the smallest device should get.
+/// True if a unit weighs more than half of the smallest device's share.
 bool has_heavy_unit(const PartitionWeights& weights, bool memory) {
   const auto heavy = [](const std::vector<int32_t>& weight, double share) {
     const double total = std::accumulate(weight.begin(), weight.end(), 0.0);

@@ -6,21 +6,20 @@ namespace trinity {
 
 struct MetisOptions {
   uint64_t seed = 1;
-  double imbalance = 0.03;  ///< by how much a device may exceed its share of work or memory
+  double imbalance = 0.03;  ///< fraction by which a device may exceed its share of work or memory
 };
 
 /// Multilevel k-way partitioning (Karypis and Kumar, J. Parallel Distrib. Comput. 48, 1998) by the
-/// METIS library: the least bytes between devices such that every device gets its share of the work
-/// and, where memory is accounted, of memory (PartitionWeights). Ignores precedence.
+/// METIS library: minimises the bytes between devices such that every device gets its share of work
+/// and, if memory is modelled, of memory (PartitionWeights). Ignores precedence.
 ///
-/// Where a unit weighs more than half a device's share, METIS's own division into many parts can
-/// run out of vertices (and prints so); devices and units are then halved one METIS bisection at a
-/// time.
+/// If a unit weighs more than half a device's share, METIS's k-way division can run out of vertices
+/// (and prints that); devices and units are then bisected recursively by METIS.
 ///
-/// Deterministic. Each call is one of a forked copy of this process (base/apart.h): METIS takes
-/// SIGTERM over for the whole process while it works, so that a stop asked for then was its error.
+/// Deterministic. Each call runs in a forked process (base/apart.h), because METIS takes over
+/// SIGTERM for the whole process while it works.
 ///
-/// Throws ArgumentError for an imbalance out of range, LimitError when METIS runs out of memory.
+/// Throws ArgumentError for an imbalance out of range, LimitError if METIS runs out of memory.
 Assignment metis_partition(const PlacementSpace& space, const MetisOptions& options = {});
 
 }  // namespace trinity

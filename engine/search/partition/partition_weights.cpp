@@ -21,7 +21,7 @@ void normalise(std::vector<double>& shares) {
     share = total > 0 ? share / total : 1 / static_cast<double>(shares.size());
 }
 
-/// Mean time of every unit.
+/// [unit]: time averaged over devices.
 std::vector<double> mean_work_ns(const PlacementSpace& space) {
   std::vector<double> work(static_cast<size_t>(space.units()), 0);
   for (int32_t unit = 0; unit < space.units(); ++unit)
@@ -33,7 +33,7 @@ std::vector<double> mean_work_ns(const PlacementSpace& space) {
 std::vector<double> speed_shares(const PlacementSpace& space) {
   std::vector<double> shares;
   for (int32_t device = 0; device < space.devices(); ++device) {
-    double time_ns = 1;  // where nothing takes time, devices are equal
+    double time_ns = 1;  // if no operator takes time, devices are equal
     for (int32_t unit = 0; unit < space.units(); ++unit)
       time_ns += static_cast<double>(space.cost_ns(unit, device));
     shares.push_back(1 / time_ns);

@@ -1,6 +1,6 @@
 #include "search/partition/scotch.h"
 
-// scotch.h needs stdio.h before it.
+// scotch.h requires stdio.h before it.
 #include <scotch.h>
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ void expect(int status, const char* call) {
   if (status != 0) throw Error(fmt::format("scotch: {} failed", call));
 }
 
-/// The library's objects, released on every way out.
+/// RAII for the library's objects.
 struct Source {
   SCOTCH_Graph value;
   Source() { expect(SCOTCH_graphInit(&value), "graphInit"); }
@@ -33,7 +33,7 @@ struct Target {
   Target() { expect(SCOTCH_archInit(&value), "archInit"); }
   ~Target() { SCOTCH_archExit(&value); }
 };
-/// One thread and a random stream of its own, however many cores there are.
+/// One thread and a random stream of its own.
 struct Context {
   SCOTCH_Context value;
   explicit Context(SCOTCH_Num seed) {

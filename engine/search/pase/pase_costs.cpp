@@ -29,8 +29,8 @@ std::vector<int32_t> factors_of(const Dimension& dimension, const PaseLayer& lay
   return factors;
 }
 
-/// Whether blocks are contiguous: whole outer axes cut to single points, one cut axis, no inner
-/// one.
+/// True if blocks are contiguous: outer axes cut to single points, then one cut axis, inner axes
+/// whole.
 bool contiguous(const PaseLayer& layer, const Configuration& configuration) {
   size_t i = 0;
   while (i < configuration.size() && configuration[i] == layer.dimensions[i].size) ++i;
@@ -88,8 +88,8 @@ LayerCost product_cost(const Blocks& blocks) {
                      blocks.sizes(Role::reduced), blocks.layer.pointwise);
 }
 
-/// Dimensions are (l, s, b, n, c). A cell's product is [x, h] (2 c wide where the input is as wide
-/// as the state) times four gates.
+/// Dimensions are (l, s, b, n, c). A cell's matmul is [x, h] (2 c wide if the input is as wide as
+/// the state) times four gates.
 LayerCost lstm_cost(const Blocks& blocks) {
   const auto& d = blocks.layer.dimensions;
   const double hidden = static_cast<double>(d[3].size);
@@ -104,7 +104,7 @@ LayerCost lstm_cost(const Blocks& blocks) {
   return cost;
 }
 
-/// Words of a halo around a block of the input: kernel rows and columns where these are split.
+/// Words of the halo around an input block: kernel rows and columns along split axes.
 double halo_words(const Blocks& blocks) {
   const auto& shape = blocks.layer.input_shape;
   const int32_t h = [&] {
@@ -149,7 +149,7 @@ LayerCost loss_cost(const Blocks& blocks) {
   return {4.0 * e + 2.0 * rest, split ? blocks.flops_per_word * 2.0 * rest : 0.0};
 }
 
-/// The blocks of one side of an edge: extents per axis, and how many there are.
+/// Blocks on one side of an edge: extents per axis, and their number.
 struct Side {
   std::vector<double> extents;
   double parts = 1;

@@ -66,7 +66,7 @@ std::vector<int64_t> without_ones(const std::vector<int64_t>& shape) {
   return kept;
 }
 
-/// Which layer writes a tensor, and which of its dimensions the tensor carries.
+/// The layer that writes a tensor, and which of its dimensions the tensor carries.
 struct Carried {
   int32_t layer = -1;
   TensorAxes axes;
@@ -110,7 +110,7 @@ class Folding {
     carried(graph_.op(id).outputs[0]) = {into, std::move(axes)};
   }
 
-  /// Another shape of the same axes, but for axes of extent 1.
+  /// A reshape that only adds or drops axes of extent 1.
   bool fold_view(int32_t id) {
     const auto& op = graph_.op(id);
     if (op.inputs.empty() || op.outputs.size() != 1) return false;
@@ -131,7 +131,7 @@ class Folding {
     return true;
   }
 
-  /// An element-wise operator with one operand beside plain numbers, which nothing else reads.
+  /// An element-wise operator with one operand besides scalars, whose input has no other reader.
   bool fold_pointwise(int32_t id) {
     const auto& op = graph_.op(id);
     if (kind_of(op.type) != LayerKind::elementwise || op.outputs.size() != 1) return false;
@@ -153,7 +153,7 @@ class Folding {
     return true;
   }
 
-  /// An LSTM layer on top of an equal one.
+  /// An LSTM layer on an equal one.
   bool fold_recurrent(int32_t id) {
     const auto& op = graph_.op(id);
     if (op.type != "LSTM" || carried(op.inputs[0]).layer < 0) return false;
@@ -201,7 +201,7 @@ class Folding {
     return id;
   }
 
-  /// The letters of an Einsum go on to the layers that move or map its output.
+  /// Layers that move or map an Einsum's output inherit its letters.
   void inherit_names(int32_t id, PaseLayer& added) {
     lettered_.push_back(added.type == "Einsum");
     if (added.kind == LayerKind::product || added.kind == LayerKind::lstm) return;
@@ -248,7 +248,7 @@ class Folding {
     if (kernel.size() == 2) added.window = {kernel[0], kernel[1]};
   }
 
-  /// [b, c, h, w] to one axis and on to [b, c h w].
+  /// [b, c, h, w] to one axis, then to [b, c h w].
   void add_flatten(int32_t id) {
     const auto& op = graph_.op(id);
     const auto &from = tensor(op.inputs[0]), &to = tensor(op.outputs[0]);
@@ -286,9 +286,9 @@ class Folding {
   }
 
   const Graph& graph_;
-  std::vector<Carried> carried_;  // per tensor
-  std::vector<int32_t> readers_;  // per tensor, forward operators
-  std::vector<bool> lettered_;    // per layer: named after an Einsum's letters
+  std::vector<Carried> carried_;  // [tensor]
+  std::vector<int32_t> readers_;  // [tensor]: forward operators that read it
+  std::vector<bool> lettered_;    // [layer]: named after an Einsum's letters
   PaseGraph result_;
 };
 

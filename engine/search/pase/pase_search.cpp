@@ -13,7 +13,7 @@
 namespace trinity {
 namespace {
 
-/// The edges of every node, for the change of a cost when one node changes.
+/// Edges of every node, for the cost change of a single node.
 class Neighbours {
  public:
   explicit Neighbours(const SelectionProblem& problem)
@@ -53,7 +53,8 @@ std::vector<int32_t> prime_factors(int32_t n) {
   return factors;
 }
 
-/// Every way to split one more dimension of a configuration in k; itself where there is none.
+/// All ways to split one more dimension of a configuration by k; the configuration itself if there
+/// is none.
 std::vector<Configuration> extended(const PaseLayer& layer, const Configuration& configuration,
                                     int32_t k, const std::vector<Configuration>& space) {
   std::vector<Configuration> found;

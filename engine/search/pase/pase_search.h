@@ -8,33 +8,34 @@
 
 namespace trinity {
 
-// What PaSE is compared with, over the same configurations and costs.
+// Baselines for PaSE, on the same configurations and costs.
 
 struct WalkOptions {
-  std::vector<int32_t> start;  ///< number of every node's configuration
+  std::vector<int32_t> start;  ///< [node] its initial configuration
   uint64_t seed = 1;
   int64_t iterations = 250'000;  ///< the PaSE paper's budget
   /// A worse strategy is accepted with probability exp(-alpha * (new - current)), in milliseconds.
-  /// FlexFlow's releases have 0.05 to 1, which means something else for every workload; 0 scales
-  /// it: alpha * start = 100.
+  /// FlexFlow's releases use 0.05 to 1, which depends on the workload; 0 scales it: alpha * start =
+  /// 100.
   double alpha_per_ms = 0;
-  double flops = 10e12;  ///< of a device: what turns costs into milliseconds
+  double flops = 10e12;  ///< per device and second; converts costs to milliseconds
 };
 
 struct Walk {
-  std::vector<int32_t> choice;  ///< the best seen
+  std::vector<int32_t> choice;  ///< the best found
   double cost = 0;
   int64_t iterations = 0, accepted = 0;
 };
 
-/// FlexFlow's Markov chain (markov_chain.h): a random node but the last gets a random strategy; the
-/// end after half the budget without improvement. Ctrl-C ends it with the best so far. Throws
+/// FlexFlow's Markov chain (markov_chain.h): a random node except the last gets a random strategy;
+/// ends after half the budget without improvement. Ctrl-C ends it with the best so far. Throws
 /// ArgumentError for a start that score_selection() refuses.
 Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options);
 
 /// Tofu's recursive partition (Wang, Huang, Li 2019; manual/papers.md "Tofu"): for every prime
-/// factor k of the devices, largest first, every layer splits exactly one more dimension in k (none
-/// where none can be split), chosen for all layers together by the least communication. A configuration a layer.
+/// factor k of the number of devices, largest first, every layer splits exactly one more dimension
+/// by k (none if none can be split), chosen for all layers together to minimise communication.
+/// Returns one configuration per layer.
 std::vector<Configuration> tofu_split(const PaseProblem& problem, ThreadPool& pool);
 
 }  // namespace trinity

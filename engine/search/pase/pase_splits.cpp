@@ -13,7 +13,7 @@ int32_t product(std::span<const int32_t> factors) {
   return parts;
 }
 
-/// Factors of an operator's own dimensions from those of the layer that its output carries.
+/// Factors of an operator's own dimensions, from those of the layer that its output carries.
 std::vector<int32_t> followed(const IterationSpace& space, const TensorAxes& written,
                               const Configuration& factors) {
   std::vector<int32_t> own(space.dimensions.size(), 1);
@@ -29,7 +29,8 @@ std::vector<int32_t> followed(const IterationSpace& space, const TensorAxes& wri
   return own;
 }
 
-/// An LSTM layer of a stack: its dimensions are the stack's without l, its devices its share.
+/// An LSTM layer of a stack: its dimensions are the stack's without l, its devices a part of the
+/// stack's.
 OperatorSplit stacked(const PaseLayer& layer, const Configuration& factors, int32_t number,
                       std::span<const int32_t> devices) {
   OperatorSplit split;
@@ -57,7 +58,7 @@ Splits pase_splits(const Graph& graph, const PaseProblem& problem,
   for (size_t i = 0; i < problem.graph.layers.size(); ++i) {
     const auto& layer = problem.graph.layers[i];
     const auto& factors = strategy[i];
-    int32_t number = 0;  // of an LSTM in its stack
+    int32_t number = 0;  // index of an LSTM in its stack
     for (size_t k = 0; k < layer.operators.size(); ++k) {
       auto& split = splits[layer.operators[k]];
       const bool lstm = layer.kind == LayerKind::lstm;

@@ -7,11 +7,11 @@
 
 namespace trinity {
 
-/// A PaSE strategy as splits of the operators that its layers stand for: the operator that a layer
-/// is named after takes the layer's factors; those that run with it are split as the tensor between
-/// them, in as many copies as make up the layer's parts. Layers of an LSTM stack that are split
-/// along l stand on devices of their own. `devices` lists those to use, from 0. Throws
-/// ArgumentError for a configuration that makes no sense for its layer, or more parts than devices.
+/// Converts a PaSE strategy to splits of the operators of its layers. The operator that names a
+/// layer takes the layer's factors; operators fused with it are split like the tensor between them,
+/// in enough copies to make up the layer's parts. Layers of an LSTM stack that are split along l
+/// use different devices. `devices` lists the devices to use, from 0. Throws ArgumentError for a
+/// configuration that does not fit its layer, or more parts than devices.
 Splits pase_splits(const Graph& graph, const PaseProblem& problem,
                    std::span<const Configuration> strategy, std::span<const int32_t> devices);
 

@@ -16,7 +16,7 @@
 namespace trinity {
 namespace {
 
-/// Numbers distinct rows of bits, kept one after the other; found by open addressing.
+/// Set of distinct bit rows, stored contiguously and indexed by open addressing.
 class RowTable {
  public:
   explicit RowTable(size_t words) : words_(words), slots_(1024, -1) {}
@@ -25,7 +25,7 @@ class RowTable {
   std::vector<uint64_t>& bits() { return bits_; }
   const uint64_t* row(int32_t i) const { return bits_.data() + at(i) * words_; }
 
-  /// Adds `row` unless it is there.
+  /// Adds `row` unless it exists.
   void add(const std::vector<uint64_t>& row) {
     if (at(count_) * 2 >= slots_.size()) grow();
     int32_t& slot = slots_[place(row.data())];
@@ -56,8 +56,8 @@ class RowTable {
 
 using Edges = std::set<std::pair<int32_t, int32_t>>;
 
-/// Edges between units: of forward nodes, and, for units of backward nodes alone, of these nodes
-/// the other way round.
+/// Edges between units: of forward nodes and, for units with only backward nodes, of these nodes
+/// reversed.
 Edges unit_edges(const LoadInstance& instance) {
   std::vector<bool> forward(instance.nodes.size(), false);
   for (const auto& node : instance.nodes)
@@ -104,7 +104,7 @@ class Merger {
     const int32_t count = boost::strong_components(
         graph,
         boost::make_iterator_property_map(component.begin(), get(boost::vertex_index, graph)));
-    // A component is called by its lowest unit.
+    // A component is named by its lowest unit.
     std::vector<int32_t> name(at(count), -1), target(group_.size());
     for (size_t u = 0; u < component.size(); ++u) {
       auto& lowest = name[component[u]];
@@ -114,7 +114,7 @@ class Merger {
     rename(target);
   }
 
-  /// Groups that take nothing and have one neighbour join it: no device's load grows.
+  /// Groups without cost and with one neighbour join it; no device's load grows.
   bool merge_idle_leaves() {
     std::vector<bool> idle(group_.size(), true);
     for (const auto& node : instance_.nodes)
@@ -141,7 +141,7 @@ class Merger {
     return merged;
   }
 
-  /// Between groups, of all nodes.
+  /// Between groups, over all nodes.
   Edges all_edges() const {
     Edges all;
     for (const auto& [from, to] : instance_.edges)
@@ -151,7 +151,7 @@ class Merger {
 
   const LoadInstance& instance_;
   bool heavy_leaves_;
-  std::vector<int32_t> group_;  // of every unit
+  std::vector<int32_t> group_;  // [unit]
   Edges edges_;
 };
 
@@ -161,14 +161,15 @@ std::optional<Ideals> Ideals::of_order(int32_t count,
                                        std::span<const std::pair<int32_t, int32_t>> edges,
                                        int32_t most, const Deadline& deadline) {
   const size_t words = std::max<size_t>(1, at(count + 63) / 64);
-  std::vector<uint64_t> inputs(at(count) * words, 0);  // a row of bits an element
+  std::vector<uint64_t> inputs(at(count) * words, 0);  // a row of bits per element
   for (const auto& [from, to] : edges)
     inputs[at(to) * words + at(from) / 64] |= uint64_t{1} << (from % 64);
   RowTable found(words);
   found.add(std::vector<uint64_t>(words, 0));
   std::vector<uint64_t> larger(words);
   DeadlinePoll poll(deadline);
-  for (int32_t next = 0; next < found.count(); ++next) {  // by size, as all grow by one element
+  // by size, because each step adds one element
+  for (int32_t next = 0; next < found.count(); ++next) {
     poll.step(count);
     for (int32_t i = 0; i < count; ++i) {
       const uint64_t* whole = found.row(next);
@@ -203,7 +204,7 @@ bool LoadOrder::is_chain() const {
 
 LoadOrder make_load_order(const LoadInstance& instance, bool heavy_leaves) {
   const Merger merger(instance, heavy_leaves);
-  // Groups by their first nodes: the order of the file where it is topological.
+  // Groups by their first nodes: file order, if it is topological.
   std::map<int32_t, int32_t> rank;
   std::vector<std::vector<int32_t>> members;
   for (int32_t n = 0; n < static_cast<int32_t>(instance.nodes.size()); ++n) {

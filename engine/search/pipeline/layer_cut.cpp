@@ -13,17 +13,18 @@ namespace trinity {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-constexpr size_t kBatch = 256;  // cuts that are priced at a time
-constexpr int64_t kLooks = 50;  // stages that may be looked at for each cut that may be tried
-constexpr size_t kMostStates = size_t{1} << 26;  // a GB of them
+constexpr size_t kBatch = 256;  // cuts evaluated at a time
+constexpr int64_t kLooks = 50;  // stages examined per cut that may be tried
+constexpr size_t kMostStates = size_t{1} << 26;  // about 1 GB
 
 void check_row(const LayerRow& row) {
   if (row.count() == 0 || row.device_count() == 0)
     throw ArgumentError(
-        fmt::format("cut of a row: {} layers on {} devices", row.count(), row.device_count()));
+        fmt::format("layer cut: expected at least 1 layer and 1 device, got {} and {}",
+                    row.count(), row.device_count()));
 }
 
-/// What the first layers take together, by how many they are.
+/// Prefix sums over layers.
 std::vector<double> sums_of(const std::vector<double>& first, const std::vector<double>& second) {
   std::vector<double> sums{0};
   for (size_t l = 0; l < first.size(); ++l) sums.push_back(sums[l] + (first[l] + second[l]));
@@ -31,7 +32,7 @@ std::vector<double> sums_of(const std::vector<double>& first, const std::vector<
 }
 
 /// The dynamic program of least_load_cut(): best_ of a set of devices and a layer is the last
-/// choice of how that layer and all behind it go onto all of these devices.
+/// choice for placing that layer and all later ones on exactly these devices.
 class LeastLoad {
  public:
   LeastLoad(const LayerRow& row, int32_t micro_batches)
@@ -42,7 +43,7 @@ class LeastLoad {
         activations_(sums_of(row.activation_bytes, std::vector<double>(at(row.count()), 0))),
         best_(states_ << row.devices.size()) {
     for (const auto& kind : row.kinds) times_.push_back(sums_of(kind.forward_s, kind.backward_s));
-    best_[at(row.count())].load_s = 0;  // of no device and no layer
+    best_[at(row.count())].load_s = 0;  // no device, no layer
   }
 
   LeastLoadCut run() {
@@ -69,7 +70,7 @@ class LeastLoad {
   };
   Choice& best(uint32_t set, int32_t layer) { return best_[set * states_ + at(layer)]; }
 
-  /// Looks at all first stages on device `d`, what follows them on the others of `set`.
+  /// Tries all first stages on device `d`, with the rest on the others of `set`.
   void put_first(uint32_t set, int32_t d) {
     const auto& device = row_.devices[d];
     const auto& times = times_[device.kind];
@@ -92,9 +93,9 @@ class LeastLoad {
 
   const LayerRow& row_;
   int32_t micro_batches_;
-  size_t states_;  // of a set
+  size_t states_;  // per set
   std::vector<double> stored_, activations_;
-  std::vector<std::vector<double>> times_;  // of kinds
+  std::vector<std::vector<double>> times_;  // by class of devices
   std::vector<Choice> best_;
   StopPoll stop_;
 };
@@ -118,7 +119,7 @@ class PossibleSplits {
     }
   }
 
-  /// Calls use(device_of) for each; their number, or -1 when that or what is looked at is too much.
+  /// Calls use(device_of) for each; returns their number, or -1 if a limit is exceeded.
   template <class Use>
   int64_t each(Use use) {
     count_ = looks_ = 0;
@@ -133,7 +134,7 @@ class PossibleSplits {
     return count_ > options_.most_cuts || looks_ > kLooks * options_.most_cuts;
   }
 
-  /// Puts layer `first` and all behind it onto `left` devices.
+  /// Places layer `first` and all later ones on `left` devices.
   template <class Use>
   void place(int32_t first, int32_t left, Use& use) {
     if (first == row_.count()) {
@@ -159,8 +160,8 @@ class PossibleSplits {
 
   const LayerRow& row_;
   const FastestOptions& options_;
-  std::vector<std::vector<double>> busy_;  // by kind: seconds that a layer keeps a device busy
-  std::vector<double> fewest_;             // that it and all behind it keep any device busy
+  std::vector<std::vector<double>> busy_;  // [class][layer]: seconds that it occupies a device
+  std::vector<double> fewest_;  // minimum seconds of a layer and all later ones on any device
   std::vector<bool> used_;
   std::vector<int32_t> device_of_;
   int64_t count_ = 0, looks_ = 0;

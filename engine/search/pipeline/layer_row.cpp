@@ -13,9 +13,9 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kMostLayers = 1024;  // of a network: as many as planners take devices
+constexpr int32_t kMostLayers = 1024;  // of a network: the maximum number of devices of planners
 
-/// `layers` layers without any cost.
+/// `layers` layers without cost.
 LayerRow empty_row(size_t layers) {
   LayerRow row;
   row.type.assign(layers, "layer");
@@ -31,7 +31,7 @@ LayerRow::Kind idle_kind(int32_t device, size_t layers) {
   return {device, none, none, none};
 }
 
-/// Makes the row of a graph.
+/// Builds the row of a graph.
 class GraphRow {
  public:
   explicit GraphRow(const Problem& problem) : problem_(problem), graph_(problem.graph()) {}
@@ -93,7 +93,7 @@ class GraphRow {
     }
   }
 
-  /// Seconds of layers when all operators are on a device.
+  /// Seconds of layers if all operators are on a device.
   LayerRow::Kind times_on(int32_t device) const {
     const std::vector<int32_t> placement(layer_of_.size(), device);
     Metrics metrics;
@@ -111,7 +111,7 @@ class GraphRow {
     return kind;
   }
 
-  /// What tensors send over cuts: at first what more goes over a cut than over the one before it.
+  /// Fills bytes over cuts, first as differences to the previous cut.
   void add_crossing() {
     std::vector<int32_t> low(graph_.tensors().size(), row_.count()), high(low.size(), -1);
     for (int32_t o = 0; o < graph_.operator_count(); ++o)
@@ -120,7 +120,7 @@ class GraphRow {
         high[tensor] = std::max(high[tensor], layer_of_[o]);
       }
     const auto add = [](std::vector<double>& bytes, int32_t from, int32_t to, int64_t more) {
-      if (from >= to) return;  // over the cuts behind layers `from` to `to` - 1
+      if (from >= to) return;  // over the cuts after layers `from` to `to` - 1
       bytes[from + 1] += static_cast<double>(more);
       bytes[to + 1] -= static_cast<double>(more);
     };

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int32_t kMostUnits = 20000;
 constexpr int64_t kMostEntries = 20'000'000;
-constexpr int64_t kMostWords = 16'000'000;  // of the bits of all ideals
+constexpr int64_t kMostWords = 16'000'000;  // bits of all ideals
 
-/// What the steps below share: the best so far, and when to end.
+/// State shared by the steps below: the best cut so far, and the limits.
 struct Run {
   const LoadInstance& instance;
   const MaxLoadLimits& limits;
@@ -30,8 +30,8 @@ struct Run {
   }
 };
 
-/// What takes no search, where there was no time for one: equal shares of work, of memory or of
-/// groups, or everything on a CPU; the first that fits.
+/// Fallback without a search: equal shares of work, of memory or of groups, or everything on a CPU;
+/// the first that fits.
 void take_any(Run& run, const LoadOrder& order) {
   for (const auto rule : {CutRule::balanced, CutRule::memory, CutRule::equal}) {
     auto device = cut_along(run.instance, order, rule);
@@ -60,9 +60,9 @@ void cut_along_orders(Run& run, const LoadOrder& order) {
   }
 }
 
-/// The optimum over all ideals into run.best; false when they are too many. Limits
-/// grow from the least that the work allows: a cut found within one is optimal, and the closer
-/// the limit, the fewer ideals take part.
+/// Searches the optimum over all ideals for run.best; false if they are too many. Limits grow from
+/// the minimum that the work allows: a cut found within one is optimal, and tighter limits involve
+/// fewer ideals.
 bool cut_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& order) {
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   const auto words = static_cast<int64_t>(order.groups.size()) / 64 + 1;
@@ -90,8 +90,8 @@ bool cut_over_ideals(Run& run, const LoadInstance& instance, const LoadOrder& or
   return true;
 }
 
-/// The optimum when nodes that take no time weigh nothing, which leaves fewer ideals. It is a bound
-/// from below, and the optimum where its cut fits the true memory; then it replaces `best`.
+/// The optimum if nodes without time have no memory, which reduces the number of ideals. It is a
+/// lower bound, and the optimum if its cut fits the true memory; then it replaces `best`.
 bool cut_without_idle_memory(Run& run) {
   LoadInstance light = run.instance;
   for (auto& node : light.nodes)
@@ -110,7 +110,8 @@ void check_load_instance(const LoadInstance& instance) {
   if (count == 0 || instance.accelerators < 0 || instance.cpus < 0 ||
       instance.accelerators + instance.cpus < 1 || instance.accelerators > 1024 ||
       instance.cpus > 1024)
-    throw ArgumentError(fmt::format("max-load cut: {} nodes on {} accelerators and {} CPUs", count,
+    throw ArgumentError(fmt::format("max-load cut: expected nodes and devices, got {} nodes, {} "
+                                    "accelerators and {} CPUs", count,
                                     instance.accelerators, instance.cpus));
   for (int32_t n = 0; n < count; ++n) {
     const auto& node = instance.nodes[n];
@@ -123,7 +124,8 @@ void check_load_instance(const LoadInstance& instance) {
   }
   for (const auto& [from, to] : instance.edges)
     if (from < 0 || from >= count || to < 0 || to >= count || from == to)
-      throw ArgumentError(fmt::format("max-load cut: an edge from {} to {}", from, to));
+      throw ArgumentError(fmt::format(
+          "max-load cut: expected edges between existing nodes, got {} -> {}", from, to));
 }
 
 MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limits) {
@@ -133,7 +135,7 @@ MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limit
   const auto groups = static_cast<int64_t>(order.groups.size());
   if (groups > kMostUnits)
     throw LimitError(
-        fmt::format("max-load cut of {} units; at most {} are taken", groups, kMostUnits));
+        fmt::format("max-load cut: {} units, more than the maximum of {}", groups, kMostUnits));
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   if ((groups + 1) * width > kMostEntries)
     throw LimitError(fmt::format("max-load cut of {} units on {} devices: too large a table",

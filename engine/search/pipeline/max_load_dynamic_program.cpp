@@ -11,10 +11,10 @@ namespace trinity {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-/// Sums differ in their last bits by the order of additions.
+/// Tolerance for the order of additions.
 constexpr double kSlack = 1 + 1e-9;
 
-/// The neighbours of every node.
+/// Neighbours of every node.
 struct Links {
   explicit Links(const LoadInstance& instance)
       : inputs(instance.nodes.size()), readers(instance.nodes.size()) {
@@ -26,7 +26,7 @@ struct Links {
   std::vector<std::vector<int32_t>> inputs, readers;
 };
 
-/// What a part holds of something.
+/// Totals of a part.
 struct Sums {
   double work = 0, cpu = 0;  // work: on accelerators, of groups that these support
   int64_t memory_bytes = 0;
@@ -53,7 +53,7 @@ void add(Sums& sums, const Sums& more) {
   sums.unsupported += more.unsupported;
 }
 
-/// The table of least loads, and how they came about.
+/// Table of minimum loads, with back pointers.
 class Table {
  public:
   Table(const LoadInstance& instance, int32_t ideals, double limit)
@@ -71,8 +71,8 @@ class Table {
     return from_[slot(ideal, a, c)];
   }
 
-  /// A part from `sub` to `ideal`; kNone where it cannot be on such a device. `most[c]`
-  /// accelerators at most leave enough for the rest.
+  /// Adds a part from `sub` to `ideal`; loads are kNone if it cannot be on such a device. With c
+  /// CPUs, more than `most[c]` accelerators leave too little for the rest.
   void take(int32_t ideal, int32_t sub, double accelerator_s, double cpu_s,
             const std::vector<int32_t>& most) {
     for (int32_t c = 0; c <= cpus_; ++c)
@@ -82,7 +82,7 @@ class Table {
       }
   }
 
-  /// Devices may stay empty. Returns whether anything is within the limit.
+  /// Devices may stay empty. Returns true if anything is within the limit.
   bool finish(int32_t ideal) {
     bool any = false;
     for (int32_t a = 0; a <= accelerators_; ++a)
@@ -94,8 +94,8 @@ class Table {
     return any;
   }
 
-  /// The largest of the loads of `ideal` that an accelerator with the part from `sub` could still
-  /// lower; 0 when there is none.
+  /// The largest load of `ideal` that an accelerator with the part from `sub` could still lower; 0
+  /// if there is none.
   double lowerable(int32_t ideal, int32_t sub, const std::vector<int32_t>& most) const {
     double largest = 0;
     for (int32_t c = 0; c <= cpus_; ++c)
@@ -125,7 +125,7 @@ class Table {
   std::vector<std::pair<int32_t, bool>> from_;
 };
 
-/// Walks the table back from `ideal` and puts every part on a device. `place(sub, ideal, device)`.
+/// Walks the table back from `ideal` and calls place(sub, ideal, device) for every part.
 template <class Place>
 void read_back(const LoadInstance& instance, const Table& table, int32_t ideal, Place place) {
   int32_t a = instance.accelerators, c = instance.cpus;
@@ -144,7 +144,7 @@ void read_back(const LoadInstance& instance, const Table& table, int32_t ideal, 
   }
 }
 
-/// For every number of CPUs used, the most accelerators that may be used.
+/// [CPUs used]: maximum number of accelerators that may be used.
 std::vector<int32_t> most_used(const LoadInstance& instance, const LoadWindow& window,
                                const Sums& all, const Sums& done) {
   std::vector<int32_t> most;
@@ -154,7 +154,7 @@ std::vector<int32_t> most_used(const LoadInstance& instance, const LoadWindow& w
   return most;
 }
 
-/// The load of a set of nodes that grows by groups.
+/// Load of a set of nodes that grows by groups.
 class GrowingPart {
  public:
   GrowingPart(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups,
@@ -199,7 +199,7 @@ class GrowingPart {
                                                                   : accelerator_ + transfers_;
   }
   double cpu_s() const { return cpu_; }
-  /// Whether no larger part has a load of at most `limit` on any device.
+  /// True if no larger part has a load of at most `limit` on any device.
   bool hopeless(double limit) const {
     const bool accelerator = instance_.accelerators > 0 && !unsupported_ &&
                              memory_bytes_ <= instance_.memory_bytes && accelerator_ <= limit;
@@ -224,8 +224,8 @@ class GrowingPart {
   bool unsupported_ = false;
 };
 
-/// The program over all ideals. Those that end a part are kept by their work, so that the parts
-/// of an ideal that fit a device are few to look through.
+/// The program over all ideals. Ideals that end a part are sorted by work, so that few parts of an
+/// ideal that fit a device must be examined.
 class IdealProgram {
  public:
   IdealProgram(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups,
@@ -278,7 +278,7 @@ class IdealProgram {
 
  private:
   static constexpr size_t kBuckets = 256;
-  static constexpr int64_t kPriceSteps = 100;  // of a poll, for a part that is priced
+  static constexpr int64_t kPriceSteps = 100;  // cost of an evaluated part in polling steps
   struct Alive {
     int32_t ideal;
     double work;
@@ -302,13 +302,13 @@ class IdealProgram {
     number_[ideal] = static_cast<int32_t>(first_.size()) - 1;
   }
 
-  /// Looks at all parts that end at `ideal`.
+  /// Examines all parts that end at `ideal`.
   bool visit(int32_t ideal) {
     const auto& whole = sums_[ideal];
     const double widest = std::max(window_.limit(), window_.cpu_work());
     const size_t last = bucket_of(whole.work);
     for (size_t b = bucket_of(std::max(0.0, whole.work - widest * kSlack)); b <= last; ++b) {
-      // Most that are looked through are no part of this ideal, which is seen at once.
+      // Most candidates are not a part of this ideal, which is checked quickly.
       pairs_left_ -= static_cast<int64_t>(buckets_[b].size() / 32);
       poll_.step(static_cast<int64_t>(buckets_[b].size()));
       for (const auto& [sub, work] : buckets_[b]) {
@@ -332,7 +332,7 @@ class IdealProgram {
     return true;
   }
 
-  /// Whether `sub` has an entry from which a part on such a device leads to a useful one.
+  /// True if `sub` has an entry from which a part on such a device leads to a useful one.
   void keep_useful(int32_t sub, bool& accelerator, bool& cpu) const {
     const auto& first = first_[number_[sub]].accelerators;
     bool any_accelerator = false, any_cpu = false;
@@ -344,7 +344,7 @@ class IdealProgram {
     cpu = cpu && any_cpu;
   }
 
-  /// The accelerator load of ideal \ sub; kNone when it is above `enough`.
+  /// The accelerator load of ideal \ sub; kNone if it is above `enough`.
   double price(int32_t ideal, int32_t sub, double enough) {
     double load = std::max(0.0, sums_[ideal].work - sums_[sub].work);
     if (load > enough * kSlack) return kNone;
@@ -357,7 +357,7 @@ class IdealProgram {
     return load > enough ? kNone : load;
   }
 
-  /// What a net that the part touches costs it, once.
+  /// Cost of a net that the part touches, counted once.
   double price_net(int32_t net) {
     if (counted_[net] == stamp_) return 0;
     counted_[net] = stamp_;
@@ -375,13 +375,13 @@ class IdealProgram {
   LoadNets nets_;
   DeadlinePoll poll_;
   Table table_;
-  std::vector<Sums> sums_;  // of every ideal
+  std::vector<Sums> sums_;  // [ideal]
   struct First {
     int32_t ideal;
-    std::vector<int32_t> accelerators;  // the fewest that do, by CPUs used
+    std::vector<int32_t> accelerators;  // minimum number, by CPUs used
   };
-  std::vector<First> first_;     // of ideals that end a part
-  std::vector<int32_t> number_;  // in first_, of every ideal
+  std::vector<First> first_;     // ideals that end a part
+  std::vector<int32_t> number_;  // [ideal]: index in first_
   std::vector<std::vector<Alive>> buckets_;
   std::vector<int32_t> most_;
   std::vector<int64_t> inside_, counted_;  // stamps of groups and nets

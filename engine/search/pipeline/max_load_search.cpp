@@ -16,8 +16,8 @@ namespace trinity {
 namespace {
 
 constexpr double kNoLoad = std::numeric_limits<double>::infinity();
-/// Temperatures relative to the best load: a move that makes the largest load so much larger is
-/// accepted with probability 1/e.
+/// Temperatures relative to the best load: a move that increases the largest load by this fraction
+/// is accepted with probability 1/e.
 constexpr double kHot = 0.05, kWarm = 0.01, kCold = 2e-5;
 
 std::vector<std::vector<int32_t>> units_of(const LoadInstance& instance) {
@@ -34,7 +34,7 @@ std::vector<std::vector<int32_t>> units_of(const LoadInstance& instance) {
   return units;
 }
 
-/// The costs of units, which all chains share.
+/// Costs of units, shared by all chains.
 struct Units {
   Units(const LoadInstance& from, std::vector<std::vector<int32_t>> nodes_of)
       : instance(from), groups(std::move(nodes_of)), nets(from, groups) {
@@ -65,8 +65,8 @@ struct Units {
   std::vector<bool> supported;
 };
 
-/// Units merged along their dearest nets, in a random order of nets that are about as dear, until
-/// few are left or they would be too large to balance.
+/// Clusters of units, merged along their most expensive nets (in a random order of similar ones)
+/// until few are left or they would be too large to balance.
 class Coarsening {
  public:
   Coarsening(const Units& units, int32_t target, RandomStream& random)
@@ -76,7 +76,7 @@ class Coarsening {
         memory_bytes_(units.memory_bytes) {
     std::iota(leader_.begin(), leader_.end(), 0);
     for (const double work : work_) all_ += work;
-    std::vector<std::pair<double, int32_t>> order;  // dearest first
+    std::vector<std::pair<double, int32_t>> order;  // most expensive first
     for (size_t n = 0; n < units.nets.nets.size(); ++n)
       order.emplace_back(-units.nets.nets[n].transfer_s * std::exp(2 * random.uniform()),
                          static_cast<int32_t>(n));
@@ -100,7 +100,7 @@ class Coarsening {
   }
 
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
-  /// The device of every unit where clusters are on such devices.
+  /// Devices of units from those of clusters.
   std::vector<int32_t> project(const std::vector<int32_t>& device) const {
     std::vector<int32_t> projected;
     for (int32_t u = 0; u < units_.count(); ++u) projected.push_back(device[number_[find(u)]]);
@@ -135,7 +135,7 @@ class Coarsening {
   double all_ = 0;
 };
 
-/// A cut under change.
+/// A cut with incremental loads.
 class Parts {
  public:
   Parts(const Units& units, std::vector<int32_t> device)
@@ -159,7 +159,7 @@ class Parts {
                        [&](int64_t bytes) { return bytes <= units_.instance.memory_bytes; });
   }
 
-  /// Sums all loads afresh: additions and subtractions leave rounding behind.
+  /// Recomputes all loads, to remove accumulated rounding.
   void recount() {
     std::fill(load_.begin(), load_.end(), 0.0);
     std::fill(memory_bytes_.begin(), memory_bytes_.end(), 0);
@@ -172,7 +172,7 @@ class Parts {
         if (charged(n, d)) load_[d] += units_.nets.nets[n].transfer_s;
   }
 
-  /// By how much the loads of a unit's device and of `to` would grow if it moved.
+  /// Changes of the loads of a unit's device and of `to` if it moved.
   std::pair<double, double> change(int32_t unit, int32_t to) const {
     const int32_t from = device(unit);
     double here = -work(unit, from), there = work(unit, to);
@@ -182,7 +182,7 @@ class Parts {
       const auto total = static_cast<int32_t>(net.readers.size());
       const bool is_source = net.source == unit;
       const int32_t source = device(net.source);
-      // Readers there and here after the move, and where the source is then.
+      // Readers on both devices after the move, and the source's device then.
       const int32_t on_from = readers(n, from) - (is_source ? 0 : 1);
       const int32_t on_to = readers(n, to) + (is_source ? 0 : 1);
       const int32_t after = is_source ? to : source;
@@ -233,7 +233,7 @@ class Parts {
   std::vector<int64_t> memory_bytes_;
 };
 
-/// One chain of annealing.
+/// One annealing chain.
 class Chain {
  public:
   Chain(const Units& units, std::vector<int32_t> start, double reference, RandomStream random)
@@ -271,7 +271,7 @@ class Chain {
 
   int32_t draw(size_t count) { return static_cast<int32_t>(random_.below(count)); }
 
-  /// What a device adds to the energy; memory above what there is counts like load.
+  /// Energy of a device; excess memory counts like load.
   double energy(double load, int64_t excess_bytes) const {
     double x = load * scale_;
     if (excess_bytes > 0)
@@ -290,7 +290,7 @@ class Chain {
     return units_.supported[unit] || units_.is_cpu(device);
   }
 
-  /// The growth of the energy when a unit moves.
+  /// Change of the energy if a unit moves.
   double growth(int32_t unit, int32_t to, const std::pair<double, double>& grown) const {
     const int32_t from = parts_.device(unit);
     const int64_t bytes = units_.memory_bytes[unit];
@@ -309,7 +309,7 @@ class Chain {
     }
   }
 
-  /// A unit moves to the device of a neighbour, or to any.
+  /// Moves a unit to the device of a neighbour, or to any.
   void try_move() {
     int32_t unit = draw(at(units_.count())), to = draw(at(units_.devices()));
     const auto& touching = units_.nets.touching[unit];
@@ -325,8 +325,8 @@ class Chain {
     note();
   }
 
-  /// A few units that hang together on one device move to another: of a graph of many small
-  /// operators, single ones rarely can.
+  /// Moves a few connected units of one device to another: in a graph of many small operators
+  /// single moves rarely help.
   void try_cluster() {
     const int32_t first = draw(at(units_.count())), from = parts_.device(first);
     const int32_t to = draw(at(units_.devices()));
@@ -358,7 +358,7 @@ class Chain {
       cluster_.push_back(unit);
   }
 
-  /// Two units change places.
+  /// Swaps two units.
   void try_swap() {
     const int32_t a = draw(at(units_.count())), b = draw(at(units_.count()));
     const int32_t on_a = parts_.device(a), on_b = parts_.device(b);
@@ -394,7 +394,8 @@ class Search {
         end_(Deadline::in(options.seconds)) {
     for (const auto& start : options.starts) {
       if (start.size() != instance.nodes.size())
-        throw ArgumentError(fmt::format("max-load search: a start of {} nodes, expected {}",
+        throw ArgumentError(fmt::format(
+            "max-load search: expected a start with one device per node, got {} of {}",
                                         start.size(), instance.nodes.size()));
       std::vector<int32_t> device;
       for (const auto& unit : units_.groups) device.push_back(start[unit[0]]);
@@ -442,7 +443,7 @@ class Search {
     return device;
   }
 
-  /// A chain over clusters of units, from anywhere; its best for the units.
+  /// A chain over clusters of units, from a random start; returns its best for the units.
   std::vector<int32_t> coarse_start(RandomStream& random, double reference) const {
     const auto target = 40 + static_cast<int32_t>(random.below(60));
     const Coarsening coarse(units_, target, random);
@@ -458,8 +459,8 @@ class Search {
     std::vector<int32_t> device;
   };
 
-  /// Chain 0 goes on from the best, 1 from clusters of units (of many), 2 shakes the best, others
-  /// begin at a start, at clusters, or anywhere.
+  /// Chain 0 continues from the best, 1 from clusters (with many units), 2 perturbs the best;
+  /// others begin at a start, at clusters, or randomly.
   Found run_chain(int32_t round, int32_t number) const {
     const auto index = static_cast<uint64_t>(round) * 4096 + static_cast<uint64_t>(number);
     RandomStream random(options_.seed, "max-load search", index);
@@ -501,7 +502,7 @@ class Search {
   std::vector<int32_t> best_devices_;
 };
 
-/// Whether no cut can be feasible, whatever the loads.
+/// True if no cut can be feasible, whatever the loads.
 bool cannot_fit(const LoadInstance& instance) {
   if (instance.cpus > 0) return false;
   double bytes = 0;

@@ -8,44 +8,45 @@
 
 namespace trinity {
 
-/// The least largest load without the rule that parts are contiguous (the "non-contiguous cuts"
-/// of Tarnawski et al. 2020, which their integer program looks for): simulated annealing over the
-/// device of every unit, the same load as max_load_cut(). A unit that moves changes the loads of
-/// two devices alone, so that a trial costs the nets that the unit touches and nothing else.
+/// Minimises the largest load without requiring contiguous parts (the "non-contiguous cuts" of
+/// Tarnawski et al. 2020, found there by an integer program): simulated annealing over the device
+/// of every unit, with the load of max_load_cut(). A moved unit changes the loads of only two
+/// devices, so a trial costs only the nets that the unit touches.
 ///
-/// Rounds of several chains, each from the best so far, from a contiguous cut or from anywhere;
-/// what a chain draws follows from seed, round and its number, so that results are the same for any
-/// number of threads. The energy is the sum of the 12th powers of the loads over the best so far,
-/// nearly the largest load, but it also tells cuts apart whose largest load is the same.
+/// Rounds of several chains, each from the best cut so far, a contiguous cut or a random one.
+/// Random numbers depend on seed, round and chain number, so results do not depend on the number of
+/// threads. The energy is the sum of the 12th powers of loads / best load, which is close to the
+/// largest load but also distinguishes cuts with equal largest loads.
 struct MaxLoadSearchOptions {
   uint64_t seed = 1;
-  int32_t rounds = 6, chains = 4;  ///< chains of a round run side by side
-  int32_t first_round = 0;         ///< of this call: a search may go on with its best as a start
-  int64_t trials = 2'000'000;      ///< of a chain
+  int32_t rounds = 6, chains = 4;  ///< chains of a round run in parallel
+  /// number of the first round: a search may continue with its best as a start
+  int32_t first_round = 0;
+  int64_t trials = 2'000'000;      ///< per chain
   double seconds = 1e9;            ///< wall-clock time; results then depend on the machine
-  std::vector<std::vector<int32_t>> starts;  ///< devices of all nodes, each of whole units
+  std::vector<std::vector<int32_t>> starts;  ///< [node] devices, whole units together
 };
 
-/// The best found. `exact` says that the work alone allows no better, or that the units that only
-/// CPUs support, or the memory of all, cannot fit. Throws as max_load_cut() does, and
+/// The best cut found. `exact`: proven optimal by the bound on work, or proven infeasible because
+/// units that only CPUs support, or the total memory, do not fit. Throws as max_load_cut(), and
 /// Interrupted.
 MaxLoadCut max_load_search(const LoadInstance& instance, const MaxLoadSearchOptions& options,
                            ThreadPool& pool);
 
-/// Whether every unit is on one device, every node where it is supported and every accelerator
+/// True if every unit is on one device, every node is supported there, and every accelerator is
 /// within its memory.
 bool is_feasible(const LoadInstance& instance, const std::vector<int32_t>& device);
 
-/// What keeps a cut from fitting; -1: that does not.
+/// Reasons why a cut is infeasible; -1: does not apply.
 struct LoadInfeasibility {
-  int32_t device = -1;       ///< the accelerator with the most memory, where that is too much
-  int64_t needed_bytes = 0;  ///< of that device
-  int32_t node = -1;         ///< the first one on an accelerator that only CPUs support
+  int32_t device = -1;       ///< the accelerator with the most memory, if that is too much
+  int64_t needed_bytes = 0;  ///< on that device
+  int32_t node = -1;         ///< first node on an accelerator that only CPUs support
 };
 LoadInfeasibility infeasibility_of(const LoadInstance& instance,
                                    const std::vector<int32_t>& device);
 
-/// The least largest load that the work alone allows any cut.
+/// Lower bound on the largest load of any cut, from work alone.
 double max_load_bound_s(const LoadInstance& instance);
 
 }  // namespace trinity

@@ -14,15 +14,15 @@ constexpr double kNoTime = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostTableEntries = 32'000'000;
 constexpr int32_t kMostWorkers = 1024;
 
-/// The best of a part of the graph on some workers: its slowest stage, and the last cut.
+/// The best solution of a part of the graph on some workers: its slowest stage, and the last cut.
 struct Entry {
   double time_s = kNoTime;
-  int32_t cut = -1;      // the state before the last stage, -1 when there is one stage
+  int32_t cut = -1;      // the state before the last stage; -1: one stage
   int32_t replicas = 0;  // of the last stage
-  int32_t workers = -1;  // fewer than there are (less 1), where that is better
+  int32_t workers = -1;  // fewer than available (minus 1), if that is better
 };
 
-/// What is before what, a row of bits a state.
+/// Precedence of states: a row of bits per state.
 class Before {
  public:
   explicit Before(std::span<const PipedreamState> states)
@@ -40,8 +40,8 @@ class Before {
   std::vector<uint64_t> bits_;
 };
 
-/// One level's table: for every first state i - 1 (i = 0: the begin), last state j from i on and
-/// number of workers m + 1.
+/// Table of one level: [first state i - 1 (i = 0: the beginning)][last state j >= i][number of
+/// workers m + 1].
 class Level {
  public:
   Level(std::span<const PipedreamState> states, const Before& before, const PipedreamLevel& about,
@@ -91,8 +91,8 @@ class Level {
                        part(&PipedreamState::parameter_bytes, i, j)) >
            options_.memory_bytes;
   }
-  /// Seconds of a stage of such a compute and such weights on so many workers. `shared` divides
-  /// what is exchanged.
+  /// Seconds of a stage with this compute time and these weights on `replicas` workers. `shared`
+  /// divides the bytes exchanged.
   double stage_s(double compute, double weights, int32_t replicas, double shared) const {
     if (options_.paper)
       return std::max(compute, 2.0 * (replicas - 1) * weights / about_.bandwidth_bytes_per_s) /
@@ -207,7 +207,7 @@ PipedreamPipeline pipedream_pipeline(std::span<const PipedreamState> states,
                                      const PipedreamOptions& options, const Deadline& deadline) {
   check(states, levels);
   std::vector<Level> solved;
-  solved.reserve(levels.size());  // levels point to those below
+  solved.reserve(levels.size());  // levels keep pointers to lower ones
   const Before before(states);
   PipedreamPipeline pipeline;
   pipeline.data_parallel_s = states.back().time_s;
@@ -233,7 +233,7 @@ PipedreamPipeline pipedream_pipeline(std::span<const PipedreamState> states,
 
 namespace {
 
-/// So many cuts that their tables take about as many nanoseconds to fill.
+/// Number of cuts whose tables take about this many nanoseconds to fill.
 int32_t few_cuts(std::span<const PipedreamLevel> levels, const PipedreamOptions& options,
                  double most_steps) {
   double workers = 1, all = 1;
@@ -247,7 +247,7 @@ int32_t few_cuts(std::span<const PipedreamLevel> levels, const PipedreamOptions&
   };
   double cuts = 1024;
   while (cuts > 1 && steps(cuts) > most_steps) cuts /= 2;
-  // As many stages as workers need as many cuts.
+  // As many stages as workers need that number of cuts.
   if (options.straight && steps(all) <= 10 * most_steps) cuts = std::max(cuts, all);
   return static_cast<int32_t>(cuts);
 }

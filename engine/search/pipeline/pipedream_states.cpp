@@ -11,9 +11,9 @@
 namespace trinity {
 namespace {
 
-/// Sets of operators are kept as rows of bits, one an operator.
+/// Sets of operators are stored as rows of bits, one per operator.
 constexpr int32_t kMostOperators = 20000, kMostAntichains = 4000;
-/// States hold all layers up to them: memory grows by the square of a chain.
+/// A state holds all layers up to it: memory is quadratic in the length of a chain.
 constexpr int32_t kMostChain = 4000;
 
 /// Layers with their neighbours.
@@ -31,7 +31,7 @@ struct Neighbours {
   std::vector<std::vector<int32_t>> inputs, readers;
 };
 
-/// Appends the numbers of the bits that are set, ascending.
+/// Appends the indices of set bits, ascending.
 void append_set(std::span<const uint64_t> words, std::vector<int32_t>& numbers) {
   size_t count = numbers.size();
   for (const uint64_t word : words) count += static_cast<size_t>(std::popcount(word));
@@ -41,8 +41,8 @@ void append_set(std::span<const uint64_t> words, std::vector<int32_t>& numbers) 
       numbers.push_back(static_cast<int32_t>(w * 64) + std::countr_zero(left));
 }
 
-/// The sums of a state over the layers that it holds. Members are sorted as bits: lists of them,
-/// one a state, are most of what a pipeline takes.
+/// The sums of a state over its layers. Members are sorted as bits, because the lists of members
+/// dominate a pipeline's cost.
 PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t>& held) {
   PipedreamState state;
   std::vector<uint64_t> bits;
@@ -59,13 +59,13 @@ PipedreamState state_of(const PipedreamLayers& layers, const std::vector<int32_t
   return state;
 }
 
-/// Walks the antichains of a graph as PipeDream's graph.antichain_dag() does.
+/// Enumerates the antichains of a graph as PipeDream's graph.antichain_dag() does.
 class Antichains {
  public:
   Antichains(const Neighbours& layers, const Deadline& deadline)
       : layers_(layers), deadline_(deadline), words_(at(layers.count() + 63) / 64) {
     if (layers.count() > kMostOperators)
-      throw LimitError(fmt::format("antichains of {} operators; at most {} are taken",
+      throw LimitError(fmt::format("antichains of {} operators, more than the maximum of {}",
                                    layers.count(), kMostOperators));
     before_.assign(at(layers.count()) * words_, 0);
     open_.resize(at(layers.count()));
@@ -89,7 +89,7 @@ class Antichains {
   using Set = std::vector<int32_t>;  // ascending
 
   uint64_t* row(int32_t i) { return before_.data() + at(i) * words_; }
-  /// Whether `a` leads to `b`.
+  /// True if there is a path from `a` to `b`.
   bool leads(int32_t a, int32_t b) const {
     return before_[at(b) * words_ + at(a) / 64] >> (a % 64) & 1;
   }
@@ -106,7 +106,7 @@ class Antichains {
     return entry->second;
   }
 
-  /// The layers before one that have a reader beside the way to it.
+  /// Predecessors of a layer that have a reader outside the paths to it.
   const Set& open_before(int32_t member) {
     auto& known = open_[member];
     if (known) return *known;
@@ -123,7 +123,7 @@ class Antichains {
     return *known;
   }
 
-  /// With all of these of its members.
+  /// Adds these for all members.
   Set augment(const Set& antichain) {
     Set all = antichain;
     for (const int32_t member : antichain) {
@@ -135,7 +135,7 @@ class Antichains {
     return all;
   }
 
-  /// All antichains with one operator of the augmented one moved on to a reader.
+  /// Adds all antichains with one operator of the augmented one advanced to a reader.
   void advance(int32_t state) {
     const Set antichain = found_[state], augmented = augmented_[state];
     for (const int32_t member : augmented)
@@ -172,7 +172,7 @@ class Antichains {
     return held;
   }
 
-  /// The states in order of size, and what is before what.
+  /// The states in order of size, and their precedence.
   std::vector<PipedreamState> states() {
     std::vector<PipedreamState> all;
     for (size_t s = 0; s < found_.size(); ++s) {
@@ -207,12 +207,12 @@ class Antichains {
   size_t words_;
   std::vector<uint64_t> before_;
   std::map<Set, int32_t> number_;
-  std::vector<std::optional<Set>> open_;  // of every layer, once asked for
+  std::vector<std::optional<Set>> open_;  // [layer], on demand
   std::vector<Set> found_, augmented_;
   std::vector<std::vector<int32_t>> next_;
 };
 
-/// `most` states of the layers in their order, with equally many layers between them.
+/// `most` states of the layers in their order, with equal numbers of layers between them.
 std::vector<PipedreamState> states_in_order(const PipedreamLayers& layers, int32_t most,
                                             const Deadline& deadline) {
   std::vector<int32_t> last_reader(at(layers.count()), -1);
@@ -236,11 +236,11 @@ std::vector<PipedreamState> states_in_order(const PipedreamLayers& layers, int32
 
 PipedreamLayers compress_branches(const PipedreamLayers& layers) {
   const Neighbours graph(layers);
-  std::vector<int32_t> chain(at(layers.count()), -1);  // the first layer of the chain a layer is in
+  std::vector<int32_t> chain(at(layers.count()), -1);  // [layer]: the first layer of its chain
   for (int32_t i = 0; i < layers.count(); ++i) {
     if (graph.inputs[i].size() != 1) continue;
     const int32_t from = graph.inputs[i][0];
-    // A chain begins behind a branch and goes on while nothing joins or leaves it.
+    // A chain begins after a branch and continues while nothing joins or leaves it.
     if (graph.readers[from].size() > 1)
       chain[i] = i;
     else
@@ -279,7 +279,7 @@ std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
   size_t members = 0;
   for (const auto& list : layers.members) members += list.size();
   if (states.back().layers.size() == members) return states;
-  // Layers that no path from the first source reaches join at the end.
+  // Layers that no path from the first source reaches are added at the end.
   std::vector<int32_t> all(at(layers.count()));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
   auto last = state_of(layers, all);
@@ -292,7 +292,7 @@ std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
                                             const Deadline& deadline) {
   if (layers.count() > kMostChain)
     throw LimitError(
-        fmt::format("PipeDream's optimiser: a chain of {} operators; at most {} are taken",
+        fmt::format("PipeDream's optimiser: a chain of {} operators, more than the maximum of {}",
                     layers.count(), kMostChain));
   return states_in_order(layers, layers.count(), deadline);
 }

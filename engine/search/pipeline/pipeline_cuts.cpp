@@ -15,7 +15,7 @@
 namespace trinity {
 namespace {
 
-/// Where the parts begin: parts - 1 positions, ascending.
+/// Start of the parts: parts - 1 positions, ascending.
 using Cuts = std::vector<int32_t>;
 
 std::vector<int32_t> devices_of(const LayerRow& row, const Cuts& cuts) {
@@ -53,7 +53,7 @@ Cuts random_cuts(int32_t elements, int32_t parts, RandomStream& random) {
   return cuts;
 }
 
-/// Smaller is better: whether it fits, the largest load, the sum of squares.
+/// Smaller is better: infeasible, largest load, sum of squares.
 using Value = std::tuple<bool, double, double>;
 
 Value value_of(const LoadInstance& instance, const std::vector<int32_t>& device) {
@@ -65,7 +65,7 @@ Value value_of(const LoadInstance& instance, const std::vector<int32_t>& device)
   return {!is_feasible(instance, device), largest, squares};
 }
 
-/// Moves cuts one at a time as long as that helps.
+/// Moves cuts one at a time as long as that improves.
 class Descent {
  public:
   Descent(const LoadInstance& instance, const LayerRow& row, int64_t& trials, const Deadline& end)
@@ -110,7 +110,7 @@ class Descent {
   const Deadline& end_;
 };
 
-/// Blocks under change: block i is elements ends_[i - 1] .. ends_[i] - 1.
+/// Blocks in progress: block i is elements ends_[i - 1] .. ends_[i] - 1.
 class Blocks {
  public:
   Blocks(const std::vector<double>& work, int32_t parts) : sums_(work.size() + 1, 0) {
@@ -121,7 +121,7 @@ class Blocks {
   }
 
   void balance() {
-    // Rounding may undo a step; the steps of the theorem are fewer than this.
+    // Rounding may undo a step; the theorem needs fewer steps than this.
     const int64_t elements = static_cast<int64_t>(sums_.size());
     int64_t left = 1000 + elements * elements * static_cast<int64_t>(ends_.size());
     for (;;) {
@@ -168,9 +168,12 @@ class Blocks {
 std::vector<int32_t> block_partition(const std::vector<double>& work, int32_t parts) {
   if (parts < 1 || work.empty())
     throw ArgumentError(
-        fmt::format("block partition: {} elements in {} blocks", work.size(), parts));
+        fmt::format("internal error: block partition: {} elements do not fit {} blocks",
+                    work.size(), parts));
   for (const double w : work)
-    if (!(w >= 0)) throw ArgumentError(fmt::format("block partition: an element is {}", w));
+    if (!(w >= 0))
+      throw ArgumentError(fmt::format(
+          "internal error: block partition: expected elements >= 0, got {}", w));
   Blocks blocks(work, parts);
   blocks.balance();
   return blocks.block_of();

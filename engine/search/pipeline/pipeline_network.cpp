@@ -14,14 +14,14 @@
 namespace trinity {
 namespace {
 
-/// What a cut at a node's output moves in one direction.
+/// Bytes that a cut at a node's output moves in one direction.
 double output_bytes(const PipelineNetwork& network, int32_t node) {
   const auto& about = network.nodes[node];
   if (about.transfer < 0) return about.output_bytes;
   return about.transfer * network.unit_s * network.bandwidth_bytes_per_s;
 }
 
-/// Whether every node is a layer of its own.
+/// True if every node is a layer of its own.
 bool is_plain(const PipelineNetwork& network) {
   std::vector<bool> seen(network.nodes.size(), false);
   for (const auto& node : network.nodes) {
@@ -31,8 +31,7 @@ bool is_plain(const PipelineNetwork& network) {
   return true;
 }
 
-/// Layers in a topological order: plain nodes in the order of the file where it is topological,
-/// others folded.
+/// Layers in a topological order: plain nodes in file order if that is topological, others folded.
 LoadOrder layer_order(const PipelineNetwork& network) {
   if (!is_plain(network)) {
     const PipelineMachine any{1, 0, 0, 1, 1};
@@ -49,7 +48,7 @@ LoadOrder layer_order(const PipelineNetwork& network) {
   return order;
 }
 
-/// What a folded layer is worth.
+/// Sums over a folded layer.
 struct Folded {
   double time = 0, parameter_bytes = 0, memory_bytes = 0, output_bytes = 0;
 };
@@ -90,7 +89,7 @@ PiperProblem plain_problem(const PipelineNetwork& network,
     plain.id = "vanilla";
     plain.time = folded[l].time;
     plain.parameter_bytes = folded[l].parameter_bytes;
-    // A whole step's memory is one number, which has everything in it.
+    // The memory of a whole step is one number that includes everything.
     const bool whole = folded[l].parameter_bytes >= folded[l].memory_bytes;
     plain.bytes_per_batch = whole ? 0 : folded[l].memory_bytes - folded[l].parameter_bytes;
     plain.fixed_bytes = folded[l].memory_bytes - plain.bytes_per_batch;
@@ -100,7 +99,7 @@ PiperProblem plain_problem(const PipelineNetwork& network,
   return problem;
 }
 
-/// Makes a network of a problem.
+/// Builds the network of a problem.
 class ProblemNetwork {
  public:
   explicit ProblemNetwork(const Problem& problem)
@@ -126,13 +125,13 @@ class ProblemNetwork {
   }
 
  private:
-  /// Whether an operator is of the forward pass, or of a graph that has no other.
+  /// True for forward operators, and for all operators of a graph without a backward pass.
   bool is_ahead(int32_t o) const { return !training_ || graph_.op(o).phase == Phase::forward; }
 
-  /// A node a forward operator, in the order of the file where operators know their place; the
-  /// others belong to the one they serve, or to their unit.
+  /// One node per forward operator, in file order if known; other operators belong to their forward
+  /// operator's node, or to their unit's.
   void add_nodes() {
-    std::vector<std::pair<int64_t, int32_t>> ahead;  // place in the file, operator
+    std::vector<std::pair<int64_t, int32_t>> ahead;  // position in the file, operator
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {
       if (!is_ahead(o)) continue;
       const auto& attributes = graph_.op(o).attributes;
@@ -160,7 +159,7 @@ class ProblemNetwork {
     }
   }
 
-  /// What an operator sends to other nodes ahead, and what its gradients will read.
+  /// Bytes that an operator sends to other nodes, and that its gradients will read.
   void add_outputs(int32_t o, PipelineNetwork::Node& node) {
     std::vector<bool> sent(graph_.op(o).outputs.size(), false), kept = sent;
     for (const auto& reader : problem_.readers(o)) {
@@ -181,7 +180,7 @@ class ProblemNetwork {
   const Graph& graph_;
   bool training_;
   PipelineNetwork network_;
-  std::vector<int32_t> node_of_;  // of every operator
+  std::vector<int32_t> node_of_;  // [operator]
   std::set<std::pair<int32_t, int32_t>> edges_;
 };
 
@@ -229,7 +228,7 @@ PipedreamLayers pipedream_layers(const PipelineNetwork& network) {
       layers.edges.emplace_back(number[from], number[to]);
       is_read[number[to]] = true;
     }
-  // The source that stands first in the file, as in PipeDream.
+  // The source that comes first in the file, as in PipeDream.
   int32_t first = network.count();
   for (int32_t l = 0; l < layers.count(); ++l)
     if (!is_read[l] && layers.members[l][0] < first) {
@@ -244,7 +243,7 @@ PiperProblem piper_problem(const PipelineNetwork& network, const PipelineMachine
   PiperProblem problem;
   if (network.piper.layers.empty()) {
     problem = plain_problem(network, members);
-    // Times are in the file's unit, and so must what is added to them be.
+    // Times are in the file's unit, so transfers must be, too.
     problem.bandwidth_bytes_per_s = machine.bandwidth_bytes_per_s * network.unit_s;
   } else {
     problem = network.piper;

@@ -14,18 +14,18 @@ namespace {
 
 using namespace piper;
 
-constexpr int32_t kMostSetWords = 16'000'000;  // of the bits of all down-sets
+constexpr int32_t kMostSetWords = 16'000'000;  // bits of all down-sets
 
-/// How a down-set's last stages can be: on so many devices, with so many replicas in sum.
+/// The last stages of a down-set: number of devices, and sum of replicas.
 struct State {
   int32_t devices = 0;
   int64_t replicas = 0;
-  // The stage in front, and the state behind it.
+  // The first of these stages, and the state after it.
   int32_t behind = -1, behind_state = -1;
   int32_t stage_replicas = 0, stage_degree = 0;
 };
 
-/// What stages may have, and what layers need at least.
+/// Limits of stages, and minimum needs of layers.
 struct Choices {
   Choices(const PiperProblem& problem, const PiperLimits& limits) {
     for (int64_t d = 1; d <= std::min<int64_t>(problem.devices, problem.micro_batches); ++d)
@@ -52,11 +52,11 @@ struct Choices {
   }
 
   std::vector<int32_t> replicas, degrees;
-  std::vector<double> work, memory;  // of layers: device-seconds, device-bytes
+  std::vector<double> work, memory;  // [layer]: device-seconds, device-bytes
 };
 
-/// Whether there is a pipeline within a time. Sets of layers that are closed under readers grow
-/// from the end of the pipeline, since the memory of a stage depends on the stages behind it.
+/// Decides whether there is a pipeline within a time. Sets of layers that are closed under readers
+/// grow from the end of the pipeline, because the memory of a stage depends on later stages.
 class StageProgram {
  public:
   StageProgram(const PiperProblem& problem, const Ideals& ideals,
@@ -82,8 +82,8 @@ class StageProgram {
 
   double work() const { return work_.back(); }
 
-  /// Stages in pipeline order, of which none takes longer than `limit`; nothing when there are
-  /// none. Throws Interrupted, TimeIsUp.
+  /// Stages in pipeline order, none of which takes longer than `limit`; none if impossible. Throws
+  /// Interrupted, TimeIsUp.
   std::optional<std::vector<PiperStage>> run(double limit) {
     limit_ = limit;
     states_.assign(at(ideals_.count()), {});
@@ -98,7 +98,7 @@ class StageProgram {
   }
 
  private:
-  /// Devices that so much work and memory need at least.
+  /// Minimum number of devices for this much work and memory.
   int32_t needed(double work, double memory_bytes, bool any) const {
     if (!any) return 0;
     const double by_work = limit_ > 0 ? work / limit_ : (work > 0 ? kNone : 0);
@@ -108,7 +108,7 @@ class StageProgram {
     return most > problem_.devices ? problem_.devices + 1 : std::max(1, static_cast<int32_t>(most));
   }
 
-  /// Whether `ideal` has a state.
+  /// Finds the states of `ideal`; returns true if there is one.
   bool visit(int32_t ideal) {
     const size_t i = at(ideal);
     const bool whole = ideal + 1 == ideals_.count();
@@ -137,9 +137,10 @@ class StageProgram {
     return layers;
   }
 
-  /// Puts the layers of ideal \ sub in front of all states of `sub`, in every way within the limit.
+  /// Adds the layers of ideal \ sub as a stage before all states of `sub`, in every way within the
+  /// limit.
   void add_stage(int32_t ideal, int32_t sub, int32_t available) {
-    constexpr int64_t kPriceSteps = 10;  // of a poll: a layer's, at one degree
+    constexpr int64_t kPriceSteps = 10;  // cost of one layer at one degree, in polling steps
     poll_.step(kPriceSteps * static_cast<int64_t>(layer_of_.size()));
     pricer_.set_layers(layers_between(ideal, sub));
     const int32_t behind = fewest(sub);
@@ -172,7 +173,7 @@ class StageProgram {
     }
   }
 
-  /// The time of the stage at hand, kept by what is in flight.
+  /// Time of the current stage, cached by micro-batches in flight.
   double time_of(int32_t replicas, int64_t in_flight) {
     for (const auto& [known, time] : priced_)
       if (known == in_flight) return time;
@@ -217,19 +218,19 @@ class StageProgram {
 
   const PiperProblem& problem_;
   const Ideals& ideals_;
-  const std::vector<int32_t>& layer_of_;  // of every element of the ideals
+  const std::vector<int32_t>& layer_of_;  // [element of the ideals]
   const Choices& choices_;
   DeadlinePoll poll_;
   Pricer pricer_;
-  std::vector<double> work_, memory_;               // of ideals
-  std::vector<std::vector<State>> states_;          // of ideals, none of which beats another
+  std::vector<double> work_, memory_;               // [ideal]
+  std::vector<std::vector<State>> states_;          // [ideal]: undominated states
   std::vector<int32_t> alive_;                      // ideals with states
-  std::vector<std::pair<int64_t, double>> priced_;  // by what is in flight
+  std::vector<std::pair<int64_t, double>> priced_;  // by micro-batches in flight
   std::vector<int32_t> taken_;
   double limit_ = 0;
 };
 
-/// No stage takes longer than this.
+/// Upper bound on the time of every stage.
 double longest_time(const PiperProblem& problem) {
   double sum = 0;
   for (const auto& layer : problem.layers) {
@@ -256,7 +257,8 @@ void check(const PiperProblem& problem) {
                     problem.micro_batches));
   for (const auto& edge : problem.edges)
     if (edge.from < 0 || edge.from >= count || edge.to < 0 || edge.to >= count)
-      throw ArgumentError(fmt::format("Piper: an edge from {} to {}", edge.from, edge.to));
+      throw ArgumentError(fmt::format("Piper: expected edges between existing layers, got {} -> {}",
+                                      edge.from, edge.to));
 }
 
 /// A topological order of the layers.
@@ -279,7 +281,7 @@ std::vector<int32_t> topological(const PiperProblem& problem) {
   return order;
 }
 
-/// Improves `pipeline` by a search for the least limit that has a pipeline.
+/// Improves `pipeline` by searching for the smallest feasible limit.
 void find_least(const PiperProblem& problem, StageProgram& program, PiperPipeline& pipeline) {
   const double longest = longest_time(problem);
   const bool given = pipeline.feasible;
@@ -298,9 +300,9 @@ void find_least(const PiperProblem& problem, StageProgram& program, PiperPipelin
   for (double step = 1.02; high == kNone; step *= step) {
     const double limit = std::min(longest, std::max(low, longest * 1e-12) * step);
     if (attempt(limit)) break;
-    if (limit >= longest) return;  // proved infeasible
+    if (limit >= longest) return;  // proven infeasible
   }
-  // A known pipeline is often the best, and so is the last near the end: try to refute a better
+  // A known pipeline is often optimal, and so is the last one near the end: try to refute a better
   // one.
   bool refute = given;
   while (low < high * (1 - 1e-12)) {
@@ -311,15 +313,15 @@ void find_least(const PiperProblem& problem, StageProgram& program, PiperPipelin
   }
 }
 
-/// Plans that take no search: every stage on as many devices, filled from the end of an order with
-/// what its memory and a time allow, the least time that leaves nothing over.
+/// Plans without search: all stages have equal numbers of devices and are filled from the end of an
+/// order within their memory and a time limit, the minimum one that covers all layers.
 class SimplePipelines {
  public:
   SimplePipelines(const PiperProblem& problem, const Choices& choices,
                   const std::vector<int32_t>& from_end)
       : problem_(problem), choices_(choices), from_end_(from_end), pricer_(problem) {}
 
-  /// Takes the best of them into `pipeline` where it is better.
+  /// Replaces `pipeline` by the best of them if that is better.
   void take(PiperPipeline& pipeline) {
     for (const int32_t degree : choices_.degrees) {
       entries_.clear();
@@ -335,9 +337,9 @@ class SimplePipelines {
   }
 
  private:
-  using Filled = std::vector<std::vector<int32_t>>;  // layers of stages, the last stage first
+  using Filled = std::vector<std::vector<int32_t>>;  // layers of stages, last stage first
 
-  /// At most so many stages; none where layers are left over.
+  /// At most `most` stages; empty if layers are left.
   Filled fill(double limit, int32_t replicas, int64_t most) const {
     Filled stages(1);
     double time = 0, bytes = 0;
@@ -399,7 +401,7 @@ class SimplePipelines {
   const PiperProblem& problem_;
   const Choices& choices_;
   const std::vector<int32_t>& from_end_;
-  std::vector<const PiperProblem::Degree*> entries_;  // of every layer, at the degree at hand
+  std::vector<const PiperProblem::Degree*> entries_;  // [layer], at the current degree
   Pricer pricer_;
 };
 
@@ -440,7 +442,7 @@ PiperPipeline piper_pipeline(const PiperProblem& problem, const PiperLimits& lim
   check(problem);
   const auto deadline = Deadline::in(limits.seconds);
   const Choices choices(problem, limits);
-  // Element e of the ideals is the layer at place e from the end of an order.
+  // Element e of the ideals is the layer at position e from the end of an order.
   auto layer_of = topological(problem);
   std::reverse(layer_of.begin(), layer_of.end());
   const auto count = static_cast<int32_t>(layer_of.size());

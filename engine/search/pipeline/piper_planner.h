@@ -9,31 +9,30 @@
 namespace trinity {
 
 /// Piper's planner (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional Planner for DNN
-/// Parallelization", NeurIPS 2021): stages of a pipeline, each with a degree d of data parallelism
-/// and a degree t of tensor parallelism, and a configuration for every layer (plain, or activations
-/// computed again), so that the time per sample of the slowest stage is least.
+/// Parallelization", NeurIPS 2021): stages of a pipeline, each with a degree d of data parallelism,
+/// a degree t of tensor parallelism, and a configuration for every layer (plain, or with activation
+/// recomputation), to minimise the time per sample of the slowest stage.
 ///
-/// Of a stage on d * t devices, with N micro-batches in a batch and bandwidth b:
+/// For a stage on d * t devices, with N micro-batches per batch and bandwidth b:
 ///   time = sum over its layers of time_t / d
-///        + (sum over edges that leave or enter it of 2 (bytes + sync bytes of the layer's end) / d
-///           + sum of 4 (d - 1) parameters / d / N) / b
-///   memory of a device = sum of A y + B, with y = ceil(d of this and all later stages together /
-///   d)
+///          + (sum over edges that leave or enter it of 2 (bytes + sync bytes of its end) / d
+///             + sum of 4 (d - 1) parameters / d / N) / b
+///   memory per device = sum of A y + B, with y = ceil(sum of d from this stage to the last / d)
 /// d divides N; all d together are at most N; all d * t together are at most the devices. Stages
-/// are contiguous: what precedes any stage is a down-set of the graph.
+/// are contiguous: the predecessors of any stage are a down-set of the graph.
 ///
-/// Layers whose plain configurations do not fit get the others in the order of least time per byte
-/// saved until they do, as in Piper's code. That is no optimal choice in every case, and Piper's
-/// published results rest on it; everything else is exact.
+/// If the plain configurations do not fit, layers change to others in the order of least time per
+/// byte saved until they do, as in Piper's code. This is not always optimal, but Piper's published
+/// results depend on it; everything else is exact.
 ///
-/// No LayerRow (layer_row.h): its layers are a graph, each with several configurations.
+/// Not a LayerRow (layer_row.h): its layers form a graph, each with several configurations.
 struct PiperProblem {
   struct Configuration {
     std::string id;   ///< "vanilla" or "activation recomp"
     double time = 0;  ///< forward and backward of one sample
     double parameter_bytes = 0;
     double bytes_per_batch = 0, fixed_bytes = 0;  ///< A and B
-    std::vector<double> sync_bytes;               ///< of every edge of the layer, by Layer::edges
+    std::vector<double> sync_bytes;               ///< [edge of the layer, as Layer::edges]
   };
   struct Degree {
     int32_t degree = 1;
@@ -45,7 +44,7 @@ struct PiperProblem {
   };
   struct Layer {
     std::vector<Degree> degrees;  ///< ascending
-    std::vector<int32_t> edges;   ///< edges at either end of which it is
+    std::vector<int32_t> edges;   ///< edges that begin or end here
   };
   std::vector<Layer> layers;
   std::vector<Edge> edges;  ///< a directed acyclic graph
@@ -58,17 +57,17 @@ struct PiperProblem {
   void index();
 };
 
-/// Of a network of costs, as PipedreamStage.
+/// A stage of a network of costs, as PipedreamStage.
 struct PiperStage {
   std::vector<int32_t> layers;         ///< ascending
   int32_t replicas = 1, degree = 1;    ///< d and t
-  std::vector<int32_t> configuration;  ///< of every layer: which of those of the degree
+  std::vector<int32_t> configuration;  ///< [layer]: index of its configuration at the degree
   double time = 0, memory_bytes = 0;
 };
 
 struct PiperPipeline {
   bool feasible = false;
-  bool exact = false;              ///< over all down-sets; otherwise over one order, or stopped
+  bool exact = false;              ///< over all down-sets; false: over one order, or stopped
   double time = 0;                 ///< of the slowest stage
   std::vector<PiperStage> stages;  ///< in pipeline order
   int32_t ideals = 0;
@@ -80,15 +79,15 @@ struct PiperLimits {
   bool data_parallel = true, tensor_parallel = true;
 };
 
-/// The pipeline of least time. A threshold is searched: whether there is a pipeline within a time
-/// is a dynamic program over down-sets that keeps, of each, only the pairs (devices used, sum of d)
-/// that no other beats, and looks at few stages, because what is left must fit the devices that are
-/// left. When time is up, the best so far is returned, or stages of one shape along one order where
-/// such fit. Deterministic; throws ArgumentError for a problem that cannot be, Interrupted.
+/// The pipeline of minimum time. Searches for the smallest feasible time limit. Feasibility of a
+/// limit is decided by a dynamic program over down-sets that keeps, per down-set, only undominated
+/// pairs (devices used, sum of d). It examines few stages, because the remainder must fit on the
+/// remaining devices. When time is up, returns the best so far, or stages of one shape along one
+/// order if such fit. Deterministic. Throws ArgumentError for an inconsistent problem, Interrupted.
 PiperPipeline piper_pipeline(const PiperProblem& problem, const PiperLimits& limits = {});
 
-/// The time of a pipeline by the formula above, from its stages; infinite where a stage does not
-/// fit. Fills time and memory of the stages.
+/// Time of a pipeline by the formula above, from its stages; infinite if a stage does not fit.
+/// Fills time and memory of the stages.
 double piper_price(const PiperProblem& problem, std::vector<PiperStage>& stages);
 
 }  // namespace trinity

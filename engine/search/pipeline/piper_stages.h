@@ -8,12 +8,12 @@
 #include "base/index.h"
 #include "search/pipeline/piper_planner.h"
 
-// What a stage of Piper's costs, for its planner (piper_planner.cpp).
+// Costs of a stage, for Piper's planner (piper_planner.cpp).
 
 namespace trinity::piper {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-/// What Piper's code takes for nothing when it compares bytes.
+/// Tolerance of Piper's code when comparing bytes.
 constexpr double kByteSlack = 1e-9;
 
 inline const PiperProblem::Degree* find_degree(const PiperProblem::Layer& layer, int32_t degree) {
@@ -28,7 +28,7 @@ struct Choice {
   double bytes(double in_flight) const { return bytes_per_batch * in_flight + fixed_bytes; }
 };
 
-/// The choices for all layers of a stage, and which to take.
+/// The choices for all layers of a stage, and their selection. Not thread-safe.
 class StageChoices {
  public:
   void clear() {
@@ -38,7 +38,7 @@ class StageChoices {
   void add(const Choice& choice) { choices_.push_back(choice); }
   void end_layer() { first_.push_back(choices_.size()); }
 
-  /// The least time of choices that fit `memory_bytes`, as Piper's code finds it; kNone when none
+  /// Minimum time of choices that fit into `memory_bytes`, as found by Piper's code; kNone if none
   /// do. Fills `taken`.
   double choose(double in_flight, double memory_bytes, std::vector<int32_t>& taken) {
     const size_t count = first_.size() - 1;
@@ -69,8 +69,8 @@ class StageChoices {
     auto operator<=>(const Change&) const = default;
   };
 
-  /// Changes choices until `bytes` are saved, the cheapest first. Layers with two choices change
-  /// once, in one sorted pass; with more, the cheapest change is found anew each time.
+  /// Changes choices until `bytes` are saved, cheapest first. Layers with two choices change once,
+  /// in one sorted pass; with more, the cheapest change is searched each time.
   void save(double in_flight, double bytes, std::vector<int32_t>& taken) {
     const bool pairs =
         std::all_of(first_.begin() + 1, first_.end(),
@@ -94,7 +94,7 @@ class StageChoices {
            choices_[first + change.choice].bytes(in_flight);
   }
 
-  /// All changes that save bytes; savings above `needed` count as that.
+  /// All changes that save bytes; savings are capped at `needed`.
   std::vector<Change> possible(double in_flight, double needed,
                                const std::vector<int32_t>& taken) const {
     std::vector<Change> changes;
@@ -112,16 +112,16 @@ class StageChoices {
   }
 
   std::vector<Choice> choices_;
-  std::vector<size_t> first_;  // of every layer
+  std::vector<size_t> first_;  // per layer
 };
 
-/// Prices stages of one problem.
+/// Computes times and memory of stages of one problem. Not thread-safe.
 class Pricer {
  public:
   explicit Pricer(const PiperProblem& problem)
       : problem_(problem), inside_(problem.layers.size(), false) {}
 
-  /// Sets the layers of the stage that is priced next.
+  /// Sets the layers of the next stage.
   void set_layers(const std::vector<int32_t>& layers) {
     for (const int32_t layer : layers_) inside_[layer] = false;
     layers_ = layers;
@@ -130,8 +130,8 @@ class Pricer {
   }
   const std::vector<int32_t>& layers() const { return layers_; }
 
-  /// Whether all layers know the degree; `work` is then the least time of the stage without any
-  /// communication on one replica.
+  /// Returns false if a layer lacks the degree; `work` receives the minimum time of the stage on
+  /// one replica without communication.
   bool set_degree(int32_t degree, double& work) {
     entries_.clear();
     work = 0;
@@ -149,7 +149,7 @@ class Pricer {
     return true;
   }
 
-  /// The time of the stage, kNone when it does not fit.
+  /// The time of the stage, kNone if it does not fit.
   double time(int32_t replicas, int64_t in_flight, std::vector<int32_t>& taken) {
     if (replicas_ != replicas) fill(replicas);
     return choices_.choose(static_cast<double>(in_flight), problem_.memory_bytes, taken);

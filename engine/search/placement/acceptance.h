@@ -2,13 +2,14 @@
 
 namespace trinity {
 
-/// Which trials become the state of an annealing, in place of Metropolis' rule.
+/// Decides which trials become the state of an annealing, in place of the Metropolis rule. Called
+/// by one thread at a time.
 class Acceptance {
  public:
   virtual ~Acceptance() = default;
-  /// By how much a trial may be worse than the state, in multiples of the start's value per unit, as
-  /// temperatures are; below 0: it has to be better by so much. progress: of the cooling, from 0 to 1;
-  /// drawn: even in [0, 1). Asked before the trial is simulated.
+  /// Maximum by which a trial may be worse than the state, as a fraction of the start's value (the
+  /// unit of temperatures); negative: it must be better by that much. Called before the trial is
+  /// simulated. progress: of the cooling, from 0 to 1; drawn: uniform in [0, 1).
   virtual double rise(double progress, double drawn) = 0;
 };
 

@@ -9,12 +9,12 @@
 namespace trinity {
 namespace {
 
-constexpr int kKnownSteps = 64;                    // trials of known score until it is made hotter
-constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and until a known one is asked for
+constexpr int kKnownSteps = 64;  // trials with a known score before the temperature doubles
+constexpr int kMostKnownSteps = 20 * kKnownSteps;  // ... and before a known one is evaluated again
 
 constexpr double kExcessGain = 0.01;
 
-/// What changes of a value are a share of.
+/// Reference value for relative changes.
 double scale_of(const Score& score) { return std::max(std::abs(score.value), 1e-300); }
 
 AnnealingOptions checked(const AnnealingOptions& options) {
@@ -52,7 +52,7 @@ bool Annealing::accepts(const Score& score, double threshold) const {
   return score.value <= threshold;
 }
 
-/// Of the cooling.
+/// Progress of the cooling.
 double Annealing::progress() const {
   const double used = static_cast<double>(evaluations() - first_evaluation_) /
                       static_cast<double>(options_.evaluations);
@@ -64,7 +64,7 @@ double Annealing::temperature() const {
          std::pow(options_.last_temperature / options_.first_temperature, progress());
 }
 
-/// Up to which a trial is accepted.
+/// Acceptance threshold of a trial.
 double Annealing::threshold(double hotter) {
   const double drawn = moves_.random().uniform();
   if (options_.accept)
@@ -82,8 +82,8 @@ Assignment Annealing::moved(double temperature) {
   return trial;
 }
 
-/// Adds a trial and its threshold. False when the batch must end: a state of known score is to be
-/// taken if none of the trials before it is accepted.
+/// Adds a trial and its threshold. Returns false if the batch must end: a state with a known score
+/// will be taken if no earlier trial is accepted.
 bool Annealing::draw(std::vector<Assignment>& trials) {
   double hotter = 1;
   for (int step = 1;; ++step) {
@@ -117,7 +117,7 @@ void Annealing::prepare() {
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
 }
 
-/// Ranked moves are of the state from now on.
+/// From now on ranked moves are of the state.
 void Annealing::begin_ranked() {
   if (!ranked_ || ranked_of_ == taken_) return;
   ranked_->begin(state_);
@@ -138,7 +138,7 @@ double Annealing::limit() const {
   return *std::max_element(thresholds_.begin(), thresholds_.end());
 }
 
-/// What the trials were worth to the ranked moves; a change of the excess counts a little.
+/// Reports the gains of the trials to the ranked moves; a change of the excess counts a little.
 void Annealing::tell_gains(std::span<const Score> scores) {
   std::vector<double> gains;
   for (const auto& score : scores) {
@@ -158,7 +158,7 @@ Annealing::Flight Annealing::launch(int64_t most) {
   }
   begin_ranked();
   std::vector<Assignment> trials;
-  draw(trials);  // the first of a batch is always one
+  draw(trials);  // the first of a batch always exists
   count_evaluation();
   return {false, std::move(trials[0]), keys_[0], thresholds_[0], limit(), score_, taken_};
 }

@@ -11,63 +11,65 @@ struct AnnealingOptions {
   int64_t evaluations = 2000;  ///< length of one cooling, see Annealing
   double first_temperature = 2;
   double last_temperature = 0.01;
-  int32_t batch = 8;               ///< trials of the same state, see Annealing
-  int32_t look_every = 20;         ///< evaluations between two looks at the state, at the least
-  MoveMix mix;                     ///< of the moves
-  RankingOptions ranking;          ///< who chooses among them
+  int32_t batch = 8;               ///< trials of one state, see Annealing
+  int32_t look_every = 20;         ///< minimum evaluations between two critical-path analyses
+  MoveMix mix;                     ///< of moves
+  RankingOptions ranking;          ///< how moves are selected
   std::shared_ptr<Acceptance> accept;  ///< null: by temperature
-  std::vector<Assignment> starts;  ///< scored first, the best is the start
+  std::vector<Assignment> starts;  ///< evaluated first; the best is the start
 };
 
 /// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with the moves of
 /// moves.h. A trial that is worse by x is accepted with probability exp(-x / T). T falls
-/// geometrically from first_temperature to last_temperature, both as multiples of the start's value
-/// per unit, over `evaluations`; after that it cools again from the best. With AnnealingOptions::accept
-/// that says what is accepted instead.
+/// geometrically over `evaluations` from first_temperature to last_temperature, both fractions of
+/// the start's value; then it cools again from the best state. AnnealingOptions::accept replaces
+/// this rule. Not thread-safe.
 ///
-/// A batch holds a few trials from the same state; they are judged in order, the first accepted one
-/// becomes the state, and a later one only if it is better still. At equal evaluations a batch of 8
-/// costs nothing measurable on the reference graphs, where 4 chains side by side lose 3 to 10 %.
+/// A batch holds a few trials of one state. They are judged in order: the first accepted one
+/// becomes the state, a later one only if it is better still. At equal evaluations a batch of 8 has
+/// no measurable cost on the reference graphs, whereas 4 parallel chains lose 3 to 10 %.
 ///
-/// Whether a trial will be accepted is drawn before its simulation, which makes the threshold its
-/// limit. With a ranker every trial is a move that it chose (ranked_moves.h), beside the step of
-/// the state of the last look. Placements with a known score are walked through without asking
-/// again; the temperature doubles with every 64 of them until there is a new one. Where memory is
-/// exceeded, the excess alone decides, without temperature.
+/// The random number that decides acceptance is drawn before the simulation, so the threshold is
+/// the simulation's limit. With a ranker every trial is a ranked move (ranked_moves.h), with
+/// features from the last critical-path analysis. Placements with a known score are not evaluated
+/// again; the temperature doubles after every 64 of them in a row. If memory is exceeded, only the
+/// excess decides, without temperature.
 class Annealing : public MovingSearch {
  public:
   /// Throws ArgumentError for options out of range and starts that do not fit the space.
   Annealing(const PlacementSpace& space, const AnnealingOptions& options);
 
-  /// The temperature falls by the share of evaluations or by this, whichever is further.
+  /// Fraction of the time limit used. The temperature follows this or the fraction of evaluations,
+  /// whichever is larger.
   void set_progress(double share) override { progress_ = share; }
 
-  /// A trial whose score is open, or a look at the state. Those of several threads are drawn one by
-  /// one (in_flight.h), after the starts were told, instead of ask() and tell().
+  /// A trial without a known score, or a critical-path analysis of the state. With several threads
+  /// they are generated one by one (in_flight.h), after the scores of the starts were reported,
+  /// instead of by ask() and tell().
   struct Flight {
-    bool is_look = false;  ///< only the assignment counts
+    bool is_look = false;  ///< only the assignment is used
     Assignment assignment;
     uint64_t key = 0;      ///< PlacementSpace::key
-    double threshold = 0;  ///< up to which it is accepted where the state is still the one it is of
-    double limit = 0;      ///< as Searcher::Trials has it
-    Score from;            ///< of the state that it is of
-    int64_t taken = 0;     ///< states before that
+    double threshold = 0;  ///< acceptance threshold if the state is unchanged when it lands
+    double limit = 0;      ///< as Searcher::Trials::limit
+    Score from;            ///< score of its state
+    int64_t taken = 0;     ///< number of states before it
   };
-  /// most: evaluations that are left, at least 1.
+  /// most: remaining evaluations, at least 1.
   Flight launch(int64_t most);
-  /// Makes a look; another thread may launch and land others meanwhile.
+  /// Runs an analysis; other threads may launch and land flights meanwhile.
   void look(const Flight& flight);
-  /// Flights land in the order in which they were launched. Where the state has changed since, it
-  /// is accepted if it is better than the one that it is of, and no worse than the present
-  /// one: what moves nothing would else undo every step uphill.
+  /// Flights must land in launch order. If the state has changed since the launch, a trial is
+  /// accepted only if it is better than its own state and no worse than the present one; otherwise
+  /// trials of equal value would undo every uphill step.
   void land(const Flight& flight, const Score& score);
 
-  /// With RankingOptions::record, what the trials told so far were chosen from, in their order;
-  /// they are gone then.
+  /// With RankingOptions::record: removes and returns the candidate sets of the trials reported so
+  /// far, in order.
   std::vector<RankedMoves::Choice> take_choices();
 
   const AnnealingOptions& options() const { return options_; }
-  /// What came of the ranker's moves; null without one.
+  /// Statistics of the ranker's moves; null without a ranker.
   const RankedMoves::Report* ranking() const { return ranked_ ? &ranked_->report() : nullptr; }
 
  private:
@@ -88,16 +90,16 @@ class Annealing : public MovingSearch {
 
   AnnealingOptions options_;
   std::optional<RankedMoves> ranked_;
-  int64_t ranked_of_ = -1;  // taken_ of the state that its moves are of
+  int64_t ranked_of_ = -1;  // taken_ at the state of its moves
   Assignment next_;         // a known state to take unless a trial is accepted
   Score next_score_;
-  std::vector<double> thresholds_;  // of the trials; empty for starts
-  std::vector<uint64_t> keys_;      // of them: PlacementSpace::key
+  std::vector<double> thresholds_;  // per trial; empty for starts
+  std::vector<uint64_t> keys_;      // per trial: PlacementSpace::key
   int64_t first_evaluation_ = 0;
   double scale_ = 0, progress_ = 0;
   bool cooling_ = false;
-  bool looking_ = false;  // one is in flight
-  std::optional<Blame> seen_;  // by it, without a ranker
+  bool looking_ = false;  // an analysis is in flight
+  std::optional<Blame> seen_;  // the last analysis, without a ranker
 };
 
 }  // namespace trinity

@@ -8,7 +8,7 @@ namespace {
 
 double ns(int64_t time) { return static_cast<double>(time); }
 
-/// The tasks of every device, in their order.
+/// [device]: its tasks in order.
 std::vector<std::vector<int32_t>> by_device(const Problem& problem,
                                             std::span<const int32_t> placement,
                                             std::span<const int32_t> order) {
@@ -34,7 +34,7 @@ Blame::Blame(const Problem& problem, std::span<const int32_t> placement, const T
     : times_(static_cast<size_t>(units)) {
   const auto unit_of = problem.graph().units();
   const auto tasks = by_device(problem, placement, order);
-  // What ran on the device while the task of a step waited for it.
+  // Attributes the wait of a path's task to the tasks that ran on its device meanwhile.
   const auto add_queue = [&](const PathStep& step) {
     const auto& list = tasks[timeline.device[step.index]];
     auto task = std::partition_point(list.begin(), list.end(), [&](int32_t earlier) {

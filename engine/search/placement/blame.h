@@ -8,25 +8,25 @@
 
 namespace trinity {
 
-/// Operators in the order of their start, then of their numbers. What takes no time may so stand
-/// behind what its device runs after it, from the same instant on; blame and slack of the two are
-/// then off. The weights in models/policies and the tables of the manual's chapter "ranking" were
-/// made so.
+/// Operators by start time, then by number. An operator that takes no time may thus follow a later
+/// operator of its device that starts at the same instant; critical-path attribution and slack of
+/// the two are then inexact. The weights in models/policies and the published ranking tables were
+/// made with this order.
 std::vector<int32_t> by_start(const Timeline& timeline);
 
-/// How long every colocation unit holds up a step, along its critical path.
+/// Critical-path attribution: time by which every colocation unit delays a step. Immutable.
 class Blame {
  public:
   struct Times {
     double computation_ns = 0;  ///< running on the path
     double held_ns = 0;         ///< on the path, ready, waiting for its device
-    double queue_ns = 0;        ///< running while one on the path waited for the device
-    double transfer_ns = 0;     ///< between it and another one on the path; counts for both
+    double queue_ns = 0;        ///< running while an operator of the path waited for the device
+    double transfer_ns = 0;     ///< to or from another unit on the path; counts for both
   };
 
-  /// No units, no blame.
+  /// No units.
   Blame() = default;
-  /// `path`: the critical one of the timeline; `order`: by_start().
+  /// path: critical path of the timeline; order: by_start().
   Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
         const CriticalPath& path, std::span<const int32_t> order, int32_t units);
 

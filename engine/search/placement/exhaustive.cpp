@@ -22,9 +22,10 @@ Exhaustive::Exhaustive(const PlacementSpace& space)
         space.units(), space.devices(), space.choices(), kMostPlacements));
 }
 
-/// The next assignment in ascending order, the last unit fastest. False after the last one.
+/// Advances to the next assignment in ascending order, last unit fastest. Returns false after the
+/// last one.
 bool Exhaustive::advance() {
-  std::vector<int32_t> most(next_.size(), space().devices() - 1);  // of every unit
+  std::vector<int32_t> most(next_.size(), space().devices() - 1);  // [unit]
   if (space().interchangeable()) {
     int32_t used = 0;
     for (size_t unit = 0; unit < next_.size(); ++unit) {

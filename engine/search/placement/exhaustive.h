@@ -4,12 +4,13 @@
 
 namespace trinity {
 
-/// Every placement once: exact. Where devices are interchangeable (PlacementSpace::interchangeable)
-/// only one of all placements that differ by names of devices: unit u goes to a device in use or to
-/// the first unused one (restricted growth strings). Ends after PlacementSpace::choices().
+/// Evaluates every placement once: exact. If devices are interchangeable
+/// (PlacementSpace::interchangeable), only one of all placements that differ by device names: unit
+/// u goes to a used device or to the first unused one (restricted growth strings). Ends after
+/// PlacementSpace::choices(). Not thread-safe.
 class Exhaustive : public Searcher {
  public:
-  /// Throws LimitError when there are more than 4 million placements; it states both numbers.
+  /// Throws LimitError for more than 4 million placements; it states both numbers.
   explicit Exhaustive(const PlacementSpace& space);
 
  private:

@@ -12,10 +12,10 @@
 namespace trinity {
 namespace {
 
-constexpr int kSpins = 2000;     // looks of a thread for work until it sleeps: waking takes longer
-constexpr int32_t kLookLag = 4;  // trials of one thread that a look may take
+constexpr int kSpins = 2000;     // polls for work before a thread sleeps: waking takes longer
+constexpr int32_t kLookLag = 4;  // trials of one thread during which an analysis may run
 
-/// The trials that are open, in the order in which they were drawn, and the look, if any.
+/// Open trials, in launch order, and the analysis, if any.
 class Flights {
  public:
   Flights(Annealing& search, int32_t in_flight, int64_t last)
@@ -25,7 +25,7 @@ class Flights {
         last_(last),
         is_drawn_out_(search.evaluations() >= last) {}
 
-  /// Draws, simulates and judges trials until there are none left; what every thread does.
+  /// Main of every thread: launches, simulates and judges trials until there are none left.
   void work(Simulator& simulator) {
     std::unique_lock lock(mutex_);
     try {
@@ -46,8 +46,8 @@ class Flights {
     bool is_taken = false, is_priced = false;
   };
 
-  /// Judges the first trial, or draws one where fewer are open than may be, or lands the look: one
-  /// thread at a time, always in the same turn. False where there is nothing to do.
+  /// Judges the first trial, or launches one if fewer are open than allowed, or lands the analysis;
+  /// one thread at a time, always in the same order. Returns false if there is nothing to do.
   bool step_search(std::unique_lock<std::mutex>& lock) {
     if (is_searching_) return false;
     is_searching_ = true;
@@ -98,7 +98,7 @@ class Flights {
     return true;
   }
 
-  /// What no thread has taken; null where there is nothing.
+  /// An open trial that no thread simulates; null: none.
   Open* untaken() {
     if (look_ && !look_->is_taken) return &*look_;
     for (auto& open : open_)
@@ -106,7 +106,7 @@ class Flights {
     return nullptr;
   }
 
-  /// Simulates one. False where there is none.
+  /// Simulates one. Returns false if there is none.
   bool price_one(std::unique_lock<std::mutex>& lock, Simulator& simulator) {
     auto* open = untaken();
     if (!open) return false;
@@ -127,7 +127,7 @@ class Flights {
     return {std::max<int64_t>(0, metrics.excess_memory_bytes), metrics.step_time_s()};
   }
 
-  /// False where nothing will come any more.
+  /// Waits for work. Returns false if there will be none.
   bool waits(std::unique_lock<std::mutex>& lock) {
     if (is_drawn_out_ && !untaken() && !is_searching_) return false;
     const auto before = changes_.load();
@@ -146,13 +146,13 @@ class Flights {
   Annealing& search_;
   size_t in_flight_;
   int64_t look_lag_, last_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::atomic<uint64_t> changes_ = 0;
   std::deque<Open> open_;
   std::optional<Open> look_;
   int64_t judged_ = 0, look_lands_at_ = 0;
-  bool is_searching_ = false;  // a thread judges or draws, without the mutex
+  bool is_searching_ = false;  // a thread judges or launches, without the mutex
   bool is_drawn_out_, is_over_ = false;
 };
 

@@ -8,13 +8,13 @@
 
 namespace trinity {
 
-/// Runs one annealing by step times on all threads of the pool, for `evaluations` more: a trial is
-/// drawn as soon as another one has been judged, so that `in_flight` of them are open at any time,
-/// and no thread waits for the others of a batch. Trials are judged in the order in which they were
-/// drawn: what it finds depends on `in_flight` alone, not on the threads.
+/// Runs one annealing on step times, using all threads of the pool, for `evaluations` more. A new
+/// trial starts as soon as one has been judged, so that `in_flight` trials are open at any time and
+/// no thread waits for a batch. Trials are judged in launch order: results depend on `in_flight`,
+/// not on the number of threads.
 ///
-/// simulators: one for each thread of the pool. Throws Interrupted where a stop is asked for; the
-/// search is at its end then, best and all.
+/// simulators: one per thread of the pool. Throws Interrupted on a stop request; the search is then
+/// in a valid state and has its best placement.
 void run_in_flight(Annealing& search, std::span<Simulator> simulators, int32_t in_flight,
                    int64_t evaluations, ThreadPool& pool);
 

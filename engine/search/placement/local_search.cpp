@@ -5,9 +5,9 @@
 namespace trinity {
 namespace {
 
-constexpr uint64_t kMostKicks = 4;  // random moves of a kick
-constexpr int kDraws = 64;          // random moves tried for one that gives something new
-constexpr int kRandomDraws = 1000;  // random assignments tried for a new one
+constexpr uint64_t kMostKicks = 4;  // random moves of a perturbation
+constexpr int kDraws = 64;          // random moves tried to find a new assignment
+constexpr int kRandomDraws = 1000;  // random assignments tried to find a new one
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void LocalSearch::go_to(const Assignment& assignment, const Score& score) {
   failures_ = 0;
 }
 
-/// A new order of all moves of one unit to one device.
+/// Shuffles all moves of one unit to one device.
 void LocalSearch::shuffle() {
   if (round_.empty())
     for (int32_t move = 0; move < space().units() * space().devices(); ++move)
@@ -83,8 +83,7 @@ void LocalSearch::kick(std::vector<Assignment>& trials) {
   if (trials.empty()) add_random(trials);
 }
 
-/// A random assignment that is not known, where a reasonable number of draws finds one. None where
-/// all are known.
+/// Adds a new random assignment, unless a reasonable number of samples finds none or all are known.
 void LocalSearch::add_random(std::vector<Assignment>& trials) {
   if (static_cast<double>(memo_.size()) >= space().choices()) return;
   Assignment trial(state_.size());

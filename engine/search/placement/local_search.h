@@ -7,19 +7,19 @@ namespace trinity {
 struct LocalSearchOptions {
   uint64_t seed = 1;
   MoveMix mix;                     ///< of the random moves
-  std::vector<Assignment> starts;  ///< scored first, the best is the start
+  std::vector<Assignment> starts;  ///< evaluated first; the best is the start
 };
 
-/// Iterated local search (Lourenco, Martin and Stuetzle, 2003) over the simulator: descends from
-/// the best start by improving trials, half of them moves of one unit (every unit to every device,
-/// in an order shuffled anew for each round), half random moves of clusters, chains, ranges and
-/// pairs (moves.h); the best of 8 trials is taken when it improves. After as many trials without
-/// improvement as there are single-unit moves (at least 50 and at most 1000) the state is a local
-/// optimum for its purposes and is kicked: 1 to 4 random moves, from the best local optimum so far.
-/// A local optimum as good as the best or better becomes the new best.
+/// Iterated local search (Lourenco, Martin and Stuetzle, 2003) on the simulator. It descends from
+/// the best start by improving trials: half are moves of one unit (every unit to every device,
+/// shuffled in each round), half random moves of clusters, chains, ranges and pairs (moves.h). The
+/// best of 8 trials is taken if it improves. After as many failed trials as there are single-unit
+/// moves (at least 50, at most 1000) the state counts as a local optimum and is perturbed by 1 to 4
+/// random moves, starting from the best local optimum so far. A local optimum at least as good as
+/// the best becomes the new best. Not thread-safe.
 ///
-/// The present value is the limit of a trial. Never asks for the same placement twice as long as a
-/// thousand random ones give a new one; ends when all PlacementSpace::choices() are known.
+/// The present value is the limit of a trial. Does not repeat a placement as long as a thousand
+/// random ones contain a new one; ends when all PlacementSpace::choices() are known.
 class LocalSearch : public MovingSearch {
  public:
   /// Throws ArgumentError for starts that do not fit the space.
@@ -38,9 +38,9 @@ class LocalSearch : public MovingSearch {
   void add_random(std::vector<Assignment>& trials);
   void shuffle();
 
-  Assignment home_;  // the local optimum that kicks start from
+  Assignment home_;  // the local optimum that perturbations start from
   Score home_score_;
-  std::vector<int32_t> round_;  // single moves: unit * devices + device
+  std::vector<int32_t> round_;  // single-unit moves: unit * devices + device
   size_t next_move_ = 0;
   int32_t patience_, failures_ = 0;
   bool kicked_ = false;

@@ -7,24 +7,24 @@
 
 namespace trinity {
 
-/// The rules of FlexFlow's execution optimiser (Jia, Zaharia and Aiken, MLSys 2019, section 6;
-/// manual/papers.md "FlexFlow's chain"): Markov chain Monte Carlo over a choice per node, with what
-/// its release of 2019 adds to the paper: every clamp(budget / 100, 1, 1000) proposals the chain
-/// goes back to the best. What a proposal changes and what a state costs is the caller's.
+/// FlexFlow's execution optimiser (Jia, Zaharia and Aiken, MLSys 2019, section 6; manual/papers.md
+/// "FlexFlow's chain"): Markov chain Monte Carlo over one choice per node. As in its release of
+/// 2019 the chain returns to the best state after every clamp(budget / 100, 1, 1000) proposals.
+/// Callers define proposals and costs.
 struct MarkovChain {
-  int64_t budget;         ///< proposals
+  int64_t budget;         ///< number of proposals
   double alpha = 0;       ///< per unit of cost; see scale()
-  int64_t proposals = 0;  ///< begun
-  int64_t improved = 0;   ///< proposals when the best was found
+  int64_t proposals = 0;  ///< proposals started
+  int64_t improved = 0;   ///< value of `proposals` when the best was found
   std::vector<int32_t> state = {}, best = {};
   double cost = 0, best_cost = 0;
 
-  /// `given`, or where that is 0 the alpha at which alpha * start = 100.
+  /// `given`, or if that is 0 the alpha with alpha * start = 100.
   static double scale(double given, double start) {
     return given > 0 ? given : start != 0 ? 100 / std::abs(start) : 1;
   }
 
-  /// The paper's own end: half the budget without improvement.
+  /// The paper's termination rule: half the budget without improvement.
   bool stuck() const { return 2 * (proposals - improved) > budget; }
 
   void begin_proposal() {
@@ -33,11 +33,11 @@ struct MarkovChain {
     cost = best_cost;
   }
 
-  /// A proposal is accepted with probability exp(-alpha * increase), so up to an increase that a
-  /// number `u`, even in (0, 1), gives.
+  /// Largest accepted increase of cost for a number `u`, uniform in (0, 1): a proposal is accepted
+  /// with probability exp(-alpha * increase).
   double most_increase(double u) const { return -std::log(u) / alpha; }
 
-  /// After a change of the state and its cost.
+  /// To be called after the state and its cost have changed.
   void changed() {
     if (!best.empty() && cost >= best_cost - 1e-12 * std::abs(best_cost)) return;
     best = state;

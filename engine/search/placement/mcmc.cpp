@@ -43,7 +43,7 @@ void Mcmc::propose(int32_t, std::vector<Assignment>& trials) {
   trials.push_back(std::move(trial));
 }
 
-/// None where nothing as fast fits: a slower trial may.
+/// No limit if no placement of this speed fits: a slower trial may fit.
 double Mcmc::limit() const {
   const double limit = threshold_ms_ * options_.value_per_ms;
   const bool fits = best()->fits() && best()->value <= limit;

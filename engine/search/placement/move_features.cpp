@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// Of the units that a move changes.
+/// Sums over the units that a move changes.
 struct MoveFeatures::Sums {
   double home_ns = 0, there_ns = 0;
   double computation_ns = 0, queue_ns = 0, transfer_ns = 0;
@@ -17,11 +17,11 @@ struct MoveFeatures::Sums {
   double collision_there_ns = 0, collision_home_ns = 0, crowd_there_ns = 0, crowd_home_ns = 0;
   double saved_ns = 0, added_ns = 0, critical_saved_ns = 0, tight_saved_ns = 0;
   double exposed_ns = 0, exposed_largest_ns = 0;
-  double busy_home_ns = 0;  // of the homes, once a unit
+  double busy_home_ns = 0;  // of the source devices, per unit
   double home_bytes = 0;    // the same
   double moved_bytes = 0;
   int32_t units = 0, uncut = 0, cut = 0;
-  bool beside = false;  // whether something next to them is there
+  bool beside = false;  // a neighbour is on the destination device
 };
 
 MoveFeatures::MoveFeatures(const StepState& state, std::optional<double> memory_share)
@@ -58,7 +58,7 @@ void MoveFeatures::add_memory(int32_t unit, int32_t home, Sums& sums) {
   more_bytes_[device_] += bytes;
 }
 
-/// Edges between two units that move count once, from the one that writes.
+/// Edges between two moved units count once, for the writing one.
 void MoveFeatures::add_edges(int32_t unit, const Assignment& assignment, Sums& sums) const {
   const int32_t home = assignment[unit];
   for (const auto& beside : state_.incident(unit)) {
@@ -90,7 +90,7 @@ void MoveFeatures::add_edges(int32_t unit, const Assignment& assignment, Sums& s
 
 namespace {
 
-/// log2 by the number's bits and a polynomial: the same on every processor, within 1e-6.
+/// log2 from the number's bits and a polynomial: equal on all processors, accurate to 1e-6.
 float log2_of(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const auto exponent = static_cast<float>(static_cast<int32_t>(bits >> 23) - 127);
@@ -103,7 +103,7 @@ float log2_of(float x) {
   return exponent + p;
 }
 
-/// Writes one number after the other.
+/// Writes consecutive numbers.
 struct Writer {
   float* to;
   float per_step;
@@ -125,7 +125,7 @@ struct Writer {
 
 }  // namespace
 
-/// Leaves more_bytes_ at 0.
+/// Restores more_bytes_ to 0.
 void MoveFeatures::write_memory(const Sums& sums, float* to) {
   double largest = 1, after = 0;
   for (int32_t d = 0; d < state_.space().devices(); ++d) {

@@ -9,14 +9,14 @@
 
 namespace trinity {
 
-/// What a ranker is told of a move that gives a set of units to one device. Times t of the set are
-/// sign(t) x log2(1 + 100 |t| / step); shares are as they are. Those behind kStepFeatureCount are
-/// of the reward and of memory: bytes are shares of the largest peak of a device, moved bytes and
-/// gains b as sign(b) x log2(1 + 100 |b|).
+/// Ranker input for a move of a set of units to one device. Times t of the set are encoded as
+/// sign(t) * log2(1 + 100 |t| / step); fractions are unscaled. Features after kStepFeatureCount
+/// describe the reward and memory: bytes are fractions of the largest device peak; moved bytes and
+/// gains b are sign(b) * log2(1 + 100 |b|).
 inline constexpr std::array<std::string_view, 46> kMoveFeatures = {
     "time_home",
     "time_there",
-    "time_gain",  // of the units that move
+    "time_gain",  // of the moved units
     "computation_blame",
     "queue_blame",
     "transfer_blame",  // Blame::Times
@@ -30,7 +30,7 @@ inline constexpr std::array<std::string_view, 46> kMoveFeatures = {
     "crowd_gain",
     "wires_saved",
     "wires_added",
-    "wires_net",  // transfers, each alone on its wire
+    "wires_net",  // transfers without contention
     "critical_saved",
     "exposed_added",
     "exposed_largest",
@@ -46,7 +46,7 @@ inline constexpr std::array<std::string_view, 46> kMoveFeatures = {
     "is_unit",
     "is_cluster",
     "is_chain",
-    "is_row",  // Move::Kind::range or group; files of weights have this name
+    "is_row",  // Move::Kind::range or group (the name is fixed by files of weights)
     "temperature",
     "edges_uncut_less_cut",
     "memory_there",
@@ -57,21 +57,22 @@ inline constexpr std::array<std::string_view, 46> kMoveFeatures = {
     "memory_share",  // of the reward: RankingOptions::memory_share
     "peak_home",
     "peak_there",
-    "peak_moved",  // what the units hold when their device's memory is at its peak
-    "peak_gain",   // by how much the largest peak falls, if peaks stay when they are
+    "peak_moved",  // memory held by the units at their device's peak
+    "peak_gain",   // decrease of the largest peak, if peak times stay the same
     "peak_gain_weighed"};  // x memory_share
 inline constexpr int32_t kMoveFeatureCount = static_cast<int32_t>(kMoveFeatures.size());
-inline constexpr int32_t kStepFeatureCount = 40;  ///< the leading ones, of the step alone
+/// leading features, which describe the step only
+inline constexpr int32_t kStepFeatureCount = 40;
 
-/// Writes features of moves beside a state. One a thread.
+/// Computes features of moves of a state. Not thread-safe.
 class MoveFeatures {
  public:
-  /// memory_share: feature of that name; without it those behind kStepFeatureCount are not written.
-  /// With it the state is one with memory.
+  /// memory_share: value of that feature. Without it the features after kStepFeatureCount are not
+  /// written; with it `state` must have memory.
   explicit MoveFeatures(const StepState& state, std::optional<double> memory_share = {});
 
-  /// `to`: room for kMoveFeatureCount numbers. `assignment` may differ a little from the one that
-  /// the state is of. temperature_ns: of the annealing. The move is no swap. False where it changes
+  /// Writes kMoveFeatureCount numbers to `to`. `assignment` may differ slightly from the state's.
+  /// temperature_ns: of the annealing. The move must not be a swap. Returns false if it changes
   /// nothing.
   bool write(const Move& move, const Assignment& assignment, double temperature_ns, float* to);
 
@@ -84,9 +85,9 @@ class MoveFeatures {
 
   const StepState& state_;
   std::optional<double> memory_share_;
-  std::vector<double> more_bytes_;  // per device: what a move brings or takes
+  std::vector<double> more_bytes_;  // per device: bytes that a move adds or removes
   int32_t device_ = 0;
-  std::vector<uint32_t> moves_in_;  // per unit: the number of the last move that took it along
+  std::vector<uint32_t> moves_in_;  // per unit: number of the last move that contained it
   uint32_t number_ = 0;
 };
 

@@ -58,7 +58,7 @@ int32_t Moves::draw_size(int32_t most) {
   return std::clamp(static_cast<int32_t>(size), 1, most);
 }
 
-/// A device other than `home`: that of a neighbour of a picked unit, or any.
+/// A device other than `home`: that of a neighbour of a chosen unit, or any.
 int32_t Moves::draw_device(const Assignment& assignment, int32_t home) {
   if (random_.below(2) == 0) {
     const int32_t unit = move_.units[random_.below(move_.units.size())];
@@ -86,7 +86,7 @@ void Moves::cluster(int32_t seed, int32_t size, const Assignment& assignment) {
   };
   pick(seed);
   while (static_cast<int32_t>(move_.units.size()) < size && !edge.empty()) {
-    // The heaviest of a few drawn at random, so that the same seed gives different clusters.
+    // The heaviest of a few random ones, so that one seed unit gives different clusters.
     size_t chosen = random_.below(edge.size());
     for (int draw = 0; draw < 2; ++draw) {
       const size_t other = random_.below(edge.size());
@@ -134,7 +134,7 @@ bool Moves::swap(int32_t seed, const Assignment& assignment) {
   return false;
 }
 
-/// False where the group has more units.
+/// Returns false if the group has more units.
 bool Moves::pick_group(int32_t seed, int32_t most) {
   const auto level = static_cast<int32_t>(random_.below(static_cast<uint64_t>(groups_->levels())));
   const auto group = groups_->around(level, seed);
@@ -164,7 +164,7 @@ void Moves::pick(int32_t seed, const Assignment& assignment, int32_t most) {
   }
 }
 
-/// Whether the mix has a source that gives one.
+/// True if the mix has a source that proposes a move.
 bool Moves::from_source(int32_t seed, const Assignment& assignment) {
   if (!mix_.source || !mix_.source->draw(seed, assignment, move_)) return false;
   move_.kind = move_.units.size() == 1 ? Move::Kind::unit : Move::Kind::group;

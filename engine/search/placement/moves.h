@@ -11,8 +11,8 @@
 
 namespace trinity {
 
-/// A change of an assignment: all `units` go to `device`; of a swap there are two, which exchange
-/// their devices.
+/// A change of an assignment: all `units` move to `device`; the two units of a swap exchange their
+/// devices.
 struct Move {
   enum class Kind : uint8_t { unit, cluster, chain, range, group, swap };
   Kind kind = Kind::unit;
@@ -22,49 +22,51 @@ struct Move {
   void apply(Assignment& assignment) const;
 };
 
-/// Gives moves in place of those of Moves.
+/// Proposes moves in place of Moves. Called by one thread at a time.
 class MoveSource {
  public:
   virtual ~MoveSource() = default;
-  /// Writes the units and the device of a move of `assignment`. seed: a unit, drawn as Moves draws
-  /// them. False: Moves shall draw a move around it.
+  /// Writes units and device of a move of `assignment`. seed: the unit to build it around. Returns
+  /// false to let Moves generate a move.
   virtual bool draw(int32_t seed, const Assignment& assignment, Move& move) = 0;
 };
 
-/// What moves are drawn from.
+/// Distribution of moves.
 struct MoveMix {
-  int32_t evenly_one_in = 2;  ///< one seed in so many is drawn evenly, others by Moves::focus()
-  bool groups = false;        ///< whether one move in eight takes a group of UnitGroups
-  std::shared_ptr<MoveSource> source = nullptr;  ///< asked for each move first; null: none
+  /// one seed unit in this many is uniform, the others follow Moves::focus()
+  int32_t evenly_one_in = 2;
+  bool groups = false;        ///< one move in eight takes a group of UnitGroups
+  std::shared_ptr<MoveSource> source = nullptr;  ///< asked first for each move; null: none
 };
 
-/// Random changes of an assignment, shared by annealing and local search. A move takes a seed unit
-/// and gives a set of units around it, all on the seed's device, to another device:
+/// Random changes of an assignment, used by annealing and local search. A move builds a set of
+/// units, all on one device, around a seed unit and moves it to another device:
 ///   unit     the seed alone;
-///   cluster  the seed and what hangs together with it by the most bytes, up to a random size;
-///   chain    the seed and what follows or precedes it without a fork or a join;
-///   range    the seed and the next units in topological order, whatever their device;
+///   cluster  the seed and units connected to it by the most bytes, up to a random size;
+///   chain    the seed and its successors or predecessors without a fork or join;
+///   range    the seed and the next units in topological order, on whatever device;
 ///   swap     the seed and another unit exchange devices;
-///   group    a group of UnitGroups around the seed, of any level, whatever the devices of its
-///            units (with MoveMix::groups).
-/// Sizes are drawn so that every order of magnitude is equally likely. The destination is as often
-/// the device of a neighbour as any.
+///   group    a group of UnitGroups around the seed, of any level, on whatever devices (with
+///            MoveMix::groups).
+/// Sizes are log-uniform. The destination is a neighbour's device or any other device with equal
+/// probability. Not thread-safe, except blame().
 class Moves {
  public:
   Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mix = {});
 
-  /// The blame of the step of `assignment`, which it simulates once (first in first out, one
-  /// micro-batch). Another thread may draw moves meanwhile.
+  /// Critical-path attribution of `assignment`, from one simulation (first in, first out, one
+  /// micro-batch). Other threads may draw moves meanwhile.
   Blame blame(const Assignment& assignment);
-  /// From now on half of all seeds (see MoveMix) are drawn by Blame::total().
+  /// From now on half of all seed units (see MoveMix) are sampled by Blame::total().
   void focus(const Blame& blame);
 
-  /// Draws a move of `assignment`; it changes nothing only where there is one device. The
-  /// reference lives until the next call.
+  /// Generates a move of `assignment`; it changes something unless there is only one device. The
+  /// reference is valid until the next call.
   const Move& draw(const Assignment& assignment);
-  /// Draws one that is no swap, of at most `most` units but for those of MoveMix::source.
+  /// Generates a move that is not a swap, of at most `most` units except for those of
+  /// MoveMix::source.
   const Move& draw_set(const Assignment& assignment, int32_t most);
-  /// Draws a move and makes it.
+  /// Generates a move and applies it.
   void apply(Assignment& assignment) { draw(assignment).apply(assignment); }
 
   RandomStream& random() { return random_; }
@@ -86,12 +88,12 @@ class Moves {
   const PlacementSpace& space_;
   RandomStream random_;
   MoveMix mix_;
-  std::optional<UnitGroups> groups_;  // where the mix has them and the graph any
+  std::optional<UnitGroups> groups_;  // if the mix has groups and the graph has any
   Simulator simulator_;
   std::vector<std::vector<int32_t>> before_, after_;  // units that a unit reads, and its readers
-  std::vector<double> blame_;  // per unit, summed up to it; empty before focus()
+  std::vector<double> blame_;  // cumulative, per unit; empty before focus()
   Move move_;
-  std::vector<PlacementSpace::Neighbour> beside_;  // units beside the picked ones
+  std::vector<PlacementSpace::Neighbour> beside_;  // neighbours of the chosen units
   std::vector<char> in_picked_;
 };
 

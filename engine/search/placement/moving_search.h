@@ -8,23 +8,23 @@
 
 namespace trinity {
 
-/// The scores that a search has been told, so that it need not ask twice. Holds at most 2^21
-/// entries (about 100 MB); what comes later is not remembered.
+/// Scores reported to a search, so that it does not evaluate a placement twice. Holds at most 2^21
+/// entries (about 100 MB); later scores are not stored. Not thread-safe.
 class ScoreMemo {
  public:
   explicit ScoreMemo(const PlacementSpace& space) : space_(space) {}
 
   struct Known {
     Score score;
-    bool exact;  ///< otherwise the simulation was cut short: the value is at least `score.value`
+    bool exact;  ///< false: the simulation was cut short, and the value is at least `score.value`
   };
-  /// Null when the assignment of this key (PlacementSpace::key) has not been scored.
+  /// Null if the assignment with this key (PlacementSpace::key) has no score.
   const Known* find(uint64_t key) const {
     const auto found = known_.find(key);
     return found == known_.end() ? nullptr : &found->second;
   }
   const Known* find(const Assignment& assignment) const { return find(space_.key(assignment)); }
-  /// `limit` is what the placement was asked for under.
+  /// `limit`: limit under which the placement was evaluated.
   void add(uint64_t key, const Score& score, double limit) {
     if (known_.size() < kMost || find(key)) known_[key] = {score, score.value <= limit};
   }
@@ -36,8 +36,8 @@ class ScoreMemo {
   std::unordered_map<uint64_t, Known> known_;
 };
 
-/// What annealing and local search share: a state that moves (moves.h) change, batches of 8 trials
-/// in flight, and a look at the critical path of a new state now and then.
+/// Common part of annealing and local search: a state changed by moves (moves.h), batches of
+/// trials, and an occasional critical-path analysis of a new state. Not thread-safe.
 class MovingSearch : public Searcher {
  public:
   const MoveMix& mix() const { return moves_.mix(); }
@@ -54,8 +54,8 @@ class MovingSearch : public Searcher {
     ++taken_;
   }
 
-  /// How many trials a batch of at most `batch` has of which the budget allows `most`; its
-  /// evaluation counts. ranked: what looks at the state then, or null for the moves alone.
+  /// Number of trials, at most `batch`, if `most` evaluations remain; an analysis counts as one.
+  /// ranked: the analysis to run if due, or null for that of the moves.
   int32_t follow_path(int32_t most, RankedMoves* ranked = nullptr, int32_t batch = kBatch) {
     if (counts_look(most)) {
       if (ranked) {
@@ -69,7 +69,7 @@ class MovingSearch : public Searcher {
     return std::min(most, batch);
   }
 
-  /// Whether a look at the state is due where `most` evaluations are left; counts it then.
+  /// True if an analysis is due with `most` evaluations left; it is then counted.
   bool counts_look(int64_t most) {
     const bool due = last_look_ == 0 || evaluations() - last_look_ >= look_every_;
     if (most <= 1 || !stale_ || !due) return false;
@@ -89,8 +89,8 @@ class MovingSearch : public Searcher {
   ScoreMemo memo_;
   Assignment state_;
   Score score_;
-  int64_t taken_ = 0;        // states so far
-  int64_t look_every_ = 20;  // evaluations between two looks, at the least
+  int64_t taken_ = 0;        // number of states so far
+  int64_t look_every_ = 20;  // minimum evaluations between two analyses
 
  private:
   int64_t last_look_ = 0;

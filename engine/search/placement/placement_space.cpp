@@ -62,10 +62,12 @@ void PlacementSpace::bind_costs() {
   }
 }
 
-/// Interchangeable: the Stirling numbers of the second kind S(units, k), summed over k <= devices.
+/// With interchangeable devices: the sum over k <= devices of the Stirling numbers of the second
+/// kind S(units, k).
 double PlacementSpace::choices() const {
   if (!interchangeable_) return std::pow(devices(), units());
-  std::vector<double> sets(static_cast<size_t>(devices()) + 1, 0);  // ways by number of sets
+  // number of ways, by number of sets
+  std::vector<double> sets(static_cast<size_t>(devices()) + 1, 0);
   sets[0] = 1;
   for (int32_t unit = 0; unit < units(); ++unit) {
     for (size_t k = sets.size() - 1; k > 0; --k)

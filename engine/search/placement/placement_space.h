@@ -9,11 +9,11 @@
 
 namespace trinity {
 
-/// The device (from 0) of every colocation unit. A placement has that of every operator.
+/// Device (from 0) per colocation unit. A placement has one per operator.
 using Assignment = std::vector<int32_t>;
 
-/// What placement methods search: one free choice of a device for each colocation unit. Keeps a
-/// reference to the problem.
+/// The search space of placement methods: one device per colocation unit. Keeps a reference to the
+/// problem. Immutable and thread-safe.
 class PlacementSpace {
  public:
   explicit PlacementSpace(const Problem& problem);
@@ -23,7 +23,7 @@ class PlacementSpace {
   int32_t units() const { return graph_.size(); }
   int32_t devices() const { return problem_.devices(); }
 
-  /// A unit beside another one, and the bytes that flow between them in either direction.
+  /// A neighbouring unit, and the bytes that flow between the two in both directions.
   struct Neighbour {
     int32_t unit;
     int64_t bytes;
@@ -41,23 +41,24 @@ class PlacementSpace {
     return cost_ns_[row * static_cast<size_t>(units()) + static_cast<size_t>(unit)];
   }
 
-  /// Whether exchanging two devices never changes what a placement costs: equal times, capacities
-  /// and wires, and no rule that looks at device numbers (channels of routes, rings of collectives,
-  /// SimulationRules::event_order).
+  /// True if exchanging two devices never changes the result of a placement: equal times,
+  /// capacities and links, and no rule that depends on device numbers (channels of routes, rings of
+  /// collectives, SimulationRules::event_order).
   bool interchangeable() const { return interchangeable_; }
 
-  /// Number of different placements, as a real number: devices ^ units, or, where devices are
-  /// interchangeable, the ways to split the units into at most that many sets.
+  /// Number of distinct placements, as a double: devices ^ units or, if devices are
+  /// interchangeable, the number of partitions of the units into at most that many sets.
   double choices() const;
 
   std::vector<int32_t> placement(const Assignment& assignment) const;
-  /// Throws ArgumentError unless the placement is one of this problem that keeps units together.
+  /// Throws ArgumentError unless the placement fits the problem and keeps units together.
   Assignment assignment(std::span<const int32_t> placement) const;
 
   /// Throws ArgumentError unless `assignment` has a device of the cluster for every unit.
   void check(const Assignment& assignment) const;
 
-  /// A hash of the assignment; equal for those that differ by names of interchangeable devices.
+  /// A hash of the assignment; equal for assignments that differ only by names of interchangeable
+  /// devices.
   uint64_t key(const Assignment& assignment) const;
 
  private:

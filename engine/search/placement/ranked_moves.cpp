@@ -11,10 +11,10 @@ namespace trinity {
 namespace {
 
 constexpr size_t kMostSeen = size_t{1} << 20;
-constexpr int32_t kChoices = 1024, kFew = 200;  // one in so many choices is next to none
+constexpr int32_t kChoices = 1024, kFew = 200;  // kFew of kChoices counts as almost none
 constexpr int32_t kLeastMost = 16;
 
-/// Adds what its life took.
+/// Adds its lifetime to a total.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
@@ -26,7 +26,7 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-/// A key of an assignment is the sum of these over its units, so that a move changes a few terms.
+/// The key of an assignment is the sum of these terms over its units, so a move changes few terms.
 uint64_t term(int32_t unit, int32_t device) {
   return mix64((static_cast<uint64_t>(unit) << 24) ^ static_cast<uint64_t>(device));
 }
@@ -87,7 +87,7 @@ uint64_t RankedMoves::key_after(const Move& move, const Assignment& assignment) 
   return key;
 }
 
-/// Draws candidates, new and different, and their features; how many there are.
+/// Generates new, distinct candidates with their features; returns their number.
 int32_t RankedMoves::gather(const Assignment& assignment, double temperature) {
   int32_t count = 0;
   const double temperature_ns = temperature * view_->state.step_ns();
@@ -105,7 +105,7 @@ int32_t RankedMoves::gather(const Assignment& assignment, double temperature) {
   return count;
 }
 
-/// Draws one by the odds of its score.
+/// Samples a candidate by softmax of its score.
 int32_t RankedMoves::choose(const Assignment& assignment, int32_t count) {
   options_.ranker->show(std::span(candidates_).first(at(count)), assignment);
   options_.ranker->score(features_.data(), count, scores_.data());

@@ -9,19 +9,18 @@
 
 namespace trinity {
 
-/// What a placement is worth: the smaller the better. One that fits comes before one that does not,
-/// a smaller excess before a larger one, then the smaller value (the step time, or minus a reward).
+/// Value of a placement; smaller is better. Ordered by memory excess first (0 if it fits), then by
+/// value (the step time, or minus a reward).
 struct Score {
-  int64_t excess_memory_bytes = 0;  ///< 0 when it fits
+  int64_t excess_memory_bytes = 0;  ///< 0 if it fits
   double value = 0;
 
   bool fits() const { return excess_memory_bytes <= 0; }
   auto operator<=>(const Score&) const = default;
 };
 
-/// A search that is asked for placements and told their scores, so that the loop, the budget and
-/// the reward may live elsewhere (in Lua too):
-///
+/// An ask/tell search for placements: the loop, the budget and the reward may be elsewhere, also in
+/// Lua:
 ///     while (budget left) {
 ///       auto trials = search.ask(what the budget allows);
 ///       if (there are none) break;
@@ -29,50 +28,49 @@ struct Score {
 ///     }
 ///     search.best_placement(), search.best()
 ///
-/// Equal budgets count evaluations(): every placement handed out counts one, however fast its
-/// simulation was cut short, and so does every look, a simulation that the search runs itself to
-/// see why its present placement takes long. A placement handed out before is not asked for again
-/// by the methods that say so; then it costs nothing.
+/// Budgets are counted by evaluations(): every placement returned counts one, even if its
+/// simulation is cut short, and so does every critical-path analysis, a simulation that the search
+/// runs itself. Some methods never ask for a placement twice; a repetition then costs nothing.
 ///
-/// Deterministic: the same problem, options, scores and `most` give the same placements.
+/// Deterministic: equal problem, options, scores and `most` give equal placements. Not thread-safe.
 class Searcher {
  public:
-  /// Keeps a reference to `space`, whose problem must outlive this.
+  /// Keeps a reference to `space`, whose problem must outlive this object.
   explicit Searcher(const PlacementSpace& space) : space_(space) {}
-  /// Asks for `starts` first; where there are none, for everything on device 1. Throws
-  /// ArgumentError for one that does not fit the space.
+  /// Asks for `starts` first, by default for all units on the first device. Throws ArgumentError
+  /// for a start that does not fit the space.
   Searcher(const PlacementSpace& space, std::vector<Assignment> starts);
   virtual ~Searcher() = default;
   Searcher(const Searcher&) = delete;
   Searcher& operator=(const Searcher&) = delete;
 
   struct Trials {
-    std::vector<std::vector<int32_t>> placements;  ///< device of every operator; at least one
-    /// Of a placement whose value is larger than this, only that it is larger will matter: its
-    /// simulation may be rejected there. In the unit of the scores told.
+    std::vector<std::vector<int32_t>> placements;  ///< [operator] device; at least one placement
+    /// For values above this only the fact matters: the simulation may be rejected there. In the
+    /// unit of the scores.
     double limit = std::numeric_limits<double>::infinity();
   };
 
-  /// At most `most` placements (at least 1) to be scored; fewer where the method works in smaller
-  /// batches, none when nothing is left to try. Throws ArgumentError when the last ones were not
-  /// told.
+  /// Returns at most `most` placements (at least 1) to be scored; fewer if the method works in
+  /// smaller batches, none at the end of the search. Throws ArgumentError if the last ones were not
+  /// scored.
   Trials ask(int32_t most);
 
-  /// The scores of the placements last asked for, in their order. A rejected placement may have any
-  /// value above the limit. Throws ArgumentError for another number of scores or one that is no
-  /// finite number.
+  /// Reports the scores of the placements of the last ask(), in order. A rejected placement may
+  /// have any value above the limit. Throws ArgumentError for a wrong number of scores or a score
+  /// that is not finite.
   void tell(std::span<const Score> scores);
 
-  /// How much of a wall-clock budget is used, 0 to 1, before ask(): where evaluations have no end,
-  /// searches that cool down go by this. Others ignore it.
+  /// Fraction of the time limit used, 0 to 1; to be set before ask() if evaluations are unlimited.
+  /// Searches with a cooling schedule follow it, others ignore it.
   virtual void set_progress(double) {}
 
   const PlacementSpace& space() const { return space_; }
   int64_t evaluations() const { return evaluations_; }
-  /// Whether ask() has starts left to ask for.
+  /// True if ask() has starts left.
   bool at_starts() const { return started_ < starts_.size(); }
 
-  /// The best of all told; null before the first.
+  /// The best score reported; null before the first.
   const Score* best() const { return best_assignment_.empty() ? nullptr : &best_; }
   std::vector<int32_t> best_placement() const { return space_.placement(best_assignment_); }
   const Assignment& best_assignment() const { return best_assignment_; }
@@ -80,13 +78,13 @@ class Searcher {
  protected:
   /// Fills `trials` with at most `most` assignments after the starts; leaves it empty at the end.
   virtual void propose(int32_t most, std::vector<Assignment>& trials) = 0;
-  /// Takes the scores of the starts or trials last asked for.
+  /// Processes the scores of the starts or trials of the last ask().
   virtual void learn(std::span<const Assignment> trials, std::span<const Score> scores) = 0;
-  /// See Trials::limit; asked after propose(), not for starts.
+  /// See Trials::limit; called after propose(), not for starts.
   virtual double limit() const { return std::numeric_limits<double>::infinity(); }
 
   void count_evaluation() { ++evaluations_; }
-  /// Keeps the assignment where it is the best so far.
+  /// Keeps the assignment if it is the best so far.
   void note(const Assignment& assignment, const Score& score);
 
  private:

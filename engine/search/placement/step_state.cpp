@@ -8,8 +8,9 @@
 namespace trinity {
 namespace {
 
-constexpr double kTightShare = 0.01;  // of the step: less slack is none
-constexpr size_t kMostWires = size_t{1} << 20;  // times of edges by kinds of wires that are kept
+constexpr double kTightShare = 0.01;  // of the step: less slack counts as none
+// limit of cached times of edges by class of device pairs
+constexpr size_t kMostWires = size_t{1} << 20;
 
 double ns(int64_t time) { return static_cast<double>(time); }
 
@@ -119,7 +120,7 @@ void StepState::index_transfers() {
   }
 }
 
-/// The transfer of an output to a device, or -1; with broadcast that to all.
+/// The transfer of an output to a device, or -1; with broadcast, the one to all.
 int32_t StepState::transfer(int32_t output, int32_t to) const {
   int32_t i = first_transfer_[output];
   if (space_.problem().rules().broadcast) return i;
@@ -127,7 +128,7 @@ int32_t StepState::transfer(int32_t output, int32_t to) const {
   return i;
 }
 
-/// Backwards over readers, wires included, and what the device runs next.
+/// Backwards over readers (including transfers) and the next task of the device.
 void StepState::read_slack(std::span<const int32_t> placement) {
   const auto& problem = space_.problem();
   const int64_t end_ns = metrics_.step_time_ns;
@@ -169,7 +170,8 @@ void StepState::read_units(std::span<const int32_t> placement) {
   }
 }
 
-/// Of an operator: its weights, and the outputs that a reader, wherever it is, still waits for then.
+/// Memory of an operator at the peak: its weights, and outputs that a reader on any device still
+/// needs.
 void StepState::read_memory(std::span<const int32_t> placement) {
   const auto& problem = space_.problem();
   const auto unit_of = problem.graph().units();
@@ -180,7 +182,7 @@ void StepState::read_memory(std::span<const int32_t> placement) {
     peaks_ns.push_back(peak == levels.end() ? -1 : peak->time_ns);
   }
   if (peaks_ns.empty()) return;
-  std::vector<int64_t> until_ns;  // per output of an operator: the end of its last reader
+  std::vector<int64_t> until_ns;  // per output of an operator: end of its last reader
   for (int32_t op = 0; op < problem.operators(); ++op) {
     const int32_t first = problem.first_output(op), last = problem.first_output(op + 1);
     until_ns.assign(at(last - first), timeline_.end_ns[op]);

@@ -32,25 +32,33 @@ std::pair<double, double> mean_link(const TaskGraph& graph) {
 
 void TaskGraph::check() const {
   const size_t links = at(processors) * at(processors);
-  if (tasks < 1 || processors < 1) throw ArgumentError("a task graph needs a task and a processor");
+  if (tasks < 1 || processors < 1)
+    throw ArgumentError("internal error: task graph: expected at least 1 task and 1 processor");
   if (cost.size() != at(tasks) * at(processors) || latency.size() != links ||
       rate.size() != links || group.size() != at(tasks))
-    throw ArgumentError("task graph: costs, links or groups do not fit tasks and processors");
+    throw ArgumentError("internal error: task graph: sizes of costs, links or groups do not fit "
+                        "tasks and processors");
   for (const int64_t value : cost)
-    if (value < 0) throw ArgumentError(fmt::format("task graph: a cost is {}", value));
+    if (value < 0)
+      throw ArgumentError(fmt::format("internal error: task graph: expected costs >= 0, got {}",
+                                      value));
   for (int32_t p = 0; p < processors; ++p)
     for (int32_t q = 0; q < processors; ++q)
       if (const size_t link = at(p) * at(processors) + at(q);
           p != q && (latency[link] < 0 || !(rate[link] > 0)))
         throw ArgumentError(
-            fmt::format("task graph: the link from {} to {} has latency {} and rate {}", p, q,
+            fmt::format("internal error: task graph: link {} -> {}: expected latency >= 0 and "
+                        "rate > 0, got {} and {}", p, q,
                         latency[link], rate[link]));
   for (const auto& edge : edges)
     if (edge.from < 0 || edge.from >= edge.to || edge.to >= tasks || edge.bytes < 0)
-      throw ArgumentError(fmt::format("task graph: edge from {} to {} with {} bytes", edge.from,
+      throw ArgumentError(fmt::format("internal error: task graph: edge {} -> {}: expected a "
+                                      "higher task and bytes >= 0, got {} bytes", edge.from,
                                       edge.to, edge.bytes));
   for (const int32_t g : group)
-    if (g < 0 || g >= tasks) throw ArgumentError(fmt::format("task graph: group {}", g));
+    if (g < 0 || g >= tasks)
+      throw ArgumentError(
+          fmt::format("internal error: task graph: expected groups in order, got {}", g));
 }
 
 void TaskGraph::index() {

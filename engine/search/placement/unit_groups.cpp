@@ -9,16 +9,16 @@ namespace trinity {
 namespace {
 
 constexpr double kFirstShare = 1.0 / 512, kLastShare = 1.0 / 4;
-constexpr size_t kUnitsPerGroup = 8;  // on average, of the finest level
+constexpr size_t kUnitsPerGroup = 8;  // average of the finest level
 
-/// Groups as a graph of their own.
+/// Groups as a graph.
 struct Coarse {
   struct Edge {
     int32_t from, to;
     double bytes;
   };
-  std::vector<double> work_ns;  // per group
-  std::vector<Edge> edges;      // either direction, by (from, to)
+  std::vector<double> work_ns;  // [group]
+  std::vector<Edge> edges;      // in both directions, by (from, to)
   std::vector<int32_t> first;   // groups + 1 positions in `edges`
 
   size_t groups() const { return work_ns.size(); }
@@ -70,7 +70,7 @@ class Round {
     for (const int32_t group : order) join(group);
   }
 
-  /// New numbers of the old groups, in order of their first member, and how many there are.
+  /// New indices of the old groups, in order of their first member, and their number.
   std::pair<std::vector<int32_t>, int32_t> numbers() {
     std::vector<int32_t> number(root_.size(), -1), result;
     int32_t count = 0;
@@ -115,7 +115,7 @@ class Round {
   const Coarse& graph_;
   double most_work_ns_;
   std::vector<int32_t> root_;
-  std::vector<double> work_ns_, bytes_;  // bytes_: to every group, of the one at hand
+  std::vector<double> work_ns_, bytes_;  // bytes_: from the current group to every other
   StopPoll poll_;
 };
 

@@ -7,28 +7,28 @@
 
 namespace trinity {
 
-/// Groups of units that exchange much, at several sizes: at the coarse end layers with their
-/// weights, gradients and updates, at the fine end a few operators. For moves of a whole layer,
-/// which random growth around a unit hardly ever gives.
+/// Groups of units with much traffic between them, at several sizes: from layers with their
+/// weights, gradients and updates (coarse) down to a few operators (fine). They allow moves of a
+/// whole layer, which random growth around a unit rarely produces.
 ///
-/// Made bottom up, as multilevel partitioners coarsen (Karypis and Kumar, SIAM J. Sci. Comput. 20,
-/// 1998): in every round each group, the least work first, joins the neighbour that it exchanges
-/// the most bytes with among those with which it stays within a share of all work; the share
-/// doubles from round to round, from 1/512 to 1/4. Rounds that leave fewer than two groups, or
-/// more than an eighth of the units, are no level.
+/// Built bottom-up, as multilevel partitioners coarsen (Karypis and Kumar, SIAM J. Sci. Comput. 20,
+/// 1998): in every round each group, smallest work first, joins the neighbour with the most traffic
+/// among those with which it stays below a fraction of all work. The fraction doubles per round,
+/// from 1/512 to 1/4. Rounds that leave fewer than two groups, or more than an eighth of the units,
+/// are not a level.
 ///
-/// Deterministic; takes time in proportion to the edges.
+/// Deterministic; linear in the number of edges. Immutable.
 class UnitGroups {
  public:
   explicit UnitGroups(const PlacementSpace& space);
 
   int32_t levels() const { return static_cast<int32_t>(levels_.size()); }
-  /// The units, ascending, of the group that `unit` is in; level 0 is the finest.
+  /// The units, ascending, of the group that contains `unit`; level 0 is the finest.
   std::span<const int32_t> around(int32_t level, int32_t unit) const;
 
  private:
   struct Level {
-    std::vector<int32_t> group;    // of every unit
+    std::vector<int32_t> group;    // per unit
     std::vector<int32_t> first;    // groups + 1 positions in `members`
     std::vector<int32_t> members;  // units by group
   };

@@ -11,8 +11,8 @@
 
 namespace trinity {
 
-/// Numbers for lists of numbers, from 0 in the order in which they are met: equal ones for equal
-/// lists. Lists stand in one array, so that little is allocated.
+/// Interns lists of numbers: equal lists get equal ids, numbered 0, 1, ... in order of first
+/// appearance. All lists share one array, so that little is allocated. Not thread-safe.
 class Colours {
  public:
   int32_t of(std::span<const uint64_t> key) {
@@ -53,12 +53,12 @@ class Colours {
     }
   }
 
-  std::vector<int32_t> places_;  // a power of two of them; -1: free
+  std::vector<int32_t> places_;  // a hash table; its size is a power of two; -1: free
   std::vector<uint64_t> hashes_, words_;
   std::vector<size_t> end_{0};
 };
 
-/// Of so many lists, key_of(i), for each the first that equals it.
+/// For each i in [0, count): the first index whose list key_of(index) equals key_of(i).
 template <class Key>
 std::vector<int32_t> first_alike(int32_t count, Key key_of) {
   Colours colours;
@@ -71,7 +71,7 @@ std::vector<int32_t> first_alike(int32_t count, Key key_of) {
   return result;
 }
 
-/// Colours of pairs of numbers, which are many: a pair is hashed as it is.
+/// Interns pairs of numbers, as Colours does for lists. Not thread-safe.
 class PairColours {
  public:
   int32_t of(uint64_t a, uint64_t b) {
@@ -102,20 +102,20 @@ class PairColours {
     }
   }
 
-  std::vector<int32_t> places_;  // a power of two of them; -1: free
+  std::vector<int32_t> places_;  // a hash table; its size is a power of two; -1: free
   std::vector<std::pair<uint64_t, uint64_t>> pairs_;
 };
 
-/// Counts colours, so that a list of them can be told from others whatever its order.
+/// Multiset of colours, for comparing lists independently of their order. Not thread-safe.
 class ColourCounts {
  public:
-  /// Colours are below `limit`.
+  /// Colours are in [0, limit).
   explicit ColourCounts(size_t limit) : count_(limit, 0) {}
   void add(int32_t colour, int32_t times = 1) {
     if (count_[colour] == 0) met_.push_back(colour);
     count_[colour] += static_cast<uint32_t>(times);
   }
-  /// Appends every colour with its count, ascending, and forgets them.
+  /// Appends count << 32 | colour for every colour, ascending by colour, and clears the counts.
   void take(std::vector<uint64_t>& key) {
     std::sort(met_.begin(), met_.end());
     for (const int32_t colour : met_) {

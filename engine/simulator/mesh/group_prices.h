@@ -8,29 +8,29 @@
 #include "cluster/collectives.h"
 #include "simulator/mesh/colours.h"
 
-// Of the search for symmetry alone (symmetry.cpp).
+// Only for the search for symmetry (symmetry.cpp).
 
 namespace trinity {
 
-/// Numbers for what groups of devices cost: equal ones for equal costs.
+/// Interns collective costs of device groups: groups of equal cost get equal ids. Not thread-safe.
 class GroupPrices {
  public:
   GroupPrices(const Cluster& cluster, CollectiveGroups& groups) : cluster_(cluster), groups_(groups) {}
 
   int32_t of(std::span<const int32_t> devices, bool exchanges) {
-    // Of few devices there are thousands, which take longer to keep.
+    // Small groups number in the thousands; caching them costs more than it saves.
     const auto price = devices.size() <= kFewDevices ? groups_.make(devices, exchanges)
                                                      : groups_.find(devices, exchanges);
     const auto next = static_cast<int32_t>(known_.size());
     return known_.try_emplace(price, next).first->second;
   }
 
-  /// The same where pieces_alike(): groups that cost the same for that are priced once.
+  /// The same if pieces_alike(): groups that are certain to cost the same are evaluated once.
   int32_t of_alike(std::span<const int32_t> devices, bool exchanges) {
     const auto& routes = cluster_.routes();
     key_.assign(1, exchanges);
     uint64_t pieces = 0;
-    for (size_t i = 0; i < devices.size(); ++i) {  // those of a piece follow each other
+    for (size_t i = 0; i < devices.size(); ++i) {  // devices of one piece are contiguous
       pieces += i == 0 || routes.piece(devices[i]) != routes.piece(devices[i - 1]);
       key_.push_back(pieces << 32 | static_cast<uint64_t>(routes.number(devices[i])));
       key_.push_back(static_cast<uint64_t>(routes.table(devices[i])));

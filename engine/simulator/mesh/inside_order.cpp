@@ -79,7 +79,7 @@ class Listing {
     ends_.push({now + problem_.cost_ns(in_cluster(device), op), op});
   }
 
-  /// What an operator writes, to its readers.
+  /// Delivers an operator's outputs to their readers.
   void hand_on(int32_t op, int64_t now) {
     for (const int32_t output : graph_.op(op).outputs)
       for (const int32_t reader : readers_[at(output)]) {
@@ -112,7 +112,7 @@ class Listing {
   std::vector<int64_t> ready_ns_;
   std::vector<int32_t> turn_;
   int32_t turns_ = 0;
-  std::vector<Earliest> queues_;  // per device: what is ready
+  std::vector<Earliest> queues_;  // [device]: ready operators
   std::vector<bool> busy_;
   std::vector<int32_t> touched_;
   Earliest arrivals_, ends_;

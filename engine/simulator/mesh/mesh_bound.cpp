@@ -17,21 +17,21 @@ namespace {
 
 using Units = std::vector<UnitProfile>;
 
-/// A chunk in one pass: UnitPass of its units one after the other.
+/// A virtual stage in one pass: the concatenated UnitPass of its units.
 struct ChunkPass {
   double alone = 0, alone_after = kNever, hands_on = kNever, hands_on_after = kNever;
   int64_t least_bytes = 0;
 };
 
 struct Chunk {
-  bool empty = true;  // no units: what arrives is handed on
+  bool empty = true;  // no units: the input is passed on
   ChunkPass forward, backward;
   double weight_ns = 0, update_ns = 0, spread_update_ns = 0, backward_work_ns = 0;
   SpreadBytes weights, optimizer, gradients, trained, gathered;
   int64_t kept_bytes = 0, delayed_bytes = 0;
 };
 
-/// The units of so many layers: the last but one again and again.
+/// Units of a network with this many layers: the second-last one is repeated.
 std::shared_ptr<const Units> stretched(std::shared_ptr<const Units> units, int32_t layers) {
   const auto own = static_cast<int32_t>(units->size()) - 2;
   if (layers <= own || own < 3) return units;
@@ -45,7 +45,7 @@ void add(SpreadBytes& sum, const SpreadBytes& bytes) {
   sum.spread += bytes.spread;
 }
 
-/// Adds the unit that follows in a pass.
+/// Appends the next unit of a pass.
 void follow(ChunkPass& chunk, double& to_next, double& to_next_after, const UnitPass& unit,
             bool first) {
   chunk.alone = (first ? 0 : to_next) + unit.alone;
@@ -83,7 +83,7 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
   return chunk;
 }
 
-/// The same strategy with its places inside stages in another order: `first` is the first.
+/// The same strategy with its places inside stages rotated so that `first` is the first.
 Parallelism turned(const Parallelism& given, int32_t first) {
   const auto& mesh = given.mesh;
   Parallelism other = given;
@@ -99,7 +99,7 @@ Parallelism turned(const Parallelism& given, int32_t first) {
   return other;
 }
 
-/// Makes a bound hold for what another one bounds, too: another place of the same stages.
+/// Combines a bound with that of another place of the same stages.
 void raise(MeshBound& bound, MeshBound other) {
   if (bound.memory_bytes.empty()) {
     bound = std::move(other);
@@ -117,9 +117,9 @@ void raise(MeshBound& bound, MeshBound other) {
 
 }  // namespace
 
-/// The profiler of some strategies, and its profiles on devices that differ.
+/// Profiler of strategies with equal part_of(), and its profiles per type of device.
 struct MeshBounder::Profile {
-  std::unique_ptr<UnitProfiler> profiler;  // null where it is refused
+  std::unique_ptr<UnitProfiler> profiler;  // null if refused
   std::string refused;
 
   void make(const Parallelism& of, const Problem& problem) {
@@ -135,11 +135,11 @@ struct MeshBounder::Profile {
     std::vector<CollectiveGroup> groups;
     std::shared_ptr<const Units> units;
   };
-  std::mutex mutex;  // of `on`
+  std::mutex mutex;  // guards `on`
   std::list<On> on;
 };
 
-/// What one thread works with.
+/// Working memory of one thread.
 struct MeshBounder::Scratch {
   explicit Scratch(const Cluster& cluster) : groups(cluster) {}
 
@@ -157,7 +157,7 @@ struct MeshBounder::Scratch {
   }
 };
 
-/// Runs the order of one strategy's chunks.
+/// Simulates the order of one strategy's virtual stages.
 class MeshBounder::Bounding {
  public:
   Bounding(const Problem& problem, Profile& profile, const Parallelism& given, int32_t layers,
@@ -209,17 +209,17 @@ class MeshBounder::Bounding {
     std::span<const ChunkTask> order;
     size_t next = 0;
     double free = 0;
-    double first_gradient = -1, first_complete = -1;  // starts of backward parts
-    // Per chunk micro-batches: kept, back but for weight parts, those whose gradients are summed.
+    double first_gradient = -1, first_complete = -1;  // starts of backward tasks
+    // Per virtual stage, micro-batches: kept; backward done except W; gradients accumulated.
     std::vector<int32_t> live, waiting, back;
     int64_t weights = 0, resident = 0, most = 0;
-    int64_t fixed = 0;  // resident, of the training software, and gradients that stay
-    int64_t summed = 0, gradients = 0;  // other gradients that are held now at least; all
+    int64_t fixed = 0;  // resident memory, training software, and resident gradients
+    int64_t summed = 0, gradients = 0;  // minimum of other gradients held now; all of them
   };
 
   int32_t chunks() const { return p_ * v_; }
 
-  /// own, whole: units of the problem's network and of that for which it stands.
+  /// own, whole: number of units of the problem's network and of the full network.
   void count_tasks(size_t own, size_t whole) {
     const auto longer = static_cast<double>(whole) / static_cast<double>(own);
     tasks_ = std::llround(problem_.operators() * longer) * m_;
@@ -267,7 +267,7 @@ class MeshBounder::Bounding {
     return std::max<double>(0, static_cast<double>(problem_.wire_ns(a, b, bytes)) - 1);
   }
 
-  /// Replicas that hold the same weights, and whether messages between them queue.
+  /// Finds replicas that hold the same weights, and whether their messages queue.
   void find_messages(CollectiveGroups& groups) {
     const auto queue = problem_.rules().queue;
     const bool queues = queue == QueueModel::sender || queue == QueueModel::pair ||
@@ -280,8 +280,8 @@ class MeshBounder::Bounding {
     }
   }
 
-  /// Every so many replicas of a stage, and these with their parts of the sequence where gradients
-  /// may meet over both.
+  /// Every `every`-th replica of a stage; with their sequence parts if gradients may be reduced
+  /// over both.
   std::vector<CollectiveGroup> meeting(CollectiveGroups& groups, int32_t s, int32_t every) const {
     std::vector<CollectiveGroup> all = {replicas(groups, s, given_.mesh.tensor, every)};
     if (lowering::joins_context(given_))
@@ -289,7 +289,7 @@ class MeshBounder::Bounding {
     return all;
   }
 
-  /// Over so many of a stage's devices in each replica: those that stand for parts of the sequence.
+  /// Over `width` devices of a stage in each replica: those of the sequence parts.
   CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width, int32_t every) const {
     std::vector<int32_t> devices;
     for (int32_t r = 0; r < given_.mesh.data; r += every)
@@ -299,8 +299,8 @@ class MeshBounder::Bounding {
     return groups.find(devices, false);
   }
 
-  /// Of weights that all replicas hold, or of experts, among those that hold the same ones: the
-  /// longer of both.
+  /// The longer of two messages: of weights that all replicas hold, and of experts among replicas
+  /// that hold the same ones.
   double message(int32_t stage, CollectiveKind kind, const SpreadBytes& bytes) const {
     if (groups_.empty()) return 0;
     return std::max(message(groups_[stage], kind, bytes.all - bytes.spread),
@@ -324,7 +324,7 @@ class MeshBounder::Bounding {
     return (bytes.all - bytes.spread) / lowering::shard_group(given_) + bytes.spread / copies();
   }
 
-  /// Replicas that share out the states of an expert's weights: those that hold the same experts.
+  /// Number of replicas that shard an expert's states: those that hold the same experts.
   int64_t copies() const {
     return std::max<int64_t>(1, lowering::shard_group(given_) / given_.mesh.expert);
   }
@@ -345,7 +345,7 @@ class MeshBounder::Bounding {
     stage.most = stage.fixed;
   }
 
-  /// Runs the next task of a stage; false: what it reads is not known yet.
+  /// Runs the next task of a stage; false: an input is not known yet.
   bool step(int32_t s) {
     auto& stage = stages_[s];
     const auto& task = stage.order[stage.next];
@@ -375,13 +375,13 @@ class MeshBounder::Bounding {
     there_[back][own] = chunk.empty ? arrival : std::max(stage.free + pass.hands_on,
                                                          arrival + pass.hands_on_after);
     if (!back) ++stage.live[task.chunk];
-    const bool both = task.work == ChunkWork::backward;  // weight parts fill what messages leave
+    const bool both = task.work == ChunkWork::backward;  // W tasks fill gaps left by messages
     const double alone = both ? std::max(pass.alone, chunk.backward_work_ns) : pass.alone;
     stage.free = std::max(stage.free + alone, arrival + pass.alone_after);
     return true;
   }
 
-  /// At the start of a backward part.
+  /// At the start of a backward task.
   void go_back(Stage& stage, const ChunkTask& task) {
     int64_t bytes = stage.fixed + stage.summed;
     for (int32_t c = 0; c < chunks(); ++c)
@@ -393,7 +393,7 @@ class MeshBounder::Bounding {
     if (task.work == ChunkWork::backward) complete(stage, task);
   }
 
-  /// At the start of what writes gradients of weights.
+  /// At the start of a task that writes weight gradients.
   void complete(Stage& stage, const ChunkTask& task) {
     const auto& gradients = chunks_[task.chunk].gradients;
     if (stage.back[task.chunk]++ == 0) {
@@ -402,11 +402,11 @@ class MeshBounder::Bounding {
     }
     if (stage.back[task.chunk] < m_) return;
     if (stage.first_complete < 0) stage.first_complete = stage.free;
-    // They are scattered at once, while other chunks have yet to run back.
+    // They are scattered at once, while other virtual stages still have backward tasks.
     if (given_.shard == 1 && !keeps_) stage.summed += share(gradients, true) - share(gradients, false);
   }
 
-  /// The end of a stage's work: updates, and messages that are left.
+  /// End of a stage's work: updates, and remaining messages.
   double end_of(int32_t s) {
     auto& stage = stages_[s];
     double update = 0, spread_update = 0;
@@ -449,17 +449,17 @@ class MeshBounder::Bounding {
   PipelineSchedule schedule_;
   int32_t p_, v_, m_;
   int64_t framework_bytes_;
-  bool keeps_;  // whether gradients stay
+  bool keeps_;  // gradients are resident
   int64_t tasks_ = 0;
   size_t own_units_ = 0;              // of the problem's network
   std::shared_ptr<const Units> own_;  // of the latest stage
   std::span<const std::vector<ChunkTask>> orders_;
   std::vector<Chunk> chunks_;
-  std::vector<double> wire_[2];   // forwards, backwards; of every boundary
-  /// Of every stage its replicas, and those that hold the same experts; empty: no messages that count.
+  std::vector<double> wire_[2];   // forward, backward; per boundary
+  /// [stage]: its replicas; those that hold the same experts; empty: no messages that count.
   std::vector<std::vector<CollectiveGroup>> groups_, alike_;
   std::vector<Stage> stages_;
-  std::vector<double> there_[2];  // what a chunk hands on, by micro-batch
+  std::vector<double> there_[2];  // [micro-batch]: when a virtual stage's output has arrived
   std::vector<bool> done_[2];
 };
 
@@ -525,7 +525,7 @@ std::vector<UnitProfile> MeshBounder::units(const Parallelism& given, int32_t st
       units_at(*problem_, *profiles_.at(part), given.mesh, stage, scratch_of(0).groups), layers);
 }
 
-/// Why a strategy is refused without a look at its profile; empty: it is not.
+/// Reason for a refusal that needs no profile; empty: none.
 std::string MeshBounder::refusal(const Parallelism& given) const {
   try {
     check_mesh(given, problem_->cluster());
@@ -565,7 +565,7 @@ std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given, int3
       parts.push_back(UnitProfiler::part_of(place == 0 ? given[i] : turned(given[i], place)));
   }
   make_profiles(parts);
-  std::sort(fine.begin(), fine.end());  // an order is made once for those that have it
+  std::sort(fine.begin(), fine.end());  // so that equal orders are made once
   pool_.parallel_for(static_cast<int>(fine.size()), [&](int item, int thread) {
     const int i = fine[at(item)].second;
     bounds[at(i)] = bound(given[at(i)], layers, scratch_of(thread));

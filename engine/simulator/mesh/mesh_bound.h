@@ -15,57 +15,61 @@
 
 namespace trinity {
 
-/// What no step of a mesh's strategy can beat.
+/// Lower bounds on a step of a mesh strategy.
 struct MeshBound {
   int64_t step_time_ns = 0;
-  std::vector<int64_t> memory_bytes;  ///< of the first device of every stage of the pipeline, or of its fullest place
-  /// Of these what is resident, and gradients once all have begun to sum up.
+  /// per pipeline stage: its first device, or the maximum over its places
+  std::vector<int64_t> memory_bytes;
+  /// Parts of memory_bytes: resident weights and optimiser state, and gradients once all
+  /// accumulate.
   std::vector<int64_t> weight_bytes, optimizer_bytes, gradient_bytes;
-  /// About how many operators a simulation of it would run, in all micro-batches: of one device of
-  /// every stage where replicas and lanes are copies of each other, otherwise of all devices.
+  /// Approximate number of operators that a simulation would run, over all micro-batches: of one
+  /// device per stage if replicas and pipeline groups are equivalent, else of all devices.
   int64_t tasks = 0;
-  std::string refused;  ///< why it cannot be lowered, as far as that is seen here; empty: it can
+  std::string refused;  ///< reason if it cannot be lowered, as far as known here; else empty
 
   bool operator==(const MeshBound&) const = default;
 };
 
-/// Bounds of strategies with meshes without lowering them: from profiles of the network's units
-/// (simulator/mesh/unit_profile.h), which strategies share that differ in pipeline, stages, replicas,
-/// micro-batches, schedule and sharding alone. For threads.
+/// Bounds of mesh strategies without lowering them. They use profiles of the network's units
+/// (simulator/mesh/unit_profile.h), which strategies share if they differ only in pipeline, stages,
+/// replicas, micro-batches, schedule and sharding. Thread-safe.
 ///
-/// TIME. Of replica 0's first device of every stage: its sequence of chunks (chunk_order()), each of
-/// which takes at least what its units' longest paths take, from the device's last task and from the
-/// arrival of what it reads of the chunk before, sent with nothing in the way. Behind its last
-/// backward part stand updates and, with shard 1 and 2, the gathers of what was updated; messages of
-/// gradients (and with shard 3 weights) fit between the moment that the first is complete and the
-/// end. All messages of one group are one after the other in its queues; a number of messages takes
-/// no less than one with all their bytes, since the time of the fastest algorithm is concave in them.
+/// TIME. Considers the first device of every stage of replica 0 and its sequence of virtual stages
+/// (chunk_order()). Each takes at least the longest paths through its units, from the device's
+/// previous task and from the arrival of its input, which is sent without contention. After the
+/// last backward task come the updates and, with ZeRO stages 1 and 2, the gathers of updated
+/// weights. Messages of gradients (ZeRO-3: also of weights) must fit between the completion of the
+/// first gradient and the end. Messages of one group are serial in its queues; several messages
+/// take at least as long as one with all their bytes, because the time of the fastest algorithm is
+/// concave in bytes.
 ///
-/// With operators placed inside stages this holds for the first device of every place by itself, what it waits
-/// for at other places left out: the bound is the largest of all places.
+/// With operators placed inside stages the same holds for the first device of every place alone,
+/// without waiting for other places; the bound is the maximum over places.
 ///
-/// MEMORY. What is resident, what the training software holds and gradients that stay and, at the start of a backward part, what is kept of the micro-batches
-/// that went forward and not yet back, what weight parts read that are still to come, and the
-/// gradients that have begun to sum up; of what replicas share out a share.
+/// MEMORY. Resident weights and optimiser state, memory of the training software and resident
+/// gradients; and at the start of a backward task: activations of the micro-batches whose forward
+/// but not backward pass has run, inputs of pending weight-gradient (W) tasks, and gradients that
+/// accumulate. Tensors that replicas shard count with their shard.
 class MeshBounder {
  public:
   MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool);
   ~MeshBounder();
 
-  /// Lowers the network once for each part_of() that is new. All on the pool; results do not depend on
-  /// its threads. O(tasks of the pipelines).
-  /// layers: of a network of which this one is a short form: its layers between the first and the last
-  /// are like the second here, whatever is done with them; 0: of this one.
+  /// Lowers the network once per new part_of(), on the pool. Results do not depend on the number of
+  /// threads. O(tasks of the pipelines). layers: number of layers of the full network if `problem`
+  /// is a shortened one whose inner layers all equal its second layer; 0 if `problem` is the full
+  /// network.
   std::vector<MeshBound> run(std::span<const Parallelism> given, int32_t layers = 0);
-  /// The units of a strategy on the first device of a stage (from 0) of the pipeline. Throws what
-  /// check_mesh() and UnitProfiler throw.
+  /// Units of a strategy on the first device of a pipeline stage (from 0). Throws the errors of
+  /// check_mesh() and UnitProfiler.
   std::vector<UnitProfile> units(const Parallelism& given, int32_t stage, int32_t layers = 0);
 
  private:
   struct Profile;
   struct Scratch;
   class Bounding;
-  /// What decides the orders of all stages (chunk_order()).
+  /// Inputs of chunk_order() for all stages.
   struct OrderKey {
     PipelineSchedule schedule = PipelineSchedule::gpipe;
     int32_t pipeline = 0, virtual_stages = 0, micro_batches = 0;
@@ -87,7 +91,7 @@ class MeshBounder {
 
   std::shared_ptr<const Problem> problem_;
   ThreadPool& pool_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards the members below
   std::unordered_map<Parallelism, std::unique_ptr<Profile>, Hash> profiles_;  // by part_of()
   std::vector<std::unique_ptr<Scratch>> scratch_;                             // per thread
 };

@@ -70,8 +70,8 @@ bool OrderEngine::compile() {
   return true;
 }
 
-/// What goes to other devices, and who there and here is a member of a collective. False where one
-/// copy would serve what accumulates and what does not.
+/// Finds transfers to other devices, and local and remote collective members that read them.
+/// Returns false if one copy would serve readers that accumulate and others.
 bool OrderEngine::find_routes() {
   routes_.clear();
   transfers_ = 0;
@@ -117,7 +117,7 @@ bool OrderEngine::find_routes() {
   return true;
 }
 
-/// What a route's transfers add to what devices count.
+/// Adds a route's transfers to the devices' counters.
 void OrderEngine::count(const Route& route) {
   const int32_t times = route.last || graph_->once(route.op) ? 1 : micros_;
   simulated_[route.from].send_busy_ns += times * route.wire_ns;
@@ -126,7 +126,7 @@ void OrderEngine::count(const Route& route) {
   transfers_ += times * (quotient_ ? quotient_->copies[route.from] : 1);
 }
 
-/// Members on a device that read an output, or any (-1).
+/// Members on a device (-1: any) that read an output.
 void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
   for (const auto& reader : graph_->readers(op))
     if (member(reader.op) && placement_[reader.op] == device &&
@@ -149,7 +149,7 @@ bool OrderEngine::find_groups() {
   return longest_ns * micros_ < 0x1p60;
 }
 
-/// Of the devices in ring_, or of the quotient's group: thousands of collectives have one of a few.
+/// For the devices in ring_, or the quotient's group: thousands of collectives share few groups.
 const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
   const bool exchanges =
       graph_->collective_at(collective).kind == CollectiveKind::all_to_all;
@@ -205,7 +205,7 @@ bool OrderEngine::price(int32_t collective) {
   return true;
 }
 
-/// What follows an end of a collective: all that its members hand to.
+/// Collects everything that follows the end of a collective, over all its members.
 void OrderEngine::join_members(int32_t collective) {
   auto& group = groups_[collective];
   group.feeds_begin = static_cast<int32_t>(feeds_.size());
@@ -221,8 +221,7 @@ void OrderEngine::join_members(int32_t collective) {
   group.sends_end = static_cast<int32_t>(group_sends_.size());
 }
 
-/// A segment begins with each operator that is the first of its list to read something from
-/// elsewhere.
+/// A new segment begins at each operator that is the first of its list to read an incoming tensor.
 bool OrderEngine::find_segments(int32_t list) {
   const auto& rules = problem_->rules();
   int64_t offset_ns = 0;
@@ -253,8 +252,8 @@ bool OrderEngine::find_segments(int32_t list) {
   return true;
 }
 
-/// What an operator is the first of its list to read and its device does not compute, into needs_.
-/// False where its device computes it later.
+/// Adds to needs_ the incoming tensors that an operator is the first of its list to read. Returns
+/// false if its device computes one of them later.
 bool OrderEngine::find_needs(int32_t op) {
   const auto add = [this, list = list_of_[op]](int32_t need) {
     if (needed_by_[need] != list) needs_.push_back(need);
@@ -356,14 +355,14 @@ void OrderEngine::begin() {
   keeps_every_ = 1;
 }
 
-/// Empties what grows as a run goes on, with room for all of it where that is not much.
+/// Clears tables that grow during a run; reserves their full size if that is small.
 void OrderEngine::clear_lists() {
-  booked_before_.assign(spots_.size(), 0);
-  met_.resize(devices_.size());
+  booked_before_.assign(query_groups_.size(), 0);
+  samples_.resize(devices_.size());
   started_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
-    met_[d].clear();
-    met_[d].reserve(std::min(spots_of_[d] * at(micros_), kMostRoom));
+    samples_[d].clear();
+    samples_[d].reserve(std::min(query_groups_of_[d] * at(micros_), kMostRoom));
     size_t segments = 0;
     for (int32_t p = pieces_->piece_first[d]; p < pieces_->piece_first[d + 1]; ++p) {
       const int32_t list = pieces_->pieces[p].list;
@@ -374,7 +373,7 @@ void OrderEngine::clear_lists() {
   }
 }
 
-/// Runs what a device can run by now.
+/// Runs everything that a device can run now.
 void OrderEngine::advance(int32_t number) {
   auto& device = devices_[number];
   for (; device.piece < pieces_->piece_first[at(number) + 1]; ++device.piece) {
@@ -425,7 +424,7 @@ void OrderEngine::begin_segment(int32_t number, int32_t which, int32_t list, int
   }
 }
 
-/// A member of a collective has got something.
+/// A member of a collective has received an input.
 void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   if (feed.last) micro = micros_ - 1;
   open(micro);
@@ -442,7 +441,7 @@ void OrderEngine::push_book(int32_t collective, int32_t micro, int64_t time_ns) 
        at(micro) * groups_.size() + at(collective), collective, micro);
 }
 
-/// That tasks which take no time take no turn before or behind another device's.
+/// Checks that tasks without duration do not compete with another device for a queue.
 void OrderEngine::check_turn(int32_t queue, int32_t device, bool free) {
   const int32_t by = 2 * device + free;
   if (asked_ns_[queue] == now_ns_ && asked_by_[queue] / 2 != device &&
@@ -503,7 +502,7 @@ void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t rea
   ++ticket_;
 }
 
-/// Bookings of one collective end in order, so that the last one booked is the last to arrive.
+/// Runs of one collective end in order, so the last one booked is the last to arrive.
 void OrderEngine::arrive(int32_t collective, int32_t micro, int64_t time_ns) {
   const auto& group = groups_[collective];
   const bool last = --waiting_[collective] == 0 || group.once;

@@ -1,4 +1,4 @@
-// Which device runs which lists of operators, and in what order.
+// Assignment of operator lists to devices, and their order.
 #include <algorithm>
 
 #include "base/index.h"
@@ -6,7 +6,7 @@
 
 namespace trinity {
 
-/// That every operator but members is in one list, on the list's device.
+/// Checks that every operator except members is in one list, on the list's device.
 bool OrderEngine::place_lists() {
   list_of_.assign(at(graph_->operators()), -1);
   index_of_.resize(list_of_.size());
@@ -36,8 +36,8 @@ bool OrderEngine::place_lists() {
   return listed + members_.size() == list_of_.size();
 }
 
-/// Positions of all pieces. False unless a device runs every list once in every micro-batch, and
-/// what runs once behind all else.
+/// Positions of all pieces. Returns false unless a device runs every list once per micro-batch, and
+/// operators that run once come last.
 bool OrderEngine::order_lists() {
   constexpr int32_t kNone = -1;
   base_.assign(at(pieces_->lists()) * at(micros_), kNone);
@@ -72,7 +72,7 @@ bool OrderEngine::order_lists() {
   return std::find(base_.begin(), base_.end(), kNone) == base_.end();
 }
 
-/// Of a device that runs its lists in several orders: which are before which in all micro-batches.
+/// For a device with several orders of its lists: which list precedes which in all micro-batches.
 void OrderEngine::find_turns(int32_t device, int32_t lists) {
   turns_of_[device] = {static_cast<int32_t>(turns_.size()), lists};
   std::vector<int32_t> list(at(lists));

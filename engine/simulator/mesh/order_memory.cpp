@@ -1,6 +1,6 @@
-// What devices hold while an order runs (simulator.h, MEMORY), and the metrics of the run. Most is
-// held between two positions of lists and is the same in every micro-batch; what begins or ends
-// with a transfer or collective is placed one by one.
+// Memory of devices while an order runs (simulator.h, MEMORY), and the metrics of the run. Most
+// tensors are held between two positions of lists, equally in every micro-batch; those that begin
+// or end with a transfer or collective are placed individually.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -11,18 +11,18 @@
 
 namespace trinity {
 
-/// Before a run: what is to be noted of it.
+/// Before a run: decides what to record.
 void OrderEngine::seek_levels() {
   holds_.clear();
-  asked_.clear();
+  queries_.clear();
   if (problem_->rules().memory == MemoryModel::slots) {
     find_holds();
-    find_asked();
+    find_queries();
   }
-  find_spots();
+  find_query_groups();
 }
 
-/// Last operators first, so that what reads a view is known before what it views.
+/// Last operators first, so that readers of a view are known before the viewed tensor.
 void OrderEngine::find_holds() {
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
@@ -54,11 +54,10 @@ void OrderEngine::find_holds() {
   }
 }
 
-/// Where members begin and end whose device waits for them as soon as it has handed in: an operator
-/// that reads the collective's result follows one that the collective waits for, so that the
-/// collective begins, and goes on, behind that one and before the next.
+/// Finds collectives for which a device waits immediately: if an operator that reads the result
+/// follows one that the collective waits for, the collective begins and ends between the two.
 void OrderEngine::find_awaited() {
-  awaited_.assign(members_.size(), {});
+  wait_positions_.assign(members_.size(), {});
   for (int32_t list = 0; list < pieces_->lists(); ++list)
     for (int32_t s = segment_first_[list] + 1; s < segment_first_[at(list) + 1]; ++s)
       for (int32_t need = segments_[s].needs_begin; need < segments_[s].needs_end; ++need)
@@ -80,10 +79,10 @@ void OrderEngine::note_awaited(int32_t list, const Segment& segment, int32_t col
   const int32_t index = segment.begin - pieces_->list_first[list];
   for (const int32_t op : graph_->members(collective))
     if (placement_[op] == placement_[before])
-      awaited_[at(member_number_[op])] = {list, index - 1, at_once ? index : -1};
+      wait_positions_[at(member_number_[op])] = {list, index - 1, at_once ? index : -1};
 }
 
-/// Who reads an output on a device, and reads what only views it there.
+/// Readers of an output on a device, including readers of its local views.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
   for (const auto& reader : graph_->readers(op)) {
@@ -108,7 +107,7 @@ void OrderEngine::join(Use& use, int32_t list, int32_t index) {
 
 void OrderEngine::join(Use& use, End::Kind kind, int32_t number) {
   if (kind == End::starts || kind == End::ends) {
-    const auto& [list, starts, ends] = awaited_[at(number)];
+    const auto& [list, starts, ends] = wait_positions_[at(number)];
     const int32_t index = kind == End::starts ? starts : ends;
     if (index >= 0) return join(use, list, index);
   }
@@ -122,11 +121,12 @@ void OrderEngine::join(Use& use, const Use& other) {
     join(use, ends_[end].kind, ends_[end].number);
 }
 
-/// What of a use can be the last of it: a collective has begun and ended when an operator runs that
-/// reads its result, and the instant of its end falls into no later one, as that takes time.
+/// Reduces a use to events that can be the last: a collective has started and ended before an
+/// operator that reads its result, and the instant of its end falls into no later slot, because the
+/// operator takes time.
 OrderEngine::Use OrderEngine::last_of(const Use& use) {
   Use last{use.list, use.index, -1};
-  // Whether the list's reader runs with or behind one that does.
+  // True if the list's reader runs with or after a reader of the collective.
   const auto waits_for = [&](int32_t op) {
     const auto readers = graph_->readers(op);
     return std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& reader) {
@@ -150,7 +150,7 @@ void OrderEngine::hold(const Hold& given) {
   Use until = last_of(given.until);
   auto [list, index] = std::pair(list_of_[given.op], index_of_[given.op]);
   if (member(given.op)) {
-    const auto& awaited = awaited_[at(member_number_[given.op])];
+    const auto& awaited = wait_positions_[at(member_number_[given.op])];
     list = awaited.list, index = awaited.starts;
   }
   if (given.route >= 0) list = -1;
@@ -165,7 +165,7 @@ void OrderEngine::hold(const Hold& given) {
   list_delta_[pieces_->list_first[until.list] + until.list + until.index + 1] -= given.bytes;
 }
 
-/// The position that an instant falls into; the search goes on where it last ended.
+/// The position that an instant falls into; the search starts from `hint`.
 int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) const {
   constexpr int32_t kNear = 8;
   constexpr size_t kShort = 16;
@@ -191,132 +191,135 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     const auto behind = std::upper_bound(offsets.begin() + 1, offsets.end(), after_ns);
     return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
   }
-  int32_t position = found.position;  // without branches that cannot be foreseen
+  int32_t position = found.position;  // branch-free
   for (size_t i = 1; i < offsets.size(); ++i) position += offsets[i] <= after_ns;
   return position;
 }
 
-/// What goes by instants of rows: holds that do so with their begin or one end alone are settled as
-/// it is met, and leave holds_; positions of what others go by are written into columns.
-void OrderEngine::find_asked() {
+/// Prepares queries that depend on instants of rows. Holds that depend only on their begin or one
+/// end are resolved when the booking is processed, and leave holds_; for others the positions are
+/// written into columns.
+void OrderEngine::find_queries() {
   columns_ = 0;
   const size_t slots = members_.size() + routes_.size();
   for (auto* column : {&begin_column_, &end_column_, &sum_column_}) column->assign(slots, -1);
-  const auto settles = [this](const Hold& hold) { return ask(hold); };
+  const auto settles = [this](const Hold& hold) { return request(hold); };
   holds_.erase(std::remove_if(holds_.begin(), holds_.end(), settles), holds_.end());
   for (const auto& hold : holds_) {
     const bool sums = sums_up(hold);
-    if (const int32_t slot = slot_of(hold); slot >= 0) ask(slot, false, sums);
+    if (const int32_t slot = slot_of(hold); slot >= 0) request(slot, false, sums);
     for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next)
       if (ends_[at(i)].kind != End::runs)
-        ask(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts, false);
+        request(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts, false);
   }
-  std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) {
+  std::sort(queries_.begin(), queries_.end(), [](const MemoryQuery& a, const MemoryQuery& b) {
     return std::tuple(a.row, a.device, a.sums) < std::tuple(b.row, b.device, b.sums);
   });
 }
 
-/// Has a slot's begins or ends written into a column; of what sums up the first and the last begin.
-void OrderEngine::ask(int32_t slot, bool ends, bool sums) {
+/// Requests a column with a slot's begins or ends; for sums the first and the last begin.
+void OrderEngine::request(int32_t slot, bool ends, bool sums) {
   auto& column = (sums ? sum_column_ : ends ? end_column_ : begin_column_)[at(slot)];
   if (column >= 0) return;
   column = columns_++;
-  asked_.push_back(asked_of(slot, ends));
-  asked_.back().column = column;
-  asked_.back().sums = sums;
+  queries_.push_back(query_of(slot, ends));
+  queries_.back().column = column;
+  queries_.back().sums = sums;
 }
 
-/// Whether a hold is settled as its begin or end is met.
-bool OrderEngine::ask(const Hold& hold) {
+/// True if a hold can be resolved when its begin or end is processed.
+bool OrderEngine::request(const Hold& hold) {
   const int32_t begin = slot_of(hold), more = hold.until.more;
   const bool one = begin >= 0 ? more < 0 : more >= 0 && ends_[at(more)].next < 0;
   if (!one || hold.accumulates || (begin < 0 && ends_[at(more)].kind == End::runs)) return false;
   const auto end = begin >= 0 ? End{} : ends_[at(more)];
-  auto asked = begin >= 0 ? asked_of(begin, false)
-                          : asked_of(slot_of(end), end.kind != End::starts);
-  if (asked.once != (graph_->once(hold.op) || (hold.route >= 0 && routes_[hold.route].last)))
+  auto query = begin >= 0 ? query_of(begin, false)
+                          : query_of(slot_of(end), end.kind != End::starts);
+  if (query.once != (graph_->once(hold.op) || (hold.route >= 0 && routes_[hold.route].last)))
     return false;
-  asked.bytes = hold.bytes;
-  asked.until_list = hold.until.list, asked.until_index = hold.until.index;
-  if (begin < 0) asked.list = hold.list, asked.index = hold.index;
-  asked_.push_back(asked);
+  query.bytes = hold.bytes;
+  query.until_list = hold.until.list, query.until_index = hold.until.index;
+  if (begin < 0) query.list = hold.list, query.index = hold.index;
+  queries_.push_back(query);
   return true;
 }
 
-OrderEngine::Asked OrderEngine::asked_of(int32_t slot, bool ends) const {
+OrderEngine::MemoryQuery OrderEngine::query_of(int32_t slot, bool ends) const {
   const int32_t r = slot - static_cast<int32_t>(members_.size());
-  Asked asked;
+  MemoryQuery query;
   if (r < 0) {
     const int32_t op = members_[at(slot)];
-    asked.row = graph_->collective(op);
-    asked.device = placement_[op];
-    asked.once = groups_[asked.row].once;
-    asked.after_ns = ends ? groups_[asked.row].duration_ns : 0;
+    query.row = graph_->collective(op);
+    query.device = placement_[op];
+    query.once = groups_[query.row].once;
+    query.after_ns = ends ? groups_[query.row].duration_ns : 0;
   } else {
     const auto& route = routes_[r];
-    asked.row = static_cast<int32_t>(groups_.size()) + r;
-    asked.device = ends ? route.from : route.to;
-    asked.once = route.last || graph_->once(route.op);
-    asked.after_ns = ends ? route.wire_ns : 0;
+    query.row = static_cast<int32_t>(groups_.size()) + r;
+    query.device = ends ? route.from : route.to;
+    query.once = route.last || graph_->once(route.op);
+    query.after_ns = ends ? route.wire_ns : 0;
   }
-  return asked;
+  return query;
 }
 
-/// Of rows the devices where something goes by when they begin or end.
-void OrderEngine::find_spots() {
-  spots_.clear();
-  spot_first_.assign(rows() + 1, 0);
-  spots_of_.assign(devices_.size(), 0);
-  for (size_t i = 0; i < asked_.size(); ++i) {
-    const auto& asked = asked_[i];
-    if (i > 0 && asked_[i - 1].same_spot(asked)) continue;
-    spots_.push_back({asked.device, static_cast<int32_t>(i), asked.sums});
-    ++spot_first_[at(asked.row) + 1];
-    ++spots_of_[at(asked.device)];
+/// Finds, per row, the devices with queries.
+void OrderEngine::find_query_groups() {
+  query_groups_.clear();
+  query_group_first_.assign(rows() + 1, 0);
+  query_groups_of_.assign(devices_.size(), 0);
+  for (size_t i = 0; i < queries_.size(); ++i) {
+    const auto& query = queries_[i];
+    if (i > 0 && queries_[i - 1].same_group(query)) continue;
+    query_groups_.push_back({query.device, static_cast<int32_t>(i), query.sums});
+    ++query_group_first_[at(query.row) + 1];
+    ++query_groups_of_[at(query.device)];
   }
-  std::partial_sum(spot_first_.begin(), spot_first_.end(), spot_first_.begin());
+  std::partial_sum(query_group_first_.begin(), query_group_first_.end(),
+                   query_group_first_.begin());
 }
 
 void OrderEngine::meet_spots(int32_t row, int32_t micro, int64_t start_ns) {
-  for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i) {
-    const auto& spot = spots_[at(i)];
-    if (!spot.sums) {
-      met_[spot.device].push_back({start_ns, micro, spot.first});
+  for (int32_t i = query_group_first_[row]; i < query_group_first_[at(row) + 1]; ++i) {
+    const auto& group = query_groups_[at(i)];
+    if (!group.sums) {
+      samples_[group.device].push_back({start_ns, micro, group.first});
       continue;
     }
     const int32_t before = booked_before_[at(i)]++;
     if (before == 0 || before == micros_ - 1)
-      met_[spot.device].push_back({start_ns, before, spot.first});
+      samples_[group.device].push_back({start_ns, before, group.first});
   }
 }
 
-/// Settles, or writes into columns, what on a device goes by instants.
-void OrderEngine::meet_bookings(int32_t device) {
+/// Resolves the queries of a device, or fills their columns.
+void OrderEngine::settle_samples(int32_t device) {
   places_.resize(at(columns_) * at(micros_));
   Hints hints;
-  for (const auto& [start_ns, micro, first] : met_[at(device)]) {
-    const bool is_route = asked_[at(first)].row >= static_cast<int32_t>(groups_.size());
-    for (size_t i = at(first); i < asked_.size() && asked_[i].same_spot(asked_[at(first)]); ++i) {
-      const auto& asked = asked_[i];
-      auto& hint = asked.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
+  for (const auto& [start_ns, micro, first] : samples_[at(device)]) {
+    const bool is_route = queries_[at(first)].row >= static_cast<int32_t>(groups_.size());
+    for (size_t i = at(first);
+         i < queries_.size() && queries_[i].same_group(queries_[at(first)]); ++i) {
+      const auto& query = queries_[i];
+      auto& hint = query.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
                                       : (is_route ? hints.came : hints.starts);
-      settle(asked, micro, position_at(device, start_ns + asked.after_ns, hint));
+      settle(query, micro, position_at(device, start_ns + query.after_ns, hint));
     }
   }
 }
 
-/// A position that something goes by.
-void OrderEngine::settle(const Asked& asked, int32_t micro, int32_t position) {
-  if (asked.column >= 0) {
-    const int32_t from = asked.once ? 0 : micro, end = asked.once ? micros_ : micro + 1;
-    for (int32_t k = from; k < end; ++k) places_[cell(at(columns_), asked.column, k)] = position;
+/// Processes a position that a query asked for.
+void OrderEngine::settle(const MemoryQuery& query, int32_t micro, int32_t position) {
+  if (query.column >= 0) {
+    const int32_t from = query.once ? 0 : micro, end = query.once ? micros_ : micro + 1;
+    for (int32_t k = from; k < end; ++k) places_[cell(at(columns_), query.column, k)] = position;
     return;
   }
   const auto base = [&](int32_t list) { return base_[list_cell(list, micro)]; };
-  const int32_t first = asked.list >= 0 ? base(asked.list) + asked.index : position;
+  const int32_t first = query.list >= 0 ? base(query.list) + query.index : position;
   int32_t last = std::max(first, position);
-  if (asked.until_list >= 0) last = std::max(last, base(asked.until_list) + asked.until_index);
-  add(asked.bytes, first, last);
+  if (query.until_list >= 0) last = std::max(last, base(query.until_list) + query.until_index);
+  add(query.bytes, first, last);
 }
 
 int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first) const {
@@ -334,7 +337,8 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   return last;
 }
 
-/// Whether something accumulates until no transfer's end or other micro-batch's collective.
+/// True if a tensor accumulates, with no use by a transfer's end or another micro-batch's
+/// collective.
 bool OrderEngine::sums_up(const Hold& hold) const {
   const auto lasts = [&](int32_t end) {
     const auto& [kind, number, next] = ends_[at(end)];
@@ -346,7 +350,7 @@ bool OrderEngine::sums_up(const Hold& hold) const {
   return sums;
 }
 
-/// Of what sums up, the positions in all micro-batches at once.
+/// Resolves an accumulating hold over all micro-batches at once.
 bool OrderEngine::settle_sum(Hold& hold) const {
   if (!sums_up(hold)) return false;
   int32_t own = 0;
@@ -365,7 +369,7 @@ bool OrderEngine::settle_sum(Hold& hold) const {
   return true;
 }
 
-/// Finds the least and the last position of every list.
+/// Finds the first and last position of every list.
 void OrderEngine::find_bases() {
   bases_.clear();
   for (int32_t list = 0; list < pieces_->lists(); ++list) {
@@ -377,7 +381,7 @@ void OrderEngine::find_bases() {
   }
 }
 
-/// Adds what is held in a micro-batch, or widens the time of what accumulates.
+/// Adds a hold in a micro-batch, or extends an accumulating one.
 void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
   const bool once = graph_->once(hold.op) || (copy && routes_[hold.route].last);
@@ -400,9 +404,9 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
   delta_[last + 1] -= bytes;
 }
 
-/// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
+/// Finds peaks, and whether levels repeat. Device by device, for locality.
 void OrderEngine::find_levels() {
-  for (auto& device : simulated_) device.peak_memory_bytes = -1;  // nothing runs there
+  for (auto& device : simulated_) device.peak_memory_bytes = -1;  // idle
   for (int32_t op = 0; op < graph_->operators(); ++op) {
     const int32_t device = placement_[op];
     int64_t& peak = simulated_[at(device)].peak_memory_bytes;
@@ -421,7 +425,7 @@ void OrderEngine::find_levels() {
     const auto begin = end;
     while (end != holds_.end() && device_of(*end) == d) ++end;
     delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
-    meet_bookings(d);
+    settle_samples(d);
     const auto each = std::partition(begin, end, [&](Hold& hold) { return settle_sum(hold); });
     for (int32_t k = 0; k < micros_; ++k)
       for (auto hold = each; hold != end; ++hold) settle(*hold, k);
@@ -433,7 +437,8 @@ void OrderEngine::find_levels() {
 }
 
 void OrderEngine::account(Metrics& metrics) {
-  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)  // else run_rest() did
+  // otherwise done by run_rest()
+  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)
     find_levels();
   finish(metrics);
 }
@@ -447,7 +452,7 @@ void OrderEngine::sum_levels(int32_t number) {
     peak = std::max(peak, level + *delta);
     return;
   }
-  int64_t carried = 0;  // what the end of a list takes away at what follows it
+  int64_t carried = 0;  // release at a list's end that applies to the next position
   for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
     const int32_t list = pieces_->pieces[p].list;
     const int32_t begin = pieces_->list_first[list];

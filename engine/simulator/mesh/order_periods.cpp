@@ -1,25 +1,25 @@
-// What repeats itself in a run of many micro-batches, and is run once for all times.
+// Repetition in a run of many micro-batches, which is simulated only once.
 //
-// A mark is the state of a run right before an event at time t: all that decides what follows, with
-// times from t on and micro-batches counted from those that the first list has run. (What is past,
-// a free queue or a tensor that is there, counts as being so at t, since nothing is booked or begun
-// earlier any more.) Two marks of equal state, d ns and m micro-batches apart, are followed by the
-// same as long as the devices' orders are: so everything between them runs once more after the
-// second, d ns later, if the order there is the order between them with m added; and again. That
-// holds until something is told from what runs in every micro-batch: the last one, on which sums
-// and updates wait. It is kept out of what is left out.
+// A mark is the state of a run right before an event at time t: everything that decides the future,
+// with times relative to t and micro-batches relative to those that the first list has run. Past
+// events (a free queue, an available tensor) count as happening at t, because nothing is booked or
+// started earlier any more. Two marks with equal states, d ns and m micro-batches apart, have equal
+// futures as long as the devices' orders are equal. Everything between them therefore repeats after
+// the second mark, d ns later, if the order there equals the order between them with m added; and
+// so on. This holds until an event of the last micro-batch, for which accumulations and updates
+// wait, is distinguished from others; the last micro-batch is never skipped.
 //
-// A state needs no cells. Every list runs its micro-batches in turn, so that devices' positions say
-// what has begun; what has ended later than t is of a segment that is noted. A row whose feeds have
-// all been handed in waits as an event or is booked. So, feed by feed, positions and events say
-// what is booked and what is missing elsewhere; of what is booked, what arrives later than t is
-// noted. Micro-batches before those that are open are over in both.
+// A state needs no cells. Every list runs its micro-batches in order, so devices' positions
+// determine what has begun; what ended after t belongs to a recorded segment. A row whose inputs
+// have all arrived is either a pending event or booked. Positions and events therefore determine,
+// input by input, what is booked and what is missing; of bookings, those that arrive after t are
+// recorded. Earlier micro-batches are finished in both states.
 //
-// So a run with `copies` of the stretch between the marks taken out of its order goes through the
-// same states otherwise: what it counts lacks `copies` times what the stretch counted, and its step
-// that many times d. What a device holds changes equally at equal positions of every copy, for
-// whoever holds it is of one micro-batch, or a sum held from the first to the last one; where the
-// changes of a stretch add up to nothing, every copy has the levels of the first.
+// A run without `copies` repetitions of the stretch between the marks passes through the same
+// states otherwise: its counters lack `copies` times those of the stretch, and its step that many
+// times d. Memory changes equally at equal positions of every copy, because a tensor belongs to one
+// micro-batch or accumulates from the first to the last one. If the changes of a stretch sum to
+// zero, every copy has the levels of the first.
 #include <algorithm>
 
 #include "base/index.h"
@@ -28,15 +28,15 @@
 namespace trinity {
 namespace {
 
-/// Below this a run is hardly longer than what has to be run of it.
+/// For shorter runs the remainder would be almost as long as the run.
 constexpr int32_t kFewestMicros = 24;
-constexpr size_t kMostKept = size_t{1} << 19;  // numbers of states
+constexpr size_t kMostKept = size_t{1} << 19;  // numbers of all states
 
 int64_t since(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_ns - now_ns, 0); }
 
 }  // namespace
 
-/// Before a run: whether it is worth looking, and what a micro-batch consists of.
+/// Before a run: decides whether to search, and finds what a micro-batch consists of.
 void OrderEngine::seek_period() {
   period_.copies = 0;
   const bool waits = std::none_of(groups_.begin(), groups_.end(), [](const Group& group) {
@@ -51,9 +51,9 @@ void OrderEngine::seek_period() {
   for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
 }
 
-/// Whether every list runs its micro-batches one after the other.
+/// True if every list runs its micro-batches in order.
 bool OrderEngine::runs_in_turn() {
-  auto& next = pieces_done_;  // which a run begins anew
+  auto& next = pieces_done_;  // reset at the start of a run
   next.assign(at(pieces_->lists()), 0);
   return std::all_of(pieces_->pieces.begin(), pieces_->pieces.end(), [&](const auto& piece) {
     return next[piece.list]++ == piece.micro_batch ||
@@ -61,15 +61,14 @@ bool OrderEngine::runs_in_turn() {
   });
 }
 
-/// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
-/// needs.
+/// Adds table rows for all micro-batches up to `micro`; a run that stops at a mark needs few.
 void OrderEngine::open_rows(int32_t micro) {
   for (; opened_ <= micro; ++opened_)
     cells_.insert(cells_.end(), first_cells_.begin(), first_cells_.end());
 }
 
-/// Compares the present state with those that are kept, the latest first, and keeps it, too. Where
-/// they grow too many every second one goes, and from then on as many marks are not kept.
+/// Compares the present state with stored ones, latest first, and stores it. If too many are
+/// stored, every second one is dropped and the interval of marks doubles.
 void OrderEngine::mark() {
   last_mark_ = pieces_done_[0];
   const int64_t now_ns = events_.front().time_ns;
@@ -77,7 +76,7 @@ void OrderEngine::mark() {
   while (first_open_ < micros_ && left_[first_open_] == 0) ++first_open_;
   int32_t first = first_open_;
   for (const auto& flight : flights_) first = std::min(first, flight.micro);
-  if (first < 1) return;  // the first one is like no other
+  if (first < 1) return;  // the first is always unique
   note_state(now_ns, first);
   uint64_t hash = 0;
   for (const int64_t value : state_) {
@@ -92,7 +91,7 @@ void OrderEngine::mark() {
   if (last_mark_ % keeps_every_ == 0) keep(now_ns, hash);
 }
 
-/// Keeps the present state.
+/// Stores the present state.
 void OrderEngine::keep(int64_t now_ns, uint64_t hash) {
   if (kept_ == marks_.size()) marks_.emplace_back();
   auto& mark = marks_[kept_++];
@@ -109,7 +108,7 @@ void OrderEngine::keep(int64_t now_ns, uint64_t hash) {
              }) - marks_.begin());
 }
 
-/// All of the state, where micro-batches from `first` on are open.
+/// Writes the full state; micro-batches from `first` on are open.
 void OrderEngine::note_state(int64_t now_ns, int32_t first) {
   const int32_t micro = last_mark_;
   state_.clear();
@@ -145,7 +144,7 @@ void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
           int64_t{device.blocked}, since(device.free_ns, now_ns), booked ? booked_ns - now_ns : -1,
           booked ? turn - turns * micro : -1})
       note(value);
-    // What instants from now on fall into.
+    // Segments that instants from now on fall into.
     const auto& list = started_[d];
     size_t first = list.size();
     while (first > 0 && list[first - 1].time_ns > now_ns) --first;
@@ -179,7 +178,7 @@ void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
   note(static_cast<int64_t>(events.size()));
 }
 
-/// Where the segment that a device begins next has its place.
+/// Position of the segment that a device begins next.
 int32_t OrderEngine::position(size_t number, const Device& device) const {
   if (device.piece == pieces_->piece_first[number + 1]) return device.base;
   const int32_t list = pieces_->pieces[device.piece].list;
@@ -187,15 +186,16 @@ int32_t OrderEngine::position(size_t number, const Device& device) const {
   return device.base + segment.begin - pieces_->list_first[list];
 }
 
-/// Whether something of the last micro-batch, with which things run that run once, is there
-/// already: it would be that of another one where micro-batches are left out.
+/// True if the last micro-batch, with operators that run once, has already begun: it would be
+/// another one if micro-batches were skipped.
 bool OrderEngine::begins_last() const {
   bool waits = opened_ == micros_;
   events_.for_each([&](const Event& event) { waits = waits || micro_of(event) == micros_ - 1; });
   return waits;
 }
 
-/// How often what ran since the mark can be left out of what is to come; 0 where that saves little.
+/// How often the stretch since the mark can be skipped in the remaining order; 0 if that saves
+/// little.
 int32_t OrderEngine::copies_between(const Mark& before) const {
   if (begins_last()) return 0;
   const int32_t micros = last_mark_ - before.micro;
@@ -208,13 +208,13 @@ int32_t OrderEngine::copies_between(const Mark& before) const {
   return 8 * copies * micros >= micros_ ? copies : 0;
 }
 
-/// How often a device's order repeats its `pieces` pieces from `first` on behind them.
+/// How often a device's order repeats its `pieces` pieces from `first` on.
 int32_t OrderEngine::copies_in_order(size_t device, int32_t first, int32_t pieces,
                                      int32_t micros) const {
   return pieces == 0 ? micros_ : (equal_in_order(device, first, pieces, micros) - 1) / pieces;
 }
 
-/// How many pieces from `first` on come again `pieces` later, of so many micro-batches later.
+/// Number of pieces from `first` on that recur `pieces` later, for micro-batches `micros` later.
 int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces,
                                     int32_t micros) const {
   int32_t equal = 0;
@@ -247,17 +247,17 @@ void OrderEngine::leave_out(const Mark& before, int32_t copies) {
   rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
 }
 
-/// Goes on behind the copies.
+/// Continues after the copies.
 void OrderEngine::pass_copies() {
   for (size_t d = 0; d < devices_.size(); ++d)
     devices_[d].piece += period_.rest.piece_first[d] - pieces_->piece_first[d];
   for (int32_t& micros : waiting_) micros -= left_out();
   pieces_ = &period_.rest;
-  micros_ = pieces_->micro_batches;  // several, so that all else stays as it was compiled
+  micros_ = pieces_->micro_batches;  // several, so the compiled order stays valid
   seeks_ = false;
 }
 
-/// Runs what is left and adds what was left out. False: all of it is to be run.
+/// Runs the remainder and adds what was skipped. Returns false if everything must be run.
 bool OrderEngine::run_rest(int64_t limit_ns) {
   pass_copies();
   if (!order_lists() || !go_on(limit_ns) || tied_) return false;
@@ -272,7 +272,7 @@ bool OrderEngine::run_rest(int64_t limit_ns) {
   return true;
 }
 
-/// By how much what a device holds, of which delta_ is, changes between the marks.
+/// Change of a device's memory (delta_) between the marks.
 int64_t OrderEngine::change(int32_t number) const {
   const auto [from, to] = period_.between[number];
   int64_t sum = 0, carried = 0;

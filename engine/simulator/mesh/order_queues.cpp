@@ -1,4 +1,4 @@
-// What transfers and collectives take: queues, and which collectives need no turn at theirs.
+// Queues of transfers and collectives, and collectives that can be booked early.
 #include <algorithm>
 
 #include "base/index.h"
@@ -15,7 +15,7 @@ void for_rows(Routes& routes, Groups& groups, const Visit& visit) {
 
 }  // namespace
 
-/// What a transfer occupies, into queues_.
+/// Writes the queues of a transfer to queues_.
 void OrderEngine::add_queues(int32_t from, int32_t to) {
   const auto model = problem_->rules().queue;
   const auto add = [this](std::span<const int32_t> list) {
@@ -31,7 +31,7 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
     for (const int32_t channel : problem_->cluster().route(from, to)) queues_.push_back(channel);
 }
 
-/// Finds classes of queues: of one is what the same transfers and collectives take.
+/// Finds equivalence classes of queues: those used by the same transfers and collectives.
 void OrderEngine::find_queue_classes() {
   auto& [class_of, row_of, becomes] = classes_;
   class_of.assign(queue_count_, 0);
@@ -53,7 +53,7 @@ void OrderEngine::find_queue_classes() {
   });
 }
 
-/// Takes queues of one class for one: they are free at the same times.
+/// Merges queues of one class: they are free at the same times.
 void OrderEngine::join_queues() {
   queue_count_ = 0;
   for (const int32_t queue : queues_) queue_count_ = std::max(queue_count_, at(queue) + 1);
@@ -77,7 +77,8 @@ void OrderEngine::join_queues() {
   queue_count_ = at(numbers);
 }
 
-/// Whether one device alone hands in, from its lists, in every micro-batch, and is all that waits.
+/// True if one device alone provides the inputs, from its lists, in every micro-batch, and is the
+/// only one that waits.
 bool OrderEngine::own(int32_t collective) const {
   const auto& group = groups_[collective];
   const auto members = graph_->members(collective);

@@ -8,11 +8,11 @@
 
 #include "base/index.h"
 
-// Of the search for symmetry alone (symmetry.cpp).
+// Only for the search for symmetry (symmetry.cpp).
 
 namespace trinity {
 
-/// Lists of numbers one behind the other.
+/// Lists of numbers, stored one after the other.
 struct Lists {
   std::vector<int32_t> all;
   std::vector<size_t> first{0};
@@ -22,7 +22,7 @@ struct Lists {
   std::span<const int32_t> operator[](size_t i) const {
     return std::span(all).subspan(first[i], first[i + 1] - first[i]);
   }
-  /// For each of so many numbers the lists that it is in, ascending.
+  /// The inverse: for each number in [0, numbers) the lists that contain it, ascending.
   Lists turned(size_t numbers) const {
     Lists lists{std::vector<int32_t>(all.size()), std::vector<size_t>(numbers + 1, 0)};
     for (const int32_t number : all) ++lists.first[at(number) + 1];
@@ -34,13 +34,14 @@ struct Lists {
   }
 };
 
-/// Devices of a replica in some replicas: `first`, that and `step` more, ...
+/// Devices of a replica in the replicas first, first + step, ...
 struct ReplicaGroup {
   std::span<const int32_t> members;
-  std::span<const uint64_t> places;  // of the members (Refinement::find_places()); none of one device
+  // of the members (Refinement::find_places()); empty for one device
+  std::span<const uint64_t> places;
   int32_t first = 0, step = 1, count = 1;
-  bool inner = false;  // of one replica alone, whatever there are
-  int32_t price = 0;   // groups of one number cost the same
+  bool inner = false;  // within one replica, whatever their number
+  int32_t price = 0;   // groups with equal values cost the same
   int32_t colour = 0;
 
   bool has(int32_t replica) const {
@@ -61,12 +62,12 @@ struct ReplicaGroup {
   }
 };
 
-/// Channels of routes, or pairs of devices, numbered as they are met.
+/// Channels of routes, or pairs of devices, numbered by first appearance.
 struct QueueList {
-  std::vector<int32_t> owner;  // the lane's copy whose transfers take it, or -1
-  std::vector<int32_t> place;  // its place among that one's
-  std::vector<int32_t> group;  // the last one found whose collectives take it, or -1
-  Lists groups;                // all of these
+  std::vector<int32_t> owner;  // pipeline group whose transfers use it, or -1
+  std::vector<int32_t> place;  // index among those of its owner
+  std::vector<int32_t> group;  // last group found whose collectives use it, or -1
+  Lists groups;                // all such groups
 };
 
 }  // namespace trinity

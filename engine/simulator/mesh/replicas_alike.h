@@ -13,14 +13,15 @@
 #include "simulator/problem.h"
 #include "strategy/mesh.h"
 
-// Of the search for symmetry alone (symmetry.cpp).
+// Only for the search for symmetry (symmetry.cpp).
 
 namespace trinity {
 
-/// Whether pieces of the cluster's routes that have one table may change places: devices of a piece
-/// follow each other and are a node, and no switch is limited, so that a channel is a direction of one
-/// link, in one piece, and as wide as the table says. Groups then cost the same whose devices,
-/// ascending, have the same numbers in the same tables, in pieces that are the same ones of each.
+/// True if equal pieces of the cluster's routes (pieces with one table) are interchangeable: a
+/// piece is a node with contiguous devices, and no switch is limited, so that a channel is one
+/// direction of one link in one piece, with the table's bandwidth. Two groups then cost the same if
+/// their devices, in ascending order, have the same numbers in the same tables, grouped into pieces
+/// in the same way.
 inline bool pieces_alike(const Cluster& cluster) {
   const auto& routes = cluster.routes();
   std::unordered_set<std::string_view> nodes;
@@ -37,8 +38,8 @@ inline bool pieces_alike(const Cluster& cluster) {
                       [](const Channel& channel) { return channel.limit >= 0; });
 }
 
-/// The cluster's device by device of a replica x replica. A rank is the sum of what a place in a
-/// replica adds to it and of what the replica does.
+/// Cluster device by [device of a replica][replica]. A rank is the sum of a term of the replica's
+/// device and a term of the replica.
 inline std::vector<int32_t> devices_of(const Mesh& mesh) {
   Mesh ranks = mesh;
   ranks.devices.clear();
@@ -54,9 +55,9 @@ inline std::vector<int32_t> devices_of(const Mesh& mesh) {
   return where;
 }
 
-/// How many replicas from the first on have each of their devices in the pieces of the first one's,
-/// behind those of the replicas before. 0: not the same number of every device. where: by device of
-/// a replica x replica, the cluster's.
+/// Number of leading replicas whose devices lie in the same pieces as those of the first one, after
+/// those of the replicas before. 0: their number differs between devices. where: [device of a
+/// replica][replica], a cluster device.
 inline int32_t run_of_replicas(const std::vector<int32_t>& where, int32_t replicas,
                                const Routes& routes) {
   int32_t run = 0;
@@ -71,9 +72,9 @@ inline int32_t run_of_replicas(const std::vector<int32_t>& where, int32_t replic
   return run;
 }
 
-/// Where pieces_alike(): whether any two runs of so many replicas may change places. Each has pieces
-/// of its own, and its devices, in one order, are of the same cost classes and have the same numbers
-/// in the same pieces of it. where: as above.
+/// Requires pieces_alike(). True if any two runs of `run` replicas are interchangeable: each has
+/// its own pieces, and its devices, in one order, have the same cost classes and the same numbers
+/// in corresponding pieces. where: as above.
 inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas, int32_t run,
                            const Problem& problem) {
   if (replicas % run != 0) return false;
@@ -84,7 +85,7 @@ inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas, 
     return where[u / at(run) * at(replicas) + at(r) * at(run) + u % at(run)];
   };
   struct User {
-    int32_t run = -1, device = 0;  // the first that is in the piece
+    int32_t run = -1, device = 0;  // first user of the piece
     bool operator==(const User&) const = default;
   };
   std::vector<User> users(at(problem.cluster().device_count()));  // by piece
@@ -109,23 +110,24 @@ inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas, 
   return true;
 }
 
-/// Calls visit(channel) for what two paths have in common: of paths from a device to those of the same
-/// number in two other pieces the way out of its piece, of paths back the way in.
+/// Calls visit(channel) for channels that two paths share. Paths from one device to equal numbers
+/// in two other pieces share the way out of its piece; paths back share the way in.
 template <class Visit>
 void for_common(const Route& a, const Route& b, Visit visit) {
   for (const int32_t channel : a)
     if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
 }
 
-/// One of the first run's devices: the cluster's, the device of a replica and which of these.
+/// A device of the first run: cluster device, device of the replica, replica in the run.
 struct InRun {
   int32_t here, u, r;
 };
 
-/// What a ring over all replicas takes in the first run's pieces. Devices of a piece follow each
-/// other, so that the ring passes its devices there in order: path(from, to) between these, and way()
-/// for each channel in to the first and out from the last one. like(one, run): that of another run.
-/// False where the first or last ones have other numbers in some pieces: there may be other ways.
+/// Channels that a ring over all replicas takes in the first run's pieces. Devices of a piece are
+/// contiguous, so the ring visits them in order: path(from, to) between them, way() for each
+/// channel to the first and from the last one. like(one, run): the corresponding device of another
+/// run. Returns false if the first or last devices have other numbers in some pieces, because the
+/// ways may then differ.
 template <class Like, class Path, class Way>
 bool for_ring(const Routes& routes, std::vector<InRun> ring, Like like, Path path, Way way) {
   std::sort(ring.begin(), ring.end(), [](auto& a, auto& b) { return a.here < b.here; });

@@ -17,12 +17,12 @@
 namespace trinity {
 namespace {
 
-/// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
-/// (place()) and queues.
+/// Colour refinement over copies of pipeline groups (group * replicas + replica), groups of
+/// collectives (place()) and queues.
 ///
-/// Where any two replicas may change places, or any two runs of those that have their devices in the
-/// same pieces of the cluster, colours of theirs are equal: it is enough to look at the first one's
-/// copies, and at what its transfers and collectives queue for in its own pieces (`first_alone`).
+/// If any two replicas are interchangeable, or any two runs of replicas whose devices are in the
+/// same pieces of the cluster, they have equal colours. Then only the copies of the first one are
+/// refined, with the queues of their transfers and collectives in their own pieces (`first_alone`).
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
@@ -48,8 +48,8 @@ class Refinement {
   }
 
   bool lanes_share() const { return lanes_share_; }
-  /// Whether replicas or groups are told apart by their numbers, or the first replica is not as all:
-  /// then not it alone is to be looked at.
+  /// True if replicas or groups are distinguished by their numbers, or if the first replica differs
+  /// from the others: then all must be refined.
   bool told_apart() const {
     const auto any = [](const auto& of) { return std::find(of.begin(), of.end(), true) != of.end(); };
     return copies_ == 0 || (copies_ < replicas_ && (any(alone_) || any(apart_)));
@@ -72,7 +72,7 @@ class Refinement {
   using Among = LoweredCopies::Among;
   using Group = ReplicaGroup;
 
-  /// How many replicas, with all their experts, are a run of those that may change places; 0: none.
+  /// Number of replicas, with all their experts, in an interchangeable run; 0: none.
   int32_t run_alike() const {
     if (problem_.rules().queue == QueueModel::pair || !pieces_alike_) return 0;
     const int32_t run = std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);
@@ -86,26 +86,26 @@ class Refinement {
   int32_t& colour(int32_t lane, int32_t replica) {
     return colour_[at(lane) * at(copies_) + at(replica % copies_)];
   }
-  /// Groups of the same devices: one of all replicas, one of each run of `expert` among the copies,
-  /// one of those that hold the same experts.
+  /// Groups over the same devices: one of all replicas, one per run of `expert` among the copies,
+  /// one per set of replicas that hold the same experts.
   size_t ways() const { return experts_ > 1 ? 1 + at(copies_ / experts_) + at(experts_) : 1; }
   size_t way_of(Among among, int32_t replica) const {
     if (among == Among::all || experts_ == 1) return 0;
     return among == Among::run ? 1 + at(replica / experts_)
                                : 1 + at(copies_ / experts_) + at(replica % experts_);
   }
-  /// A group of the lanes in a replica, or in such as are joined.
+  /// A collective group of a replica, or over the replicas that it joins.
   size_t place(int32_t group, int32_t replica, Among among = Among::all) const {
     const auto within = at(lanes_.first_joined());
     if (at(group) < within) return at(group) * at(copies_) + at(replica);
     return within * at(copies_) + (at(group) - within) * ways() + way_of(among, replica);
   }
-  /// A device's copies in some.
+  /// A device's copies in several replicas.
   size_t across(int32_t device, int32_t replica, Among among = Among::all) const {
     return place(static_cast<int32_t>(lanes_.groups().size()), 0) + at(device) * ways() +
            way_of(among, replica);
   }
-  /// Calls visit(group) for all that a lane's copy may meet in.
+  /// Calls visit(group) for all groups that a copy may take part in.
   template <class Visit>
   void for_groups(const ReplicaLanes::Lane& lane, int32_t replica, Visit visit) const {
     const auto all = {Among::all, Among::run, Among::alike};
@@ -120,7 +120,7 @@ class Refinement {
         if (among == Among::all || experts_ > 1) visit(across(u, replica, among));
   }
 
-  /// Calls visit(queue) for what a transfer between two devices of the cluster occupies.
+  /// Calls visit(queue) for the queues of a transfer between two cluster devices.
   template <class Visit>
   void for_path(int32_t from, int32_t to, Visit visit) {
     if (problem_.rules().queue == QueueModel::pair)
@@ -152,7 +152,7 @@ class Refinement {
       }
   }
 
-  /// Into the last list of copy_queues_, that of copy `id`.
+  /// Appends to the last list of copy_queues_, that of copy `id`.
   void own(int32_t queue, int32_t id) {
     auto& owner = queues_.owner[queue];
     if (owner == id) return;
@@ -165,7 +165,7 @@ class Refinement {
     copy_queues_.all.push_back(queue);
   }
 
-  /// Groups of collectives with what they cost.
+  /// Finds groups of collectives and their costs.
   void find_groups() {
     groups_.reserve(across(devices_, 0));
     each_.resize(at(devices_));
@@ -197,7 +197,8 @@ class Refinement {
     for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1), {});
   }
 
-  /// Of every group's members the place in their lane, and that of the group among the lane's.
+  /// Finds, per group member, its index in its pipeline group, and the group's index among the
+  /// member's.
   void find_places() {
     places_.resize(lanes_.groups().size());
     for (size_t g = 0; g < places_.size(); ++g)
@@ -209,7 +210,7 @@ class Refinement {
       }
   }
 
-  /// The cluster's devices of a group, ascending.
+  /// The cluster devices of a group, ascending.
   void members_of(const Group& group, std::vector<int32_t>& devices) const {
     devices.clear();
     for (const int32_t u : group.members)
@@ -217,7 +218,7 @@ class Refinement {
     if (!std::is_sorted(devices.begin(), devices.end())) std::sort(devices.begin(), devices.end());
   }
 
-  /// How many replicas of a group are among the copies; whether it has others, which repeat these.
+  /// Number of a group's replicas among the copies; others repeat these.
   int32_t once(const Group& group) const { return std::min(group.count, copies_ / group.step); }
   bool goes_on(const Group& group) const { return group.count > once(group); }
 
@@ -241,7 +242,7 @@ class Refinement {
     queues_.groups = group_queues_.turned(at(queue_count()));
   }
 
-  /// Where the first replicas alone are looked at: what a ring over all takes in their pieces.
+  /// If only the first replicas are refined: channels of a ring over all replicas in their pieces.
   template <class Visit>
   void for_ways(const Group& group, Visit visit) {
     std::vector<InRun> ring;
@@ -255,7 +256,7 @@ class Refinement {
     if (!one_way) apart_[0] = true;
   }
 
-  /// Whether a lane's copy takes part in both.
+  /// True if a copy takes part in both groups.
   bool meet(const Group& a, const Group& b) const {
     for (const int32_t u : a.members)
       for (const int32_t v : b.members)
@@ -263,13 +264,13 @@ class Refinement {
     return false;
   }
 
-  /// Groups that queue for the same without a lane that tells their order, and what queues behind
-  /// a lane that is not in them, have to be told apart.
+  /// Distinguishes groups that share a queue without a pipeline group that orders them, and queue
+  /// users outside the pipeline group that owns the queue.
   void set_apart() {
     for (int32_t queue = 0; queue < queue_count(); ++queue) {
       const auto list = queues_.groups[at(queue)];
       const int32_t owner = queues_.owner[queue];
-      const bool many = list.size() > kMostCompared;  // none are compared
+      const bool many = list.size() > kMostCompared;  // too many to compare
       for (size_t i = 0; i < list.size(); ++i) {
         if (many) alone_[list[i]] = true;
         if (owner >= 0 && !holds(groups_[list[i]], owner)) {
@@ -323,7 +324,7 @@ class Refinement {
     colour(lane, replica) = colours.of(key);
   }
 
-  /// One round of refinement: the number of colours after it.
+  /// One round of refinement; returns the number of colours.
   size_t step() {
     colours_.clear();
     ColourCounts counts(colour_.size() + groups_.size() + at(queue_count()));
@@ -353,7 +354,7 @@ class Refinement {
     return colours_.count() + queue_colours_.count();
   }
 
-  /// A queue's colour is its owner's, its place there and those of its groups: most have one.
+  /// Colour of a queue: its owner's, its index there and those of its groups; most have one group.
   void colour_queues(ColourCounts& counts) {
     queue_colours_.clear();
     group_sets_.clear();
@@ -374,7 +375,8 @@ class Refinement {
     }
   }
 
-  /// The colours of a group's members, each with its place in its lane and the group's place there.
+  /// Colours of a group's members, each with its index in its pipeline group and the group's index
+  /// there.
   void add_members(const Group& group, ColourCounts& counts, std::vector<uint64_t>& key) {
     if (!group.inner && group.members.size() == 1) {
       const int32_t u = group.members[0];
@@ -383,7 +385,7 @@ class Refinement {
       for (int32_t i = 0; i < seen; ++i)
         counts.add(colour(lanes_.lane_of(u), group.first + i * group.step), group.count / seen);
       counts.take(key);
-      key.push_back(~uint64_t{0});  // the end of a list
+      key.push_back(~uint64_t{0});  // end of a list
       return;
     }
     const auto begin = static_cast<std::ptrdiff_t>(key.size());
@@ -396,11 +398,12 @@ class Refinement {
     key.push_back(~uint64_t{0});
   }
 
-  /// Two groups of one colour that queue for the same are told apart. Whether there were any.
+  /// Distinguishes two groups of one colour that use the same queue. Returns true if there were
+  /// any.
   bool part_equals() {
     bool found = false;
     const size_t colours = colour_.size() + groups_.size() + at(queue_count());
-    std::vector<std::pair<size_t, int32_t>> first(colours);  // per colour: a queue + 1, its group
+    std::vector<std::pair<size_t, int32_t>> first(colours);  // [colour]: a queue + 1, its group
     for (size_t queue = 0; queue < queues_.groups.count(); ++queue)
       for (const int32_t group : queues_.groups[queue]) {
         auto& [seen, other] = first[at(groups_[group].colour)];
@@ -410,8 +413,8 @@ class Refinement {
     return found;
   }
 
-  /// Two groups of one colour that a copy takes part in are told apart: what they queue for would be
-  /// one queue. Whether there were any.
+  /// Distinguishes two groups of one colour that a copy takes part in, whose queues would be
+  /// merged. Returns true if there were any.
   bool part_meetings() {
     bool found = false;
     constexpr size_t kNone = std::numeric_limits<size_t>::max();
@@ -428,7 +431,7 @@ class Refinement {
     return found;
   }
 
-  /// Of every lane and replica the first whose copies have its colours.
+  /// Finds, per pipeline group and replica, the first one whose copies have equal colours.
   void find_first() {
     const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
     const auto of = [this](int32_t l, int32_t r) { return static_cast<uint64_t>(colour(l, r)); };
@@ -446,8 +449,8 @@ class Refinement {
     });
   }
 
-  /// Copies that are both simulated, as their lanes or replicas differ elsewhere, are told apart:
-  /// they would take one queue for two. Whether there were any.
+  /// Distinguishes copies that are both simulated because their groups or replicas differ
+  /// elsewhere: they would use one queue in place of two. Returns true if there were any.
   bool part_copies() {
     find_first();
     std::vector<bool> seen(colour_.size() + groups_.size() + at(queue_count()), false);
@@ -465,8 +468,8 @@ class Refinement {
     return lane_for_[lane] == lane && replica_for_[replica] == replica;
   }
 
-  /// A group of which a member is simulated needs one of every colour among its own members, whom
-  /// its collectives wait for; else it is told apart. Whether there were any.
+  /// A group with a simulated member needs one member of every colour that its collectives wait
+  /// for; otherwise it is distinguished. Returns true if there were any.
   bool part_groups() {
     find_first();
     bool found = false;
@@ -531,7 +534,7 @@ class Refinement {
       }
   }
 
-  /// The groups whose collectives simulated devices take part in.
+  /// Lists the groups whose collectives simulated devices take part in.
   void list_groups(Symmetry& result) {
     auto& quotient = result.quotient;
     std::vector<int32_t> number(groups_.size(), -1);
@@ -555,7 +558,7 @@ class Refinement {
     }
   }
 
-  /// Queues of one colour are one.
+  /// Merges queues of one colour.
   void list_queues(Symmetry& result) {
     auto& quotient = result.quotient;
     std::vector<int32_t> number(colour_.size() + groups_.size() + at(queue_count()), -1);
@@ -590,25 +593,25 @@ class Refinement {
   GroupPrices prices_;
   bool pieces_alike_;
   int32_t width_, replicas_, experts_, devices_;
-  int32_t copies_ = 0;  // replicas whose copies are looked at: all, or the first
+  int32_t copies_ = 0;  // replicas whose copies are refined: all, or the first
   bool queued_, lanes_share_ = false;
   std::vector<int32_t> where_;  // [device][replica]
   std::vector<int32_t> each_;   // devices, in order
-  std::vector<std::vector<uint64_t>> places_;  // of the lanes' groups: find_places()
-  std::vector<int32_t> colour_;  // of every copy
-  Lists copy_queues_;            // that their transfers take, in order of the first
+  std::vector<std::vector<uint64_t>> places_;  // of the groups: find_places()
+  std::vector<int32_t> colour_;  // [copy]
+  Lists copy_queues_;            // queues of its transfers, in order of first use
   std::vector<Group> groups_;
   Lists group_queues_;
-  std::vector<size_t> listed_;  // of quotient.members the number in groups_
+  std::vector<size_t> listed_;  // [quotient.members]: index in groups_
   QueueList queues_;
-  std::vector<int32_t> channel_queue_;                // of every channel, or -1; under route alone
-  std::unordered_map<int64_t, int32_t> pair_queue_;  // the same of pairs
+  std::vector<int32_t> channel_queue_;  // [channel], or -1; only for queue model route
+  std::unordered_map<int64_t, int32_t> pair_queue_;  // the same for pairs
   Colours colours_;             // of copies and groups
-  Colours group_sets_;          // the groups of a queue that has none or several
+  Colours group_sets_;          // groups of a queue that has none or several
   PairColours queue_colours_;
   std::vector<int32_t> queue_colour_;
-  std::vector<bool> alone_;  // per group: it has a colour of its own
-  std::vector<bool> apart_;  // per replica: the same for its lanes
+  std::vector<bool> alone_;  // [group]: it has a colour of its own
+  std::vector<bool> apart_;  // [replica]: its pipeline groups have colours of their own
   std::vector<int32_t> lane_for_, replica_for_;  // find_first()
 };
 

@@ -17,24 +17,24 @@ namespace trinity {
 
 namespace {
 
-/// The graph of some replicas and lanes.
+/// The graph of some replicas and pipeline groups.
 struct Copies {
   std::vector<bool> devices;
-  std::vector<int32_t> replicas;  // where experts are shared out; else the first so many
+  std::vector<int32_t> replicas;  // if experts are sharded; else the first ones
   LoweredCopies copies;
 };
 
 }  // namespace
 
-/// What strategies of one structure make of a graph. It is the same on all clusters, so that the
-/// problems of a graph have it together: whoever changes constants of a cluster lowers once.
+/// Lowered graphs of strategies with one structure. They do not depend on the cluster, so problems
+/// with the same graph share them: changing constants of a cluster lowers once.
 struct SymmetryPricer::Lowered {
-  const Graph* graph = nullptr;  // lives as long as a pricer that has this
+  const Graph* graph = nullptr;  // lives as long as an evaluator with this entry
   Strategy of;
-  bool all_lanes = false;  // whether the first would be enough or not
-  LoweredReplica replica;  // or one lane of a kind, where that may be enough
-  std::mutex mutex;        // of what follows
-  std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
+  bool all_lanes = false;  // all pipeline groups, even if one per class would do
+  LoweredReplica replica;  // or one pipeline group per class, if that may suffice
+  std::mutex mutex;        // guards the members below
+  std::optional<ReplicaLanes> lanes, whole;  // made on first use
   std::vector<std::shared_ptr<const Copies>> copies;
 
   const ReplicaLanes& lanes_of(bool all_one) {
@@ -64,20 +64,20 @@ struct SymmetryPricer::Lowered {
   }
 };
 
-/// Copies bound to the cluster, with simulators that nobody uses now.
+/// Copies bound to the cluster, with idle simulators.
 struct SymmetryPricer::Made {
   std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
   std::optional<OrderGraph> graph;
 };
 
-/// What a mesh's order and devices make of a structure. Without a graph: the whole is simulated.
+/// Order and devices of a mesh for a structure. Without a graph: the full mesh is simulated.
 struct SymmetryPricer::Bound {
   Mesh mesh;
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
-  std::vector<int32_t> turn;  // turns_inside()
+  std::vector<int32_t> turn;  // of turns_inside()
   std::string order_name;
   PipelineOrder order_tasks;
   std::shared_ptr<const OrderPieces> order;  // the latest
@@ -86,25 +86,25 @@ struct SymmetryPricer::Bound {
 struct SymmetryPricer::Structure {
   Strategy of;
   Parallelism given;
-  std::atomic<int64_t> operators = 0;  // of all that it holds
-  std::mutex mutex;  // of all below
+  std::atomic<int64_t> operators = 0;  // total held
+  std::mutex mutex;  // guards the members below
   std::shared_ptr<Lowered> lowered;
   std::vector<std::shared_ptr<Made>> made;
-  std::list<std::shared_ptr<Bound>> bound;  // the latest first
+  std::list<std::shared_ptr<Bound>> bound;  // latest first
 
   void count() { operators = lowered->replica.graph.operator_count(); }
 };
 
 namespace {
 
-/// Whether of every stage its first device alone is simulated.
+/// True if only the first device of every stage is simulated.
 bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u)
     if (symmetry.devices[u] != (u % static_cast<size_t>(mesh.width()) == 0)) return false;
   return true;
 }
 
-/// Whether of every stage those devices alone are simulated that are made (LoweredReplica::lanes).
+/// True if exactly the lowered devices of every stage are simulated (LoweredReplica::lanes).
 bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u) {
     const auto lane = static_cast<int32_t>(u % lanes.size());
@@ -113,8 +113,8 @@ bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   return true;
 }
 
-/// Whether sums go on beside gradients of weights: they meet others at one instant, whose order is
-/// not that of some lanes among others.
+/// True if input-gradient reductions overlap with W operators: they meet others at one instant in
+/// an order that differs between pipeline groups.
 bool sums_aside(const Parallelism& given) { return given.overlap_tensor && given.mesh.tensor > 1; }
 
 bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
@@ -122,7 +122,7 @@ bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
          std::count(symmetry.devices.begin(), symmetry.devices.end(), false) == 0;
 }
 
-/// Where the operators of copies run in a symmetry's quotient.
+/// Devices of the copies' operators in a symmetry's quotient.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes) {
@@ -162,7 +162,7 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
                                                                  const Strategy& of,
                                                                  bool whole) {
   static std::mutex mutex;
-  static std::list<std::weak_ptr<Lowered>> known;  // those that some pricer has
+  static std::list<std::weak_ptr<Lowered>> known;  // entries in use
   const Graph* graph = &problem_->graph();
   {
     const std::lock_guard lock(mutex);
@@ -191,7 +191,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
     made->of = of;
     made->given = *strategy.parallelism;
     made->given.inside = of.parallelism->inside;
-    if (!made->given.tasks.empty()) {  // an order of a strategy, not of what it makes of the graph
+    if (!made->given.tasks.empty()) {  // a strategy's own order, not used for lowering
       made->given.schedule = of.parallelism->schedule;
       made->given.micro_batches = 2 * made->given.mesh.pipeline;
       made->given.tasks.clear();
@@ -224,7 +224,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
       !made.empty() &&
       (found->share || (found->symmetry && !made_alone(*found->symmetry, made)))) {
     structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
-    structure.made.clear();  // which number collectives by what was made
+    structure.made.clear();  // their collective numbers are outdated
     found = find(structure.lowered->lanes_of(false), mesh);
   }
   const ReplicaLanes* lanes = &structure.lowered->lanes_of(found->share);
@@ -234,7 +234,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   const auto& replica = structure.lowered->replica;
   if (all_differ(*symmetry, mesh) &&
       mesh.data * int64_t{replica.graph.operator_count()} > kMostOperators)
-    return result;  // too much to be kept
+    return result;  // too large to be kept
   if (sums_aside(structure.lowered->replica.of) &&
       (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
     return result;
@@ -246,7 +246,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
 
 LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
   std::optional<Nameless> nameless;
-  if (!given.scatter_gather) nameless.emplace();  // whose parts are found by name
+  if (!given.scatter_gather) nameless.emplace();  // otherwise parts are found by name
   return lower_replica(given, problem_->graph(), problem_->cluster());
 }
 
@@ -270,7 +270,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
     if (made->of == copies) return made;
   auto made = std::make_shared<Made>();
   made->of = copies;
-  // The problem lives no longer than what it is in, which it must not keep alive.
+  // The problem lives no longer than its owner, which it must not keep alive.
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
   made->problem = std::make_shared<const Problem>(graph, *problem_);
   made->graph.emplace(*made->problem);
@@ -307,7 +307,7 @@ void SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Pa
   if (!decided) run_events(bound, given, metrics, nullptr, limit_ns);
 }
 
-/// What the order's engine leaves to the event loop.
+/// Runs the event loop where OrderEngine has returned false.
 void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                                 Timeline* timeline, int64_t limit_ns) {
   const auto& problem = *bound.made->problem;
@@ -342,7 +342,7 @@ bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owne
     const std::lock_guard lock(of->mutex);
     found = bound(*of, given.mesh);
     if (!found->made) return false;
-    order(*found, given);  // which finds the turns
+    order(*found, given);  // also finds the turns
   }
   Metrics metrics;
   Timeline timeline;

@@ -16,8 +16,8 @@
 namespace trinity {
 namespace {
 
-/// What is lowered: one stage of one replica; where weight parts are delayed two stages, of which
-/// the second has no layers.
+/// The strategy to lower: one stage of one replica; with delayed W operators two stages, the second
+/// without layers.
 Parallelism one_stage(const Parallelism& of, int32_t layers) {
   Parallelism one = of;
   one.mesh.data = one.mesh.expert = 1;
@@ -28,7 +28,7 @@ Parallelism one_stage(const Parallelism& of, int32_t layers) {
   return one;
 }
 
-/// The tensor whose memory a tensor shares through views and sums in place.
+/// The tensor whose memory a tensor shares through views and in-place sums.
 int32_t root_of(const Graph& graph, int32_t tensor) {
   for (;;) {
     const auto& op = graph.op(graph.tensor(tensor).producer);
@@ -42,7 +42,7 @@ bool is_data(const Operator& op) { return op.type == "Input" || is_variable(op);
 
 double later(double a, double b) { return std::max(a, b); }
 
-/// What of an operator's time does not depend on its size.
+/// Part of an operator's time that does not depend on its size.
 double launch_ns(const Graph& graph, const Operator& op, const Device& device,
                  const DeviceType& type) {
   if (op.measured()) return 0;
@@ -58,7 +58,7 @@ double launch_ns(const Graph& graph, const Operator& op, const Device& device,
 
 }  // namespace
 
-/// Follows the tasks of one pass, unit after unit.
+/// Traverses the tasks of one pass, unit after unit.
 class UnitProfiler::Follower {
  public:
   Follower(const UnitProfiler& of, Pass pass, const std::vector<double>& cost)
@@ -85,7 +85,7 @@ class UnitProfiler::Follower {
   }
 
  private:
-  /// Where a device is, from its first start and from the arrival.
+  /// State of a device: time since its first start and since the arrival.
   struct Clock {
     double start = kNever, after = kNever;
   };
@@ -95,19 +95,19 @@ class UnitProfiler::Follower {
   UnitPass& pass_of(UnitProfile& unit) const {
     return pass_ == Pass::forward ? unit.forward : unit.backward;
   }
-  /// Whether a task reads what the unit before has to write first.
+  /// True if a task reads an output of the previous unit.
   bool arrives(const Task& reader, int32_t read) const {
     const auto& writer = task(read);
     return !reader.again && writer.pass == pass_ && writer.unit == reader.unit - step_ &&
            start_[read] > kNever;
   }
 
-  /// One run of operators of a unit; `first`: the unit's first.
+  /// Adds one run of operators of a unit; `first`: the unit's first.
   void add(size_t from, size_t end, UnitPass& result, bool first) {
     Clock free;
     for (size_t i = from; i < end; ++i) step(turn_[i], free);
     const double alone = later(free.start, 0);
-    if (!first) {  // what stands between the runs may not be there in a stage
+    if (!first) {  // operators between the runs may be missing in a stage
       result.alone += alone;
       if (result.alone_after > kNever) result.alone_after += alone;
       result.to_next_after = result.alone_after;
@@ -120,7 +120,7 @@ class UnitProfiler::Follower {
     result.to_next_after = next.after;
   }
 
-  /// Runs a task of a unit: times from the unit's first start that costs something.
+  /// Runs a task of a unit; times count from the unit's first start with a cost.
   void step(int32_t t, Clock& free) {
     const auto& task = this->task(t);
     Clock ready;
@@ -142,7 +142,7 @@ class UnitProfiler::Follower {
     start_[t] = free.start = later(later(free.start, 0), ready.start) + cost_[t];
   }
 
-  /// When the first operator that costs something can start behind a unit on its device.
+  /// Earliest start of the first operator with a cost, after a unit on its device.
   Clock begin_next(size_t from, int32_t before, Clock free) {
     if (from == turn_.size() || unit(from) != before + step_) return free;
     std::vector<std::pair<int32_t, Clock>> written;
@@ -170,7 +170,7 @@ class UnitProfiler::Follower {
     return free;
   }
 
-  /// What a task reads of the unit before it, for that unit.
+  /// Records for the previous unit what a task reads of it.
   void hand_on(int32_t t, std::vector<UnitProfile>& units) {
     const auto& reader = task(t);
     for (size_t i = 0; i < reader.reads.size(); ++i) {
@@ -188,8 +188,8 @@ class UnitProfiler::Follower {
   Pass pass_;
   int32_t step_;
   const std::vector<double>& cost_;  // ns per task
-  std::vector<double> start_, after_;  // ends, per task, in its run of operators of a unit
-  std::vector<int32_t> run_;           // of every task, from 1
+  std::vector<double> start_, after_;  // per task: end, within its run of operators of a unit
+  std::vector<int32_t> run_;           // per task, from 1
   int32_t now_ = 0;
   std::vector<int32_t> turn_;
 };
@@ -230,7 +230,7 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   add_tasks(replica, spread, width);
   if (of_.schedule == "1f1b") {
     count_bytes(replica, spread);
-  } else {  // of one stage, where a tied weight has one copy and the backward pass is whole
+  } else {  // one stage: a tied weight has one copy and the backward pass is not split
     auto whole = of_;
     whole.schedule = "1f1b";
     bytes_ = UnitProfiler(whole, graph, cluster).bytes_;
@@ -258,7 +258,7 @@ void UnitProfiler::add_tasks(const LoweredReplica& replica, std::span<const int3
       if (message[op.collective] < 0)
         message[op.collective] = add_message(replica, op.collective, width);
       task.collective = message[op.collective];
-    } else if (of_.mesh.expert > 1 && is_exchange(op)) { // joins the replicas that are to come
+    } else if (of_.mesh.expert > 1 && is_exchange(op)) {  // joins the replicas of the full strategy
       task.collective = add_exchange(graph, op);
     }
     task.spread = spread[o] > 1;
@@ -300,7 +300,8 @@ int32_t UnitProfiler::add_exchange(const Graph& graph, const Operator& op) {
 void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const int32_t> spread) {
   const auto& graph = replica.graph;
   std::vector<int32_t> unit_of(at(graph.operator_count()), -1);
-  std::vector<int32_t> kept_by(graph.tensors().size(), -1);  // the unit that reads it backwards: its own, or the first
+  // unit that reads it in backward: its own, or the first
+  std::vector<int32_t> kept_by(graph.tensors().size(), -1);
   std::vector<bool> summed(graph.tensors().size(), false);
   std::vector<bool> delayed(graph.tensors().size(), false);
   std::vector<Pass> pass_of(unit_of.size(), Pass::update);

@@ -13,71 +13,72 @@
 
 namespace trinity {
 
-/// The time of what never has to be waited for.
+/// Time of an event that never has to be waited for.
 inline constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-/// How long one device of a stage takes at least for one unit (what stands before the layers, a
-/// layer, what stands behind them) in one pass, in nanoseconds. A device keeps to its sequence of
-/// operators (pipeline_schedule()) and collectives occupy none, so all are longest paths. The next
-/// unit is the one whose turn follows in the pass: the one behind forwards, the one before
-/// backwards.
+/// Minimum time in nanoseconds that one device of a stage takes for one unit in one pass. Units are
+/// the operators before the layers, each layer, and the operators after the layers. A device
+/// follows its sequence of operators (pipeline_schedule()) and collectives occupy no device, so all
+/// values are longest paths. The next unit is the following one in the pass: the one after in
+/// forward, the one before in backward.
 struct UnitPass {
   double alone = 0;    ///< from the start of the first operator to the end of the last
   double to_next = 0;  ///< from there to the start of the next unit's first on the same device
-  /// The same from the moment when the last comes that it reads of the unit before; kNever where it
-  /// reads nothing of that.
+  /// The same from the arrival of the last input from the previous unit; kNever if there is none.
   double alone_after = kNever, to_next_after = kNever;
-  /// From the first start, and from that moment, until the first is there that the next unit reads;
-  /// kNever where it reads nothing.
+  /// From the first start, and from that arrival, until the next unit's first input is ready;
+  /// kNever if it reads nothing.
   double hands_on = kNever, hands_on_after = kNever;
-  int64_t least_bytes = 0;  ///< of the tensors that the next unit reads: the smallest
+  int64_t least_bytes = 0;  ///< smallest tensor that the next unit reads
 
   bool operator==(const UnitPass&) const = default;
 };
 
-/// Bytes on one device, and of these those of weights that are spread over ranks of `expert`.
+/// Bytes on one device, and the part of them in weights sharded over `expert`.
 struct SpreadBytes {
   int64_t all = 0, spread = 0;
   bool operator==(const SpreadBytes&) const = default;
 };
 
-/// What a unit takes on one device at least.
+/// Minimum time and memory of a unit on one device.
 struct UnitProfile {
-  UnitPass forward, backward;  ///< backward: without weight parts where they are delayed
-  double weight_ns = 0;        ///< weight parts that a zero-bubble schedule delays
-  double update_ns = 0;        ///< updates of whole weights, and of these
-  double spread_update_ns = 0;  ///< those of weights that are spread over ranks of `expert`
-  /// Computing alone, and of that what does not shrink with an operator: launches. Backwards with
-  /// weight parts.
+  UnitPass forward, backward;  ///< backward excludes delayed weight-gradient tasks
+  double weight_ns = 0;        ///< weight-gradient tasks that a zero-bubble schedule delays
+  double update_ns = 0;        ///< updates of full weights
+  double spread_update_ns = 0;  ///< updates of weights sharded over `expert`
+  /// Compute time alone, and its part that does not shrink with the operator (launches). Backward
+  /// includes weight-gradient tasks.
   double forward_work_ns = 0, backward_work_ns = 0, forward_launch_ns = 0, backward_launch_ns = 0;
   SpreadBytes weights, optimizer;  ///< resident
-  SpreadBytes gradients;           ///< what sums up over micro-batches
-  SpreadBytes trained;             ///< weights that are trained
-  int64_t kept_bytes = 0;          ///< written forwards, read backwards: of one micro-batch
-  int64_t delayed_bytes = 0;       ///< what weight parts that are delayed read: of one micro-batch
+  SpreadBytes gradients;           ///< accumulated over micro-batches
+  SpreadBytes trained;             ///< trained weights
+  int64_t kept_bytes = 0;          ///< written in forward and read in backward: per micro-batch
+  int64_t delayed_bytes = 0;       ///< inputs of delayed weight-gradient tasks: per micro-batch
 
   bool operator==(const UnitProfile&) const = default;
 };
 
-/// The units of a network under what of a strategy decides what one device does for one
-/// micro-batch: `tensor`, `context` and `expert` of the mesh, recomputation, sequence parallelism,
-/// and whether the schedule delays weight parts. The first device of a group of context x tensor
-/// stands for its stage: what any device takes bounds a step from below.
+/// Profiles of a network's units. They depend on the part of a strategy that decides what one
+/// device does for one micro-batch: `tensor`, `context` and `expert` of the mesh, recomputation,
+/// sequence parallelism, and whether the schedule delays weight-gradient tasks. The first device of
+/// a group of context x tensor devices represents its stage: the time of any device is a lower
+/// bound on a step. Immutable after construction.
 class UnitProfiler {
  public:
-  /// What of a strategy decides its units.
+  /// The part of a strategy that decides its units.
   static Parallelism part_of(const Parallelism& given);
 
-  /// Lowers the graph for one stage of one replica. part: from part_of(). Throws what lower() throws.
+  /// Lowers the graph for one stage of one replica. part: from part_of(). Throws the errors of
+  /// lower().
   UnitProfiler(const Parallelism& part, const Graph& graph, const Cluster& cluster);
 
   const Parallelism& of() const { return of_; }
-  /// What stands before the layers, the layers, what stands behind them, on a device of the
-  /// cluster. groups: from groups_of().
+  /// Profiles of the unit before the layers, each layer, and the unit after the layers, on a
+  /// cluster device. groups: from groups_of().
   std::vector<UnitProfile> run(const Device& device, std::span<const CollectiveGroup> groups) const;
-  /// What collectives go by. devices: those of a replica's stage, context x tensor, tensor innermost;
-  /// ranks: the first of these in each replica that experts are spread over, with which it exchanges
-  /// tokens.
+  /// Groups for the costs of collectives. devices: those of a replica's stage, context x tensor,
+  /// tensor innermost; ranks: the first of these in each replica that experts are sharded over,
+  /// with which it exchanges tokens.
   std::vector<CollectiveGroup> groups_of(std::span<const int32_t> devices,
                                          std::span<const int32_t> ranks,
                                          CollectiveGroups& groups) const;
@@ -89,19 +90,19 @@ class UnitProfiler {
     int32_t op = 0;
     int32_t unit = 0;
     Pass pass = Pass::forward;
-    int32_t collective = -1;       ///< among messages_
-    bool again = false;   ///< computed again: it need not wait for what comes from another stage
-    bool before = false;  ///< sums up what comes from the unit behind, on whose stage it may run
-    bool spread = false;  ///< of weights that are spread over ranks of `expert`
-    std::vector<int32_t> reads;    ///< tasks that write what it reads
-    std::vector<int64_t> bytes;    ///< of each of these tensors
+    int32_t collective = -1;       ///< index in messages_
+    bool again = false;   ///< recomputed: needs no input from another stage
+    bool before = false;  ///< reduces input from the next unit, on whose stage it may run
+    bool spread = false;  ///< of weights sharded over `expert`
+    std::vector<int32_t> reads;    ///< producing tasks of its inputs
+    std::vector<int64_t> bytes;    ///< of each of these inputs
   };
   static constexpr size_t kRanks = std::numeric_limits<size_t>::max();
   struct Message {
     CollectiveKind kind = CollectiveKind::all_reduce;
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     int64_t bytes = 0;
-    size_t group = 0;  ///< among parts_; kRanks: those that exchange tokens
+    size_t group = 0;  ///< index in parts_; kRanks: the ranks that exchange tokens
   };
   class Follower;
 
@@ -115,9 +116,9 @@ class UnitProfiler {
   int32_t units_ = 0;
   std::vector<Task> tasks_;
   std::vector<Message> messages_;
-  std::vector<std::vector<int32_t>> parts_;  // of every group: places of its members in the stage
-  std::vector<UnitProfile> bytes_;           // bytes alone
-  /// Of every task, by type and speed of the device; collectives 0.
+  std::vector<std::vector<int32_t>> parts_;  // per group: places of its members in the stage
+  std::vector<UnitProfile> bytes_;           // only the byte fields
+  /// Per task, by type and speed of the device; 0 for collectives.
   struct Costs {
     std::vector<double> all_ns, launch_ns;
   };

@@ -12,7 +12,7 @@ int op_bits(const Problem& problem) {
   return std::bit_width(static_cast<uint32_t>(std::max(problem.operators() - 1, 0)));
 }
 
-/// Rates of fair shares are rounded down, of 2k - 1 bytes/s among k flows to nearly half.
+/// Fair shares are rounded down; 2k - 1 bytes/s among k flows lose nearly half.
 bool packs(const Problem& problem, int32_t runs, int shift) {
   const int64_t numbers = int64_t{1} << shift;
   const int64_t tasks = runs > 1 ? int64_t{runs} << op_bits(problem) : problem.operators();
@@ -21,7 +21,7 @@ bool packs(const Problem& problem, int32_t runs, int shift) {
          longer * problem.longest_step_ns() < std::ldexp(1.0, 64 - shift) - 1;
 }
 
-/// Whether places of outputs, copies and edges can be numbered.
+/// True if indices of outputs, copies and edges fit.
 bool counts(const Problem& problem, int32_t runs) {
   return (int64_t{problem.outputs()} + problem.edges()) * runs < (int64_t{1} << 30);
 }
@@ -83,8 +83,8 @@ SweepEngine::Wiring SweepEngine::wiring(const Problem& problem) {
   return plain ? Wiring::plain : Wiring::queues;
 }
 
-/// Books a transfer in a queue that one device feeds, from copy.start_ns on at the earliest;
-/// returns when it arrives.
+/// Books a transfer in a queue with one sender, from copy.start_ns on at the earliest; returns its
+/// arrival.
 int64_t SweepEngine::book(Copy copy, int64_t bytes, Record& record, int32_t number) {
   const auto& rules = problem_.rules();
   const int64_t wire = problem_.wire_ns(copy.from, copy.to, bytes);

@@ -8,9 +8,9 @@
 
 namespace trinity {
 
-/// One run with everything that is fixed while it lasts in reach. kRecord: positions, starts and
-/// copies are wanted. kMicro: of several micro-batches. A task is then known by its micro-batch
-/// above the bits of its operator, which sorts as tasks' numbers do; else by its operator.
+/// One run, with everything that is constant during it as members. kRecord: positions, starts and
+/// copies are wanted. kMicro: several micro-batches; a task is then (micro-batch above the
+/// operator's bits), which sorts as task numbers do; otherwise it is its operator.
 template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:
@@ -42,7 +42,7 @@ class SweepEngine::Run {
         expected_(engine.expected_.data()),
         source_(record.source.data()) {}
 
-  /// Whether every operator has run: an order may contradict the graph.
+  /// False if not every operator has run, because an order contradicts the graph.
   bool run() {
     if constexpr (kRule == DispatchRule::fifo)
       run_ready();
@@ -65,8 +65,8 @@ class SweepEngine::Run {
   static constexpr bool kChannels = kWiring == Wiring::channels;
   static constexpr int64_t kNever = EventQueue::kNever;
   static constexpr bool kOrdered = kRule == DispatchRule::order;
-  static constexpr int32_t kEvent = -2;  // no device, but the channels
-  /// Of no more devices the next to start is looked for among all.
+  static constexpr int32_t kEvent = -2;  // not a device: an event of the channels
+  /// Up to this number of devices the next start is found by a linear scan.
   static constexpr size_t kScanned = 8;
 
   [[gnu::always_inline]] int32_t op_of(int32_t task) const {
@@ -75,16 +75,17 @@ class SweepEngine::Run {
   [[gnu::always_inline]] int32_t run_of(int32_t task) const {
     return kMicro ? task >> op_bits_ : 0;
   }
-  /// Its number, as simulator.h has it.
+  /// Task number as in simulator.h.
   [[gnu::always_inline]] int32_t number(int32_t task) const {
     return kMicro ? run_of(task) * problem_.operators() + op_of(task) : task;
   }
-  /// Micro-batches come to an operator one soon after the other: they lie together.
+  /// Micro-batches reach an operator in close succession, so their states are contiguous.
   [[gnu::always_inline]] uint64_t& state(int32_t task) const {
     return state_[kMicro ? op_of(task) * runs_ + run_of(task) : task];
   }
 
-  /// Calls take(task) for every task without inputs, in order of number, while the limit holds.
+  /// Calls take(task) for every task without inputs, in order of number, until the limit is
+  /// exceeded.
   template <typename Take>
   [[gnu::always_inline]] void each_source(const Take& take) {
     for (int32_t run = 0; run < (kMicro ? runs_ : 1); ++run)
@@ -95,8 +96,8 @@ class SweepEngine::Run {
       }
   }
 
-  /// Sources are ready at 0 in order of number; what operators and transfers that take no time make
-  /// ready at 0 comes in between.
+  /// Sources are ready at 0, in order of number, interleaved with what operators and transfers that
+  /// take no time make ready at 0.
   [[gnu::always_inline]] void run_ready() {
     each_source([this](int32_t source) __attribute__((always_inline)) {
       while (beyond_ns_ == 0)
@@ -117,15 +118,15 @@ class SweepEngine::Run {
         follow_channels();
   }
 
-  /// Operators of lesser keys are ready before the next event of the channels.
+  /// Operators with smaller keys are ready before the next event of the channels.
   uint64_t event_key() const {
     return event_ns_ > static_cast<int64_t>(~uint64_t{0} >> kShift)
                ? ~uint64_t{0}
                : static_cast<uint64_t>(event_ns_) << kShift;
   }
 
-  /// The devices' starts in order of time; of those at one instant first that of the least (ready
-  /// time, number), for what takes no time may change what the others choose.
+  /// Device starts in order of time. At one instant the smallest (ready time, number) comes first,
+  /// because a task that takes no time may change the choices of the others.
   [[gnu::always_inline]] void run_turns() {
     for (size_t d = 0; d < device_count_ && kOrdered; ++d) promise_next(static_cast<int32_t>(d));
     each_source([this](int32_t source) { wait(source, 0); });
@@ -155,8 +156,8 @@ class SweepEngine::Run {
     promise_next(device);
   }
 
-  /// The device that starts something next; kEvent where an event of the channels comes before,
-  /// which may change what a device chooses; -1 where there is nothing.
+  /// The device that starts next; kEvent if an event of the channels comes first, which may change
+  /// a device's choice; -1 if there is none.
   [[gnu::always_inline]] int32_t scan() {
     int64_t time = EventQueue::kNever;
     int32_t first = -1;
@@ -171,7 +172,7 @@ class SweepEngine::Run {
     return several ? first_of_instant(time) : first;
   }
 
-  /// The same by a queue, in which a device may stand with times that are none any more.
+  /// The same by a queue, which may hold outdated times of a device.
   [[gnu::always_inline]] int32_t next_turn() {
     auto& turns = engine_.turns_;
     while (true) {
@@ -179,17 +180,17 @@ class SweepEngine::Run {
       if (turns.empty()) return -1;
       const int64_t time = turns.first();
       const auto device = static_cast<int32_t>(turns.pop());
-      if (waiting_[device].next_ns != time) continue;  // it starts something earlier, or did
+      if (waiting_[device].next_ns != time) continue;  // outdated: it starts earlier, or did
       return turns.first() == time ? first_of_instant(device, time) : device;
     }
   }
 
-  /// Whether the channels have an event until then.
+  /// True if the channels have an event by then.
   bool event_by(int64_t time) const {
     return kChannels && event_ns_ != kNever && event_ns_ <= time;
   }
 
-  /// Whether of two devices that start something at `time` this one does so first.
+  /// True if `device` starts before `other`, both at `time`.
   bool earlier(int32_t device, int32_t other, int64_t time) {
     const int32_t a = choice(waiting_[device], time), b = choice(waiting_[other], time);
     return std::pair(ready_ns(a), a) < std::pair(ready_ns(b), b);
@@ -202,7 +203,7 @@ class SweepEngine::Run {
     return first;
   }
 
-  /// Of `device` and all others in the queue with `time` the first; the others stay there.
+  /// First of `device` and all others in the queue at `time`; the others stay queued.
   [[gnu::noinline]] int32_t first_of_instant(int32_t device, int64_t time) {
     auto& turns = engine_.turns_;
     auto& due = engine_.due_;
@@ -221,8 +222,8 @@ class SweepEngine::Run {
 
   int64_t ready_ns(int32_t task) const { return static_cast<int64_t>(state(task) >> kShift); }
 
-  /// What a device starts at `time`. What becomes known later is not ready before, so that lifo's
-  /// stack stays in order.
+  /// The task that a device starts at `time`. Tasks that become known later are not ready before,
+  /// so lifo's stack stays sorted.
   [[gnu::always_inline]] int32_t choice(Waiting& waiting, int64_t time) {
     if constexpr (kOrdered) return schedule_->order[waiting.at];
     while (waiting.later.first() <= time) {
@@ -236,7 +237,7 @@ class SweepEngine::Run {
     return static_cast<int32_t>(waiting.chosen.front().second);
   }
 
-  /// The last to be ready comes on top; of those ready at once, the greatest.
+  /// The last to be ready is on top; at a tie the largest number.
   [[gnu::always_inline]] void stack(std::vector<int32_t>& stack, int32_t task) {
     stack.push_back(task);
     for (size_t at = stack.size() - 1; at > 0; --at) {
@@ -245,7 +246,7 @@ class SweepEngine::Run {
     }
   }
 
-  /// A task misses nothing more from `ready` on.
+  /// The task has all its inputs from `ready` on.
   [[gnu::always_inline]] void wait(int32_t task, int64_t ready) {
     const int32_t device = placement_[op_of(task)];
     auto& waiting = waiting_[device];
@@ -256,7 +257,7 @@ class SweepEngine::Run {
     promise(device, ready);
   }
 
-  /// A device starts something when this is ready, or before.
+  /// The device starts something at `ready` at the latest.
   [[gnu::always_inline]] void promise(int32_t device, int64_t ready) {
     const int64_t time = std::max(ready, devices_[device].free_ns);
     if (time >= waiting_[device].next_ns) return;
@@ -320,7 +321,7 @@ class SweepEngine::Run {
     record_.end_ns[number] = end;
   }
 
-  /// Hands a task's outputs to their readers.
+  /// Delivers a task's outputs to their readers.
   [[gnu::always_inline]] void deliver(int32_t task, int32_t op, int32_t from, int64_t end,
                                       bool at_once) {
     const int32_t end_edge = nodes_[op + 1].first_edge;
@@ -328,7 +329,7 @@ class SweepEngine::Run {
       hand(task, op, readers_[e], task - op + readers_[e].op, e, from, end, at_once);
   }
 
-  /// The same where readers that run once a step wait for the last of its micro-batches to end,
+  /// The same if readers that run once per step wait for the last of its micro-batches to end,
   /// which is, on one device, the last to start.
   [[gnu::noinline]] void deliver_sums(int32_t task, int32_t op, int32_t from, int64_t end,
                                       bool at_once) {
@@ -342,7 +343,7 @@ class SweepEngine::Run {
     }
   }
 
-  /// Hands an output to the task of a reader.
+  /// Delivers an output to one reader's task.
   [[gnu::always_inline]] void hand(int32_t task, int32_t op, Problem::Reader reader,
                                    int32_t reading, int32_t edge, int32_t from, int64_t end,
                                    bool at_once) {
@@ -365,7 +366,7 @@ class SweepEngine::Run {
     if (!kChannels || arrival != kNever) give(reading, arrival);
   }
 
-  /// An input of a task arrives; once it misses nothing more it is ready.
+  /// An input of a task arrives; without missing inputs it is ready.
   [[gnu::always_inline]] void give(int32_t task, int64_t arrival) {
     uint64_t& word = state(task);
     const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
@@ -377,7 +378,7 @@ class SweepEngine::Run {
       wait(task, static_cast<int64_t>(word >> kShift));
   }
 
-  /// The transfer of an output to another device; its first reader there books it.
+  /// Transfer of an output to another device; its first reader there books it.
   [[gnu::always_inline]] const Arrival& send(int32_t task, int32_t tensor, int32_t output,
                                              int32_t from, int32_t to, int64_t end, bool at_once) {
     const int32_t receiver = !kPlain && problem_.rules().broadcast ? 0 : to;
@@ -405,9 +406,9 @@ class SweepEngine::Run {
     return sent;
   }
 
-  /// A transfer will take its channels; returns when it arrives if that is known already. Those of
-  /// one instant take their routes in order of task, but behind them, in order of start, those of
-  /// tasks that took no time (`at_once`).
+  /// Schedules a transfer on its channels; returns its arrival if that is already known. Transfers
+  /// of one instant take their routes in order of task; those of tasks that took no time
+  /// (`at_once`) come after them, in order of start.
   int64_t announce(const Copy& copy, int32_t number, int64_t bytes, bool at_once) {
     devices_[copy.from].sent_bytes += bytes;
     devices_[copy.to].received_bytes += bytes;
@@ -432,7 +433,7 @@ class SweepEngine::Run {
     return time;
   }
 
-  /// The channels' next instant.
+  /// Processes the channels' next instant.
   [[gnu::noinline]] void follow_channels() {
     const int64_t now = event_ns_;
     auto& begins = engine_.begins_;
@@ -456,7 +457,7 @@ class SweepEngine::Run {
     return problem_.output_bytes(op_of(copy.task), copy.output);
   }
 
-  /// Occupies all channels of a transfer's route at once; returns when it arrives.
+  /// Occupies all channels of a transfer's route at once; returns its arrival.
   int64_t take_route(int32_t number) {
     auto& copy = copies_[number];
     auto& free_ns = engine_.channel_free_;
@@ -468,7 +469,7 @@ class SweepEngine::Run {
     return end;
   }
 
-  /// Ends a transfer, whose end was the edge of a reader until now, and gives it to all that wait.
+  /// Ends a transfer and delivers it to all that wait. Until now its end_ns held a reader's edge.
   void arrive(int32_t number, int64_t time) {
     auto edge = static_cast<int32_t>(copies_[number].end_ns);
     end_copy(number, time);
@@ -501,8 +502,8 @@ class SweepEngine::Run {
   int32_t* const source_;
   int32_t transfers_ = 0, started_ = 0;
   int64_t step_ns_ = 0;
-  int64_t event_ns_ = kNever;  // of the channels, the next
-  int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
+  int64_t event_ns_ = kNever;  // next event of the channels
+  int64_t beyond_ns_ = 0;  // set once the limit is certain to be exceeded: bound on the step
 };
 
 template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, DispatchRule kRule>

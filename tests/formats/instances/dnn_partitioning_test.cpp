@@ -90,7 +90,7 @@ TEST_CASE("a cut becomes a placement; gradients follow their colour class") {
   CHECK(cut(R"({"fpgas": [{"nodes": [7, 3, 5, 8]}]})") ==
         "s.json: fpgas[0].nodes[3]: expected the id of a node of the instance, got 8");
   CHECK(cut(R"({"fpgas": [{"nodes": [7, 3, 7]}]})") ==
-        "s.json: fpgas[0].nodes[2]: node 7 stands twice");
+        "s.json: fpgas[0].nodes[2]: node 7 is repeated");
   CHECK(cut(R"({"fpgas": [{"nodes": [7, 5]}]})") == "s.json: node 3 is on no device");
   CHECK(cut(R"({"fpgas": [{"nodes": []}, {"nodes": []}, {"nodes": [7]}]})") ==
         "s.json: fpgas[2]: the instance has 2 of these devices");
@@ -102,7 +102,7 @@ TEST_CASE("wrong instances give one error each") {
   CHECK(error_of(replaced(text, "\"maxFPGAs\": 2", "\"maxFPGAs\": \"2\"")) ==
         "x.json: maxFPGAs: expected a whole number from 0 to 1048576, got '2'");
   CHECK(error_of(replaced(text, "\"id\": 3", "\"id\": 5")) ==
-        "x.json: nodes[1].id: node 5 stands twice");
+        "x.json: nodes[1].id: node 5 is repeated");
   CHECK(error_of(replaced(text, "\"cpuLatency\": 20.0", "\"cpuLatency\": -20")) ==
         "x.json: nodes[1].cpuLatency: expected a number of at least 0, got -20");
   CHECK(error_of(replaced(text, "\"fpgaLatency\": 2.0", "\"fpgaLatency\": null")) ==
@@ -119,7 +119,8 @@ TEST_CASE("wrong instances give one error each") {
   CHECK(error_of(replaced(text, "\"destId\": 5, \"cost\": 0.5", "\"destId\": 5, \"cost\": 0.75")) ==
         "x.json: edges[1].cost: expected 0.5, as on other edges of its source, got 0.75");
   CHECK(error_of(replaced(text, "\"cost\": 0.25", "\"cost\": 1e300")) ==
-        "x.json: edges[2].cost: expected a time that stands for at most 2^50 bytes, got 1e+300");
+        "x.json: edges[2].cost: expected a time that corresponds to at most 2^50 bytes, got "
+        "1e+300");
   CHECK(error_of(
             replaced(text, "\"sourceId\": 7, \"destId\": 3", "\"sourceId\": 9, \"destId\": 7")) ==
         "x.json: graph 'x' has a cycle: MatMul12 -> MatMul12_Grad/Transpose_0 -> MatMul12#7 -> "

@@ -151,11 +151,11 @@ TEST_CASE("wrong instances give one error each") {
   CHECK(error_of(replaced(text, "\"mbsInBatch\": 8", "\"mbsInBatch\": 0")) ==
         "x.json: mbsInBatch: expected a whole number from 1 to 1073741824, got 0");
   CHECK(error_of(replaced(text, "\"id\": 10", "\"id\": 20")) ==
-        "x.json: nodes[1].id: layer 20 stands twice");
+        "x.json: nodes[1].id: layer 20 is repeated");
   CHECK(error_of(replaced(text, "\"timePerSample\": 2.0", "\"timePerSample\": -2.0")) ==
         "x.json: nodes[0].TMPCs.1[1].timePerSample: expected a number of at least 0, got -2.0");
   CHECK(error_of(replaced(text, "\"id\": \"vanilla\"", "\"id\": \"activation recomp\"")) ==
-        "x.json: nodes[0].TMPCs.1[1]: configuration 'activation recomp' stands twice");
+        "x.json: nodes[0].TMPCs.1[1]: configuration 'activation recomp' is repeated");
   CHECK(error_of(replaced(text, "\"syncTimeFw\": {\"10\": 0.0}", "\"syncTimeFw\": {}")) ==
         "x.json: nodes[0].TMPCs.1[0].syncTimeFw: the edge with layer 10 is missing");
   CHECK(error_of(replaced(text, "\"syncTimeBw\": {}", "\"syncTimeBw\": {\"10\": 1}")) ==
@@ -173,7 +173,7 @@ TEST_CASE("wrong instances give one error each") {
         "x.json: edges[0]: an edge from a layer to itself");
   const std::string edge = "{\"sourceId\": 10, \"destId\": 20, \"communicationCost\": 64.0}";
   CHECK(error_of(replaced(text, edge, edge + "," + edge)) ==
-        "x.json: edges[1]: this edge stands twice");
+        "x.json: edges[1]: this edge is repeated");
 }
 
 TEST_CASE("every cut-off or damaged instance gives one error that names it, or a graph") {

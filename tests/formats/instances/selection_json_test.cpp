@@ -126,7 +126,7 @@ TEST_CASE("what is wrong is said with file, field, expectation and value") {
   CHECK(refusal("[85, 75]", "85") ==
         "x.json: problem.nodes.costs[3]: expected a list, got a number");
   CHECK(refusal("[85, 75]", "[]") ==
-        "x.json: problem.nodes.usages[3]: expected 0 entries (one a strategy, as in "
+        "x.json: problem.nodes.usages[3]: expected 0 entries (one per strategy, as in "
         "problem.nodes.costs), got 2");
   CHECK(refusal("[10, 10], [15]]", "[10, 10]]") ==
         "x.json: problem.nodes.usages: expected 5 lists (one for each node, as in "
@@ -152,7 +152,7 @@ TEST_CASE("what is wrong is said with file, field, expectation and value") {
   CHECK(refusal("\"edges\": {", "\"edges\": 7, \"edge\": {") ==
         "x.json: problem.edges: expected an object, got a number");
   CHECK(refusal("\"usage_limit\": 50", "\"nodes\": {}") ==
-        "x.json: problem.nodes: this field stands twice in its object");
+        "x.json: problem.nodes: this field is repeated in its object");
   CHECK(refusal("[70, 60]", "[70, 60}").starts_with("x.json:6:"));
   CHECK(refusal("[70, 60]", "[70, 1e999]").find("not valid JSON") != std::string::npos);
   CHECK_THROWS_WITH_AS(parse_selection("[]", "x.json"), "x.json: expected an object, got a list",

@@ -278,7 +278,7 @@ TEST_CASE("whatever is wrong gives one error that names field, expectation and w
       {file(R"({"name": "", "type": "Relu"})"), "x.json: operators[0]: an operator needs a name"},
       {file(kRelu + "," + kRelu), "x.json: operators[1]: operator 'a' is already in graph 'g'"},
       {file(R"({"name": "a", "name": "b"})"),
-       "x.json: operators[0].name: this field stands twice in its object"},
+       "x.json: operators[0].name: this field is repeated in its object"},
   });
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("a model cut off at any byte is refused, or a shorter model") {
   CHECK(count > bytes.size() * 9 / 10);
   CHECK(refused("\x3a\xff\xff\xff\xff\x07"));      // a graph of 2^31 - 1 bytes
   CHECK(refused("\x3a\xff\xff\xff\xff\xff\x7f"));  // and of more
-  CHECK_THROWS_WITH_AS(parse_onnx("", "e.onnx", "e"), doctest::Contains("holds no graph"),
+  CHECK_THROWS_WITH_AS(parse_onnx("", "e.onnx", "e"), doctest::Contains("contains no graph"),
                        FileError);
   CHECK_THROWS_WITH_AS(parse_onnx("not an ONNX model at all", "e.onnx", "e"),
                        doctest::Contains("no ONNX model"), FileError);
@@ -114,10 +114,10 @@ TEST_CASE("values: defined twice, not at all, in a circle, without a name") {
   check_refused(input, "input 'w' is listed twice");
   auto missing = small();
   missing.node("Relu", {"nothing"}, {"z"});
-  check_refused(missing, "node 'z' (Relu): reads value 'nothing', which nothing defines");
+  check_refused(missing, "node 'z' (Relu): reads undefined value 'nothing'");
   auto output = small();
   output.output("lost");
-  check_refused(output, "output 'lost' is written by no node");
+  check_refused(output, "no node writes output 'lost'");
   OnnxNet circle;
   circle.input("x", {"2"}).node("Add", {"x", "c"}, {"a"}).node("Relu", {"a"}, {"b"});
   circle.node("Neg", {"b"}, {"c"}).output("c");

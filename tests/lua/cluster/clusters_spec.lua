@@ -480,7 +480,7 @@ return net:spec()
     refuses(head .. "local spec = net:spec(); spec.device_types.t4 = { peak_flops_per_s = { float23 = 1 } }; return spec",
       "unknown dtype 'float23', did you mean 'float32'")
     refuses(head .. "local spec = net:spec(); spec.queue = 'rout'; return spec", "unknown queue model 'rout', did you mean 'route'")
-    refuses(head .. "net:switch('t', 1e9); return net:spec()", "switch 't' is the end of no link")
+    refuses(head .. "net:switch('t', 1e9); return net:spec()", "switch 't' is not connected to any link")
     refuses(head .. "net:link('s', 't', 'qip')", ":2: topology:link: argument 3 %('wire'%): unknown value 'qip' %(known: .*qpi")
     refuses(head .. "net:link('s', 't', { bandwidth_bytes_per_s = 1, latency = 1 })",
       ":2: topology:link: wire: unknown field 'latency', did you mean 'latency_s'")

@@ -132,11 +132,11 @@ describe('what workers print', function()
       exec 3< "$2"
       %s
       timeout 100 "$1" --memory-limit 32M - <&3 2>&1 >/dev/null' '%s' '%s' '%s' < /dev/null]]):format(prepare, root, program, path))
-    expect(output):matches '^at /memfd:[^\n]+\nfalse [^\n]*what workers printed takes more memory than the limit'
+    expect(output):matches '^at /memfd:[^\n]+\nfalse [^\n]*workers printed too much for the memory limit'
   end)
   it('is never lost without a word', function()
     local output = output_of(("ulimit -f 1000; timeout 100 '%s' '%s' --run none 2>&1 >/dev/null"):format(program, file_with(text)))
-    expect(output):matches 'trinity: worker: cannot keep what it printed: File too large\n'
+    expect(output):matches 'trinity: worker: cannot store its output: File too large\n'
     expect(output):matches '\nfalse [^\n]+\n$' -- of the worker that ended, or of the copy of what it printed
   end)
 end)

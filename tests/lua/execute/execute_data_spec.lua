@@ -204,7 +204,7 @@ describe('a malformed file is named with its place:', function()
   end
   refused('over.safetensors', tensors(12, ''), "over.safetensors: tensor 'labels': data_offsets begin at 12, expected 16, where")
   refused('hole.safetensors', tensors(20, 'abcd'), "hole.safetensors: tensor 'labels': data_offsets begin at 20, expected 16")
-  refused('behind.safetensors', tensors(16, 'abc'), 'behind.safetensors: 3 bytes behind the last tensor')
+  refused('behind.safetensors', tensors(16, 'abc'), 'behind.safetensors: 3 bytes after the last tensor')
   refused('whole.safetensors', tensors(16, ''), 'expected at least the 5 samples that a step trains')
   refused('header.safetensors', tensors(16, '', '{"inputs":'), 'header.safetensors: not a safetensors file: its header, from byte 9: ')
   it('tensors of which one is no number', function()

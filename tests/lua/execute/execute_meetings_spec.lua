@@ -243,7 +243,7 @@ describe('replicas that meet seldom are executed:', function()
     expect(function()
       trinity.execute(problem, problem:strategy(plan), { steps = 9, warm_up = 0, quiet = true, double_precision = true,
         checkpoint = path })
-    end):raises "weights: '.*#sent0@%d+' was on its way in another strategy"
+    end):raises "weights: the checkpoint has an unmerged send '.*#sent0@%d+' of another strategy"
   end)
 end)
 

@@ -31,7 +31,7 @@ describe('trinity.model', function()
     end
   end)
   it('names the file and what it expected in a JSON file of no known kind', function()
-    expect(function() trinity.model(file_with('{"layers": []}', '.json')) end):raises 'no graph of a known kind'
+    expect(function() trinity.model(file_with('{"layers": []}', '.json')) end):raises 'unknown JSON format'
     expect(function() trinity.model(file_with('{"format": "trinity.grap", "version": 1}', '.json')) end)
       :raises 'trinity%.graph'
     expect(function() trinity.model 'nothing.onnx' end):raises 'no model file nothing.onnx'

@@ -30,7 +30,7 @@ describe("Doppler's rules", function()
     local found = trinity.methods.heft(problem)
     expect(problem:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     expect(function() problem:evaluate { placement = problem:placement(), micro_batches = 2 } end)
-      :raises "rules 'doppler' know one micro%-batch"
+      :raises "rules 'doppler' support only one micro%-batch"
   end)
 end)
 

@@ -344,7 +344,7 @@ describe('files of tensors', function()
     file('{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}', '12345678')
     expect(function() tensor.load(path) end):raises 'do not fit'
     file('{"a":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}', '12')
-    expect(function() tensor.load(path) end):raises 'F16 is none of F32'
+    expect(function() tensor.load(path) end):raises 'expected dtype F32, F64, I64 or BOOL, got F16'
     expect(function() tensor.load '/no/such/file' end):raises '/no/such/file'
   end)
 end)

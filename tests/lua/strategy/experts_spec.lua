@@ -80,7 +80,7 @@ describe('experts of a mesh', function()
     refused({ mesh = { data = 3, expert = 3 } }, "expert = 3 does not divide the 8 experts of 'layer_1/mixture/experts/")
     refused({ mesh = { data = 3, expert = 3 } }, '(nearest that do: 2 or 4)')
     refused({ mesh = { data = 2, expert = 2, tensor = 2 } }, 'would deal out the same tokens; sequence_parallel = true')
-    refused({ mesh = { data = 2, expert = 2 } }, "expert = 2: graph 'gpt2_small' has no experts to share out",
+    refused({ mesh = { data = 2, expert = 2 } }, "expert = 2: graph 'gpt2_small' has no experts to shard",
       trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2 }) })
   end)
 end)

@@ -67,7 +67,7 @@ describe('a cluster', function()
     fails({ kind = 'all_reduce', bytes = 1 }, "field 'devices' is missing")
     fails({ devices = { 1, 2 }, bytes = 1 }, "field 'kind' is missing")
     fails({ kind = 'all_to_all', algorithm = 'tree', devices = { 1, 2 }, bytes = 1 },
-      "'tree' does not carry out all_to_all")
+      "'tree' does not support all_to_all")
     fails({ kind = 'all_reduce', devices = { 1, 2 }, bytes = 1, size = 2 }, "unknown field 'size'")
     fails(7, "argument 1 %('spec'%): expected a table, got number 7")
   end)
@@ -102,7 +102,7 @@ describe('a graph', function()
     local b, x = builder()
     b:add { name = 'z', type = 'Work', flops = 1, inputs = { x } }
     b:collective { name = 's', kind = 'all_reduce', bytes = 8, members = { 'x', 'z' } }
-    expect(function() b:build() end):raises "collective 's' waits for itself: its member 'z' needs what its member 'x'"
+    expect(function() b:build() end):raises "collective 's' waits for itself: its member 'z' needs the output of its member 'x'"
   end)
   it('shares buckets between operators of one device', function()
     local array = require 'trinity.base.array'

@@ -354,7 +354,7 @@ describe('rules', function()
     local problem = trinity.problem { graph = graph(cross), cluster = cluster(2), rules = 'compat' }
     expect(0.003):below(problem:evaluate(placed(problem, { 1, 2, 2, 1 })).step_time_s)
     expect(function() problem:evaluate { placement = problem:placement(), schedule = 'lifo' } end)
-      :raises 'simulator_spec%.lua:%d+: problem:evaluate: rules .placeto. know one micro%-batch, first in first out, only'
+      :raises 'simulator_spec%.lua:%d+: problem:evaluate: rules .placeto. support only one micro%-batch, first in first out'
   end)
   it('are refused when misspelt', function()
     local function fails(rules, pattern)

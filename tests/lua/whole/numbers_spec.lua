@@ -72,7 +72,7 @@ describe('times', function()
     end
     expect(function() of { latency_s = 1e-6, bandwidth_bytes_per_s = 1e-300 } end):raises "the simulator's clock"
     expect(function() of { latency_s = 1e300, bandwidth_bytes_per_s = 1 } end):raises
-      "the route from 'a' to 'b' has a latency of 1e%+300 s, more than the simulator's clock takes"
+      "the route from 'a' to 'b' has a latency of 1e%+300 s, more than the simulator's clock supports"
   end)
 end)
 

@@ -65,11 +65,14 @@ TEST_CASE("a cut of a row has the least largest load, with parts of different sp
 
 TEST_CASE("what a cut of a row refuses") {
   const std::vector<int64_t> three{1, 2, 3}, negative{1, -2};
-  CHECK_THROWS_WITH_AS(cut_row(three, 2, 2), "row cut: 3 loads of 2 elements for 2 parts",
+  CHECK_THROWS_WITH_AS(cut_row(three, 2, 2), "internal error: row cut: 3 loads do not fit 2 "
+                                             "elements on 2 parts",
                        ArgumentError);
   CHECK_THROWS_AS(cut_row(three, 3, 0), ArgumentError);
-  CHECK_THROWS_WITH_AS(cut_row(negative, 2, 1), "row cut: a load is -2", ArgumentError);
-  CHECK_THROWS_WITH_AS(cut_row({0.5, std::nan("")}, 1), "row cut: a load is nan", ArgumentError);
+  CHECK_THROWS_WITH_AS(cut_row(negative, 2, 1), "internal error: row cut: expected loads >= 0, "
+                                                "got -2", ArgumentError);
+  CHECK_THROWS_WITH_AS(cut_row({0.5, std::nan("")}, 1), "internal error: row cut: expected loads "
+                                                        ">= 0, got nan", ArgumentError);
   const std::vector<int64_t> huge(3, int64_t{1} << 62);
   CHECK_THROWS_AS(cut_row(huge, 3, 1), LimitError);
 }

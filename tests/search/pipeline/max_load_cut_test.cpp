@@ -173,7 +173,8 @@ TEST_CASE("what the max-load cut refuses") {
   instance.nodes.resize(1);
   instance.accelerators = 1;
   instance.edges = {{0, 1}};
-  CHECK_THROWS_WITH_AS(max_load_cut(instance), "max-load cut: an edge from 0 to 1", ArgumentError);
+  CHECK_THROWS_WITH_AS(max_load_cut(instance), "max-load cut: expected edges between existing "
+                                               "nodes, got 0 -> 1", ArgumentError);
   instance.edges.clear();
   instance.nodes[0].accelerator_s = -1;
   CHECK_THROWS_AS(max_load_cut(instance), ArgumentError);
