@@ -70,7 +70,4 @@ describe('sums of input gradients', function()
     expect(hidden.metrics.step_time_s < apart.metrics.step_time_s):equals(true)
     expect(hidden:explain()):matches 'go on while gradients of weights are computed'
   end)
-  it('change nothing on one device', function()
-    expect(problem:evaluate { overlap_tensor = true, mesh = {} }.step_time_s):equals(problem:evaluate { mesh = {} }.step_time_s)
-  end)
 end)

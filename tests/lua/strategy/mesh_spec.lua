@@ -126,14 +126,6 @@ describe('a mesh', function()
     core.write_file(path, (text:gsub('"data": 2', '"data": 3000')))
     expect(function() problem:load(path) end):raises "are 6000 devices, cluster 'dgx_a100x4' has 32"
   end)
-  it('prices batches of any strategies as it prices each', function()
-    local plans = { problem:placement(), { mesh = { tensor = 4 } }, { mesh = { data = 2 }, micro_batches = 2 } }
-    for i, metrics in ipairs(problem:evaluate_batch(plans)) do
-      expect(metrics.step_time_s):equals(problem:evaluate(plans[i]).step_time_s)
-    end
-    local limited = problem:evaluate_batch(plans, { reject_above_s = 1e-9 })
-    for i = 1, #plans do expect(limited[i].rejected):equals(true) end
-  end)
 end)
 
 describe('operators placed inside the stages of a mesh', function()
@@ -292,7 +284,7 @@ describe('words of a mesh that have no effect', function()
     local step_s = problem:evaluate({ mesh = {} }).step_time_s
     for _, word in ipairs { { sequence_parallel = true }, { overlap_tensor = true }, { scatter_gather = true }, { shard = 3 },
       { context_kind = 'ring' }, { synchronise = { kind = 'hierarchical', inner = 2 } }, { bucket_bytes = 1000 },
-      { schedule = 'zb-h1' } } do
+      { schedule = 'zb-h1' }, { order = { 'pipeline', 'tensor' } }, { inside = function() return 1 end } } do
       expect(problem:evaluate(util.merged({ mesh = {} }, word)).step_time_s):equals(step_s)
     end
   end)

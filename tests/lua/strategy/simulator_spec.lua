@@ -243,17 +243,6 @@ describe('metrics', function()
   end)
 end)
 
-describe('arrays', function()
-  it('keep their length and stay within it', function()
-    local a = array.double(3)
-    expect(function() a.length = 7 end):raises 'simulator_spec%.lua:%d+: attempt to write to constant location'
-    expect(function() a[4] = 1 end):raises 'simulator_spec%.lua:%d+: index 4 is outside 1 to 3'
-    expect(function() return a[0] end):raises 'simulator_spec%.lua:%d+: index 0 is outside 1 to 3'
-    expect(function() return a.lenght end):raises "simulator_spec%.lua:%d+: array: no field 'lenght', did you mean 'length'%?"
-    expect(table.concat(a:totable(), ' ')):equals '0 0 0'
-  end)
-end)
-
 describe('a limit', function()
   local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
   local long, short = placed(problem, { 1, 1, 1, 2 }), problem:placement()
@@ -283,15 +272,6 @@ describe('a limit', function()
 end)
 
 describe('bounds', function()
-  it('on memory are near what a search finds for BERT', function()
-    for _, cards in ipairs { 2, 4 } do
-      local problem = trinity.problem { graph = trinity.model('bert_base', { batch_size = 16, training = true }),
-        cluster = trinity.cluster('p100x' .. cards), reward = function(m) return -m.peak_memory_bytes end }
-      local found = trinity.methods.annealing(problem, { evaluations = 1000, seed = 1, quiet = true })
-      local ratio = found.metrics.peak_memory_bytes / problem:bounds().peak_memory_bytes
-      expect(ratio >= 1 and ratio < 1.2):truthy()
-    end
-  end)
   it('are what they say', function()
     local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
     local bounds = problem:bounds()

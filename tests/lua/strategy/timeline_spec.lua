@@ -4,13 +4,6 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local function inception(rules)
-  local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }),
-    cluster = trinity.cluster 'p100x4', rules = rules }
-  local units = problem.graph.units
-  return problem, problem:placement_by_unit(function(unit) return math.floor((unit - 1) * 4 / units) + 1 end)
-end
-
 -- a (1 ms) on the first device is read there by b (1.5 ms), and on the second by c (2 ms), 1.01 ms away.
 local function hand()
   local builder = trinity.graph.new { name = 'hand' }
@@ -114,12 +107,6 @@ describe('a timeline', function()
     expect(timeline:transfers()[1].operator):equals 'a' -- it does not need its problem
     timeline:close()
     expect(function() timeline:transfers() end):raises(here .. '.*this timeline is closed')
-  end)
-  it('has no memory levels where memory is not accounted', function()
-    local problem, placement = inception { memory = 'none' }
-    local timeline = problem:timeline(placement)
-    expect(#timeline:memory(1)):equals(0)
-    expect(timeline.metrics.peak_memory_bytes):equals(0)
   end)
 end)
 
