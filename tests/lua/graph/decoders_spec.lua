@@ -281,24 +281,6 @@ describe('activations of a GPT layer', function()
   end)
 end)
 
-describe('FLOP of a GPT', function()
-  it('are those of the published formula', function()
-    -- The same, equation 7: 72 B L s h^2 (1 + s / 6h + V / 12hL), on the full square of attention.
-    local batch, layers, s, h, v = 2, 3, 64, 128, 500
-    local graph = network({ model_type = 'gpt2', n_embd = h, n_layer = layers, n_head = 4, vocab_size = v, n_positions = s },
-      { sequence = s, batch_size = batch, kernels = 'onnx', dropout = 0 })
-    expect(products(graph)):near(72 * batch * layers * s * h ^ 2 * (1 + s / (6 * h) + v / (12 * h * layers)), 1)
-  end)
-end)
-
-describe('a graph of 126 layers and 405 B weights', function()
-  it('is built', function()
-    core.write_file(path, encode(with { hidden_size = 16384, intermediate_size = 53248, num_hidden_layers = 126,
-      num_attention_heads = 128, num_key_value_heads = 8, vocab_size = 128256, max_position_embeddings = 131072 }))
-    expect(trinity.model(path).parameters):equals(405853388800)
-  end)
-end)
-
 describe('layers of decoders', function()
   local net = trinity.layers.new('pieces', { dtype = 'bfloat16' })
   local x = net:input('x', { 2, 16, 64 })
