@@ -174,10 +174,6 @@ describe('a function that gives moves', function()
     end })
     expect(seen > 100):equals(true)
   end)
-  it('searches by seconds, too', function()
-    local found = trinity.methods.annealing(problem, { seconds = 0.2, quiet = true, moves = one })
-    expect(found.evaluations > 20):equals(true)
-  end)
   it('is what local search takes its other moves from', function()
     -- Worth something is one placement alone, which moves of annealing's own do not reach.
     local half, seen, unit_of = {}, {}, problem.graph.unit_of
