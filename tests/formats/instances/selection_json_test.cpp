@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -57,21 +56,7 @@ TEST_CASE("the contest's example") {
   const auto result = solve_selection(problem, {}, pool);
   CHECK(result.feasible);
   CHECK(result.optimal);
-  double best = std::numeric_limits<double>::infinity();  // of all selections within the limit
-  std::vector<int32_t> choice(static_cast<size_t>(problem.nodes()), 0);
-  const auto try_from = [&](auto& self, int32_t node) -> void {
-    if (node == problem.nodes()) {
-      const auto score = score_selection(problem, choice);
-      if (score.peak_usage <= 50) best = std::min(best, score.cost);
-      return;
-    }
-    for (int32_t s = 0; s < problem.strategies(node); ++s) {
-      choice[node] = s;
-      self(self, node + 1);
-    }
-  };
-  try_from(try_from, 0);
-  CHECK(result.cost == best);
+  CHECK(result.cost == 445);  // the other selection of 415 takes 55
 }
 
 TEST_CASE("fields in any order, unknown ones skipped, no limit, no usages, numbers as fractions") {
