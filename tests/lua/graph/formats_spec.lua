@@ -87,7 +87,6 @@ describe('pictures and placements', function()
     expect(colours):matches 'gpu0'
     expect(colours):matches 'gpu1'
     expect(problem:to_dot(found, { units = true }) ~= colours):truthy()
-    expect(function() problem:to_dot(found, { unit = true }) end):raises "unknown option 'unit', did you mean 'units'"
   end)
   it('writes devices for PyTorch under the names one gives', function()
     local found = trinity.methods.contiguous(problem)
@@ -115,10 +114,7 @@ describe('a cost function', function()
     expect(convolutions):equals(53)
     expect(step(function(_, device) return device.type == 'p100' and 0 or nil end)):equals(0)
   end)
-  it('is refused when it returns nonsense, with its line when it fails', function()
-    expect(function() step(function() return 'fast' end) end):raises "returned string 'fast' for the cost of operator 'image'"
-    expect(function() step(function() return -1 end) end):raises "cost of operator '.*' on device 'gpu0'"
-    expect(function() step(function() error 'no idea' end) end):raises 'formats_spec.lua:%d+: no idea'
+  it('is refused where it is none', function()
     expect(function() step(7) end):raises "option 'cost': expected a function, a list of rows or the path of a CSV file, got number 7"
   end)
 end)
@@ -166,8 +162,5 @@ describe('trinity export', function()
     for _ = 1, 2 do
       expect(run_trinity('export vgg16 --cluster p100x2 --format accelerate --output_dir ' .. folder)):equals(0)
     end
-  end)
-  it('refuses a format that is not there', function()
-    trinity_says('export vgg16 --format jsn', 2, "^trinity: option '%-%-format': unknown format 'jsn', did you mean 'json'%?")
   end)
 end)

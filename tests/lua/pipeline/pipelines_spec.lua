@@ -214,7 +214,6 @@ describe('recomputation', function()
     fails({ segment = { 1 } }, "recomputing graph 'chain': expected the stages of 6 operators, got 1")
     fails({}, "option 'segment' is missing")
     fails({ segment = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
-    fails({ segment = {}, segments = 1 }, "unknown option 'segments', did you mean 'segment'%?")
   end)
 end)
 

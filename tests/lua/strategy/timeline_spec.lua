@@ -98,7 +98,6 @@ describe('a timeline', function()
     local timeline = problem:timeline(placement)
     local here = 'timeline_spec%.lua:%d+: '
     expect(function() timeline:memory(3) end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got number 3")
-    expect(function() timeline:memory() end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got nil")
     expect(function() return timeline.start_s[4] end):raises(here .. 'index 4 is outside 1 to 3')
     expect(function() return timeline.nothing end):raises(here .. "timeline: no field 'nothing'")
     placement[3] = 3
