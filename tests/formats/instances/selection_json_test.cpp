@@ -2,7 +2,6 @@
 #include "formats/instances/selection_json.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cmath>
@@ -35,10 +34,8 @@ std::string refusal(const std::string& from, const std::string& to) {
       [&] { parse_selection(replaced(kExample, from, to), "x.json"); });
 }
 
-std::string temporary(const std::string& name) {
-  return (std::filesystem::temp_directory_path() /
-          ("trinity_selection_" + std::to_string(getpid()) + name))
-      .string();
+std::string temporary(const char* name) {
+  return (std::filesystem::temp_directory_path() / name).string();
 }
 
 }  // namespace

@@ -18,12 +18,7 @@ end
 
 local llama = { model_type = 'llama', hidden_size = 64, intermediate_size = 96, num_hidden_layers = 2,
   num_attention_heads = 4, num_key_value_heads = 2, vocab_size = 100, max_position_embeddings = 64 }
-local function with(changes)
-  local config = {}
-  for key, value in trinity.sorted_pairs(llama) do config[key] = value end
-  for key, value in trinity.sorted_pairs(changes) do config[key] = value end
-  return config
-end
+local function with(changes) return merged(llama, changes) end
 
 -- FLOP of products alone, which is what PyTorch counts.
 local function products(graph)

@@ -105,7 +105,7 @@ describe('a mesh', function()
     expect(text):matches 'messages of stage 1: data all%-gather'
     expect(problem:strategy({ mesh = { data = 2 }, shard = 2 }):explain():find('after every', 1, true)):equals(nil)
   end)
-  it('is written to a file of version 2, and read', function()
+  it('is written to a file, and read', function()
     local path = os.tmpname()
     local found = problem:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, stages = { 1, 3 },
       recompute = 'selective' }

@@ -26,10 +26,8 @@ local function chain(layers)
 end
 
 local function gpt2(options)
-  local given = { layers = 8, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 100, batch_size = 2,
-    dropout = 0, fused = false }
-  for key, value in trinity.sorted_pairs(options or {}) do given[key] = value end
-  return trinity.model('gpt2', given)
+  return trinity.model('gpt2', merged({ layers = 8, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 100,
+    batch_size = 2, dropout = 0, fused = false }, options))
 end
 
 local function lowered(problem, plan)
@@ -71,10 +69,8 @@ end)
 describe('zero-bubble schedules', function()
   local problem = trinity.problem { graph = gpt2(), cluster = trinity.cluster('dgx_a100x4', { constants = 'data_sheet' }) }
   local function strategy(schedule, more)
-    local plan = { mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8,
-      virtual_stages = schedule:match 'v$' and 2 or nil }
-    for key, value in trinity.sorted_pairs(more or {}) do plan[key] = value end
-    return problem:strategy(plan)
+    return problem:strategy(merged({ mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8,
+      virtual_stages = schedule:match 'v$' and 2 or nil }, more))
   end
 
   it('make steps shorter than 1F1B does, where launches of kernels are little beside their work', function()
