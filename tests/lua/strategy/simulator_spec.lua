@@ -158,7 +158,6 @@ describe('a schedule', function()
     fails({ schedule = 'order', order = { { 1, 2, 3 }, { 5 } } }, "schedule: 'order': device 2: expected 1 to 4, got 5")
     fails({ schedule = 'order', order = { 1, 2 } }, "schedule: 'order': device 1: expected a list or an int32 array, got 1")
     fails({ schedule = 'order', order = { { 1, 2, 'c' }, {} } }, "schedule: 'order': device 1: entry 3: expected an integer")
-    fails({ schedule = 'order', order = { { 2, 1, 3 }, { 4 } } }, "the order contradicts graph 'hand': device 'd1' waits for 'b' of micro%-batch 1")
   end)
 end)
 

@@ -71,7 +71,6 @@ describe('inputs', function()
       ["trinity.model('inception_v3', { optimizer = 'adamm' })"] = "[^\n]*did you mean 'adam'%?",
       ["trinity.model('inception_v3', { image_size = 74 })"] =
         "[^\n]*option 'image_size': expected an integer from 75, got number 74",
-      ["trinity.cluster 'p1000x2'"] = "no cluster 'p1000x2'",
       ['trinity.cluster { name = "none", device_types = {}, devices = {} }'] = "[^\n]*cluster 'none' has no devices",
       ['trinity.cluster { device_types = {}, devices = { { name = "a", type = "p10" } } }'] =
         "[^\n]*device 1: unknown device type 'p10', did you mean 'p100'",
@@ -141,7 +140,6 @@ end)
 describe('methods', function()
   it('refuse what has no median', function()
     fails('print(trinity.median {})', 1, "trinity.median: argument 1 %('list'%): expected a list of numbers, got none")
-    fails('print(trinity.median(3))', 1, 'expected a list of numbers, got number 3')
     fails('print(trinity.median { 1, "x" })', 1, "entry 2: expected a number, got string 'x'")
     local trinity = require 'trinity'
     expect(trinity.median { 3, 1, 2 }):equals(2)

@@ -85,7 +85,6 @@ describe('sizes', function()
     expect(function() builder:build() end):raises 'more than 2%^60 bytes'
   end)
   it('of clusters end at 131072 devices', function()
-    expect(function() trinity.cluster 'p100x1000000' end):raises 'expected a count from 1 to 131072, got 1000000'
     expect(function() trinity.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 131072'
     local devices = {}
     for i = 1, 1.4e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
@@ -96,7 +95,6 @@ describe('sizes', function()
   it('of arrays, placements and tensors are refused before they are allocated', function()
     local problem = problem_of(chain(1))
     expect(function() problem:placements(2 ^ 40) end):raises 'problem:placements: argument 1'
-    expect(function() trinity.tensor.ones { 2 ^ 40, 2 ^ 20 } end):raises "tensor.ones: argument 1 %('shape'%): .*more than 2%^31"
     expect(function() trinity.random(1, 'x'):integer(2 ^ 60) end):raises "argument 1 %('bound'%): expected an integer from 1 to"
     expect(function() trinity.parallel_map(2 ^ 40, function() end) end):raises "argument 1 %('items'%): expected an integer from 0 to"
   end)
