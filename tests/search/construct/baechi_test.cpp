@@ -7,11 +7,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "formats/instances/pipedream.h"
 #include "graph/training.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
@@ -120,23 +118,4 @@ TEST_CASE("m-TOPO fills devices up to a share of the memory") {
   // 900 bytes on 3 devices: 300 + 100 a device.
   CHECK(m_topo(*problem_of(make.share(), 3, 1 << 20)) ==
         std::vector<int32_t>{0, 0, 0, 0, 1, 1, 1, 1, 2});
-}
-
-namespace {
-
-/// A profile that one device has no memory for, and four have.
-void check_profile(const std::string& path, int64_t memory_bytes) {
-  const auto graph = std::make_shared<const Graph>(lower_to_training(read_pipedream(path), {}));
-  const auto problem = problem_of(graph, 4, memory_bytes);
-  const auto result = m_etf(*problem);
-  check_result(*problem, result);
-  CHECK_FALSE(m_etf(*problem_of(graph, 1, memory_bytes)).feasible);
-  CHECK(std::count(result.list.processor.begin(), result.list.processor.end(), 0) <
-        problem->operators());
-}
-
-}  // namespace
-
-TEST_CASE("profiles: m-ETF fits into less memory than one device needs") {
-  check_profile(test::data("profiles/small.graph.txt"), 40'000'000);
 }
