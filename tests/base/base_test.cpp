@@ -3,12 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/random.h"
 #include "base/shared.h"
 #include "base/thread_pool.h"
@@ -86,18 +84,6 @@ TEST_CASE("a pool that the system refuses has run nothing on those threads that 
   setrlimit(RLIMIT_AS, &before);
   CHECK(message.find("4000 threads cannot be started, only ") == 0);
   CHECK(started == 0);
-}
-
-TEST_CASE("files are written whole, into new folders, and errors name the path") {
-  const auto folder = std::filesystem::temp_directory_path() / "trinity_base_test";
-  std::filesystem::remove_all(folder);
-  const auto path = (folder / "deep/file.txt").string();
-  write_file(path, "text");
-  CHECK(read_file(path) == "text");
-  CHECK_THROWS_WITH_AS(read_file(path + ".not"), doctest::Contains("file.txt.not: cannot read"),
-                       FileError);
-  CHECK_THROWS_AS(write_file(path + "/below", "x"), FileError);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("copies have a value together until one of them is written to") {

@@ -23,14 +23,14 @@ constexpr Kind kKinds[] = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gat
 constexpr Algorithm kAlgorithms[] = {Algorithm::ring, Algorithm::halving_doubling, Algorithm::tree,
                                      Algorithm::hierarchical, Algorithm::leader};
 
-std::vector<int32_t> all(const Cluster& cluster) {
-  std::vector<int32_t> devices(static_cast<size_t>(cluster.device_count()));
+std::vector<int32_t> first(int32_t count) {
+  std::vector<int32_t> devices(static_cast<size_t>(count));
   std::iota(devices.begin(), devices.end(), 0);
   return devices;
 }
 
 CollectiveCost cost(const Cluster& cluster, Kind kind, Algorithm algorithm, int64_t bytes) {
-  return collective_cost(cluster, kind, algorithm, all(cluster), bytes);
+  return collective_cost(cluster, kind, algorithm, first(cluster.device_count()), bytes);
 }
 
 void check_cost(const CollectiveCost& found, double latency_s, double transfer_s) {
@@ -233,7 +233,7 @@ TEST_CASE("laws: no part of an all-reduce takes longer, and two parts take no le
                                       1e8 * (1 + below(99)), 1e-7 * below(99), 1e-6 * below(99));
     for (auto& link : spec.links) link.half_duplex = link.half_duplex || random.below(8) == 0;
     const Cluster cluster(spec);
-    auto devices = all(cluster);
+    auto devices = first(cluster.device_count());
     for (size_t i = devices.size(); i-- > 1;)
       if (random.below(3) == 0) devices.erase(devices.begin() + static_cast<std::ptrdiff_t>(i));
     const auto bytes = static_cast<int64_t>(random.below(uint64_t{1} << random.below(48)));
@@ -299,12 +299,6 @@ TEST_CASE("collectives have words") {
 
 namespace {
 
-std::vector<int32_t> first(int32_t count) {
-  std::vector<int32_t> devices(static_cast<size_t>(count));
-  std::iota(devices.begin(), devices.end(), 0);
-  return devices;
-}
-
 /// `nodes` machines of `g` devices behind a switch (1e9 B/s, 1 us a link), with a card a device
 /// (1e8 B/s, 4 us) to one network.
 ClusterSpec machines(int32_t nodes, int32_t g, const CollectiveLibrary& library) {
@@ -325,8 +319,10 @@ ClusterSpec machines(int32_t nodes, int32_t g, const CollectiveLibrary& library)
 }
 
 double time_s(const Cluster& cluster, Kind kind, Algorithm algorithm, int64_t bytes) {
-  return collective_cost(cluster, kind, algorithm, first(cluster.device_count()), bytes).time_s();
+  return cost(cluster, kind, algorithm, bytes).time_s();
 }
+
+bool near(double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); }
 
 /// In chunks, with pipelining 0.25.
 double chunks(double call_s, double latency_s, double transfer_s) {
@@ -344,7 +340,6 @@ CollectiveLibrary plain_library() {
 
 TEST_CASE("a library's ring and tree within a node and between nodes") {
   const Cluster node(machines(1, 8, plain_library()));
-  const auto near = [](double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); };
   CHECK(near(time_s(node, Kind::all_reduce, Algorithm::ring, 8'000'000),
              chunks(1e-5, 14 * 2e-6, 14e-3)));
   CHECK(near(time_s(node, Kind::all_gather, Algorithm::ring, 8'000'000),
@@ -370,7 +365,6 @@ TEST_CASE("small packets, switches that add up, and cards in use") {
   library.multicast_bandwidth = 0.8;
   library.multicast_s = 3e-5;
   const Cluster node(machines(1, 8, library));
-  const auto near = [](double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); };
   CHECK(near(time_s(node, Kind::all_reduce, Algorithm::ring, 800),
              1e-5 + 7 * 2e-6 + 1400 / (0.25 * 1e9)));
   CHECK(near(time_s(node, Kind::all_reduce, Algorithm::multicast, 8'000'000),
@@ -444,7 +438,6 @@ TEST_CASE("a part of a node's devices shares its inside with others") {
   CollectiveLibrary library = plain_library();
   library.shared_bandwidth = 0.5;
   const Cluster node(machines(1, 8, library)), alone(machines(1, 4, library));
-  const auto near = [](double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); };
   CHECK(near(time_s(node, Kind::all_reduce, Algorithm::ring, 8'000'000),
              chunks(1e-5, 14 * 2e-6, 14e-3)));
   CHECK(near(collective_cost(node, Kind::all_reduce, Algorithm::ring, first(4), 8'000'000).time_s(),
@@ -456,7 +449,6 @@ TEST_CASE("a part of a node's devices shares its inside with others") {
 TEST_CASE("a ring's last part is copied where nothing is sent, as is what an all-to-all keeps") {
   CollectiveLibrary library = plain_library();
   library.copy_bandwidth = 2e9;
-  const auto near = [](double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); };
   for (const int32_t n : {2, 8}) {
     const Cluster node(machines(1, n, library)), plain(machines(1, n, plain_library()));
     const double part_s = 8e6 / n / 1e9, copied_s = 8e6 / n / 2e9;

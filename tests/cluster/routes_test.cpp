@@ -120,23 +120,6 @@ TEST_CASE("every route's channels agree with its bandwidth, and reach from end t
 
 namespace {
 
-/// As models/clusters/dgx_h100: machines of eight devices with a switch and a card each to "net".
-ClusterSpec machines_spec(int machines) {
-  auto spec = test::uniform_spec(1, 1e9, 0);
-  spec.devices.clear();
-  spec.links.clear();
-  for (int m = 0; m < machines; ++m)
-    for (int d = 0; d < 8; ++d) {
-      const auto node = "n" + std::to_string(m), device = node + "/d" + std::to_string(d),
-                 card = node + "/card" + std::to_string(d);
-      spec.devices.push_back({device, 0, 1.0, ""});
-      spec.links.push_back({device, node + "/switch", 3.7e11, 1.7e-6});
-      spec.links.push_back({device, card, 4.8e10, 2.85e-6});
-      spec.links.push_back({card, "net", 4.8e10, 1.95e-6});
-    }
-  return spec;
-}
-
 /// Machines of random kinds, equal and unequal, with cycles, parallel and half-duplex links,
 /// limited switches and several ways to the net, which may be limited, too; or a net of no such
 /// form.
@@ -198,14 +181,14 @@ TEST_CASE("routes of pieces are those of the whole, to the bit") {
 }
 
 TEST_CASE("what is stored of routes grows with the machines, not with the pairs") {
-  const Routes small(machines_spec(32)), large(machines_spec(256));
+  const Routes small(test::rail_spec(32, 8)), large(test::rail_spec(256, 8));
   CHECK(small.stored() < 20 * 256);
   CHECK(large.stored() < 20 * 2048);
   CHECK(large.stored() < 8 * small.stored());
   CHECK(large.channels().size() == 2048 * 6);
-  const Cluster cluster(machines_spec(256));
-  CHECK(route(cluster, 3, 2047) == Names{"n0/d3 -> n0/card3", "n0/card3 -> net",
-                                         "net -> n255/card7", "n255/card7 -> n255/d7"});
+  const Cluster cluster(test::rail_spec(256, 8));
+  CHECK(route(cluster, 3, 2047) == Names{"n0/d3 -> n0/nic3", "n0/nic3 -> net", "net -> n255/nic7",
+                                         "n255/nic7 -> n255/d7"});
   CHECK(route(cluster, 2040, 2047) == Names{"n255/d0 -> n255/switch", "n255/switch -> n255/d7"});
 }
 

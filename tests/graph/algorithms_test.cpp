@@ -11,10 +11,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "formats/instances/pipedream.h"
-#include "graph/training.h"
 #include "support/build.h"
-#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -147,21 +144,4 @@ TEST_CASE("deep graphs overflow no stack") {
   const auto graph = lasso(300000);
   const auto last = graph.operator_count() - 1;
   CHECK(depth_first_order(graph).size() == static_cast<size_t>(last) + 1);
-}
-
-namespace {
-
-void check_profile(const std::string& path) {
-  const auto graph = read_pipedream(path);
-  CHECK(is_topological(graph, depth_first_order(graph)));
-  std::vector<double> ones(static_cast<size_t>(graph.operator_count()), 1.0);
-  const auto longest = longest_path(graph, ones);
-  const auto deepest = *std::max_element(graph.depth().begin(), graph.depth().end());
-  CHECK(longest.length_s == deepest + 1);
-}
-
-}  // namespace
-
-TEST_CASE("a profile's orders and longest path") {
-  check_profile(test::data("profiles/small.graph.txt"));
 }

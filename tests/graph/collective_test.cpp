@@ -53,16 +53,6 @@ TEST_CASE("broken collectives are refused by name") {
   fails({"", {}, {}, 1, {0}}, "a collective needs a name");
 }
 
-TEST_CASE("a builder finds operators by name") {
-  GraphBuilder builder("g");
-  Operator op;
-  op.name = "a";
-  op.type = "Work";
-  const int32_t added = builder.add_operator(op);
-  CHECK(builder.find("a") == added);
-  CHECK(builder.find("b") == -1);
-}
-
 TEST_CASE("a collective that waits for itself is refused") {
   const auto fails = [](test::GraphMaker& make, const char* text) {
     CHECK_THROWS_WITH_AS(make.build(), doctest::Contains(text), ArgumentError);

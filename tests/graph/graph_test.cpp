@@ -3,7 +3,6 @@
 #include <boost/graph/topological_sort.hpp>
 
 #include "base/error.h"
-#include "graph/operator_types.h"
 #include "graph/training.h"
 #include "graph/units.h"
 #include "support/build.h"
@@ -120,16 +119,6 @@ Graph forward_graph() {
 }
 
 }  // namespace
-
-TEST_CASE("a convolution counts two FLOP per multiply-add") {
-  Tensor input, output;
-  input.shape = {2, 3, 6, 6};
-  output.shape = {2, 8, 4, 4};
-  output.bytes = 2 * 8 * 4 * 4 * 4;
-  const Tensor* inputs[] = {&input};
-  const Tensor* outputs[] = {&output};
-  CHECK(forward_flops(convolution(), inputs, outputs) == 2.0 * 2 * 8 * 4 * 4 * 3 * 3 * 3);
-}
 
 TEST_CASE("training lowering adds gradients, their sums and updates, and colocates them") {
   const auto forward = forward_graph();

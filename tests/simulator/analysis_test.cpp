@@ -135,8 +135,8 @@ Ran random_run(uint64_t index) {
                                  1e-6 * double(random.below(9)));
   for (auto& device : spec.devices) device.speed = random.below(2) ? 1 : 0.5;
   constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                    QueueModel::route, QueueModel::fair};
-  spec.queue = kQueues[index % 5];
+                                    QueueModel::route, QueueModel::fair, QueueModel::receiver};
+  spec.queue = kQueues[index % 6];
   Schedule schedule;
   schedule.micro_batches = static_cast<int32_t>(1 + random.below(4));
   schedule.dispatch = random.below(3) ? DispatchRule::fifo : DispatchRule::lifo;

@@ -102,10 +102,12 @@ Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& prob
   return test::order_of(problem, run(problem, c.placement, schedule).timeline);
 }
 
-TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
-  for (uint64_t i = 0; i < test::draws(4000); ++i) {
+TEST_CASE("the sweep equals the event loop by every rule, with pauses and micro-batches too") {
+  for (uint64_t i = 0; i < test::draws(6000); ++i) {
     CAPTURE(i);
-    auto c = test::random_case(i, {.queue = kQueues[i % 5]});
+    auto c = test::random_case(i, {.queue = kQueues[i % 5],
+                                   .most_operators = i % 20 ? 40 : 200,
+                                   .most_devices = i % 7 ? 4 : 12});
     auto rules = c.problem->rules();
     const bool shared = rules.queue == QueueModel::route || rules.queue == QueueModel::fair;
     rules.device_dead_ns = i / 5 % 2 ? 5700 : 0;
@@ -115,46 +117,13 @@ TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
                         std::make_shared<const Cluster>(c.spec), rules);
     const auto slow = test::changed(plain, c.spec, add_idle_collective);
     auto schedule = schedule_by(kRules[i % 4], c, plain);
+    if (i % 4 != 3) schedule.micro_batches = 1 + static_cast<int32_t>(i % 11 % 7);
     REQUIRE(SweepEngine::takes(plain, &schedule));
     REQUIRE_FALSE(SweepEngine::takes(slow, &schedule));
     const auto swept = run(plain, c.placement, schedule);
     c.placement.insert(c.placement.end(), 2, c.placement[0]);
     if (!schedule.priority.empty()) schedule.priority.resize(c.placement.size());
     check_same(swept, run(slow, c.placement, schedule));
-  }
-}
-
-TEST_CASE("the sweep equals the event loop in several micro-batches") {
-  for (uint64_t i = 0; i < test::draws(6000); ++i) {
-    CAPTURE(i);
-    auto c = test::random_case(i, {.queue = kQueues[i % 5],
-                                   .dispatch = kDispatchRules[i % 3],
-                                   .most_operators = i % 20 ? 40 : 200,
-                                   .most_devices = i % 7 ? 4 : 12});
-    c.schedule.micro_batches = 2 + static_cast<int32_t>(i % 11 % 6);
-    auto rules = c.problem->rules();
-    rules.memory = i % 9 == 0 ? MemoryModel::none : MemoryModel::slots;
-    const Problem plain(std::make_shared<const Graph>(c.problem->graph()),
-                        std::make_shared<const Cluster>(c.spec), rules);
-    const auto slow = test::changed(plain, c.spec, add_idle_collective);
-    REQUIRE(SweepEngine::takes(plain, &c.schedule));
-    REQUIRE_FALSE(SweepEngine::takes(slow, &c.schedule));
-    const auto swept = run(plain, c.placement, c.schedule);
-    test::check_laws(plain, c.plan(), swept.metrics, swept.timeline);
-    const int64_t step = swept.metrics.step_time_ns;
-    Metrics untimed, limited, rejected;
-    Simulator simulator(plain);
-    simulator.run(c.plan(), limited, nullptr, step);
-    CHECK(limited == swept.metrics);
-    simulator.run(c.plan(), rejected, nullptr, step - 1);
-    CHECK(rejected.rejected);
-    Schedule one;  // the engine is laid out anew for it
-    simulator.run({c.placement, &one}, untimed);
-    simulator.run(c.plan(), untimed);
-    CHECK(untimed == swept.metrics);
-    c.placement.insert(c.placement.end(), 2, c.placement[0]);
-    if (!c.schedule.priority.empty()) c.schedule.priority.resize(c.placement.size());
-    check_same(swept, run(slow, c.placement, c.schedule));
   }
 }
 

@@ -55,17 +55,3 @@ TEST_CASE("compat mode reproduces every row of the published simulator's diamond
     }
   }
 }
-
-TEST_CASE("compat mode reproduces the published simulator's chain") {
-  test::GraphMaker make("chain");
-  const int a = make.op("A", 10e-6), b = make.op("B", 20e-6);
-  make.edge(a, b, 76000);
-  const Problem problem(make.share(), test::uniform_cluster(2, 7600e6, 0),
-                        SimulationRules::compat());
-  Metrics metrics;
-  Simulator simulator(problem);
-  simulator.run(std::vector<int32_t>{0, 0}, metrics);
-  CHECK(metrics.step_time_ns == 41400);
-  simulator.run(std::vector<int32_t>{0, 1}, metrics);
-  CHECK(metrics.step_time_ns == 45700);
-}

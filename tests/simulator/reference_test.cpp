@@ -33,6 +33,18 @@ void compare(const test::Case& c, uint64_t index) {
   CHECK(plain == expected);
 }
 
+/// The problem on devices of one node that contend.
+void make_contend(test::Case& c, uint64_t index) {
+  for (auto& device : c.spec.devices) device.node = index % 5 ? "node" : "";
+  for (auto& type : c.spec.device_types) {
+    type.contention = 1 + 0.37 * static_cast<double>(index % 7);
+    type.operators["Work"].contention = 1.0 + 0.001 * static_cast<double>(index);
+  }
+  const auto cluster = std::make_shared<const Cluster>(c.spec);
+  c.problem = std::make_shared<const Problem>(std::make_shared<const Graph>(c.problem->graph()),
+                                              cluster, SimulationRules::standard(*cluster));
+}
+
 }  // namespace
 
 TEST_CASE("one micro-batch equals the reference under every queue model and dispatch rule") {
@@ -84,5 +96,17 @@ TEST_CASE("fixed orders equal the reference, and replaying a run gives the run")
       CHECK(replayed.step_time_ns == metrics.step_time_ns);
       compare(c, index);
     }
+  }
+}
+
+TEST_CASE("a receiver's copies and contention equal the reference") {
+  for (uint64_t i = 0; i < test::draws(400); ++i) {
+    auto c = test::random_case(i, {.queue = QueueModel::receiver,
+                                   .dispatch = test::kDispatchRules[i / 3 % 3],
+                                   .most_operators = 40,
+                                   .most_micro_batches = i % 2 ? 3 : 1,
+                                   .collectives = i % 4 == 0});
+    if (i % 3) make_contend(c, i);
+    compare(c, i);
   }
 }

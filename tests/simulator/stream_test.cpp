@@ -8,82 +8,22 @@
 
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
-#include "support/build.h"
-#include "support/laws.h"
+#include "support/stages.h"
 #include "support/tier.h"
 
 using namespace trinity;
+using test::graph_of, test::kKept, test::kUnit, test::run, test::Stages;
 
 namespace {
 
-constexpr int64_t kUnit = 1000;         // ns
-constexpr int64_t kWeights = 10000000;  // bytes of a stage
-constexpr int64_t kKept = 1000;         // bytes that a forward keeps for its backward
-
-struct Stages {
-  std::vector<double> forward, backward;  ///< units
-  int64_t crossing_bytes = 0;             ///< between neighbours, either way
-  int64_t update_ns = 0;
-};
-
-/// A forward, a backward and an update operator a stage; stage s has weights of (s + 1) kWeights.
-std::shared_ptr<const Graph> graph_of(const Stages& stages) {
-  test::GraphMaker make("stages");
-  const auto time_s = [](double units) { return units * kUnit * 1e-9; };
-  const size_t p = stages.forward.size();
-  std::vector<int> forward, backward(p);
-  for (size_t s = 0; s < p; ++s) {
-    const auto weights = static_cast<int64_t>(s + 1) * kWeights;
-    forward.push_back(make.op("f" + std::to_string(s), time_s(stages.forward[s]), weights));
-    if (s > 0) make.edge(forward[s - 1], forward[s], stages.crossing_bytes);
-  }
-  for (size_t s = p; s-- > 0;) {
-    backward[s] = make.op_of(Phase::backward, "b" + std::to_string(s), time_s(stages.backward[s]),
-                             forward[s]);
-    make.edge(forward[s], backward[s], kKept);
-    if (s + 1 < p) make.edge(backward[s + 1], backward[s], stages.crossing_bytes);
-  }
-  for (size_t s = 0; s < p; ++s)
-    make.edge(backward[s],
-              make.op_of(Phase::update, "u" + std::to_string(s),
-                         static_cast<double>(stages.update_ns) * 1e-9, forward[s]),
-              0);
-  return make.share();
-}
-
-struct Ran {
-  double units = 0;  ///< step time
-  Metrics metrics;
-  Timeline timeline;
-  Schedule schedule;
-  std::vector<int32_t> placement;
-};
-
-/// One device a stage; 1000 bytes take one unit on a wire.
-Ran run(const Stages& stages, int micro_batches, PipelineSchedule kind,
-        QueueModel queue = QueueModel::pair) {
-  const auto graph = graph_of(stages);
-  const auto p = static_cast<int>(stages.forward.size());
-  auto spec = test::uniform_spec(p, 1e9, 0);
-  spec.queue = queue;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
-  Ran ran;
-  for (const auto& op : graph->operators()) ran.placement.push_back(std::stoi(op.name.substr(1)));
-  ran.schedule = pipeline_schedule(*graph, ran.placement, p, ran.placement, micro_batches, kind);
-  const Plan plan{ran.placement, &ran.schedule};
-  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
-  test::check_laws(problem, plan, ran.metrics, ran.timeline);
-  ran.units = static_cast<double>(ran.metrics.step_time_ns) / kUnit;
-  return ran;
-}
+constexpr int64_t kWeights = 10000000;  // bytes of the first stage
 
 constexpr auto kGpipe = PipelineSchedule::gpipe;
 constexpr auto k1F1B = PipelineSchedule::one_f_one_b;
 constexpr auto kPipedream = PipelineSchedule::pipedream;
 
 /// Most bytes beyond weights on a device, in activations.
-int64_t most_kept(const Ran& ran, size_t device, int64_t versions) {
+int64_t most_kept(const test::RanStages& ran, size_t device, int64_t versions) {
   const auto weights = versions * static_cast<int64_t>(device + 1) * kWeights;
   return (ran.metrics.devices[device].peak_memory_bytes - weights) / kKept;
 }
@@ -125,7 +65,7 @@ TEST_CASE("a slow wire is the period, a fast one shows in the round trip") {
 
 TEST_CASE("a stage of a stream keeps p - s activations and versions of its weights") {
   for (const size_t p : {1UL, 2UL, 4UL, 6UL}) {
-    const Stages stages{std::vector<double>(p, 1), std::vector<double>(p, 2), 0, 0};
+    const Stages stages{std::vector<double>(p, 1), std::vector<double>(p, 2), 0, 0, kWeights};
     const auto ran = run(stages, 16, kPipedream);
     const auto flushed = run(stages, 16, k1F1B);
     for (size_t s = 0; s < p; ++s) {
@@ -171,7 +111,7 @@ TEST_CASE("the laws hold on random pipelines") {
   for (uint64_t i = 0; i < 60; ++i) {
     CAPTURE(i);
     RandomStream random(test::law_seed(), "random pipelines", i);
-    Stages stages;
+    Stages stages{{}, {}, 0, 0, kWeights};
     const auto p = 1 + random.below(5);
     for (uint64_t s = 0; s < p; ++s) {
       stages.forward.push_back(static_cast<double>(random.below(4000)) / 1000);

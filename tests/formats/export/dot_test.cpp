@@ -2,13 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <set>
-
 #include "base/error.h"
-#include "formats/instances/pipedream.h"
-#include "graph/training.h"
 #include "support/build.h"
-#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -94,25 +89,4 @@ TEST_CASE("placements that fit neither graph nor names are refused") {
                        ArgumentError);
   options.placement = {0, 0, 0, -1};
   CHECK_THROWS_AS(graph_to_dot(small_graph(), options), ArgumentError);
-}
-
-namespace {
-
-void check_profile(const std::string& path) {
-  const auto graph = lower_to_training(read_pipedream(path), {});
-  const auto text = graph_to_dot(graph);
-  std::set<std::pair<int32_t, int32_t>> pairs;
-  const auto& csr = graph.csr();
-  for (auto [edge, last] = boost::edges(csr); edge != last; ++edge)
-    pairs.insert({boost::source(*edge, csr), boost::target(*edge, csr)});
-  CHECK(count(text, "\", style=\"filled,") == static_cast<size_t>(graph.operator_count()));
-  CHECK(count(text, " -> ") == pairs.size());
-  const auto units = graph_to_dot(graph, {.units = true});
-  CHECK(count(units, "\", style=\"filled,") == static_cast<size_t>(graph.unit_count()));
-}
-
-}  // namespace
-
-TEST_CASE("a profile lowered to training: a node per operator, an edge per pair") {
-  check_profile(test::data("profiles/small.graph.txt"));
 }

@@ -5,12 +5,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "formats/instances/pipedream.h"
 #include "graph/replicas.h"
 #include "graph/training.h"
 #include "support/build.h"
 #include "support/damage.h"
-#include "support/shared_data.h"
 
 using namespace trinity;
 
@@ -214,14 +212,6 @@ TEST_CASE(
   const auto again = parse(graph_to_json(builder.build()));
   CHECK(std::isnan(std::get<double>(again.op(0).attributes.at("x"))));
   CHECK(again.name() == "caf\\xE9");
-}
-
-TEST_CASE("profiles come back equal") {
-  for (const auto* name : {"profiles/small", "leave_one_out/narrow", "leave_one_out/wide"}) {
-    const auto graph = read_pipedream(test::data(std::string(name) + ".graph.txt"));
-    check_round_trip(graph);
-    check_round_trip(lower_to_training(graph, {}));
-  }
 }
 
 TEST_CASE("a file written by hand: operators in any order, the least said, defaults for the rest") {

@@ -148,35 +148,6 @@ TEST_CASE("every export can be trained, and its FLOP are what the cost rules say
   }
 }
 
-TEST_CASE("tied weights: one Variable that its readers share, a Transpose between") {
-  const auto graph = read_onnx(kExports + "/bert.onnx").graph;
-  int variables = 0;
-  for (const auto& op : graph.operators()) {
-    if (!is_variable(op)) continue;
-    ++variables;
-    CHECK(op.parameters.size() == 1);
-    CHECK(graph.tensor(op.outputs[0]).shape == op.parameters[0].shape);
-    std::vector<std::string> readers;
-    for (const auto& reader : graph.operators())
-      for (const int32_t input : reader.inputs)
-        if (input == op.outputs[0]) readers.push_back(reader.type);
-    CHECK(readers == std::vector<std::string>{"Gather", "Transpose"});
-  }
-  CHECK(variables == 1);
-}
-
-TEST_CASE("merged vectors are copied to their readers, or shared on request") {
-  const auto path = kExports + "/resnet_torchscript.onnx";
-  const auto copied = read_onnx(path);
-  OnnxOptions options;
-  options.copy_shared_vectors = false;
-  const auto shared = read_onnx(path, options);
-  CHECK(count(copied.graph).types.count("Variable") == 0);
-  CHECK(count(shared.graph).types.at("Variable") == 6);
-  CHECK(count(shared.graph).trainable < count(copied.graph).trainable);
-  CHECK(copied.warnings.size() == shared.warnings.size() + 1);
-}
-
 TEST_CASE("a file is named in every error") {
   CHECK_THROWS_WITH_AS(read_onnx("missing.onnx"), doctest::Contains("missing.onnx: cannot read"),
                        FileError);

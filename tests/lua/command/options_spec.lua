@@ -96,6 +96,7 @@ describe('an earlier word', function()
     end
     expect(count > 20):equals(true)
     trinity_says('reference trinity.model', 2, "^trinity: command 'reference' was replaced; use 'trinity help %-%-markdown'\n$")
+    trinity_says('help reproduce', 2, "'trinity study papers'")
     trinity_says('pipeline --file x', 2, "^trinity: option '%-%-file' was replaced; use %-%-model\n$")
   end)
 end)

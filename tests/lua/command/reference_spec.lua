@@ -40,15 +40,6 @@ describe('the reference', function()
     expect(reference.entry 'methods.random' ~= nil):truthy()
     expect(reference.entry 'trinity.ScheduleName'):matches "'gpipe'"
   end)
-  it('lists the words that the engine lists', function()
-    local problem = trinity.problem { graph = trinity.model 'mlp', cluster = trinity.cluster 'p100x2' }
-    local function same(alias, list)
-      expect((declared.aliases[alias].type:gsub("'", ''):gsub('|', ', '))):equals(list)
-    end
-    same('trinity.ScheduleName', select(2, pcall(problem.evaluate, problem, { placement = problem:placement(), schedule = '?' })):match 'known: (.*)%)')
-    local ok, message = pcall(trinity.problem, { graph = problem.graph, cluster = problem.cluster, rules = '?' })
-    same('trinity.RulesName', not ok and message:match 'known: (.*)%)')
-  end)
   it('is printed by trinity help --markdown, which refuses other names with a suggestion', function()
     trinity_says('help --markdown trinity.model', 0, '### `trinity.model%(name, options%?%)`')
     trinity_says('help --markdown problem:evaluat', 2,

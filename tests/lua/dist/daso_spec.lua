@@ -168,7 +168,6 @@ describe('the schedule of DASO', function()
     expect(function() one:load_state { epoch = 1 } end):raises "field 'batch'"
   end)
   it('refuses what it cannot take', function()
-    expect(function() daso.schedule { epochs = 3, warmup_epoch = 1 } end):raises "unknown option 'warmup_epoch', did you mean 'warmup_epochs'"
     expect(function() daso.schedule { epochs = 3, held = {} } end):raises "held: option 'global_skips' is missing"
     local schedule = daso.schedule { epochs = 3 }
     schedule:after_batch(2)

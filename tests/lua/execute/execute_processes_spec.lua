@@ -270,34 +270,6 @@ describe('an execution', function()
     expect(function() trinity.execute(broken, apart, { steps = 1, warm_up = 0 }) end)
       :raises 'operator y %(MatMul%) on cpu:0: mat1 and mat2 shapes cannot be multiplied'
   end)
-  it_all('is kept behind its last whole step where Ctrl-C stops it, and goes on to the same bytes', function()
-    local course = ([[
-local trinity = require 'trinity'
-local folder = %q
-local graph = trinity.model('mlp', { inputs = 2, hidden = { 400, 400 }, classes = 3, batch_size = 2, optimizer = 'adam' })
-local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
-local function train(daso, name, checkpoint)
-  return trinity.execute(problem, problem:strategy { mesh = { data = 4 },
-      synchronise = daso and { kind = 'daso', inner = 2 } or nil },
-    { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 30, learning_rate = 0.01, quiet = true,
-      rate = { decay = 'plateau', patience = 0 }, checkpoint = checkpoint, save = folder .. '/' .. name,
-      daso = daso and { warmup_epochs = 2, cooldown_epochs = 2, patience = 0 } or nil })
-end
-]]):format(folder)
-    for is_daso, steps in trinity.sorted_pairs { ['false'] = 3, ['true'] = 33 } do
-      write('course.lua', course .. ('train(%s, "whole", nil)'):format(is_daso))
-      expect(shell '"$T" "$F/course.lua"'):equals(0)
-      local whole, kept = core.read_file(folder .. '/whole'), ('%s/course-%s'):format(folder, is_daso)
-      local result = stopping.run({ 'training', course .. ready_behind(steps)
-        .. ('print("steps", train(%s, "part", %q).steps_done)'):format(is_daso, kept) }, '', 0, 'INT')
-      local done = tonumber(result.output:match 'steps%s+(%d+)')
-      expect(result.status == 130 and done >= steps and done < 150):equals(true)
-      expect(core.read_file(kept)):matches(('"steps":"%d"'):format(done))
-      write('course.lua', course .. ('train(%s, "rest", %q)'):format(is_daso, kept))
-      expect(shell '"$T" "$F/course.lua"'):equals(0)
-      expect(core.read_file(folder .. '/rest') == whole):equals(true)
-    end
-  end)
   it_all('keeps weights of whole steps when it is stopped in the middle of one', function()
     local wide = [[
 local trinity = require 'trinity'

@@ -79,9 +79,7 @@ describe('a layout of a strategy', function()
   local problem = trinity.problem { cluster = trinity.cluster 'p100x4',
     graph = trinity.model(core.home .. '/tests/data/clients/models/llama.json', { sequence = 32, layers = 6 }) }
   local function with(fields)
-    local plan = { mesh = { pipeline = 2 }, micro_batches = 4, layout = 'Et|(tt|)*2tL' }
-    for name, value in pairs(fields or {}) do plan[name] = value end -- in any order
-    return problem:strategy(plan)
+    return problem:strategy(merged({ mesh = { pipeline = 2 }, micro_batches = 4, layout = 'Et|(tt|)*2tL' }, fields))
   end
   it('is its stages, uneven virtual ones, too, and is written as it was read', function()
     local found = with()

@@ -60,9 +60,7 @@ describe('an order of its own', function()
   local problem = trinity.problem { graph = model { sequence = 32, layers = 2 }, cluster = trinity.cluster 'p100x4' }
   local eager = { '0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3', { '1F0', '1B0', '1F1', '1B1', '1F2', '1B2', '1F3', '1B3' } }
   local function own(tasks, fields)
-    local plan = { mesh = { pipeline = 2, data = 2 }, tasks = tasks or eager }
-    for key, value in pairs(fields or {}) do plan[key] = value end -- in any order
-    return problem:strategy(plan)
+    return problem:strategy(merged({ mesh = { pipeline = 2, data = 2 }, tasks = tasks or eager }, fields))
   end
   local plain = problem:strategy { mesh = { pipeline = 2, data = 2 }, micro_batches = 4 }
 

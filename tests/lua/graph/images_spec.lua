@@ -139,22 +139,6 @@ end)
 
 local names = { 'inception_v3', 'nasnet_large', 'pnasnet_large', 'resnet50', 'vgg16' }
 
--- Of a training graph: FLOP by phase, those of matrix operators by phase, updates and weighted operators.
-local function step_facts(graph)
-  local f = { all = { forward = 0, backward = 0, update = 0 }, matrix = { forward = 0, backward = 0 }, updates = 0, weighted = 0 }
-  for i = 1, graph.operators do
-    local op = graph:operator(i)
-    f.all[op.phase] = f.all[op.phase] + op.flops
-    if op.type:match '^Conv' or op.type:match '^Gemm' then
-      f.matrix[op.phase] = f.matrix[op.phase] + op.flops
-      if op.type == 'Conv' and not f.first then f.first = op.flops end
-    end
-    if op.phase == 'update' then f.updates = f.updates + 1 end
-    if op.parameter_bytes > 0 then f.weighted = f.weighted + 1 end
-  end
-  return f
-end
-
 describe('every image network', function()
   for _, name in ipairs(names) do
     it(name .. ' has another classifier for other classes, and no more', function()
@@ -169,32 +153,15 @@ describe('every image network', function()
       expect(three.parameter_bytes):equals(one.parameter_bytes)
       expect(three.operators):equals(one.operators)
     end)
-    it(name .. ' becomes a training step: backward about twice forward, an update per weighted operator', function()
-      local before, graph = forward(name), trinity.model(name, { batch_size = 1 })
-      local f = step_facts(graph)
-      expect(f.all.forward):equals(before.flops)
-      expect(f.all.backward / f.all.forward):near(2, 0.05)
-      -- Both operands want a gradient, but for the images.
-      expect(f.matrix.backward):equals(2 * f.matrix.forward - f.first)
-      expect(f.updates):equals(f.weighted)
-      expect(graph.parameters):equals(before.parameters)
-      expect(graph.units):equals(before.operators)
-    end)
-    it(name .. ' has half of the bytes in float16 and bfloat16', function()
-      local single = forward(name)
-      for _, dtype in ipairs { 'float16', 'bfloat16' } do
-        local half = forward(name, { dtype = dtype })
-        expect(2 * half.parameter_bytes):equals(single.parameter_bytes)
-        expect(half.flops):equals(single.flops)
-        for i = 1, single.operators do
-          local a, b = single:operator(i), half:operator(i)
-          expect(b.name):equals(a.name)
-          expect(b.outputs[1].bytes):equals(a.name == 'labels' and 8 or a.outputs[1].bytes / 2)
-        end
+    it(name .. ' wants gradients of both operands of its products, but for the images', function()
+      local graph, first = trinity.model(name, { batch_size = 1 }), nil
+      local flops = { forward = 0, backward = 0 }
+      for i = 1, graph.operators do
+        local op = graph:operator(i)
+        if op.type:match '^Conv' or op.type:match '^Gemm' then flops[op.phase] = flops[op.phase] + op.flops end
+        if op.type == 'Conv' then first = first or op.flops end
       end
-    end)
-    it(name .. ' is the same graph every time', function()
-      expect(forward(name).fingerprint):equals(forward(name).fingerprint)
+      expect(flops.backward):equals(2 * flops.forward - first)
     end)
   end
   it('has operators by the layer: tens to little more than a thousand', function()
@@ -218,7 +185,6 @@ describe('every image network', function()
   end)
   it('says what is wrong with an option', function()
     expect(function() forward('resnet50', { image_size = 16 }) end):raises "model 'resnet50': option 'image_size': expected an integer from 32, got number 16"
-    expect(function() forward('nasnet_large', { auxilary = true }) end):raises "unknown option 'auxilary'.*auxiliary"
     expect(function() forward('vgg16', { classes = 0 }) end):raises "'classes': expected an integer from 1"
     expect(function() forward('inception_v3', { image_size = 75, auxiliary = true }) end):raises
       "'auxiliary/pool': kernel 5x5 does not fit an image of 3x3"
@@ -239,9 +205,6 @@ describe('training as published', function()
       expect(last.name):equals 'total_loss'
       expect(last.inputs[1].name):equals 'loss:0'
       expect(last.inputs[2].name):equals 'total_loss/scaled:0'
-      -- The gradient reaches both heads, and every weight is updated.
-      local f = step_facts(trinity.model(name, { auxiliary = true, batch_size = 1 }))
-      expect(f.updates):equals(f.weighted)
     end
   end)
   it('drops paths of searched cells', function()

@@ -24,11 +24,10 @@ end
 
 --- Arguments of a small legal network, with changes.
 local function words_of(changes)
-  local values = trinity.json.decode [[{"--num-layers": "8", "--hidden-size": "64", "--num-attention-heads": "4",
-    "--seq-length": "32", "--max-position-embeddings": "32", "--micro-batch-size": "1"}]]
-  for name, value in trinity.sorted_pairs(changes or {}) do values[name] = value end
   local words = {}
-  for name, value in trinity.sorted_pairs(values) do
+  for name, value in trinity.sorted_pairs(merged({ ['--num-layers'] = '8', ['--hidden-size'] = '64',
+    ['--num-attention-heads'] = '4', ['--seq-length'] = '32', ['--max-position-embeddings'] = '32',
+    ['--micro-batch-size'] = '1' }, changes)) do
     words[#words + 1] = name
     if value ~= true then words[#words + 1] = value end
   end

@@ -122,13 +122,6 @@ describe('trinity.pipeline', function()
     local onnx = cut(root .. '/tests/data/onnx/vit.onnx', { method = 'max_load_dp', devices = 2 })
     expect(onnx.feasible):truthy()
   end)
-  it('gives the same for the same seed', function()
-    for _, method in ipairs { 'max_load_annealing', 'random', 'local_search' } do
-      local a = cut(training, { method = method, seed = 3, rounds = 1 })
-      local b = cut(training, { method = method, seed = 3, rounds = 1 })
-      expect(table.concat(a.assignment, ' ')):equals(table.concat(b.assignment, ' '))
-    end
-  end)
   it('takes methods of scripts', function()
     trinity.pipeline.register('all_on_one', { help = 'for the spec', run = function(plan)
       local list = {}
@@ -164,10 +157,8 @@ describe('trinity.pipeline', function()
       { { training, { devices = {} } }, "option 'devices': expected a number or a list" },
       { { training, { bandwidth_bytes_per_s = 0 } }, "option 'bandwidth_bytes_per_s': expected a positive number" },
       { { training, { devices = { 2, 2 }, bandwidth_bytes_per_s = { 1, 2, 3 } } }, 'expected one number, or 2' },
-      { { training, { device = 2 } }, "unknown option 'device', did you mean 'devices'" },
       { { training, { method = 'pipedream', devices = 0 } }, 'pipedream: expected 1 to 1024 a level, got 0' },
       { { training, { method = 'piper', devices = 0 } }, 'piper: expected 1 to 65536 a level, got 0' },
-      { { 7 }, "argument 1 %('source'%)" },
       { { root .. '/nowhere.json' }, 'no file .*nowhere.json' },
       { { training, { method = 'max_load_dp', devices = 0, cpus = 0 } }, '0 accelerators and 0 CPUs' },
     } do

@@ -3,27 +3,14 @@
 local trinity = require 'trinity'
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
+local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local race = require 'trinity.search.race'
 
--- Blocks of three branches, each a chain of two convolutions.
-local function problem_of(blocks, reward)
-  local net = trinity.layers.new 'branches'
-  local x = net:input('image', { 16, 3, 32, 32 })
-  for i = 1, blocks do
-    local parts = {}
-    for b = 1, 3 do
-      local name = ('_%d_%d'):format(i, b)
-      local h = net:relu('ra' .. name, net:conv('a' .. name, x, { channels = 32, kernel = 3, padding = 1 }))
-      parts[b] = net:relu('rb' .. name, net:conv('b' .. name, h, { channels = 32, kernel = 3, padding = 1 }))
-    end
-    x = net:concat('join' .. i, parts)
-  end
-  local labels = net:input('labels', { 16 }, 'int64')
-  net:softmax_cross_entropy('loss', net:linear('classifier', net:flatten('flat', x), 10), labels)
-  return trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', reward = reward }
+local function problem_of(reward)
+  return trinity.problem { graph = graphs.branches(16, 16, 32, 32), cluster = trinity.cluster 'p100x2', reward = reward }
 end
 
-local problem = problem_of(12)
+local problem = problem_of()
 
 -- A searcher that asks for one placement at a time, and the value of its n-th.
 local function scripted(value)
@@ -102,7 +89,7 @@ describe('a race', function()
     expect(twins(1e6, { options = { evaluations = 19 * problem.graph.units, seconds = 1e6 } })):equals(1)
     expect(twins(1e6, { ranker = function() end })):equals(1)
     expect(twins(1e6, { ranker = false })):equals(1)
-    expect(twins(1e6, { problem = problem_of(12, function(m) return -m.step_time_s end) })):equals(1)
+    expect(twins(1e6, { problem = problem_of(function(m) return -m.step_time_s end) })):equals(1)
   end)
   it('of twins has equal heats, and the one ahead goes on', function()
     local values = { 30, 20, 25 }
@@ -200,15 +187,15 @@ describe('the refinement of a larger graph', function()
     expect(found.ranking.trials > 200):truthy()
   end)
   it('gives the bytes of an unbroken search when it is interrupted in either heat or after', function()
-    local whole = saved(search(problem_of(12, reward), {}))
+    local whole = saved(search(problem_of(reward), {}))
     for _, count in ipairs { 90, 180, 330 } do
       local path = temporary()
       scored, last = 0, count
       local options = { checkpoint = path, checkpoint_every = 1 }
-      expect(function() search(problem_of(12, reward), options) end):raises 'the plug was pulled'
+      expect(function() search(problem_of(reward), options) end):raises 'the plug was pulled'
       last = math.huge
       expect(core.read_file(path)):matches '"at_stage": "refine"'
-      expect(saved(search(problem_of(12, reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
+      expect(saved(search(problem_of(reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
     end
   end)
 end)

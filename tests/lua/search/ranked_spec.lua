@@ -174,10 +174,6 @@ describe('a function that gives moves', function()
     end })
     expect(seen > 100):equals(true)
   end)
-  it('searches by seconds, too', function()
-    local found = trinity.methods.annealing(problem, { seconds = 0.2, quiet = true, moves = one })
-    expect(found.evaluations > 20):equals(true)
-  end)
   it('is what local search takes its other moves from', function()
     -- Worth something is one placement alone, which moves of annealing's own do not reach.
     local half, seen, unit_of = {}, {}, problem.graph.unit_of
@@ -287,10 +283,6 @@ describe('weights', function()
     expect(without.metrics.step_time_s):equals(
       trinity.methods.best(p, { evaluations = 300, quiet = true }).metrics.step_time_s)
     expect(trinity.methods.best(p, { evaluations = 60, quiet = true }).ranking):equals(nil)
-  end)
-  it('work for any reward', function()
-    local p = problem_of(function(metrics) return -metrics.peak_communication_bytes - metrics.step_time_s end)
-    expect(trinity.methods.annealing(p, { evaluations = 60, quiet = true, rank = true }).ranking.trials > 10):equals(true)
   end)
 end)
 

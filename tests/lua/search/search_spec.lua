@@ -83,23 +83,6 @@ describe('the frame of searches', function()
   end)
 end)
 
-describe('the curve of a search', function()
-end)
-
-describe('determinism', function()
-  it('gives the same strategy file from any number of threads', function()
-    local files = {}
-    for i, threads in ipairs { 1, 2, 3 } do
-      files[i] = temporary()
-      local status, output = run_trinity(
-        ("--threads %d quickstart --steps 2 --seed 7 --output '%s'"):format(threads, files[i]))
-      if status ~= 0 then error(output) end
-    end
-    expect(core.read_file(files[1]) == core.read_file(files[2])):truthy()
-    expect(core.read_file(files[1]) == core.read_file(files[3])):truthy()
-  end)
-end)
-
 describe('trinity learns', function()
   -- Equal evaluations, default settings: the best reward beats random search for each of 5 seeds.
   local function beats_random(graph, cluster)

@@ -101,36 +101,8 @@ describe('trinity.select', function()
       costs = { { math.huge } } } }, { quiet = true })
     expect(forbidden.infeasibility):equals 'a strategy or a pair is forbidden'
   end)
-  it('gives the same by rounds, whatever the run', function()
-    local problem = { nodes = { costs = {}, usages = {}, intervals = {} }, edges = { nodes = {}, costs = {} }, usage_limit = 9000 }
-    local random = trinity.random(1, 'select')
-    for v = 1, 100 do
-      local costs, usages = {}, {}
-      for s = 1, 5 do costs[s], usages[s] = random:integer(1000), random:integer(400) end
-      problem.nodes.costs[v], problem.nodes.usages[v], problem.nodes.intervals[v] = costs, usages, { 0, 9 }
-    end
-    for e = 1, 400 do
-      local table_ = {}
-      for i = 1, 25 do table_[i] = random:integer(1000) end
-      problem.edges.nodes[e], problem.edges.costs[e] = { random:integer(100), random:integer(100) }, table_
-    end
-    for e = 1, 400 do -- no edge of a node with itself
-      local pair = problem.edges.nodes[e]
-      if pair[1] == pair[2] then pair[2] = pair[1] % 100 + 1 end
-    end
-    local a = trinity.select(problem, { rounds = 2, quiet = true, seed = 3 })
-    local b = trinity.select(problem, { rounds = 2, quiet = true, seed = 3 })
-    expect(a.cost):equals(b.cost)
-    expect(a.bound):equals(b.bound)
-    expect(a.feasible):equals(true)
-    expect(a.peak_usage <= 9000):equals(true)
-    expect(a.bound < a.cost):equals(true)
-    expect(table.concat(a.solution, ' ')):equals(table.concat(b.solution, ' '))
-  end)
   it('says what is wrong, and where', function()
-    expect(message_of(7)):matches "^select: argument 1 %('problem'%): expected a file name, a table or a selection problem"
     expect(message_of('nowhere.json')):matches '^select: nowhere.json: cannot read: No such file'
-    expect(message_of({}, { secondz = 1 })):matches "unknown option 'secondz', did you mean 'seconds'%?"
     expect(refusal(function(p) p.edges = nil end)):matches "^select: argument 1 %('problem'%): field 'edges' is missing"
     expect(refusal(function(p) p.nodes.costs[2] = {} end)):matches 'nodes.usages%[2%]: expected 0 entries'
     expect(refusal(function(p) p.nodes.usages[2][1] = -1 end)):matches 'nodes.usages%[2%]%[1%]: expected a whole number from 0'
@@ -139,7 +111,6 @@ describe('trinity.select', function()
     expect(refusal(function(p) p.edges.nodes[3] = { 4, 5 } end)):matches 'edges.nodes%[3%]: node 5 does not exist %(there are 4'
     expect(refusal(function(p) p.edges.costs[1][7] = 3 end)):matches 'edges.costs%[1%]: expected 6 entries'
     expect(refusal(function(p) p.usage_limit = -3 end)):matches 'usage_limit: expected a whole number from 0'
-    expect(refusal(function(p) p.usages_limit = 3 end)):matches "did you mean 'usage_limit'%?"
   end)
 end)
 
@@ -196,38 +167,11 @@ end)
 -- Runs `script` of sh in a folder of its own, with $trinity and $file (a problem that takes longer than any test).
 local function shell(script)
   local folder = temporary()
-  os.execute('mkdir ' .. folder)
-  local random = trinity.random(1, 'select, long')
-  local costs, usages, intervals, ends, tables = {}, {}, {}, {}, {}
-  local function row(count, most)
-    local list = {}
-    for i = 1, count do list[i] = random:integer(most) end
-    return list
-  end
-  for v = 1, 400 do
-    costs[v], usages[v], intervals[v] = row(8, 1000), row(8, 400), { 0, 9 }
-    for _, other in ipairs { v + 1, v + 20 } do
-      if other <= 400 then ends[#ends + 1], tables[#tables + 1] = { v - 1, other - 1 }, row(64, 1000) end
-    end
-  end
-  core.write_file(folder .. '/long.json', core.to_json { problem = { name = 'long', nodes = { costs = costs, usages = usages, intervals = intervals },
-    edges = { nodes = ends, costs = tables }, usage_limit = 60000 } })
-  local output = output_of(("cd %s && trinity='%s' && file=long.json\n%s"):format(folder, program, script))
-  return output
+  core.write_file(folder .. '/long.json', dofile(root .. '/tests/lua/support/long_commands.lua')[1].files['p.json'])
+  return output_of(("cd %s && trinity='%s' && file=long.json\n%s"):format(folder, program, script))
 end
 
 describe('the command select, at work,', function()
-  it('shows how far it is, and ends with the best so far on Ctrl-C', function()
-    local output = shell [[
-      $trinity study select $file --seconds 200 --json > out 2> err & pid=$!
-      for i in $(seq 400); do grep -q searching err && break; sleep 0.05; done
-      kill -INT $pid; wait $pid; echo "status=$?"; cat out err]]
-    expect(output):matches 'status=130\n'
-    expect(output):matches '"stopped": true'
-    expect(output):matches '"feasible": true'
-    expect(output):matches 'select  searching  '
-    expect(tonumber(output:match '"seconds": ([%d.]+)')):below(60)
-  end)
   it('ends on Ctrl-C while it reads', function()
     local output = shell [[
       mkfifo pipe; timeout 60 sleep 50 > pipe & keeper=$!

@@ -7,10 +7,8 @@ local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
 local cluster = trinity.cluster 'dgx_h100x1'
 
 local function strategy(expert, more)
-  local about = { layers = 2, hidden = 1024, heads = 8, key_heads = 4, feed_forward = 4096, experts = 8, top_k = 2,
-    vocabulary = 960, batch_size = 2, sequence = 2048 }
-  for key, value in trinity.sorted_pairs(more or {}) do about[key] = value end
-  local graph = mixture(about):to_training { optimizer = 'adam' }
+  local graph = mixture(merged({ layers = 2, hidden = 1024, heads = 8, key_heads = 4, feed_forward = 4096, experts = 8,
+    top_k = 2, vocabulary = 960, batch_size = 2, sequence = 2048 }, more)):to_training { optimizer = 'adam' }
   return trinity.problem { graph = graph, cluster = cluster }:strategy { mesh = { data = 4, expert = expert } }
 end
 

@@ -81,35 +81,6 @@ describe('a cluster file without names of types', function()
     end)
   end
 
-  it('folds 1,024 devices to one of every stage', function()
-    local plan = { mesh = { tensor = 8, pipeline = 4, data = 32 }, micro_batches = 8, shard = 1 }
-    local ours, theirs = on 'dgx_h100x128', on(lua_file(written_down 'dgx_h100x128'))
-    expect(bytes(theirs:evaluate(plan)) == bytes(ours:evaluate(plan))):equals(true)
-    expect(ours:simulated_devices(plan)):equals(4)
-    expect(theirs:simulated_devices(plan)):equals(4)
-  end)
-
-  it('is simulated beside one of each kind where a device or a link is slower, with the metrics of all', function()
-    local function slower_device(spec) spec.devices[6].speed = 0.5 end
-    local function slower_kind(spec)
-      spec.devices[6].type = trinity.devices.with(spec.devices[6].type, { memory_bandwidth_bytes_per_s = 1e12 })
-    end
-    local function slower_link(spec) spec.links[6].bandwidth_bytes_per_s = spec.links[6].bandwidth_bytes_per_s / 4 end
-    for _, break_one in ipairs { slower_device, slower_kind, slower_link } do
-      local spec, whole = written_down 'dgx_h100x4', on 'dgx_h100x4'
-      break_one(spec)
-      local problem = on(json_file(spec))
-      for _, plan in ipairs(plans) do
-        local found = problem:evaluate(plan)
-        expect(bytes(found) == bytes(problem:timeline(plan).metrics)):equals(true)
-        expect(found.step_time_s >= whole:evaluate(plan).step_time_s):equals(true)
-        local simulated = problem:simulated_devices(plan)
-        expect(simulated >= whole:simulated_devices(plan)):equals(true)
-        expect(simulated):below(25) -- of four replicas one at least stands for another
-      end
-    end
-  end)
-
   it('has one type of devices that say the same, called after the first, beside those with names', function()
     local spec = written_down 'dgx_h100x2'
     spec.devices[2].type, spec.devices[3].type = 'h100', 'mine'

@@ -6,13 +6,10 @@ local cluster = trinity.cluster 'dgx_a100'
 local about = { layers = 2, hidden = 64, heads = 4, sequence = 64, positions = 64, vocabulary = 200, batch_size = 2,
   dropout = 0, fused = false, kernels = 'flash' }
 local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', about) }
+local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', merged(about, { kernels = 'onnx' })) }
 local own = 4 * 2 * about.batch_size * about.sequence * about.hidden -- bytes of all keys and values of a layer
 
-local function plan(kind, more)
-  local given = { mesh = { context = 4 }, context_kind = kind }
-  for key, value in trinity.sorted_pairs(more or {}) do given[key] = value end
-  return given
-end
+local function plan(kind, more) return merged({ mesh = { context = 4 }, context_kind = kind }, more) end
 
 -- Number and bytes of the first device's messages by kind and phase, on the axis context.
 local function messages(given)
@@ -41,9 +38,7 @@ describe('attention over context', function()
     expect(sends):equals(about.layers * 4 * 3)
   end)
   it('takes as long at work in a ring, but for launches and what packs keys and values', function()
-    local long = {}
-    for key, value in trinity.sorted_pairs(about) do long[key] = value end
-    long.sequence, long.positions, long.hidden, long.dtype = 8192, 8192, 768, 'bfloat16'
+    local long = merged(about, { sequence = 8192, positions = 8192, hidden = 768, dtype = 'bfloat16' })
     local of = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', long) }
     local gathered, ring = of:evaluate(plan()), of:evaluate(plan 'ring')
     expect(ring:compute_busy_s(1)):below(1.1 * gathered:compute_busy_s(1))
@@ -74,10 +69,6 @@ describe('attention over context', function()
     expect(problem:strategy(plan 'all_to_all'):account().devices[1].flops):near(gathered.devices[1].flops, 1)
   end)
   it('goes by heads where attention is several operators, and is refused where heads do not divide', function()
-    local of = {}
-    for key, value in trinity.sorted_pairs(about) do of[key] = value end
-    of.kernels = 'onnx'
-    local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', of) }
     local count = 0
     for _, row in ipairs(several:strategy(plan 'all_to_all'):account().stages[1].traffic) do
       if row.kind == 'all_to_all' then count = count + row.count end
@@ -90,8 +81,6 @@ describe('attention over context', function()
     expect(function() none:strategy(plan 'all_to_all') end):raises 'no attention to cut by heads'
   end)
   it('is refused where attention is several operators', function()
-    local of = merged(about, { kernels = 'onnx' })
-    local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', of) }
     expect(function() several:strategy(plan 'ring') end):raises 'context_kind: ring: graph .* has no attention that is one'
     expect(several:evaluate(plan('ring', { mesh = { data = 2 } })).step_time_s):equals(
       several:evaluate({ mesh = { data = 2 } }).step_time_s)

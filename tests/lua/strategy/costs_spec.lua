@@ -45,13 +45,6 @@ describe('own costs', function()
   it('are rows or a CSV file: by name before type, of a device type or of any', function()
     local list = { { type = 'Gemm', time_s = 2e-3 }, { type = 'Gemm', device_type = 'h100', time_s = 9 },
       { operator = 'block_1/feed_forward/inner', time_s = 7e-3 } }
-    local names = {}
-    for i = 1, graph.operators do names[graph:operator(i).name] = true end
-    if not names[list[3].operator] then
-      for i = 1, graph.operators do
-        if graph:operator(i).type == 'Gemm' then list[3].operator = graph:operator(i).name end
-      end
-    end
     local of_rows = problem(list)
     local path = rows({ (',Gemm,,2e-3'), ',Gemm,h100,9', ('%s,,,7e-3'):format(list[3].operator) },
       'operator,type,device_type,time_s')

@@ -10,10 +10,7 @@ local about = { layers = 2, hidden = 32, heads = 4, key_heads = 2, feed_forward 
   vocabulary = 96, batch_size = 2, sequence = 32 }
 
 local function problem_of(more)
-  local o = {}
-  for key, value in trinity.sorted_pairs(about) do o[key] = value end
-  for key, value in trinity.sorted_pairs(more or {}) do o[key] = value end
-  return trinity.problem { cluster = cluster, graph = mixture(o):to_training { optimizer = 'adam' } }
+  return trinity.problem { cluster = cluster, graph = mixture(merged(about, more)):to_training { optimizer = 'adam' } }
 end
 
 local problem = problem_of()

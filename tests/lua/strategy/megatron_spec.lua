@@ -19,9 +19,7 @@ end
 local problem = trinity.problem { graph = graph, cluster = cluster(1e9) }
 
 local function plan(changes)
-  local base = { mesh = { pipeline = 2, tensor = 2 }, micro_batches = 4, recompute = 'full' }
-  for name, value in trinity.sorted_pairs(changes or {}) do base[name] = value end
-  return base
+  return merged({ mesh = { pipeline = 2, tensor = 2 }, micro_batches = 4, recompute = 'full' }, changes)
 end
 
 --- Number and bytes of the messages of a stage by axis and kind.
@@ -69,8 +67,5 @@ describe('sums of input gradients', function()
     expect(after.bytes):equals(before.bytes)
     expect(hidden.metrics.step_time_s < apart.metrics.step_time_s):equals(true)
     expect(hidden:explain()):matches 'go on while gradients of weights are computed'
-  end)
-  it('change nothing on one device', function()
-    expect(problem:evaluate { overlap_tensor = true, mesh = {} }.step_time_s):equals(problem:evaluate { mesh = {} }.step_time_s)
   end)
 end)

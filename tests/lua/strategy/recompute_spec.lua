@@ -6,13 +6,7 @@ local trinity = require 'trinity'
 local sizes = { layers = 4, sequence = 256, hidden = 256, heads = 8, vocabulary = 512, feed_forward = 1024,
   dtype = 'bfloat16' }
 
-local function with(changes)
-  local options = {}
-  for _, list in ipairs { sizes, changes or {} } do
-    for name, value in pairs(list) do options[name] = value end -- in any order
-  end
-  return trinity.model('decoder', options)
-end
+local function with(changes) return trinity.model('decoder', merged(sizes, changes)) end
 
 local function problem_of(changes)
   return trinity.problem { graph = with(changes), cluster = trinity.cluster 'dgx_h100' }
@@ -99,10 +93,8 @@ end)
 
 describe('a plan under a memory budget', function()
   it('recomputes no more than it must, and exports without loss', function()
-    local tight = {}
-    for name, value in pairs(trinity.devices.h100) do tight[name] = value end -- in any order
     local function cluster(bytes)
-      tight.memory_bytes, tight.reserved_memory_bytes = bytes, 0
+      local tight = trinity.devices.with('h100', { memory_bytes = bytes, reserved_memory_bytes = 0 })
       return trinity.cluster { name = 'tight', device_types = { tight = tight }, links = {}, queue = 'route',
         devices = { { name = 'd1', type = 'tight', node = 'n' } } }
     end

@@ -10,9 +10,7 @@ local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2
   sequence = 32, positions = 32, vocabulary = 200, batch_size = 2, dropout = 0, fused = false, optimizer = 'adam' }) }
 
 local function plan(synchronise, more)
-  local given = { mesh = { data = 8 }, micro_batches = 2, bucket_bytes = 1e5, synchronise = synchronise }
-  for key, value in trinity.sorted_pairs(more or {}) do given[key] = value end
-  return given
+  return merged({ mesh = { data = 8 }, micro_batches = 2, bucket_bytes = 1e5, synchronise = synchronise }, more)
 end
 
 -- Bytes of collectives of the first device by kind and number of devices.

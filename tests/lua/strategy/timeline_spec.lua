@@ -4,13 +4,6 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local function inception(rules)
-  local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }),
-    cluster = trinity.cluster 'p100x4', rules = rules }
-  local units = problem.graph.units
-  return problem, problem:placement_by_unit(function(unit) return math.floor((unit - 1) * 4 / units) + 1 end)
-end
-
 -- a (1 ms) on the first device is read there by b (1.5 ms), and on the second by c (2 ms), 1.01 ms away.
 local function hand()
   local builder = trinity.graph.new { name = 'hand' }
@@ -105,7 +98,6 @@ describe('a timeline', function()
     local timeline = problem:timeline(placement)
     local here = 'timeline_spec%.lua:%d+: '
     expect(function() timeline:memory(3) end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got number 3")
-    expect(function() timeline:memory() end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got nil")
     expect(function() return timeline.start_s[4] end):raises(here .. 'index 4 is outside 1 to 3')
     expect(function() return timeline.nothing end):raises(here .. "timeline: no field 'nothing'")
     placement[3] = 3
@@ -114,12 +106,6 @@ describe('a timeline', function()
     expect(timeline:transfers()[1].operator):equals 'a' -- it does not need its problem
     timeline:close()
     expect(function() timeline:transfers() end):raises(here .. '.*this timeline is closed')
-  end)
-  it('has no memory levels where memory is not accounted', function()
-    local problem, placement = inception { memory = 'none' }
-    local timeline = problem:timeline(placement)
-    expect(#timeline:memory(1)):equals(0)
-    expect(timeline.metrics.peak_memory_bytes):equals(0)
   end)
 end)
 

@@ -102,9 +102,6 @@ describe('the studies', function()
     expect(about.start.arguments[1]):equals 'select'
   end)
   it('have the commands of before among the old words', function()
-    trinity_says('fidelity vtrain', 2, "^trinity: command 'fidelity' was replaced; use 'trinity study fidelity'\n$")
-    trinity_says('table3 --models gnmt', 2, "'table3' was replaced; use 'trinity study papers trinity %-%-only table3'")
-    trinity_says('help reproduce', 2, "'trinity study papers'")
     for old, now in util.sorted_pairs(require 'trinity.command.renamed') do
       local name = now:match '^study (%S+)'
       expect(not name or core.exists(('%s/scripts/studies/%s/study.lua'):format(root, name))):equals(true)

@@ -8,9 +8,8 @@ local jobs = require 'studies.papers.daso_jobs'
 local parity = require 'studies.papers.daso_parity'
 
 local function train(changes)
-  local given = { task = 'images', method = 'bsp', epochs = 6, batches = 10, batch_size = 16, seeds = 4, link_mbit_s = 0,
-    link_ms = 0, lr_warmup = 1, lr_decay = 'plateau' }
-  for name, value in pairs(changes) do given[name] = value end -- a set: in any order
+  local given = merged({ task = 'images', method = 'bsp', epochs = 6, batches = 10, batch_size = 16, seeds = 4,
+    link_mbit_s = 0, link_ms = 0, lr_warmup = 1, lr_decay = 'plateau' }, changes)
   return jobs.values(jobs.train(4, given), given.method, 'loss')
 end
 

@@ -150,14 +150,6 @@ local networks = {
   nmt = { 16524, 21420, 5734, table_3 = { 16432, 24235 }, options = { sequence = 32 } },
 }
 
-local function with(options, more)
-  local all = {}
-  for _, part in ipairs { options, more } do
-    for key, value in util.sorted_pairs(part) do all[key] = value end
-  end
-  return all
-end
-
 --- FLOP of products and convolutions, bytes of weights and of the optimiser's state.
 local function facts(graph)
   local products, weights, state = 0, 0, 0
@@ -173,8 +165,8 @@ end
 
 describe('TensorFlow\'s operations of whole networks', function()
   for name, network in util.sorted_pairs(networks) do
-    local function graph(more) return trinity.model(name, with(network.options, more)) end
-    local function lowered(more) return tensorflow.load(name, with(network.options, more)) end
+    local function graph(more) return trinity.model(name, merged(network.options, more)) end
+    local function lowered(more) return tensorflow.load(name, merged(network.options, more)) end
     it('is TensorFlow\'s graph, of table 3\'s size: ' .. name, function()
       local made = lowered {}
       local _, data, control = count(made)

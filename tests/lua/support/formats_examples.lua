@@ -1,5 +1,6 @@
 -- Valid arguments for plans as files of other programs (see examples.lua).
 
+local graphs = dofile(require('trinity.core').home .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 
 local made
@@ -7,12 +8,7 @@ local made
 --- A strategy with a mesh.
 local function mesh()
   if made then return made end
-  local net = trinity.layers.new('blocks', { batch_size = 2 })
-  local x = net:input('x', { 2, 4 })
-  for i = 1, 2 do x = net:linear(('block_%d/linear'):format(i), x, 4) end
-  net:softmax_cross_entropy('loss', x, net:input('y', { 2 }, 'int64'))
-  local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
-  made = problem:strategy { mesh = { pipeline = 2 } }
+  made = trinity.problem { graph = graphs.blocks(2), cluster = trinity.cluster 'p100x2' }:strategy { mesh = { pipeline = 2 } }
   return made
 end
 

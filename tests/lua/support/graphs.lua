@@ -22,6 +22,15 @@ function graphs.heavy(count, memory_bytes)
   return graphs.chain(count, function() return { time_s = 1e-3, memory_bytes = memory_bytes or 10e9 } end)
 end
 
+--- A training step of `count` small products, block_1/linear, block_2/linear, ...
+function graphs.blocks(count)
+  local net = trinity.layers.new('blocks', { batch_size = 2 })
+  local x = net:input('x', { 2, 4 })
+  for i = 1, count do x = net:linear(('block_%d/linear'):format(i), x, 4) end
+  net:softmax_cross_entropy('loss', x, net:input('y', { 2 }, 'int64'))
+  return net:build():to_training()
+end
+
 --- A training step of two branches a block, for images of `size` pixels: 64 units and fewer are refined by local search,
 --- more by annealing.
 function graphs.branches(blocks, batch_size, channels, size)

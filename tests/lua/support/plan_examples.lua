@@ -1,5 +1,6 @@
 -- Valid arguments for trinity.plan (see examples.lua).
 
+local graphs = dofile(require('trinity.core').home .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 
 local made
@@ -7,11 +8,7 @@ local made
 --- A small network on two cards, and a space of a few points.
 local function spec()
   if made then return made end
-  local net = trinity.layers.new('blocks', { batch_size = 2 })
-  local x = net:input('x', { 2, 4 })
-  for i = 1, 2 do x = net:linear(('block_%d/linear'):format(i), x, 4) end
-  net:softmax_cross_entropy('loss', x, net:input('y', { 2 }, 'int64'))
-  made = { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', global_batch = 4,
+  made = { graph = graphs.blocks(2), cluster = trinity.cluster 'p100x2', global_batch = 4,
     space = { tensor = 1, pipeline = 1, context = 1, expert = 1, schedule = '1f1b', recompute = 'none', shard = 0 },
     simulations = 2, quiet = true }
   return made

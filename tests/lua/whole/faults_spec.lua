@@ -231,12 +231,6 @@ print(trinity.methods.random(problem, { evaluations = 200 }).reward == first.rew
       expect(faults.run(folder, command(("runs resume full --runs '%s/runs'"):format(at))).output):matches 'is done'
     end)
   end)
-  it('without a place for a run that was asked for by name is an error at once', function()
-    local path = script('named', problem .. 'trinity.methods.metis(problem)\n')
-    local step = faults.run(folder, command(("'%s' --run named --runs /proc/runs"):format(path)))
-    expect(step.output):matches 'named.lua:%d+: no run is kept: /proc/runs/named: cannot make its folder: '
-    expect(step.status):equals(1)
-  end)
 end)
 
 describe('Ctrl-C', function()

@@ -55,35 +55,9 @@ describe('times', function()
     expect(function() chain(math.huge) end):raises "field 'time_s': expected a finite number from 0, got inf"
     expect(function() chain(0 / 0) end):raises "field 'time_s': expected a number, got %-?nan"
   end)
-  it('that overflow together are refused with the limit', function()
-    expect(function() problem_of(chain(9e5, 0, 6000)) end):raises
-      "a step could take 5.4e%+09 s, more than the simulator's clock holds %(4.61e%+09 s%)"
-    local problem = problem_of(chain(9e5, 0, 200))
-    expect(function()
-      problem:strategy { placement = problem:placement(), schedule = 'gpipe', micro_batches = 60000 }
-    end):raises "60000 micro%-batches of graph 'chain' could take longer than the simulator's clock holds"
-  end)
-  it('of a wire that hardly moves, too', function()
-    local function of(link)
-      link.from, link.to = 'a', 'b'
-      return problem_of(chain(1, 2 ^ 33), { cluster = trinity.cluster { name = 'slow',
-        device_types = { g = trinity.devices.with(trinity.devices.p100, { memory_bytes = 2 ^ 50 }) },
-        devices = { { name = 'a', type = 'g' }, { name = 'b', type = 'g' } }, links = { link } } })
-    end
-    expect(function() of { latency_s = 1e-6, bandwidth_bytes_per_s = 1e-300 } end):raises "the simulator's clock"
-    expect(function() of { latency_s = 1e300, bandwidth_bytes_per_s = 1 } end):raises
-      "the route from 'a' to 'b' has a latency of 1e%+300 s, more than the simulator's clock supports"
-  end)
 end)
 
 describe('sizes', function()
-  it('of zero bytes cost nothing but their latency', function()
-    local problem = problem_of(chain(1, 0))
-    local across = problem:strategy(problem:placement_by_unit(function(unit) return unit % 2 + 1 end))
-    expect(across.metrics.peak_memory_bytes):equals(0)
-    expect(across.metrics.total_communication_bytes):equals(0)
-    expect(across.metrics.step_time_s):near(3, 1e-3)
-  end)
   it('of petabytes are counted exactly where devices have them', function()
     local petabyte = 2 ^ 50
     local problem = problem_of(chain(1, petabyte), { cluster = trinity.cluster { name = 'large',
@@ -111,7 +85,6 @@ describe('sizes', function()
     expect(function() builder:build() end):raises 'more than 2%^60 bytes'
   end)
   it('of clusters end at 131072 devices', function()
-    expect(function() trinity.cluster 'p100x1000000' end):raises 'expected a count from 1 to 131072, got 1000000'
     expect(function() trinity.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 131072'
     local devices = {}
     for i = 1, 1.4e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
@@ -122,7 +95,6 @@ describe('sizes', function()
   it('of arrays, placements and tensors are refused before they are allocated', function()
     local problem = problem_of(chain(1))
     expect(function() problem:placements(2 ^ 40) end):raises 'problem:placements: argument 1'
-    expect(function() trinity.tensor.ones { 2 ^ 40, 2 ^ 20 } end):raises "tensor.ones: argument 1 %('shape'%): .*more than 2%^31"
     expect(function() trinity.random(1, 'x'):integer(2 ^ 60) end):raises "argument 1 %('bound'%): expected an integer from 1 to"
     expect(function() trinity.parallel_map(2 ^ 40, function() end) end):raises "argument 1 %('items'%): expected an integer from 0 to"
   end)

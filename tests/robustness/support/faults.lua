@@ -140,7 +140,4 @@ end
 --- How busy the machine is, for reports: the load of the last minute.
 function faults.load() return (faults.read '/proc/loadavg' or '?'):match '%S+' end
 
---- The value below which `share` of a sorted list is.
-function faults.quantile(list, share) return list[math.max(1, math.ceil(share * #list))] end
-
 return faults

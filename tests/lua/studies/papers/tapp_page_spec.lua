@@ -47,28 +47,6 @@ describe('the page of TAPP', function()
       end
     end
   end)
-  it('sets every method beside both baselines, and counts no row as agreement', function()
-    local rows = page.run(require 'studies.papers.tapp_claims', settings)
-    expect(#rows):equals(22)
-    for _, row in ipairs(rows) do expect(row.verdict.agrees):equals(nil) end
-    local cases = cases_of()
-    local bsp, fair = studies.find(cases[1], 'bsp'), studies.find(cases[1], 'bsp_speed')
-    local own = studies.find(cases[1], 'default')
-    expect(rows[1].what):equals 'step, times as fast: default'
-    expect(rows[1].literal):near(bsp.step_time_s / own.step_time_s, 1e-12)
-    expect(rows[1].ours):near(fair.step_time_s / own.step_time_s, 1e-12)
-    expect(rows[12].literal):near(100 * (1 - own.rho / bsp.rho), 1e-9)
-  end)
-  it('sets trained against frozen, and the default against moves, in pairs', function()
-    local rows, notes = page.run(require 'studies.papers.tapp_learning', settings)
-    local by = {}
-    for _, row in ipairs(rows) do by[row.what] = row end
-    expect(by['all: trained against frozen'].updates):equals '4 / 0'
-    expect(by['all: trained against frozen'].ours):matches '^ahead %d, behind %d of 2$'
-    expect(by['vgg16: default against moves'].updates):equals '2 / 0'
-    expect(by['vgg16: default against moves'].verdict.text):matches 'Wilcoxon'
-    expect(notes):equals 'Every run simulates 32 schemes.'
-  end)
   it('names a case and method in every row of its table', function()
     local rows = page.run(require 'studies.papers.tapp_table', settings)
     expect(#rows):equals(12)

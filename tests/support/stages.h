@@ -1,0 +1,78 @@
+// Pipelines of stages of known times, one operator forward, backward and for the update in each.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/build.h"
+#include "support/laws.h"
+
+namespace trinity::test {
+
+constexpr int64_t kUnit = 1000;  // ns
+constexpr int64_t kKept = 1000;  // bytes that a forward keeps for its backward
+
+struct Stages {
+  std::vector<double> forward, backward;  ///< units
+  int64_t crossing_bytes = 0;             ///< between neighbours, either way
+  int64_t update_ns = 0;
+  int64_t weight_bytes = 0;  ///< of the first stage; stage s has s + 1 times as many
+};
+
+inline std::shared_ptr<const Graph> graph_of(const Stages& stages) {
+  GraphMaker make("stages");
+  const auto time_s = [](double units) { return units * kUnit * 1e-9; };
+  const size_t p = stages.forward.size();
+  std::vector<int> forward, backward(p);
+  for (size_t s = 0; s < p; ++s) {
+    const auto weights = static_cast<int64_t>(s + 1) * stages.weight_bytes;
+    forward.push_back(make.op("f" + std::to_string(s), time_s(stages.forward[s]), weights));
+    if (s > 0) make.edge(forward[s - 1], forward[s], stages.crossing_bytes);
+  }
+  for (size_t s = p; s-- > 0;) {
+    backward[s] = make.op_of(Phase::backward, "b" + std::to_string(s), time_s(stages.backward[s]),
+                             forward[s]);
+    make.edge(forward[s], backward[s], kKept);
+    if (s + 1 < p) make.edge(backward[s + 1], backward[s], stages.crossing_bytes);
+  }
+  for (size_t s = 0; s < p; ++s)
+    make.edge(backward[s],
+              make.op_of(Phase::update, "u" + std::to_string(s),
+                         static_cast<double>(stages.update_ns) * 1e-9, forward[s]),
+              0);
+  return make.share();
+}
+
+struct RanStages {
+  double units = 0;  ///< step time
+  Metrics metrics;
+  Timeline timeline;
+  Schedule schedule;
+};
+
+/// Runs the stages on devices in turn, as many as stages where none are given; 1000 bytes take one
+/// unit on a wire. The laws hold.
+inline RanStages run(const Stages& stages, int micro_batches, PipelineSchedule kind,
+                     QueueModel queue = QueueModel::pair, int devices = 0) {
+  const auto graph = graph_of(stages);
+  if (devices == 0) devices = static_cast<int>(stages.forward.size());
+  auto spec = uniform_spec(devices, 1e9, 0);
+  spec.queue = queue;
+  const auto cluster = std::make_shared<const Cluster>(spec);
+  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+  std::vector<int32_t> stage, placement;
+  for (const auto& op : graph->operators()) {
+    stage.push_back(std::stoi(op.name.substr(1)));
+    placement.push_back(stage.back() % devices);
+  }
+  RanStages ran;
+  ran.schedule = pipeline_schedule(*graph, placement, devices, stage, micro_batches, kind);
+  const Plan plan{placement, &ran.schedule};
+  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
+  check_laws(problem, plan, ran.metrics, ran.timeline);
+  ran.units = static_cast<double>(ran.metrics.step_time_ns) / kUnit;
+  return ran;
+}
+
+}  // namespace trinity::test
