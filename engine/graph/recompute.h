@@ -23,9 +23,9 @@ struct Recomputed {
       origin;  ///< per operator: the one of the original graph that it is or repeats
 };
 
-/// Recomputation (GPipe, Huang et al. 2019; manual/simulator.md "Pipelines"): of a stage only what
-/// comes in from other stages stays alive between forward and backward, and backward costs a
-/// forward more. stage[o] numbers the stage of operator o from 0; operators of stage -1 are left as
+/// Recomputation (GPipe, Huang et al. 2019; engine/strategy/README.md): between forward and
+/// backward only the inputs from other stages stay in memory, and backward costs one forward more.
+/// stage[o] numbers the stage of operator o from 0; operators of stage -1 are left as
 /// they are.
 ///
 /// Every forward operator of a stage with backward operators, except sources (those without inputs:

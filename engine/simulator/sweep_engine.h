@@ -8,7 +8,7 @@ namespace trinity {
 
 /// The fast road: one event per task, neither ends nor, in queues that one device feeds, transfers
 /// need events of their own. First in, first out, tasks in the global order of (ready time, number)
-/// fill every device and every queue that one device feeds in that order (manual/simulator.md "The
+/// fill every device and every queue that one device feeds in that order (README.md, "The
 /// sweep"). By any other rule the devices' starts are taken in order of time: whatever is ready by
 /// then, the starts before have told, and a queue that one device feeds is filled in order of its
 /// starts. Channels that several devices feed have events between the tasks: when a transfer takes

@@ -20,7 +20,7 @@
 namespace trinity {
 
 /// Replicas and lanes of which those that behave alike are simulated once: classes of an equitable
-/// partition (manual/symmetry.md has the argument).
+/// partition (mesh/DESIGN.md has the argument).
 struct Symmetry {
   std::vector<bool> devices;      ///< of a replica: whether its lane is simulated
   std::vector<int32_t> replicas;  ///< those that are simulated, ascending
