@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// What the two networks are told of a problem (manual/papers.md "Trinity: features").
+/// What the two networks are told of a problem (papers/notes.md "Trinity: features").
 /// Rows stand for colocation units; a unit's time is that of all its operators.
 struct UnitFeatures {
   /// Columns of `values` that belong together: `first` counts from 0.

@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// An order of elimination with what it takes (manual/papers.md "PaSE: elimination"): node order[i]
+/// An order of elimination with what it takes (papers/notes.md "PaSE: elimination"): node order[i]
 /// is minimised out over all assignments of sets[i], its neighbours by then that come later, PaSE's
 /// dependent set.
 struct EliminationOrder {

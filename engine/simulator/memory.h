@@ -104,7 +104,7 @@ class SlotMemory {
   std::vector<bool> ended_;         // per operator: its last micro-batch to end has been visited
 };
 
-/// manual/papers.md "Trinity: the published simulator": all outputs of an operator appear at its
+/// papers/notes.md "Trinity: the published simulator": all outputs of an operator appear at its
 /// start and go one microsecond before its last reader ends (never where nobody reads); allocations
 /// come before releases at one instant.
 void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,

@@ -39,7 +39,7 @@ struct SimulationRules {
 
   /// The rules of a cluster: its queue model, everything else by default.
   static SimulationRules standard(const Cluster& cluster);
-  /// The published Placeto / Trinity simulator (manual/papers.md "Trinity: the published
+  /// The published Placeto / Trinity simulator (papers/notes.md "Trinity: the published
   /// simulator"): pauses of 5.7 us and 25 us.
   static SimulationRules compat();
   /// The same to the letter, event by event: a pause after every operator, the step ends with the

@@ -7,8 +7,8 @@
 
 namespace trinity::test {
 
-/// The laws of manual/simulator.md "Laws" that a simulated plan breaks, a sentence each; none when
-/// all hold:
+/// The invariants (manual/simulator.md "Invariants") that a simulated plan breaks, one sentence each;
+/// none if all hold:
 ///   tasks         every task runs exactly once, for its cost, where it is placed;
 ///   devices       run one task at a time, never idle while one is ready, and take them by rule;
 ///   inputs        a task is ready when its last input arrives, starts no earlier, and every copy

@@ -10,7 +10,7 @@
 namespace trinity {
 
 /// Baechi (Jeon et al., "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020;
-/// manual/papers.md "Baechi"): placement by list scheduling under memory limits.
+/// papers/notes.md "Baechi"): placement by list scheduling under memory limits.
 ///
 /// MEMORY, as Baechi counts it. A colocation unit's fixed bytes are taken when it is placed and
 /// stay. An operator's workspace and outputs are taken when it is scheduled; the workspace is given

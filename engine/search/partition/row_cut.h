@@ -30,7 +30,7 @@ std::vector<int32_t> pipeline_order(const Problem& problem);
 
 /// Units in pipeline_order(), one run of them a device, devices in ascending order: the time of the
 /// device of the longest is least (wires free). GPipe's balance (Huang et al. 2019), exactly: it
-/// minimises the variance of the stages, and torchgpipe does so heuristically (manual/papers.md
+/// minimises the variance of the stages, and torchgpipe does so heuristically (papers/notes.md
 /// "GPipe and torchgpipe"). No LayerRow: it has units without forward operators, too.
 Assignment contiguous_cut(const PlacementSpace& space);
 

@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// How PaSE's cost model prices a layer (manual/papers.md "PaSE: cost model").
+/// How PaSE's cost model prices a layer (papers/notes.md "PaSE: cost model").
 enum class LayerKind : uint8_t {
   product,        ///< matrix products: Conv, Gemm, MatMul, Einsum, embeddings
   pooling,        ///< moving windows

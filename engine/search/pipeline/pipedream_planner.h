@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// PipeDream's optimiser (Narayanan et al., SOSP 2019; manual/papers.md "PipeDream"), as its
+/// PipeDream's optimiser (Narayanan et al., SOSP 2019; papers/notes.md "PipeDream"), as its
 /// released code computes (which differs from the paper): layers to stages and stages to numbers
 /// of replicas, so that the slowest stage takes least.
 ///

@@ -8,7 +8,7 @@
 namespace trinity {
 
 /// The rules of FlexFlow's execution optimiser (Jia, Zaharia and Aiken, MLSys 2019, section 6;
-/// manual/papers.md "FlexFlow's chain"): Markov chain Monte Carlo over a choice per node, with what
+/// papers/notes.md "FlexFlow's chain"): Markov chain Monte Carlo over a choice per node, with what
 /// its release of 2019 adds to the paper: every clamp(budget / 100, 1, 1000) proposals the chain
 /// goes back to the best. What a proposal changes and what a state costs is the caller's.
 struct MarkovChain {

@@ -20,9 +20,9 @@ declared.common = {
 -- Of every script that has a cluster.
 local of_cluster = {
   constants = { default = 'calibrated',
-    help = 'of GPUs: calibrated, data_sheet, or a file of Lua (trinity help trust)' },
+    help = 'of GPUs: calibrated, data_sheet, or a file of Lua (trinity help accuracy)' },
   runtime = { type = 'string',
-    help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any, ... (trinity help trust)' },
+    help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any (trinity help accuracy)' },
   slow = { type = 'string', help = 'slower devices, NICs or links with a factor: n7/gpu3=1.3,n1/nic0=2' },
 }
 

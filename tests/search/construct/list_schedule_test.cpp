@@ -16,7 +16,7 @@ using namespace trinity;
 
 namespace {
 
-/// The 10-task example of the HEFT paper (manual/papers.md "HEFT"): unit rates, no latency.
+/// The 10-task example of the HEFT paper (papers/notes.md "HEFT"): unit rates, no latency.
 TaskGraph article_example() {
   const int cost[10][3] = {{14, 16, 9}, {13, 19, 18}, {11, 13, 19}, {13, 8, 17},  {12, 13, 10},
                            {13, 16, 9}, {7, 15, 11},  {5, 11, 14},  {18, 12, 20}, {21, 7, 16}};
