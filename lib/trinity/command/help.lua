@@ -31,26 +31,28 @@ local function show_all()
   end
 end
 
---- Shows where the manual and the reference mention some words; whether they do.
-local function show_found(words, entries)
-  local terms, pages, functions = index.terms(words), index.find(words), {}
+--- Names of the reference that have the words at the beginning of a part of theirs.
+local function names_with(words, entries)
+  local found = {}
   for name in util.sorted_pairs(entries) do
-    if name:lower():find(words:lower(), 1, true) then functions[#functions + 1] = name end
+    local at = name:lower():find(words:lower(), 1, true)
+    if at and (at == 1 or name:sub(at - 1, at - 1):match '[.:_]') then found[#found + 1] = name end
   end
-  if #terms + #pages == 0 then return false end
+  return found
+end
+
+--- Shows where the manual mentions some words; whether it does.
+local function show_found(words)
+  local terms, pages, rows = index.terms(words), index.find(words), {}
   for _, row in ipairs(terms) do
     local elsewhere = row[3] == '' and '' or (' Elsewhere: %s.'):format(row[3])
     io.write(manual.plain(('**%s**: %s.%s'):format(row[1], row[2], elsewhere)))
   end
   if #pages > 0 then
-    local rows = {}
     for i = 1, math.min(#pages, 8) do rows[i] = pages[i] end
-    io.write(("%s in the manual (trinity help PAGE shows one):\n"):format(util.quoted(words)), manual.listing(rows))
+    io.write(('%s in the manual (trinity help PAGE shows one):\n'):format(util.quoted(words)), manual.listing(rows))
   end
-  if #functions > 0 then
-    io.write('functions and tables: ', table.concat(functions, ', ', 1, math.min(#functions, 8)), '\n')
-  end
-  return true
+  return #terms + #pages > 0
 end
 
 local function show_methods()
@@ -112,19 +114,25 @@ function help.show(topic)
   for _, name in ipairs(commands.names()) do
     if name == topic then
       local command = commands.about(name)
-      return print(declared.text(command.options, command.description))
+      print(declared.text(command.options, command.description))
+      show_found('trinity ' .. name)
+      return
     end
   end
   local about = model.about(topic)
   if about then return show_model(topic, about) end
   local entries = reference.names(declarations.read())
   if entries[topic] then
-    if #index.terms(topic) > 0 then show_found(topic, {}) end
+    if topic:match '^[%l_]+$' then show_found(topic) end -- a field's or a function's name may be a word of the manual
     return io.write(manual.plain(reference.entry(topic)))
   end
   local now = require('trinity.command.renamed')[topic]
   if now then util.fail_usage("help: '%s' is now 'trinity %s'", topic, now) end
-  if show_found(topic, entries) then return end
+  local found, functions = show_found(topic), names_with(topic, entries)
+  if found and #functions > 0 then
+    io.write('in the reference: ', table.concat(functions, ', ', 1, math.min(#functions, 8)), '\n')
+  end
+  if found then return end
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
