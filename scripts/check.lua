@@ -15,12 +15,11 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('json', {
   'Checks a job file of Megatron-LM, torchtitan, DeepSpeed, nanotron or Megatron-Bridge by its client\'s rules.',
   'keeps no run',
-  file = { type = 'string', position = true, help = 'a launch script, YAML, TOML or JSON, as the client reads it' },
-  gpus = { type = 'number', min = 1, integer = true, help = "GPUs of the job (default: what the file says)" },
-  launch = { type = 'string', help = "the line that launches it: degrees of DeepSpeed's program, overrides of "
-    .. "torchtitan's file" },
+  file = { type = 'string', position = true, help = 'a launch script, YAML, TOML or JSON of the training software' },
+  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: from the file)' },
+  launch = { type = 'string', help = 'the command that launches it: degrees for DeepSpeed, overrides for torchtitan' },
   capability = { default = 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)', min = 1 },
-  refused = { default = false, help = 'only what is refused' },
+  refused = { default = false, help = 'print only what is refused' },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity check FILE --gpus N' end
 

@@ -13,12 +13,12 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('json', {
   "Predicts a job file's step time, compares it with a measured one, and says where the time goes.",
   'keeps no run',
-  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
-  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
-  launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
+  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML of the training software' },
+  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: from the file)' },
+  launch = { type = 'string', help = 'the line that launches the job: overrides for torchtitan' },
   cluster = { default = 'dgx_h100', help = 'a cluster with the GPUs of the job, or a kind of machine' },
-  measured = { type = 'string', help = "seconds of a step that were measured: 4.1, 4.1s or 850ms" },
-  log = { type = 'string', help = "a log of Megatron-LM or torchtitan: the median of its last two thirds" },
+  measured = { type = 'string', help = 'a measured step time: 4.1, 4.1s or 850ms' },
+  log = { type = 'string', help = 'a log of Megatron-LM or torchtitan: the median of its last two thirds counts' },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity expect FILE --gpus N' end
 

@@ -12,16 +12,16 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   evaluations = { default = 320 },
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
     .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
-  output = { type = 'string', writes = '', help = 'a file (default: standard output)' },
-  output_dir = { type = 'string', writes = '/groups.json', help = 'a directory, for formats of several files' },
-  training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
-  cluster = { type = 'string', help = 'all but json: devices, as p100x2 (the default; dot: none)' },
+  output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
+  output_dir = { type = 'string', writes = '/groups.json', help = 'folder for formats of several files' },
+  training = { default = false, help = 'json and dot: the training step instead of the forward pass' },
+  cluster = { type = 'string', help = 'the devices, for all formats except json (default: p100x2; dot: none)' },
   device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
     .. "cluster's names, numbers)" },
-  units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
-  lossless = { default = false, help = 'refuse what a format cannot say, instead of naming it on standard error' },
-  cut_blocks = { default = false, help = 'accelerate: layers may be on several devices' },
-  nodes = { type = 'string', help = "autoparallel: the file of get_json(), whose nodes get placements" },
+  units = { default = false, help = 'dot: one node per colocation unit, for large graphs' },
+  lossless = { default = false, help = 'refuse what a format cannot express, instead of naming it on standard error' },
+  cut_blocks = { default = false, help = 'accelerate: layers may be split over devices' },
+  nodes = { type = 'string', help = 'autoparallel: the file of get_json() whose nodes get placements' },
 }))
 
 cli.complete(options)

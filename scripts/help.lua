@@ -1,7 +1,8 @@
 #!/usr/bin/env trinity
--- What there is: commands and chapters, or what a name stands for. Also the reference as Markdown, completions of
+-- Help: commands and pages, or what a name stands for. Also the reference as Markdown, completions of
 -- shells, and what this machine or, under a launcher, its job lacks:
---   trinity help search                                   the chapter, command, model, function ... of that name
+--   trinity help search                                   the page, command, model, function ... of that name
+--   trinity help "ZeRO stage"                             the pages and terms with these words
 --   trinity help --markdown problem:evaluate
 --   trinity help --completion bash > FILE
 --   srun -n 8 trinity help --check                        exit status 1 where something is wrong
@@ -10,14 +11,15 @@ local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
-  'Shows a chapter, the options of a command or a model, a function; checks this machine.',
+  'Shows a page of the manual, options, functions; finds words; checks this machine.',
   'keeps no run',
   name = { type = 'string', position = true,
-    help = "a chapter, a command, a model, 'methods', 'formats', or a function: problem:evaluate" },
-  markdown = { default = false, help = 'the reference as Markdown: all of it, or the entry NAME' },
-  completion = { type = 'string', help = 'completion of commands for bash, zsh or fish; man: the page trinity(1)' },
-  check = { default = false, help = 'looks at this machine and, under a launcher, at its job, and says what is wrong' },
-  output = { type = 'string', writes = '', help = 'a file for --markdown and --completion (default: standard output)' },
+    help = "a page, a command, a model, 'methods', 'formats', a function (problem:evaluate), or words to find" },
+  markdown = { default = false, help = 'print the reference as Markdown: all of it, or the entry NAME' },
+  completion = { type = 'string', help = 'print completion for bash, zsh or fish, or the manual page (man)' },
+  check = { default = false, help = 'check this machine and, under a launcher, its job' },
+  output = { type = 'string', writes = '', help = 'write --markdown or --completion to this file (default: standard '
+    .. 'output)' },
 }
 
 local function write(text)

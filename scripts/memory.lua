@@ -13,9 +13,9 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('json', {
   "Predicts a job file's memory by class of ranks, and what would free most.",
   'keeps no run',
-  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
-  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
-  launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
+  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML of the training software' },
+  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: from the file)' },
+  launch = { type = 'string', help = 'the line that launches the job: overrides for torchtitan' },
   cluster = { default = 'dgx_h100', help = 'a cluster with the GPUs of the job, or a kind of machine' },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity memory FILE --gpus N' end

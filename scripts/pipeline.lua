@@ -15,17 +15,18 @@ local options = trinity.options(cli.declare('set cluster method_set seconds seed
   model = { type = 'string', position = true,
     help = 'a model in models/, or a file (.lua .onnx; dnn-partitioning, Piper .json; PipeDream, DAPPLE .txt)' },
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
-  devices = { type = 'string', help = 'accelerators, or one number per level with commas, innermost first (default: '
-    .. "the file's, those of a whole cluster, or 4)" },
-  bandwidth = { type = 'string', help = 'bytes per second between devices (1e9, 25GB/s, 10Gbit/s), one or one per '
-    .. "level (default: the file's, or the cluster's slowest link between so many, or 1e9)" },
-  memory = { type = 'number', help = "memory of a device (default: the file's, or the cluster's smallest, or no limit)",
+  devices = { type = 'string', help = 'number of accelerators, or one number per network level, innermost first: 8,2 '
+    .. '(default: from the file or the cluster, or 4)' },
+  bandwidth = { type = 'string', help = 'bytes per second between devices (25GB/s, 10Gbit/s), one number or one per '
+    .. 'level (default: from the file or the cluster, or 1e9)' },
+  memory = { type = 'number', help = 'memory of a device (default: from the file or the cluster, or no limit)',
     min = 1, unit = 'bytes' },
-  cpus = { type = 'number', help = "CPUs that take nodes, too (default: the file's)", min = 0, integer = true },
-  micro_batches = { type = 'number', help = "of piper: in a batch (default: the file's, or 32)", min = 1,
-    integer = true },
-  cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
-    .. 'whole cluster (dgx_a100x2), whose devices count, too' },
+  cpus = { type = 'number', help = "number of CPUs that may hold operators, too (default: the file's)",
+    min = 0, integer = true },
+  micro_batches = { type = 'number', help = "micro-batches per batch, for --method piper (default: the file's, or 32)",
+    min = 1, integer = true },
+  cluster = { default = 'p100', help = 'cost models on this kind of device; a whole cluster (dgx_a100x2) also sets '
+    .. 'the number of devices' },
   method_set = { help = 'NAME=VALUE of the method: rounds=20; cost=paper (trinity help PipelineOptions)' },
 }))
 

@@ -27,17 +27,17 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost method method_set '
     .. 'evaluations seconds seed json', {
   'Searches for a strategy of a model on a cluster; compares methods (--method a,b,c).',
-  method = { help = 'a method (trinity help methods), several with commas, or all' },
-  method_set = { help = 'NAME=VALUE of the method: policy=false,batch=16; of several METHOD.NAME=VALUE' },
+  method = { help = 'a method (trinity help methods), several with commas to compare them, or all' },
+  method_set = { help = 'NAME=VALUE of the method: policy=false,batch=16; of several methods METHOD.NAME=VALUE' },
   evaluations = { help = 'placements that each method may simulate (default: 2000, or any number with --seconds)' },
   seed = { help = 'fixes every random number; the first of --seeds' },
-  seeds = { type = 'number', help = 'runs of every method that draws random numbers (default: 3 of several methods)',
+  seeds = { type = 'number', help = 'number of seeds for methods that are random (default: 3 of several methods)',
     min = 1, max = 10000, integer = true },
   columns = { type = 'string',
     help = 'of a comparison, with commas: ' .. table.concat(comparison_table.names(), ',') },
-  format = { default = 'text', help = 'of a comparison: text, or the table alone as markdown, latex or csv' },
+  format = { default = 'text', help = 'format of a comparison: text, or the table alone as markdown, latex or csv' },
   output_dir = { type = 'string', writes = '/x.json',
-    help = 'a folder for strategy.json; of a comparison, for finished runs: the same command goes on from there' },
+    help = 'write strategy.json to this folder; a comparison keeps finished runs there and continues from them' },
 }))
 
 local names = options.method == 'all' and trinity.methods.names() or util.words(options.method)

@@ -22,26 +22,28 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
   'Simulates a step of a model on a cluster; --trace says where its time goes.',
-  method = { default = 'given', help = 'given (--placement), or a method (trinity help methods)' },
+  method = { default = 'given', help = 'simulate --placement (given), or the result of a method (trinity help)' },
   evaluations = { default = 320 },
   placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
     .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = 'of a strategy with a mesh: the order of its pipeline in place of its '
-    .. "schedule, as PyTorch's schedules are dumped" },
-  output = { type = 'string', writes = '', help = 'a file for the strategy, which every command reads' },
-  picture = { type = 'string', writes = '', help = 'a file for a picture of the strategy (SVG)' },
-  noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
-    .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
-  lengths = { type = 'string', help = 'a file .csv with columns length and count, of which --noise (default: 0) draws '
-    .. 'sequences' },
-  fill = { default = 'padded', help = 'of --lengths: padded to the longest of a micro-batch, or packed' },
-  deal = { default = 'drawn', help = 'of --lengths: micro-batches as drawn, sorted or balanced over replicas' },
-  draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
-  expert_load = { type = 'string', help = 'tokens of experts of a strategy with a mesh: zipf:EXPONENT, or a file .json '
-    .. 'with a list of counts for every layer' },
-  capacity_factor = { type = 'number', min = 0, help = 'of --expert-load: most tokens of an expert over an even load; '
-    .. 'others are dropped' },
-  trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
+  schedule_csv = { type = 'string', help = "an order of the pipeline in place of the mesh's schedule: a CSV file as "
+    .. "PyTorch's schedules write it" },
+  output = { type = 'string', writes = '', help = 'write the strategy to this file, which every command reads' },
+  picture = { type = 'string', writes = '', help = 'write a picture of the strategy to this file (SVG)' },
+  noise = { type = 'number', min = 0, max = 10, help = 'simulate noise with this coefficient of variation per pass: '
+    .. 'prints mean and 95th percentile of the step, what it waits for, and what helps against --slow' },
+  lengths = { type = 'string', help = 'sample sequence lengths from a CSV file with columns length and count in the '
+    .. 'simulated steps (--noise default: 0)' },
+  fill = { default = 'padded', help = 'how --lengths fill a micro-batch: padded to the longest sequence, or packed' },
+  deal = { default = 'drawn', help = "how --lengths assign micro-batches to replicas: 'drawn' (at random), 'sorted' by "
+    .. "length, or 'balanced' by work" },
+  draws = { default = 200, min = 1, integer = true, help = 'number of steps that --noise simulates' },
+  expert_load = { type = 'string', help = 'load of the experts of a mesh: zipf:EXPONENT, or a JSON file with one list '
+    .. 'of counts per layer' },
+  capacity_factor = { type = 'number', min = 0, help = 'maximum load of an expert over the mean, with --expert-load; '
+    .. 'more tokens are dropped' },
+  trace = { type = 'string', writes = '', help = 'write a Chrome trace to this file, and print where the time of the '
+    .. 'step goes' },
 }))
 
 cli.complete(options)

@@ -13,25 +13,26 @@ local options = trinity.options {
   'Trains a ranker of moves, which method trinity searches with.',
   graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL or MODEL:BATCH, with '
     .. 'commas' },
-  clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
-  minutes = { default = 3, help = 'after which no round begins', min = 0 },
-  rounds = { type = 'number', help = 'rounds in all (default: as many as the minutes allow)', min = 1, integer = true },
-  imitation = { default = training.rounds_of_imitation, help = 'the first rounds, which learn the moves that helped; '
-    .. 'with --start none', min = 0, integer = true },
-  clip = { default = 0.2, help = "of the other rounds: PPO's clipping of the ratio of chances; 0: REINFORCE", min = 0,
+  clusters = { default = 'p100x2,p100x4', help = 'clusters with commas; every graph is trained on each' },
+  minutes = { default = 3, help = 'start no further round after this time', min = 0 },
+  rounds = { type = 'number', help = 'number of rounds (default: as the minutes allow)', min = 1, integer = true },
+  imitation = { default = training.rounds_of_imitation, help = 'number of first rounds that imitate moves that helped '
+    .. '(--start FILE: none)', min = 0, integer = true },
+  clip = { default = 0.2, help = "PPO's clipping range in the other rounds; 0: REINFORCE", min = 0,
     max = 1 },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
-  start = { type = 'string', help = 'weights that it goes on from, without imitation; their layers, then' },
-  reward = { default = 'step_time', help = 'what is learned: step_time; mdpe; or front, of step time and peak memory, '
-    .. 'whose share is drawn for each episode' },
-  told = { default = false, help = "the ranker is told the reward's share of memory, and who holds the memory, too" },
-  evaluations = { default = 1000, help = 'of an episode', min = 16, integer = true },
-  alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
-  beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
-  gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
-  seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
-  resume = { default = false, help = 'goes on from OUTPUT.training, which every round writes' },
-  output = { default = 'runs/train/moves.safetensors', writes = '', help = 'a file for the weights' },
+  start = { type = 'string', help = 'continue from these weights, without imitation' },
+  reward = { default = 'step_time', help = 'the reward: step_time, mdpe, or front (step time and peak memory with a '
+    .. 'random weight per episode)' },
+  told = { default = false, help = "memory features: the ranker also reads the reward's weight of memory and who "
+    .. "holds the memory" },
+  evaluations = { default = 1000, help = 'evaluations per episode', min = 16, integer = true },
+  alpha = { default = 0.5, help = 'weight of the step time in mdpe', min = 0 },
+  beta = { default = 0.3, help = 'weight of the peak communication in mdpe', min = 0 },
+  gamma = { default = 0.2, help = 'weight of the peak memory in mdpe', min = 0 },
+  seed = { default = 1, help = 'fixes weights and episodes', min = 0, integer = true },
+  resume = { default = false, help = 'resume from OUTPUT.training, which every round writes' },
+  output = { default = 'runs/train/moves.safetensors', writes = '', help = 'write the weights to this file' },
 }
 
 local hidden = {}

@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// Input features of the two networks (manual/papers.md "Trinity: features"). Rows are colocation
+/// Input features of the two networks (papers/notes.md "Trinity: features"). Rows are colocation
 /// units; a unit's time is the sum over its operators.
 struct UnitFeatures {
   /// A group of columns of `values`; `first` counts from 0.

@@ -16,7 +16,7 @@
 
 namespace trinity {
 
-/// When the partition network's dropout mask is drawn (manual/papers.md "Trinity: contradictions
+/// When the partition network's dropout mask is drawn (papers/notes.md "Trinity: contradictions
 /// and gaps", 12).
 enum class DropoutMask : uint8_t {
   batch,   ///< one for a batch, kept while its ratios are evaluated
@@ -27,7 +27,7 @@ enum class DropoutMask : uint8_t {
 
 /// Everything that may be set about the Trinity search; agent_options.h says what each is and may
 /// be. The defaults are what works best here; paper() gives the settings that the paper prints,
-/// code() those of the released code (manual/papers.md "Trinity: settings").
+/// code() those of the released code (papers/notes.md "Trinity: settings").
 struct AgentOptions {
   uint64_t seed = 1;
   int32_t groups = 0;
@@ -134,7 +134,7 @@ struct BatchActions {
   std::span<const float> group_log_probability, device_log_probability;
 };
 
-/// The Trinity policy (manual/papers.md "Trinity: networks"): a partition network draws a group for
+/// The Trinity policy (papers/notes.md "Trinity: networks"): a partition network draws a group for
 /// every colocation unit, a schedule network draws a device for every group; both trained by PPO.
 /// Results depend on the options and the problem, not on the thread count; on the number of peers
 /// only as far as sums of gradients are rounded differently.

@@ -3,7 +3,7 @@
 #include "features/feature_options.h"
 #include "learn/agent.h"
 
-// Every option of the agent, once. Numbers of manual/papers.md "Trinity: contradictions and gaps"
+// Every option of the agent, once. Numbers of papers/notes.md "Trinity: contradictions and gaps"
 // stand where an option is one of its readings.
 
 namespace trinity {

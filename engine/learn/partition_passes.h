@@ -10,7 +10,7 @@
 
 namespace trinity {
 
-/// The partition network (manual/papers.md "Trinity: networks") without LibTorch, as
+/// The partition network (papers/notes.md "Trinity: networks") without LibTorch, as
 /// schedule_passes.h has the other one:
 /// for every unit, log-probabilities of the groups.
 struct PartitionShape {

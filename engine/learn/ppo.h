@@ -5,7 +5,7 @@
 
 namespace trinity {
 
-/// What the clipped objective of PPO (eq. 14 of manual/papers.md "Trinity: equations") takes for a
+/// What the clipped objective of PPO (eq. 14 of papers/notes.md "Trinity: equations") takes for a
 /// ratio.
 enum class Ratio : uint8_t {
   action,      ///< every unit's group and every group's device has its own (the released code)

@@ -10,7 +10,7 @@
 
 namespace trinity {
 
-/// The schedule network (manual/papers.md "Trinity: networks") without LibTorch: forward and
+/// The schedule network (papers/notes.md "Trinity: networks") without LibTorch: forward and
 /// backward passes written out over kernels.h. networks.h holds the same network on LibTorch's
 /// operators, as the reference that tests compare with and for GPUs.
 struct ScheduleShape {

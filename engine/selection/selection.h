@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// The strategy-selection problem of PaSE (manual/papers.md "PaSE: formulation") and of the IOPDDL
+/// The strategy-selection problem of PaSE (papers/notes.md "PaSE: formulation") and of the IOPDDL
 /// contest (ASPLOS 2025): choose a strategy s_v for every node v to minimise
 ///
 ///     sum over nodes of node_cost(v)[s_v] + sum over edges of edge_cost(u, v)[s_u][s_v]

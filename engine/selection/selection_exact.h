@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// An elimination order with its requirements (manual/papers.md "PaSE: elimination"): node order[i]
+/// An elimination order with its requirements (papers/notes.md "PaSE: elimination"): node order[i]
 /// is minimised out over all assignments of sets[i], its neighbours at that point that come later
 /// (PaSE's dependent set).
 struct EliminationOrder {

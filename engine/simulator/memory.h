@@ -105,7 +105,7 @@ class SlotMemory {
   std::vector<bool> ended_;         // per operator: its last micro-batch to end has been visited
 };
 
-/// Memory model of the published simulator (manual/papers.md "Trinity: the published simulator"):
+/// Memory model of the published simulator (papers/notes.md "Trinity: the published simulator"):
 /// all outputs of an operator are allocated at its start and released one microsecond before its
 /// last reader ends (never without a reader). At one instant allocations come before releases.
 void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,

@@ -39,7 +39,7 @@ struct SimulationRules {
 
   /// The cluster's queue model and defaults for the rest.
   static SimulationRules standard(const Cluster& cluster);
-  /// The published Placeto / Trinity simulator (manual/papers.md): pauses of 5.7 us (device) and 25
+  /// The published Placeto / Trinity simulator (papers/notes.md): pauses of 5.7 us (device) and 25
   /// us (link).
   static SimulationRules compat();
   /// The same, event by event: a pause after every operator, and the step ends with the last

@@ -20,7 +20,7 @@
 namespace trinity {
 
 /// Equivalence classes of replicas and pipeline groups: one representative per class is simulated.
-/// The classes are an equitable partition (argument: manual/symmetry.md).
+/// The classes are an equitable partition (argument: mesh/DESIGN.md).
 struct Symmetry {
   std::vector<bool> devices;      ///< per device of a replica: its pipeline group is simulated
   std::vector<int32_t> replicas;  ///< representatives, ascending

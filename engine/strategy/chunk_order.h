@@ -6,7 +6,7 @@
 
 namespace trinity {
 
-/// The orders that pipelines are named by (manual/simulator.md "Pipelines").
+/// The orders that pipelines are named by (engine/strategy/README.md).
 enum class PipelineSchedule : uint8_t {
   gpipe,           ///< all forward micro-batches, then all backward ones, last first
   one_f_one_b,     ///< warm-up, then forward and backward in turn

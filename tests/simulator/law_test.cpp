@@ -1,4 +1,4 @@
-// The laws of manual/simulator.md "Laws" on random plans under every queue model and dispatch rule.
+// The laws of manual/simulator.md "Invariants" on random plans under every queue model and dispatch rule.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@ using namespace trinity;
 
 namespace {
 
-/// manual/papers.md "Trinity: the published simulator": A(10 us) -> B(20), A -> C(30), B -> D(5), C
+/// papers/notes.md "Trinity: the published simulator": A(10 us) -> B(20), A -> C(30), B -> D(5), C
 /// -> D. A writes two tensors.
 std::shared_ptr<const Graph> diamond() {
   test::GraphMaker make("diamond");

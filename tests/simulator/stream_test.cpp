@@ -1,5 +1,5 @@
 // Pipelines with wires, unequal stages and an asynchronous stream (PipeDream), against values
-// worked out by hand (manual/papers.md "Pipelines: closed forms"), and the laws on random
+// worked out by hand (papers/notes.md "Pipelines: closed forms"), and the laws on random
 // pipelines.
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 
 namespace trinity::test {
 
-/// The invariants of manual/simulator.md "Laws" that a simulated plan violates, one sentence each;
+/// The invariants of manual/simulator.md "Invariants" that a simulated plan violates, one sentence each;
 /// empty if all hold:
 ///   tasks         every task runs exactly once, for its cost, on its device;
 ///   devices       run one task at a time, are never idle while one is ready, and choose by the

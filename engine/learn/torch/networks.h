@@ -11,7 +11,7 @@ namespace trinity {
 /// schedule_passes.h, whose weights have the same names and shapes.
 
 /// Draws a group for every unit: embedding of the unit's type beside its features, hidden layers
-/// of 64 and 128 with ReLU, or one of 64 without, softmax over groups (manual/papers.md "Trinity:
+/// of 64 and 128 with ReLU, or one of 64 without, softmax over groups (papers/notes.md "Trinity:
 /// networks").
 class PartitionNetImpl : public torch::nn::Module {
  public:
@@ -29,7 +29,7 @@ class PartitionNetImpl : public torch::nn::Module {
 TORCH_MODULE(PartitionNet);
 
 /// Draws a device for every group in order: bidirectional LSTM encoder over group embeddings, LSTM
-/// decoder fed with the previous device's embedding, additive attention (manual/papers.md "Trinity:
+/// decoder fed with the previous device's embedding, additive attention (papers/notes.md "Trinity:
 /// networks"). S is the number of samples in the batch, K of groups, H the width of one encoder
 /// direction.
 class ScheduleNetImpl : public torch::nn::Module {

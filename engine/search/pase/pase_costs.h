@@ -51,7 +51,7 @@ struct LayerCost {
   double total() const { return compute + communication; }
 };
 
-/// The reference cost model (manual/papers.md "PaSE: cost model"), with block sizes m, n, k, e, ...
+/// The reference cost model (papers/notes.md "PaSE: cost model"), with block sizes m, n, k, e, ...
 /// (size / factor):
 ///   product        3 m n k + 3 pointwise m n, all-reduces of m n over k's factor, m k over n's and
 ///                  n k over m's, all times the batch blocks

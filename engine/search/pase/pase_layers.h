@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// Layer types of PaSE's cost model (manual/papers.md "PaSE: cost model").
+/// Layer types of PaSE's cost model (papers/notes.md "PaSE: cost model").
 enum class LayerKind : uint8_t {
   product,        ///< matmuls: Conv, Gemm, MatMul, Einsum, embeddings
   pooling,        ///< moving windows

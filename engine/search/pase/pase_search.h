@@ -32,7 +32,7 @@ struct Walk {
 /// ArgumentError for a start that score_selection() refuses.
 Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options);
 
-/// Tofu's recursive partition (Wang, Huang, Li 2019; manual/papers.md "Tofu"): for every prime
+/// Tofu's recursive partition (Wang, Huang, Li 2019; papers/notes.md "Tofu"): for every prime
 /// factor k of the number of devices, largest first, every layer splits exactly one more dimension
 /// by k (none if none can be split), chosen for all layers together to minimise communication.
 /// Returns one configuration per layer.

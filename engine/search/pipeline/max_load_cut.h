@@ -9,7 +9,7 @@
 namespace trinity {
 
 /// The exact max-load cut of Tarnawski et al., "Efficient Algorithms for Device Placement of DNN
-/// Graph Operators" (NeurIPS 2020; manual/papers.md "Exact cut by load"): contiguous parts of a
+/// Graph Operators" (NeurIPS 2020; papers/notes.md "Exact cut by load"): contiguous parts of a
 /// graph on accelerators and CPUs with the minimum largest device load. In a pipeline, that is the
 /// time per sample.
 ///

@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// PipeDream's optimiser (Narayanan et al., SOSP 2019; manual/papers.md "PipeDream"), following the
+/// PipeDream's optimiser (Narayanan et al., SOSP 2019; papers/notes.md "PipeDream"), following the
 /// released code, which differs from the paper: assigns layers to stages and numbers of replicas to
 /// stages, to minimise the time of the slowest stage.
 ///

@@ -7,7 +7,7 @@
 
 namespace trinity {
 
-/// FlexFlow's execution optimiser (Jia, Zaharia and Aiken, MLSys 2019, section 6; manual/papers.md
+/// FlexFlow's execution optimiser (Jia, Zaharia and Aiken, MLSys 2019, section 6; papers/notes.md
 /// "FlexFlow's chain"): Markov chain Monte Carlo over one choice per node. As in its release of
 /// 2019 the chain returns to the best state after every clamp(budget / 100, 1, 1000) proposals.
 /// Callers define proposals and costs.

@@ -18,7 +18,7 @@ local cli = {}
 cli.declare = require 'trinity.command.shared'
 
 -- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
--- Placeto's buses carry 7600 bytes a microsecond (manual/papers.md "Trinity: the published simulator"); Doppler's files
+-- Placeto's buses carry 7600 bytes a microsecond (papers/notes.md "Trinity: the published simulator"); Doppler's files
 -- state how long a wire takes, which are bytes here, at a byte a nanosecond.
 local published = { placeto = 7600e6, doppler = 1e9 }
 

@@ -11,19 +11,19 @@ local declared = {}
 -- Of every script that is started as a program, where it has no option of that name itself.
 declared.common = {
   run = { type = 'string',
-    help = "name of the run's folder (default: by script, model, cluster, count); none: no folder" },
-  runs = { type = 'string', help = 'where folders of runs are (default: $TRINITY_RUNS, or runs); none: no folder' },
-  resume = { default = false, help = 'goes on with the interrupted run of --run' },
+    help = "name of the run's folder (default: from script, model, cluster and a count); none: no folder" },
+  runs = { type = 'string', help = 'folder of all runs (default: $TRINITY_RUNS, or runs); none: no folder' },
+  resume = { default = false, help = 'resume the interrupted run of --run' },
   quiet = { default = false, help = 'no progress on standard error' },
 }
 
 -- Of every script that has a cluster.
 local of_cluster = {
   constants = { default = 'calibrated',
-    help = 'of GPUs: calibrated, data_sheet, or a file of Lua (trinity help trust)' },
+    help = 'constants of GPUs: calibrated, data_sheet, or a Lua file (trinity help accuracy)' },
   runtime = { type = 'string',
-    help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any, ... (trinity help trust)' },
-  slow = { type = 'string', help = 'slower devices, NICs or links with a factor: n7/gpu3=1.3,n1/nic0=2' },
+    help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any (trinity help accuracy)' },
+  slow = { type = 'string', help = 'slower devices, NICs or links, each with a factor: n7/gpu3=1.3,n1/nic0=2' },
 }
 
 -- What follows the description of a script that searches and keeps nothing: it takes --run none alone.
@@ -74,7 +74,7 @@ function declared.shown(name) return '--' .. name:gsub('_', '-') end
 --- What --help says of an option: its help, and its default where it has one.
 function declared.about(option)
   local notes = {}
-  if option.position then notes[1] = 'without dashes, too' end
+  if option.position then notes[1] = 'may be given without its name' end
   local default = option.default
   if default == '' then default = "''" end
   if default and type(default) ~= 'table' then notes[#notes + 1] = 'default: ' .. tostring(default) end

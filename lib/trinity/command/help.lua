@@ -1,10 +1,12 @@
--- What `trinity help [NAME]` and the prompt's help show: commands and chapters, or one chapter of the manual, the
--- options of a command or a model, the methods, the formats, an entry of the reference.
+-- What `trinity help [NAME]` and the prompt's help show: commands and the pages of the manual by part, or one page, the
+-- options of a command or a model, the methods, the formats, an entry of the reference; of any other words, where the
+-- manual mentions them.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
 local declared = require 'trinity.command.declared'
+local index = require 'trinity.command.manual_index'
 local manual = require 'trinity.command.manual'
 local model = require 'trinity.graph.model'
 local reference = require 'trinity.command.reference'
@@ -15,8 +17,42 @@ local help = {}
 local function show_all()
   io.write('commands (trinity help NAME lists the options of one):\n',
     manual.listing(util.map(commands.names(), function(name) return { name, commands.about(name).description } end)),
-    'chapters of the manual (trinity help NAME shows one):\n',
-    manual.listing(util.map(manual.names(), function(name) return { name, manual.title(name) } end)))
+    'pages of the manual (trinity help NAME shows one, trinity help WORDS finds them):\n')
+  local rows, at = {}, 0
+  for i, name in ipairs(manual.names()) do rows[i] = { name, manual.title(name) } end
+  local lines = {}
+  for line in manual.listing(rows):gmatch '[^\n]+' do lines[#lines + 1] = line end
+  for _, part in ipairs(manual.parts()) do
+    io.write(part.name, '\n')
+    for _ = 1, #part.pages do
+      at = at + 1
+      io.write(lines[at], '\n')
+    end
+  end
+end
+
+--- Names of the reference that have the words at the beginning of a part of theirs.
+local function names_with(words, entries)
+  local found = {}
+  for name in util.sorted_pairs(entries) do
+    local at = name:lower():find(words:lower(), 1, true)
+    if at and (at == 1 or name:sub(at - 1, at - 1):match '[.:_]') then found[#found + 1] = name end
+  end
+  return found
+end
+
+--- Shows where the manual mentions some words; whether it does.
+local function show_found(words)
+  local terms, pages, rows = index.terms(words), index.find(words), {}
+  for _, row in ipairs(terms) do
+    local elsewhere = row[3] == '' and '' or (' Elsewhere: %s.'):format(row[3])
+    io.write(manual.plain(('**%s**: %s.%s'):format(row[1], row[2], elsewhere)))
+  end
+  if #pages > 0 then
+    for i = 1, math.min(#pages, 8) do rows[i] = pages[i] end
+    io.write(('%s in the manual (trinity help PAGE shows one):\n'):format(util.quoted(words)), manual.listing(rows))
+  end
+  return #terms + #pages > 0
 end
 
 local function show_methods()
@@ -67,31 +103,40 @@ function help.topics()
   return all
 end
 
---- Shows what there is about a name; without one, the names of commands and chapters.
+--- Shows what there is about a name or some words; without any, the names of commands and pages.
 ---@param topic? string
 function help.show(topic)
   if not topic then return show_all() end
   if topic == 'methods' then return show_methods() end
   if topic == 'formats' then return show_formats() end
-  for _, name in ipairs(manual.names()) do
-    if name == topic then return io.write(manual.plain(manual.source(name))) end
-  end
+  local page = manual.page(topic)
+  if page then return io.write(manual.plain(manual.source(page))) end
   for _, name in ipairs(commands.names()) do
     if name == topic then
       local command = commands.about(name)
-      return print(declared.text(command.options, command.description))
+      print(declared.text(command.options, command.description))
+      show_found('trinity ' .. name)
+      return
     end
   end
   local about = model.about(topic)
   if about then return show_model(topic, about) end
   local entries = reference.names(declarations.read())
-  if entries[topic] then return io.write(manual.plain(reference.entry(topic))) end
+  if entries[topic] then
+    if topic:match '^[%l_]+$' then show_found(topic) end -- a field's or a function's name may be a word of the manual
+    return io.write(manual.plain(reference.entry(topic)))
+  end
   local now = require('trinity.command.renamed')[topic]
   if now then util.fail_usage("help: '%s' is now 'trinity %s'", topic, now) end
+  local found, functions = show_found(topic), names_with(topic, entries)
+  if found and #functions > 0 then
+    io.write('in the reference: ', table.concat(functions, ', ', 1, math.min(#functions, 8)), '\n')
+  end
+  if found then return end
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
-  util.fail_usage("help: nothing about %s%s ('trinity help' lists commands and chapters)", util.quoted(topic), near)
+  util.fail_usage("help: nothing about %s%s ('trinity help' lists commands and pages)", util.quoted(topic), near)
 end
 
 return help

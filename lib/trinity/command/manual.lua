@@ -1,4 +1,4 @@
--- The manual: chapters in lib/trinity/manual, which `trinity help CHAPTER` shows in the terminal.
+-- The manual: pages in lib/trinity/manual, by part, which `trinity help PAGE` shows in the terminal.
 
 local core = require 'trinity.core'
 
@@ -8,17 +8,49 @@ local folder = core.home .. '/lib/trinity/manual/'
 local width = 96 -- of what is shown
 
 -- In the order in which a newcomer reads them.
-local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'symmetry',
-  'searching', 'moves', 'planning', 'stragglers', 'reporting', 'processes', 'executing', 'trust', 'gpus',
-  'exporting', 'checking', 'studies', 'papers', 'embedding', 'extending' }
+local parts = {
+  { name = 'start', pages = { 'overview', 'install', 'glossary' } },
+  { name = 'tutorials', pages = { 'tutorial', 'planning', 'scripting' } },
+  { name = 'how-to guides', pages = { 'models', 'own_models', 'clusters', 'strategies', 'searching', 'heterogeneous',
+    'exporting', 'checking', 'stragglers', 'uneven_work', 'calibrating', 'executing', 'processes', 'reporting',
+    'limits', 'moves', 'embedding', 'extending' } },
+  { name = 'reference', pages = { 'command', 'strategy_fields', 'schedules', 'catalog', 'simulator', 'metrics',
+    'export_formats', 'messages' } },
+  { name = 'explanation', pages = { 'simulation', 'symmetry', 'pruning', 'waiting', 'ranker', 'accuracy' } },
+  { name = 'results', pages = { 'studies' } },
+}
 
---- Names of the chapters, in order.
-function manual.names() return { unpack(names) } end
+-- Names of earlier versions, and the page that has their content.
+local aliases = { gpus = 'executing', networks = 'models', papers = 'studies', ranking = 'ranker',
+  reproducing = 'studies', trust = 'accuracy' }
 
---- A chapter as it is written, Markdown.
+--- The parts of the manual in order: { name =, pages = }.
+function manual.parts() return parts end
+
+--- Names of the pages, in order.
+---@return string[]
+function manual.names()
+  local names = {}
+  for _, part in ipairs(parts) do
+    for _, name in ipairs(part.pages) do names[#names + 1] = name end
+  end
+  return names
+end
+
+--- The page that a name stands for: a page's own, or one of an earlier version; nil for no page.
+---@param name string
+---@return string?
+function manual.page(name)
+  name = aliases[name] or name
+  for _, page in ipairs(manual.names()) do
+    if page == name then return page end
+  end
+end
+
+--- A page as it is written, Markdown.
 function manual.source(name) return core.read_file(folder .. name .. '.md') end
 
---- The title of a chapter: its first heading.
+--- The title of a page: its first heading.
 function manual.title(name) return manual.source(name):match '^# ([^\n]+)' end
 
 --- Markdown within a line as plain text.

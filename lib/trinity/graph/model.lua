@@ -441,7 +441,7 @@ end
 local cluster_options = options_of.declare('trinity.ClusterOptions', { help = 'What trinity.cluster takes.',
   { 'constants', 'any', as = "'calibrated'|'data_sheet'|string|table<string, table<string, number>>",
     otherwise = "'calibrated'", help = 'what training reaches of the data sheets: fitted, as the sheet says, a file of '
-      .. 'Lua or a table by kind of GPU (trinity help trust)' },
+      .. 'Lua or a table by kind of GPU (trinity help accuracy)' },
   { 'runtime', 'any', as = 'string|trinity.Runtime', otherwise = "'megatron'",
     help = 'the training software, by name or as a table' },
   { 'slow', 'table', as = 'table<string, number>', otherwise = 'none', help = "what is slower than described: "
@@ -474,7 +474,7 @@ end
 --- 'dgx_a100x2'), machines by name, parts of them and unlike ones (trinity.cluster.nodes: 'dgx_h200:4x2+dgx_b200'), a
 --- Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
 --- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology). Kinds of GPU
---- by name have calibrated constants (`trinity help trust`); those that a description defines stay as they are.
+--- by name have calibrated constants (`trinity help accuracy`); those that a description defines stay as they are.
 ---@param description string|trinity.ClusterSpec
 ---@param options? trinity.ClusterOptions
 ---@return trinity.Cluster

@@ -1,5 +1,5 @@
 -- What Doppler's policies are told of a problem, and one of their episodes: nodes placed one after the other, each once
--- all that it reads from are placed (manual/papers.md "Doppler"). Nodes are contiguous groups of colocation units; an
+-- all that it reads from are placed (papers/notes.md "Doppler"). Nodes are contiguous groups of colocation units; an
 -- edge that points back in their order is left out. Times are in multiples of the mean time of a node.
 
 local features = require 'trinity.learn.features'

@@ -1,4 +1,4 @@
--- Doppler's two policies (manual/papers.md "Doppler"): SEL picks the next node, PLC its device. Each has an encoder of
+-- Doppler's two policies (papers/notes.md "Doppler"): SEL picks the next node, PLC its device. Each has an encoder of
 -- its own, which passes messages along the edges of the graph once an episode, and a head of two layers over what is
 -- known of every choice. Neither depends on the numbers of nodes and devices.
 

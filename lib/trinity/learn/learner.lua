@@ -106,7 +106,7 @@ local function own_advantages(self, rewards)
   end))
 end
 
--- Rewards of a batch as advantages [count, 1] against a moving average (eq. 15 of manual/papers.md "Trinity:
+-- Rewards of a batch as advantages [count, 1] against a moving average (eq. 15 of papers/notes.md "Trinity:
 -- equations": decay (N - 1) / (N + 1)), divided by their root mean square in the batch or its moving average, whichever
 -- is larger.
 local function advantages(self, rewards)
@@ -197,7 +197,7 @@ local function step_on_share(self, weight, loss_of)
   learner.step(self, weight ~= 1 and loss and loss * weight or loss)
 end
 
---- PPO with a ratio per choice (manual/papers.md "Trinity: contradictions and gaps", 13).
+--- PPO with a ratio per choice (papers/notes.md "Trinity: contradictions and gaps", 13).
 function learner.ppo(self, actions, rewards)
   local o, advantage = self.options, advantages(self, rewards)
   local share, weight = share_of(self, #rewards)
@@ -237,7 +237,7 @@ local function elite(rewards, count)
   return order
 end
 
---- Cross-entropy (Rubinstein 1999; as Post uses it, manual/papers.md "Post"): raises the likelihood of the best
+--- Cross-entropy (Rubinstein 1999; as Post uses it, papers/notes.md "Post"): raises the likelihood of the best
 --- samples.
 function learner.cross_entropy(self, actions, rewards)
   local o = self.options

@@ -1,4 +1,4 @@
--- What ColocRL and Hierarchical have in common (manual/papers.md "Hierarchical", "ColocRL"): the sequence-to-sequence
+-- What ColocRL and Hierarchical have in common (papers/notes.md "Hierarchical", "ColocRL"): the sequence-to-sequence
 -- placer, where a bidirectional LSTM reads the groups and another one gives every group a device in turn, knowing the
 -- device before and attending to all groups; and its training by REINFORCE. Both learn from minus the square root of
 -- the step time, unless published_reward = false has them learn from the problem's reward. The defaults are those that
@@ -14,7 +14,7 @@ local util = require 'trinity.base.util'
 local placer = {}
 
 local device_size = 16 -- of a device's embedding
-local temperature, tanh_constant = 10, 5 -- logits are C tanh(u / T), manual/papers.md "Hierarchical"
+local temperature, tanh_constant = 10, 5 -- logits are C tanh(u / T), papers/notes.md "Hierarchical"
 
 local Placer = nn.class 'placer'
 placer.class = Placer
@@ -55,7 +55,7 @@ function Placer:repeated(encoded, samples)
 end
 
 -- What of all groups decoder states [samples, count, hidden] attend to: by scaled products, or as v . tanh(W2 h + m_j)
--- with m_j = W1 h_j, of which the context is made too (manual/papers.md "Trinity: networks").
+-- with m_j = W1 h_j, of which the context is made too (papers/notes.md "Trinity: networks").
 local function context_of(self, encoded, hidden)
   if not self.additive then
     local memory = encoded.rows:transpose(1, 2)
@@ -114,7 +114,7 @@ function placer.group_rows(rows, group_of, groups)
   return sums / counts:clamp(1)
 end
 
-local infeasible = -10 -- manual/papers.md "Hierarchical"
+local infeasible = -10 -- papers/notes.md "Hierarchical"
 
 local setting = learner.option
 placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search.declared,
@@ -128,7 +128,7 @@ placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search
   setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
   setting('baseline_n', 19), setting('normalise_advantage', true),
   { 'preset', { 'default', 'paper' }, 'default',
-    help = "'paper': what its authors say, where no option says otherwise (manual/papers.md)" },
+    help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
   { 'features', { 'node2vec', 'paper' }, 'node2vec',
     help = "'paper': a learned embedding of the type, shapes of outputs, neighbours; and of a group theirs" },
   { 'attention', { 'scaled', 'additive' }, 'scaled', help = 'of the decoder: by products, or v . tanh(W2 h + W1 h_j)' },

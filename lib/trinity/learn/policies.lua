@@ -255,7 +255,7 @@ local network_options = options_of.declare('trinity.PolicyNetworkOptions', { hel
   { 'features', 'table', as = 'trinity.FeatureOptions', help = 'what the network is told' },
 })
 
---- A table of free logits over contiguous groups of equal work, no network (Post, manual/papers.md "Post").
+--- A table of free logits over contiguous groups of equal work, no network (Post, papers/notes.md "Post").
 ---@param problem trinity.Problem
 ---@param options? trinity.PolicyTableOptions
 ---@return trinity.Policy

@@ -1,4 +1,4 @@
--- ColocRL (Mirhoseini et al. 2017; manual/papers.md "ColocRL"): REINFORCE on a sequence-to-sequence placer over groups
+-- ColocRL (Mirhoseini et al. 2017; papers/notes.md "ColocRL"): REINFORCE on a sequence-to-sequence placer over groups
 -- that are given, here contiguous ones of colocation units. See trinity.learn.placer.
 
 local features = require 'trinity.learn.features'

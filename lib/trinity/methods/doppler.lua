@@ -1,4 +1,4 @@
--- Doppler (Yao et al. 2026; manual/papers.md "Doppler"): two policies place one node after the other, SEL picking the
+-- Doppler (Yao et al. 2026; papers/notes.md "Doppler"): two policies place one node after the other, SEL picking the
 -- node among those whose inputs are placed and PLC its device. First both imitate a list scheduler (the longest path
 -- first, where it starts first) in the states that they come to, then they learn from the reward of whole placements by
 -- REINFORCE. Networks and episodes: trinity.learn.doppler_policy and doppler_graph. Weights depend on neither graph nor
@@ -39,7 +39,7 @@ local declared = options_of.declare('trinity.DopplerOptions', { extends = search
     help = 'share of choices drawn evenly while it learns from rewards; falls to 0 over the budget' },
   { 'greedy', 'boolean', false, help = 'other choices are the likeliest, instead of drawn by their probabilities' },
   { 'preset', { 'default', 'paper' }, 'default',
-    help = "'paper': what its authors say, where no option says otherwise (manual/papers.md)" },
+    help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
   { 'learn', 'boolean', true, help = 'false: the policies draw and stay as they are' },
   { 'load', 'string', '', help = 'weights of another search to begin with' },
   { 'save', 'string', '', help = 'where the weights go' },

@@ -1,4 +1,4 @@
--- Hierarchical (Mirhoseini et al. 2018; manual/papers.md "Hierarchical"): one network draws a group for every
+-- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network draws a group for every
 -- colocation unit, a sequence-to-sequence placer a device for every group; both learn by REINFORCE. See
 -- trinity.learn.placer.
 

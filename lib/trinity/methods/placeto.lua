@@ -1,4 +1,4 @@
--- Placeto (Addanki et al. 2019; manual/papers.md "Placeto"): improves a placement node by node. A network that passes
+-- Placeto (Addanki et al. 2019; papers/notes.md "Placeto"): improves a placement node by node. A network that passes
 -- messages along the graph, both ways, looks at the nodes with their devices and places the current one anew; the
 -- reward of a step is what it changes. Nodes are contiguous groups of colocation units; every episode visits all of
 -- them, and all start with everything on device 1. REINFORCE with a baseline per step. An episode costs as many
@@ -31,7 +31,7 @@ local declared = options_of.declare('trinity.PlacetoOptions', { extends = search
     help = 'updates that the baseline of a step looks back' },
   setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
   { 'preset', { 'default', 'paper' }, 'default',
-    help = "'paper': what its authors say, where no option says otherwise (manual/papers.md)" },
+    help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
   { 'episodes', 'integer', 0, least = 0, most = 1e9,
     help = 'after which the search ends, and evaluations where they are not given are what these take; 0: no bound' },
   { 'last_learning_rate', 'number', 0, least = 0, most = 1000,

@@ -1,4 +1,4 @@
--- Post (Gao, Chen, Li 2018; manual/papers.md "Post"): independent categorical distributions over groups, no network.
+-- Post (Gao, Chen, Li 2018; papers/notes.md "Post"): independent categorical distributions over groups, no network.
 -- PPO learns from every few placements, cross-entropy from the best of a longer stretch of them.
 
 local learner = require 'trinity.learn.learner'

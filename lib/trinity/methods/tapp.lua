@@ -1,10 +1,10 @@
--- TAPP (Appl. Sci. 2021, 11(11), 4785; manual/papers.md "TAPP: what is stated"): a partition network puts the layers of
+-- TAPP (Appl. Sci. 2021, 11(11), 4785; papers/notes.md "TAPP: what is stated"): a partition network puts the layers of
 -- a model into groups, an allocation network with attention gives every group a node, both learn by policy gradient
 -- from the time of a batch.
 --
 -- The paper gives no sizes, rates, models or clusters. What is its own: groups by layers, one network for the
 -- groups and one with attention for the nodes, joint policy gradient on the time of one batch, several evaluations of
--- a scheme averaged. Everything else is a proposal of ours (manual/papers.md "TAPP: what is ours"), above all the
+-- a scheme averaged. Everything else is a proposal of ours (papers/notes.md "TAPP: what is ours"), above all the
 -- defaults of all options:
 --   mode       'cuts': the partition network scores where groups end, so that they are contiguous, and a node that
 --              has been left is not taken again: every scheme is a pipeline. 'isotonic': a group for every layer by
@@ -49,7 +49,7 @@ local declared = options_of.declare('trinity.TappOptions', { extends = search.de
   setting('gradient_norm', 1), setting('baseline_n', 19), setting('normalise_advantage', true),
 })
 
-local infeasible = -10 -- a constant; its value is Hierarchical's: manual/papers.md "Hierarchical"
+local infeasible = -10 -- a constant; its value is Hierarchical's: papers/notes.md "Hierarchical"
 
 local function make_policy(problem, options)
   local policy = tapp_policy.new(layer_chain.of(problem), #problem.cluster.devices, options)

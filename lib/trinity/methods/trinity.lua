@@ -1,7 +1,7 @@
 -- The Trinity search in three stages, each of which can be switched off:
 --   warm start  heuristics that cost a placement each are priced (search/warm_start.lua), and the policy is taught
 --               to draw placements like the best of them;
---   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
+--   policy      the paper's search (papers/notes.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, whose moves a trained ranker chooses (lib/trinity/search/rankers.lua),
 --               where it pays in a race with a partition that is nearly as fast, or with other seeds

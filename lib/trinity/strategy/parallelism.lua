@@ -1,5 +1,5 @@
 -- Strategies that are the same for all layers, in the field's words: a mesh of devices, a pipeline's schedule, what is
--- computed again. The rules: engine/strategy/lower.h, manual/strategies.md "A mesh".
+-- computed again. The rules: engine/strategy/lower.h, manual/strategy_fields.md.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'

@@ -45,7 +45,7 @@ local mdpe = options_of.declare('trinity.MdpeOptions', { help = 'What rewards.md
     help = 'the reward of a placement that does not fit is minus this' },
 })
 
---- Trinity's multi-dimensional performance evaluation (eq. 8 of manual/papers.md "Trinity: equations"): T is the step
+--- Trinity's multi-dimensional performance evaluation (eq. 8 of papers/notes.md "Trinity: equations"): T is the step
 --- time in seconds, C and M are the largest device's traffic and memory over their tolerances. The readings of
 --- "Trinity: contradictions and gaps" there, item by item:
 ---   1  the reward falls with T, C and M: eq. 8 as printed grows with what it should lower;

@@ -1,7 +1,7 @@
--- The networks of TAPP (manual/papers.md "TAPP: what is stated"): a partition network that puts a row of layers into
+-- The networks of TAPP (papers/notes.md "TAPP: what is stated"): a partition network that puts a row of layers into
 -- groups, and an allocation network with attention (trinity.learn.placer) that gives every group a node. A policy for
 -- trinity.learn.learner but for its placements: schemes() tells the node of every layer, what that is worth is for the
--- caller to say. Sizes are manual/papers.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. So are
+-- caller to say. Sizes are papers/notes.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. So are
 -- the features there; ours beside them are what a cut behind a layer sends, the share of the time up to it, and an
 -- embedding of its place in the row:
 -- without them layers of one kind look alike, and a network cannot tell one from its neighbour.

@@ -1,4 +1,4 @@
--- FlexFlow's search (manual/papers.md "FlexFlow's chain") with the cost that it has there, a simulated step: a Markov
+-- FlexFlow's search (papers/notes.md "FlexFlow's chain") with the cost that it has there, a simulated step: a Markov
 -- chain over the splits of layers, each state lowered to a graph of parts and priced by the event simulator. The PaSE
 -- paper starts it from the expert's strategy and ends it after 250,000 proposals, or half the budget without
 -- improvement. The same chain over PaSE's own costs, which cannot win, is pase:mcmc.

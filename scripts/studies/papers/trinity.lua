@@ -1,4 +1,4 @@
--- The networks that the Trinity paper (Algorithms 2022, 15(4), 108; manual/papers.md "Trinity: experiments") placed,
+-- The networks that the Trinity paper (Algorithms 2022, 15(4), 108; papers/notes.md "Trinity: experiments") placed,
 -- on its cards, as problems:
 -- for scripts that repeat its experiments.
 

@@ -86,7 +86,7 @@ TEST_CASE("two layers: drawing step by step says what evaluating all steps at on
     CHECK(net->named_parameters()[name].grad().abs().sum().item<double>() > 0);
 }
 
-/// manual/papers.md "Trinity: equations": clipped logits bound the largest probability.
+/// papers/notes.md "Trinity: equations": clipped logits bound the largest probability.
 TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
   for (const auto& [constant, devices, bound] : {std::tuple{5.0, 2, 0.99995},
                                                  {5.0, 4, 0.99986},

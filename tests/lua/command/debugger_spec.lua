@@ -14,7 +14,7 @@ end
 
 -- What launch.json of the chapter runs: { command, arguments, environment }.
 local function launch()
-  local text = core.read_file(root .. '/lib/trinity/manual/command.md')
+  local text = core.read_file(root .. '/lib/trinity/manual/limits.md')
   local json = text:match '```json file=launch%.json\n(.-)\n```'
   return require('trinity').json.decode(json).configurations[1]
 end

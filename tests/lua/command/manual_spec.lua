@@ -1,4 +1,4 @@
--- README.md and the chapters of the manual: their blocks run as they are printed, and show what the text says.
+-- README.md and the pages of the manual: their blocks run as they are printed, and show what the text says.
 
 local core = require 'trinity.core'
 local manual = require 'trinity.command.manual'
@@ -7,21 +7,25 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 -- Blocks that do not run here, by their first line, and why.
 local not_run = {
   ['export TRINITY_JOIN=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1'] = 'torchrun is no package of Debian 12; stop_spec.lua sets its variables',
-  ['pip install ilua'] = 'a package of Python, and a notebook',
-  ['build/trinity plan config.json --cluster dgx_h100x8 --global_batch 512 --sequence 8192 --picture plan.svg'] =
-    "a user's file; the chapter planning has one that runs",
   ['scripts/bootstrap run     # installs what is missing, builds to build/, runs the main job'] =
     'installs packages; a test of the suite would start the suite',
-  ["local graph = trinity.model('mlp', { inputs = 64, hidden = { 128 }, classes = 10, batch_size = 25 })"] =
-    'reads data that are not in the repository; execute_digits_spec.lua trains on them',
-  ['build/trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,hidden=256,heads=4,vocabulary=1024,'
-    .. 'sequence=128,positions=128 --devices cpu:0,cpu:1 --mixtures 20 --steps 8'] =
-    'takes minutes; execute_mixtures_spec.lua measures small ones',
 }
 
+-- Pages outside the manual whose blocks run, too.
+local others = { { 'README', root .. '/README.md' }, { 'notes', root .. '/scripts/studies/papers/notes.md' } }
+
+local max_words = { README = 700, manual = 24000 } -- words have a letter or a digit: bars of tables are none
+
+local function words_of(text)
+  local words = 0
+  for word in text:gmatch '%S+' do words = words + (word:find '%w' and 1 or 0) end
+  return words
+end
+
 local function read_all()
-  local all = { { 'README', core.read_file(root .. '/README.md') } }
-  for i, name in ipairs(manual.names()) do all[i + 1] = { name, manual.source(name) } end
+  local all = {}
+  for i, page in ipairs(others) do all[i] = { page[1], core.read_file(page[2]) } end
+  for _, name in ipairs(manual.names()) do all[#all + 1] = { name, manual.source(name) } end
   return all
 end
 
@@ -52,9 +56,25 @@ describe('the manual', function()
     end
     for line in pairs(not_run) do expect(seen[line] or 'not in the manual: ' .. line):equals(true) end -- in any order
   end)
-  it('fits two screens in README.md', function()
-    local _, words = core.read_file(root .. '/README.md'):gsub('%S+', '')
-    expect(words):below(1001)
+  it('is short', function()
+    local words = 0
+    for _, name in ipairs(manual.names()) do words = words + words_of(manual.source(name)) end
+    expect(words):below(max_words.manual + 1)
+    local _, all = core.read_file(root .. '/README.md'):gsub('%S+', '')
+    expect(all):below(max_words.README + 1)
+  end)
+  it('has every page of the folder in one part', function()
+    local listed, there = {}, {}
+    for _, name in ipairs(manual.names()) do
+      expect(listed[name]):equals(nil)
+      listed[name] = true
+      expect(manual.page(name)):equals(name)
+    end
+    for _, file in ipairs(core.list_folder(root .. '/lib/trinity/manual')) do
+      there[#there + 1] = listed[file:match '^(.*)%.md$'] and file or file .. ' is in no part of manual.lua'
+    end
+    for _, file in ipairs(there) do expect(file):matches '^[%l_]+%.md$' end
+    expect(#there):equals(#manual.names())
   end)
 end)
 
@@ -87,19 +107,34 @@ describe('trinity help', function()
     expect(status == 0 and output or ('status %d\n%s'):format(status, output)):matches(pattern)
     return output
   end
-  it('lists the chapters, and shows one', function()
-    shows('', 'chapters of the manual.-\n  tutorial +%u[^\n]+\n.-\n  extending +%u')
+  it('lists parts and their pages, and shows one', function()
+    shows('', 'pages of the manual[^\n]*\nstart\n  overview +%u[^\n]+\n.-\nhow%-to guides\n.-\n  extending +%u[^\n]+\nreference\n')
     for _, name in ipairs(manual.names()) do
       shows(name, '^' .. manual.title(name):gsub('`', ''):gsub('%p', '%%%0') .. '\n===')
     end
   end)
-  it('suggests a chapter where a name is misspelt', function()
+  it('knows the names of pages of earlier versions', function()
+    for earlier, now in pairs { trust = 'accuracy', networks = 'models', gpus = 'executing', papers = 'studies' } do -- in any order
+      shows(earlier, '^' .. manual.title(now):gsub('%p', '%%%0') .. '\n===')
+    end
+  end)
+  it("finds pages by the field's words", function()
+    shows('"KV head"', '^KV head: .*num_key_value_heads')
+    shows('"KV heads"', '^KV head: ')
+    shows('"activation recomputation"', '^activation recomputation: ')
+    shows('"gradient checkpointing"', '^activation recomputation: ')
+    shows('"ZeRO stage"', '^ZeRO stage: .*\n  strategy_fields +Fields')
+    shows('MFU', "^MFU: .*'MFU' in the manual.*\n  planning +Read the report")
+    shows('matmul', '^matmul: .*layers:matmul%(')
+    shows('"two rails"', '\n  clusters +Describe your own, with two rails')
+  end)
+  it('suggests a page where a name is misspelt', function()
     trinity_says('help clustres', 2,
-      "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists commands and chapters%)")
+      "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists commands and pages%)")
   end)
 end)
 
-describe('a chapter in a terminal', function()
+describe('a page in a terminal', function()
   local long = ('word '):rep(30)
   local shown = manual.plain(('# One `thing`\n\nSee [two](two.md) and **three**.\n\n- a\n  b\n- %s\n\n| x | y |\n|---|---|\n| `a\\|b` | 2 |\n\n'
     .. '1. Do:\n   ```sh\n   ls  *\n   ```\n```lua file=a.lua append\nx\n```\n'):format(long))

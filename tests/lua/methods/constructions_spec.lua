@@ -33,7 +33,7 @@ local function problem_of(costs_ns, edges, memory_bytes, latency_s)
     end }
 end
 
---- The ten tasks of the HEFT paper (manual/papers.md "HEFT"): one byte takes 1 ns.
+--- The ten tasks of the HEFT paper (papers/notes.md "HEFT"): one byte takes 1 ns.
 local function article()
   return problem_of({ { 14, 16, 9 }, { 13, 19, 18 }, { 11, 13, 19 }, { 13, 8, 17 }, { 12, 13, 10 }, { 13, 16, 9 },
     { 7, 15, 11 }, { 5, 11, 14 }, { 18, 12, 20 }, { 21, 7, 16 } },

@@ -1,4 +1,4 @@
--- Hierarchical, ColocRL and Placeto as their authors describe them (manual/papers.md): features, attention, noise, what
+-- Hierarchical, ColocRL and Placeto as their authors describe them (papers/notes.md): features, attention, noise, what
 -- teaches, episodes, weights that go from graph to graph.
 
 local trinity = require 'trinity'

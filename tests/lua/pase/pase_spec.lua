@@ -1,5 +1,5 @@
 -- PaSE: layers, configurations and costs against the reference code's own tables (../shared/data/pase) and the
--- golden costs of manual/papers.md "PaSE: golden values", and what it is compared with.
+-- golden costs of papers/notes.md "PaSE: golden values", and what it is compared with.
 
 local core = require 'trinity.core'
 local rules = require 'trinity.pase.rules'
@@ -72,7 +72,7 @@ describe('the cost tables', function()
   end
 end)
 
--- manual/papers.md "PaSE: golden values": p, optimum, data parallelism (false: not expressible or not stated).
+-- papers/notes.md "PaSE: golden values": p, optimum, data parallelism (false: not expressible or not stated).
 local golden = {
   alexnet = { { 1, 4.36245066e11, 4.36245066e11 }, { 2, 2.457000617e11, 5.30452933e11 },
     { 4, 1.482157196e11, 5.775568665e11 }, { 8, 9.709829651e10, 6.011088332e11 }, { 16, 7.032071267e10, 6.128848166e11 },
@@ -110,7 +110,7 @@ describe('the optimum', function()
     end)
   end
   it('has the sizes of the published graphs and tables for p = 8', function()
-    -- manual/papers.md "PaSE: golden values": vertices, edges, largest dependent set, combinations, breadth-first set.
+    -- papers/notes.md "PaSE: golden values": vertices, edges, largest dependent set, combinations, breadth-first set.
     local sizes = { alexnet = { 14, 13, 1, 672, 1 }, inception3 = { 219, 253, 2, 25200, 11 },
       rnnlm = { 4, 3, 1, 1080, 1 }, transformer = { 204, 256, 3, 160000, 37 }, resnet101 = { 245, 277, 2, 12500, 7 } }
     for name, size in trinity.sorted_pairs(sizes) do

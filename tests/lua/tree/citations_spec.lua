@@ -9,7 +9,7 @@ local trinity = require 'trinity'
 
 -- Files of others, and one that a reader writes.
 local elsewhere = { ['benchmarks.md'] = true, ['site/en/r1/guide/performance/benchmarks.md'] = true, -- tensorflow/docs
-  ['tensorflow/core/lib/io/record_writer.h'] = true, ['lib/hash/crc32c.h'] = true, ['reference.md'] = true }
+  ['tensorflow/core/lib/io/record_writer.h'] = true, ['lib/hash/crc32c.h'] = true, ['reference.md'] = true, ['report.md'] = true }
 
 local rooms = { engine = true, lib = true, models = true, scripts = true, tests = true }
 local marks = { lua = '%-%-+', h = '///?<?', cpp = '///?<?', js = '//', sh = '#', txt = '#' }
@@ -61,16 +61,16 @@ end
 
 local headings = {}
 
---- The sections of a chapter as a set; nil for no chapter.
+-- Pages outside the manual whose sections are cited: how the papers are read.
+local others = { notes = 'scripts/studies/papers/notes.md' }
+
+--- The sections of a page as a set; nil for no page.
 local function sections(name)
   if headings[name] == nil then
-    headings[name] = false
-    for _, chapter in ipairs(manual.names()) do
-      if chapter == name then
-        headings[name] = {}
-        for title in manual.source(name):gmatch '\n##+ ([^\n]+)' do headings[name][title] = true end
-      end
-    end
+    local page = manual.page(name)
+    local source = page and manual.source(page) or others[name] and core.read_file(('%s/%s'):format(root, others[name]))
+    headings[name] = source and {} or false
+    for title in (source or ''):gmatch '\n##+ ([^\n]+)' do headings[name][title] = true end
   end
   return headings[name] or nil
 end
@@ -79,14 +79,16 @@ local function check_section(report, chapter, title)
   if not sections(chapter)[title] then report(('chapter %s has no section "%s"'):format(chapter, title)) end
 end
 
---- manual/CHAPTER.md "SECTION", "SECTION", and section "SECTION" of `trinity help CHAPTER`.
+--- manual/PAGE.md "SECTION", "SECTION", papers/notes.md "SECTION", and section "SECTION" of `trinity help PAGE`.
 local function check_chapters(text, report)
-  for chapter, at in text:gmatch 'manual/([%l_]+)%.md()' do
-    if not sections(chapter) then report('no chapter ' .. chapter) end
-    local title, after = text:match('^ "([^"]+)"()', at)
-    while title and sections(chapter) do
-      check_section(report, chapter, title)
-      title, after = text:match('^, "([^"]+)"()', after)
+  for _, pattern in ipairs { 'manual/([%l_]+)%.md()', 'papers/(notes)%.md()' } do
+    for chapter, at in text:gmatch(pattern) do
+      if not sections(chapter) then report('no chapter ' .. chapter) end
+      local title, after = text:match('^ "([^"]+)"()', at)
+      while title and sections(chapter) do
+        check_section(report, chapter, title)
+        title, after = text:match('^, "([^"]+)"()', after)
+      end
     end
   end
   for title, chapter in text:gmatch 'section "([^"]+)" of `trinity help ([%l_]+)`' do
@@ -113,7 +115,7 @@ local function check_help(text, report, tree)
     name = name:gsub('[.:]+$', '')
     entries = entries or reference.names(declarations.read())
     local is_file = tree.endings['scripts/' .. name .. '.lua'] or tree.endings['models/' .. name .. '.lua']
-    if not (sections(name) or is_file or name == 'methods' or entries[name]) then
+    if not (manual.page(name) or is_file or name == 'methods' or entries[name]) then
       report('trinity help knows no ' .. name)
     end
   end
@@ -140,7 +142,7 @@ local function check_files(text, report, tree, beside)
     local ending, room = word:match '%.(%l+)$', word:match '^([%l]+)/'
     local is_ours = rooms[room] and not (before == '<') or ending == 'md'
       or word:find('/', 1, true) and (ending == 'h' or ending == 'cpp' or ending == 'lua') and room ~= 'src'
-    if word:match '^manual/%l+%.md$' then is_ours = false end -- a chapter: see above
+    if word:match '^manual/[%l_]+%.md$' or word == 'papers/notes.md' then is_ours = false end -- a page: see above
     if is_ours and not is_there(word, beside, tree) then report('no file ' .. word) end
   end
   for target in text:gmatch '%]%(([^)]+)%)' do
@@ -199,13 +201,13 @@ describe('citations', function()
     expect(refused('lib/x.lua', '\n-- papers.md 1.4, tests/lua/nowhere_spec.lua, manual/simulater.md\n')):equals(
       'lib/x.lua:2: no chapter simulater; lib/x.lua:2: no file papers.md; lib/x.lua:2: no file tests/lua/nowhere_spec.lua')
     expect(refused('lib/x.lua', '-- as section 3.2 says\n')):matches 'section 3.2 of what'
-    expect(refused('lib/x.lua', '-- (Narayanan et al., SOSP 2019, section 3.1), manual/simulator.md "Laws"\n')):equals ''
+    expect(refused('lib/x.lua', '-- (Narayanan et al., SOSP 2019, section 3.1), manual/simulator.md "Invariants"\n')):equals ''
     expect(refused('lib/trinity/manual/x.md', 'See [two](twoo.md) and `trinity help netwroks`.\n'))
       :equals 'lib/trinity/manual/x.md:1: trinity help knows no netwroks; lib/trinity/manual/x.md:1: no file twoo.md'
     expect(refused('lib/trinity/manual/x.md', 'section "Lows" of `trinity help simulator`; ![x](simulator.md)\n'))
       :equals 'lib/trinity/manual/x.md:1: chapter simulator has no section "Lows"'
-    expect(refused('lib/trinity/manual/x.md', '[a](papers.md#pase-formulation) [b](papers.md#pase)\n'))
-      :equals 'lib/trinity/manual/x.md:1: no section papers.md#pase'
+    expect(refused('scripts/studies/papers/x.md', '[a](notes.md#pase-formulation) [b](notes.md#pase)\n'))
+      :equals 'scripts/studies/papers/x.md:1: no section notes.md#pase'
   end)
 end)
 

@@ -1,0 +1,142 @@
+-- Plain words: the project's own dialect is not written any more. A row of `dialect` has a pattern, what to write instead,
+-- and phrases in which the word keeps a meaning that everybody knows. Folders join `covered` as they are cleaned.
+
+local commands = require 'trinity.command.commands'
+local core = require 'trinity.core'
+local declared = require 'trinity.command.declared'
+
+local dialect = {
+  { 'told', 'predicted' }, { 'tells', 'predicts, says' }, { 'told apart', 'distinguished' },
+  { 'priced?', 'simulated, cost', 'list price', 'prices per', 'price per', 'own prices' }, { 'pricing', 'simulating' },
+  { 'beside', 'next to, compared with, in addition to' },
+  { 'behind', 'after', 'behind NVSwitch', 'behind PCIe' },
+  { 'shared? out', 'shard, divide' }, { 'shares out', 'shards, divides' }, { 'dealt out', 'divided' },
+  { 'level [123]', 'ZeRO stage' }, { 'computed again', 'recomputed' },
+  { 'products?', 'matmul' , 'product of', 'the product' }, { 'meets?', 'synchronize' }, { 'meetings?', 'synchronization' },
+  { 'lanes?', 'pipeline group' }, { 'colours?', 'class', 'colour refinement' }, { 'alike', 'equal, in the same way' },
+  { 'cards?', 'GPU, NIC' }, { 'wires?', 'link' }, { 'processors?', 'CPU' }, { 'rooms?', 'directory, headroom' },
+  { 'draws?', 'sample', 'draws lines', 'draws the', 'cost or draw' }, { 'drawn', 'sampled' }, { 'evenly', 'uniformly' },
+  { 'odds', 'probability' }, { 'chances', 'probabilities' }, { 'in the mean', 'on average' }, { 'quotients?', 'ratio' },
+  { 'unlike', 'heterogeneous, different' }, { 'heads of keys', 'KV heads' }, { 'anew', 'again' },
+  { 'strangers?', 'untrusted' }, { 'rivals?', 'baseline' }, { 'unsaid', 'lost' }, { 'cannot say', 'cannot express' },
+  { 'to the bit', 'bit-identical' }, { 'to the byte', 'byte-identical' }, { 'to the letter', 'exactly' },
+  { 'does not pay', 'does not help' }, { 'pretend%a*', 'emulate' }, { 'stands? on', 'depends on' },
+  { 'as they come', 'unmodified' }, { 'is of', 'belongs to' }, { 'those of', 'name the noun' }, { 'that of', 'name the noun' },
+  { 'as many', 'the same number', 'as many placements per second' }, { 'so many', 'N' }, { 'is given up', 'stops' },
+  { 'an operator a', 'one operator per' },
+}
+
+-- What is held to it: pages (files or folders), the texts of `--help`, and comments and messages of Lua.
+local covered = {
+  pages = { 'README.md', 'lib/trinity/manual' },
+  help_except = { plan = true }, -- its options are about to change
+  comments = {},
+}
+
+--- A line without code, names of options, words in quotes, targets of links and marks of pictures.
+local function plain(line)
+  return (line:gsub('`[^`]*`', ' '):gsub('%-%-[%w_-]+', ' '):gsub("'[%w_]+'", ' '):gsub('%(default: [^)]*%)', ' '):gsub('%]%([^)]*%)', ']'):gsub('<img [^>]*alt="([^"]*)"[^>]*>', '%1'))
+end
+
+--- Reports words of the dialect in a line of prose: report(word, instead).
+local function check_line(line, report)
+  local text = ' ' .. plain(line):lower() .. ' '
+  for _, row in ipairs(dialect) do
+    local rest = text
+    for i = 3, #row do rest = rest:gsub(row[i]:lower():gsub('%p', '%%%0'), ' ') end
+    local found = rest:match('%f[%w](' .. row[1] .. ')%f[%W]')
+    if found then report(found, row[2]) end
+  end
+end
+
+--- Reports sentences that open with "Of" or "What" and are no questions.
+local function check_openings(paragraph, report)
+  for sentence in (plain(paragraph) .. ' '):gmatch '(.-[.?!:])%s' do
+    local first = sentence:match '^%W*(%a+)'
+    if (first == 'Of' or first == 'What') and not sentence:match '%?$' then report(first .. ' ...', 'the subject first') end
+  end
+end
+
+--- What a page has of the dialect: a list of texts.
+local function of_page(path, source)
+  local found, number, in_block, paragraph = {}, 0, false, ''
+  local function report(word, instead)
+    found[#found + 1] = ("%s:%d: '%s' (%s)"):format(path, number, word, instead)
+  end
+  for line in (source .. '\n'):gmatch '([^\n]*)\n' do
+    number = number + 1
+    if line:match '^%s*```' then in_block = not in_block end
+    if not in_block then
+      check_line(line, report)
+      if line:match '^%s*$' or line:match '^[|#]' then
+        check_openings(paragraph, report)
+        paragraph = ''
+      else
+        paragraph = paragraph .. line .. ' '
+      end
+    end
+  end
+  check_openings(paragraph, report)
+  return found
+end
+
+--- What comments and texts in quotes of Lua have of the dialect.
+local function of_lua(path, source)
+  local found, number = {}, 0
+  for line in (source .. '\n'):gmatch '([^\n]*)\n' do
+    number = number + 1
+    local words = line:match '^%s*%-%-+%s?(.*)$' or line:match '%s%-%-%s(.*)$' or ''
+    for text in line:gsub('%-%-.*', ''):gmatch "'([^']* [^']*)'" do words = words .. ' ' .. text end
+    check_line(words, function(word, instead)
+      found[#found + 1] = ("%s:%d: '%s' (%s)"):format(path, number, word, instead)
+    end)
+  end
+  return found
+end
+
+--- Files below a path of the tree that end so; the path itself if it is a file.
+local function files_of(path, ending)
+  if path:sub(-#ending) == ending then return { path } end
+  local list = {}
+  for _, name in ipairs(core.list_folder(('%s/%s'):format(root, path))) do
+    if name:sub(-#ending) == ending then list[#list + 1] = ('%s/%s'):format(path, name) end
+  end
+  return list
+end
+
+local function all_of(paths, ending, check)
+  local all = {}
+  for _, path in ipairs(paths) do
+    for _, file in ipairs(files_of(path, ending)) do
+      for _, what in ipairs(check(file, core.read_file(('%s/%s'):format(root, file)))) do all[#all + 1] = what end
+    end
+  end
+  return table.concat(all, '\n')
+end
+
+describe('plain words', function()
+  it('are all that pages have', function() expect(all_of(covered.pages, '.md', of_page)):equals '' end)
+  it('are all that comments and messages of clean folders have', function()
+    expect(all_of(covered.comments, '.lua', of_lua)):equals ''
+  end)
+  it('are all that --help shows', function()
+    local all = {}
+    for _, name in ipairs(commands.names()) do
+      local about = commands.about(name)
+      for _, what in ipairs(of_page('trinity ' .. name .. ' --help', declared.text(about.options, about.description))) do
+        if not covered.help_except[name] then all[#all + 1] = what end
+      end
+    end
+    expect(table.concat(all, '\n')):equals ''
+  end)
+  it('are asked for by name', function()
+    local function of(text) return table.concat(of_page('x.md', text), '; ') end
+    expect(of 'The step is told.'):equals "x.md:1: 'told' (predicted)"
+    expect(of '`told` is an option\n\n```lua\ntold()\n```\n'):equals ''
+    expect(of 'GPUs behind NVSwitch, one behind the other'):equals "x.md:1: 'behind' (after)"
+    expect(of 'It waits. What it waits for is\ntwo words.'):matches "'What %.%.%.' %(the subject first%)"
+    expect(of 'What does it wait for?'):equals ''
+    expect(table.concat(of_lua('x.lua', "local a = 1 -- told\nfail 'a plan is priced'\nlocal told = 'told'"), '; '))
+      :equals "x.lua:1: 'told' (predicted); x.lua:2: 'priced' (simulated, cost)"
+  end)
+end)
