@@ -83,6 +83,7 @@ local trinity = late.modules('trinity', function()
     formats = require 'trinity.formats',
     features = require 'trinity.learn.features',
     policies = require 'trinity.learn.policies',
+    env = require 'trinity.env',
     rankers = require 'trinity.search.rankers',
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',

@@ -52,6 +52,14 @@ return function(examples)
   objects['trinity.Ranker'] = ranker
   objects['trinity.MoveTrainer'] = trainer
   objects['trinity.MoveCandidates'] = candidates
+  local function env()
+    local made = trinity.env(problem(), { num_envs = 1 })
+    made:reset(1)
+    return made
+  end
+  objects['trinity.Env'] = env
+  arguments['trinity.env'] = function() return { problem(), { num_envs = 1 } } end
+  arguments['trinity.Env.step'] = function() return { { 1 } } end
   objects['trinity.PoliciesModule'] = function() return trinity.policies end
   objects['trinity.Policy'] = policy
   objects['trinity.Agent'] = agent
