@@ -34,3 +34,12 @@ error 'this file is for editors'
 ---@field to integer[]
 ---@field bytes number[] per edge
 ---@field node_of trinity.Int32Array of every colocation unit
+
+--- What one update of a learner did.
+---@class trinity.UpdateReport
+---@field timesteps integer steps of all environments so far
+---@field episode_return? number mean of the episodes that ended meanwhile
+---@field policy_loss? number
+---@field value_loss? number
+---@field entropy? number mean, nats
+---@field approx_kl? number of the policy before and after

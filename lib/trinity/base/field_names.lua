@@ -7,6 +7,7 @@ local given = { names = {}, nested = {}, returns = {} }
 
 given.names = {
   ['trinity.Account'] = [[devices traffic stages samples samples_per_s]],
+  ['trinity.ActorCritic'] = [[network]],
   ['trinity.Agent'] = [[problem batch groups units samples parameters loaded]],
   ['trinity.AgentActions'] = [[groups devices group_logs device_logs]],
   ['trinity.AgentProfile'] = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],
@@ -172,6 +173,7 @@ given.names = {
   ['trinity.Transfer'] = [[task operator micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.TypeShare'] = [[type tasks total_s]],
   ['trinity.UnitEdges'] = [[count from to bytes]],
+  ['trinity.UpdateReport'] = [[timesteps episode_return policy_loss value_loss entropy approx_kl]],
   ['trinity.Work'] = [[job]],
 }
 
@@ -231,6 +233,7 @@ given.returns = {
   ['trinity.DasoSchedule.after_batch'] = [[SyncAction*]],
   ['trinity.Env.reset'] = [[EnvObservation]],
   ['trinity.Env.step'] = [[EnvObservation]],
+  ['trinity.Env.observation'] = [[EnvObservation]],
   ['trinity.Env.graph'] = [[EnvGraph]],
   ['formats.files'] = [[ExportedFile*]],
   ['trinity.Graph.unit_edges'] = [[UnitEdges]],
@@ -238,6 +241,10 @@ given.returns = {
   ['trinity.Graph.min_cut'] = [[Cut]],
   ['trinity.Graph.operator'] = [[Operator]],
   ['trinity.Graph.csr'] = [[GraphRows]],
+  ['learn.ppo'] = [[UpdateReport*]],
+  ['learn.reinforce'] = [[UpdateReport*]],
+  ['learn.clone'] = [[UpdateReport*]],
+  ['learn.evolution'] = [[UpdateReport*]],
   ['methods.info'] = [[MethodInfo]],
   ['trinity.MoveTrainer.imitate'] = [[MoveReport]],
   ['trinity.MoveTrainer.reinforce'] = [[MoveReport]],

@@ -309,6 +309,10 @@ function Env:best(number)
     seed = self.seed })
 end
 
+--- The observation of the present states, as reset() and step() gave it.
+---@return trinity.EnvObservation
+function Env:observation() return observations.make(self.description) end
+
 --- Copies of the placements that the environments hold now; those of 'mesh' hold none.
 ---@return trinity.Placement[]
 function Env:placements()
