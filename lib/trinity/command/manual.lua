@@ -9,8 +9,8 @@ local width = 96 -- of what is shown
 
 -- In the order in which a newcomer reads them.
 local names = { 'tutorial', 'command', 'networks', 'clusters', 'strategies', 'simulator', 'symmetry',
-  'searching', 'moves', 'planning', 'stragglers', 'reporting', 'processes', 'executing', 'trust', 'gpus',
-  'exporting', 'checking', 'studies', 'papers', 'embedding', 'extending' }
+  'searching', 'moves', 'planning', 'learning', 'serving', 'stragglers', 'reporting', 'processes', 'executing',
+  'trust', 'gpus', 'exporting', 'checking', 'studies', 'papers', 'embedding', 'extending' }
 
 --- Names of the chapters, in order.
 function manual.names() return { unpack(names) } end
