@@ -27,6 +27,7 @@ int open_core(lua_State* L) {
   open_replicas(L);
   open_parallel(L);
   open_features(L);
+  open_env(L);
   open_learn(L);
   open_pipeline(L);
   open_run(L);

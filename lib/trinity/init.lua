@@ -38,6 +38,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule the frame of a search of your own
 ---@field policies trinity.PoliciesModule distributions over placements, to be learned
+---@field learn trinity.LearnModule learners of policies on environments
 ---@field rankers trinity.RankersModule what chooses among the moves of a search
 ---@field profile trinity.ProfileModule operators and copies measured on this machine
 ---@field dist trinity.DistModule the processes of one training
@@ -83,6 +84,8 @@ local trinity = late.modules('trinity', function()
     formats = require 'trinity.formats',
     features = require 'trinity.learn.features',
     policies = require 'trinity.learn.policies',
+    env = require 'trinity.env',
+    learn = require 'trinity.learn',
     rankers = require 'trinity.search.rankers',
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',

@@ -153,6 +153,7 @@ void open_mesh_bound(lua_State* L);  // more methods of problems, after open_pro
 void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
+void open_env(lua_State* L);
 void open_learn(lua_State* L);
 void open_pipeline(lua_State* L);
 void open_run(lua_State* L);

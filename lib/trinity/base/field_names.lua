@@ -7,6 +7,7 @@ local given = { names = {}, nested = {}, returns = {} }
 
 given.names = {
   ['trinity.Account'] = [[devices traffic stages samples samples_per_s]],
+  ['trinity.ActorCritic'] = [[network]],
   ['trinity.Agent'] = [[problem batch groups units samples parameters loaded]],
   ['trinity.AgentActions'] = [[groups devices group_logs device_logs]],
   ['trinity.AgentProfile'] = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],
@@ -37,6 +38,11 @@ given.names = {
   ['trinity.Dimension'] = [[name size role splits]],
   ['trinity.DoubleArray'] = [[length]],
   ['trinity.DrawnMoves'] = [[count features device_of]],
+  ['trinity.Env'] = [[problems num_envs num_actions max_steps evaluations seed]],
+  ['trinity.EnvGraph'] = [[nodes from to bytes node_of]],
+  ['trinity.EnvInfo'] = [[envs episode_returns step_time_s feasible]],
+  ['trinity.EnvObservation'] = [[mask current placement load memory step_time critical nodes types times node_mask
+    device_mask words facts]],
   ['trinity.EpochTime'] = [[time_s phase global_skips local_skips batches_to_wait synchronisations global_bytes]],
   ['trinity.ExecutedCopy'] = [[task output from to bytes start_s end_s]],
   ['trinity.ExecutedStep'] = [[loss step_time_s busy_s start_s end_s memory_bytes copies peak_memory_bytes
@@ -170,6 +176,7 @@ given.names = {
   ['trinity.Transfer'] = [[task operator micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.TypeShare'] = [[type tasks total_s]],
   ['trinity.UnitEdges'] = [[count from to bytes]],
+  ['trinity.UpdateReport'] = [[timesteps episode_return policy_loss value_loss entropy approx_kl]],
   ['trinity.Work'] = [[job]],
 }
 
@@ -227,12 +234,20 @@ given.returns = {
   ['trinity.Cluster.collective'] = [[CollectiveCost]],
   ['trinity.Comparison.best'] = [[ComparisonRow]],
   ['trinity.DasoSchedule.after_batch'] = [[SyncAction*]],
+  ['trinity.Env.reset'] = [[EnvObservation]],
+  ['trinity.Env.step'] = [[EnvObservation]],
+  ['trinity.Env.observation'] = [[EnvObservation]],
+  ['trinity.Env.graph'] = [[EnvGraph]],
   ['formats.files'] = [[ExportedFile*]],
   ['trinity.Graph.unit_edges'] = [[UnitEdges]],
   ['trinity.Graph.critical_path'] = [[GraphPath]],
   ['trinity.Graph.min_cut'] = [[Cut]],
   ['trinity.Graph.operator'] = [[Operator]],
   ['trinity.Graph.csr'] = [[GraphRows]],
+  ['learn.ppo'] = [[UpdateReport*]],
+  ['learn.reinforce'] = [[UpdateReport*]],
+  ['learn.clone'] = [[UpdateReport*]],
+  ['learn.evolution'] = [[UpdateReport*]],
   ['methods.info'] = [[MethodInfo]],
   ['trinity.MoveTrainer.imitate'] = [[MoveReport]],
   ['trinity.MoveTrainer.reinforce'] = [[MoveReport]],

@@ -143,7 +143,7 @@ end
 -- that read what workers and files hold, or that keep runs.
 local public = {}
 for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.nodes cluster.topology
-    command.cli
+    command.cli command.serve
     command.options command.prompt command.reference dist dist.daso dist.synchronisation execute execute.profile
     graph graph.decoder.network graph.layers graph.model layers learn.algorithms learn.policies methods
     methods.compare nn nn.tensor pase pipeline report runs search search.warm_start select strategy.problem

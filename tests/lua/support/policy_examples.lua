@@ -52,6 +52,37 @@ return function(examples)
   objects['trinity.Ranker'] = ranker
   objects['trinity.MoveTrainer'] = trainer
   objects['trinity.MoveCandidates'] = candidates
+  local function env()
+    local made = trinity.env(problem(), { num_envs = 1 })
+    made:reset(1)
+    return made
+  end
+  objects['trinity.Env'] = env
+  local function actor_critic() return trinity.learn.scorer(env(), { hidden = 2 }) end
+  objects['trinity.LearnModule'], objects['trinity.ActorCritic'] = function() return trinity.learn end, actor_critic
+  local short = { total_timesteps = 4, num_steps = 2 }
+  for _, name in ipairs { 'ppo', 'reinforce' } do
+    arguments['trinity.LearnModule.' .. name] = function() return { env(), actor_critic(), short } end
+  end
+  arguments['trinity.LearnModule.evolution'] = function()
+    return { env(), actor_critic(), { generations = 1, population = 1 } }
+  end
+  arguments['trinity.LearnModule.clone'] = function()
+    return { env(), actor_critic(), function() return { 1 } end, { updates = 1, num_steps = 1 } }
+  end
+  local function rows() return trinity.tensor.zeros { 2, 2 } end
+  arguments['trinity.LearnModule.returns'] = function() return { rows(), rows(), 1, trinity.tensor.zeros { 2 } } end
+  arguments['trinity.LearnModule.gae'] = function() return { rows(), rows(), rows(), trinity.tensor.zeros { 2 } } end
+  arguments['trinity.LearnModule.scorer'] = function() return { env(), { hidden = 2 } } end
+  arguments['trinity.LearnModule.policy'] = function() return { actor_critic().network } end
+  for _, name in ipairs { 'act', 'value' } do
+    arguments['trinity.ActorCritic.' .. name] = function() return { env():observation() } end
+  end
+  arguments['trinity.ActorCritic.evaluate'] = function()
+    return { env():observation(), trinity.tensor.ones({ 1 }, { dtype = 'int64' }) }
+  end
+  arguments['trinity.env'] = function() return { problem(), { num_envs = 1 } } end
+  arguments['trinity.Env.step'] = function() return { { 1 } } end
   objects['trinity.PoliciesModule'] = function() return trinity.policies end
   objects['trinity.Policy'] = policy
   objects['trinity.Agent'] = agent

@@ -305,7 +305,8 @@ end
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.ComparisonRow'] = 'label',
   ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
-  ['trinity.Strategy'] = 'priority stage reevaluated', ['trinity.ReplicaOptions'] = 'placement',
+  ['trinity.UpdateReport'] = 'approx_kl value_loss entropy policy_loss episode_return',
+  ['trinity.EnvObservation'] = 'critical words facts step_time', ['trinity.Strategy'] = 'priority stage reevaluated', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated cost_coverage' }
 
 local function sorted(set)

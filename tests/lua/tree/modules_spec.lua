@@ -5,7 +5,7 @@ local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
 local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'stragglers', 'formats', 'select', 'nn', 'runs',
-  'dist', 'search', 'learn', 'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
+  'dist', 'search', 'learn', 'env', 'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
 
 --- The modules that `source` requires.
 local function required(source)

@@ -26,6 +26,7 @@ local smoke = {
     check = ("'%s/tests/data/jobs/pretrain.sh' --json"):format(root),
     expect = ("'%s/tests/data/jobs/pretrain.sh' --measured 20ms"):format(root),
     memory = ("'%s/tests/data/jobs/pretrain.sh'"):format(root),
+    serve = '--schema',
     replay = ("'%s/tests/data/traces/operations.csv'"):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     help = '',

@@ -1,0 +1,83 @@
+-- Rollouts: what a policy saw, did and got in steps of an environment, and minibatches of it.
+
+local core = require 'trinity.core'
+local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
+
+local rollout = {}
+
+--- An agent at work: { env, policy, stream, observation, episodes (returns that ended since they were read) }.
+function rollout.begin(env, policy, seed)
+  return { env = env, policy = policy, stream = core.random(seed, 'agent'), observation = env:reset(seed),
+    timesteps = 0, episodes = {} }
+end
+
+--- Plays so many steps. Returns tensors [steps, num_envs] actions, log_probs, values, rewards, dones, and the
+--- observations of all steps; nil where the environment's budget is used up.
+function rollout.play(self, steps)
+  local kept = { observations = {}, actions = {}, log_probs = {}, values = {}, rewards = {}, dones = {} }
+  for t = 1, steps do
+    if not self.observation then return nil end
+    local actions, log_probs, values = tensor.no_grad(self.policy.act, self.policy, self.observation, self.stream)
+    kept.observations[t], kept.actions[t], kept.log_probs[t] = self.observation, actions, log_probs
+    kept.values[t] = values or tensor.zeros { self.env.num_envs }
+    local observation, reward, done, info = self.env:step(actions)
+    if not observation then return nil end
+    self.observation, kept.rewards[t], kept.dones[t] = observation, reward, done
+    for _, value in ipairs(info.episode_returns) do table.insert(self.episodes, value) end
+    self.timesteps = self.timesteps + self.env.num_envs
+  end
+  for _, name in ipairs { 'actions', 'log_probs', 'values', 'rewards', 'dones' } do
+    kept[name] = tensor.stack(kept[name])
+  end
+  return kept
+end
+
+--- The observations of all steps as one, of steps x num_envs rows: take(indices) gives those of an int64 tensor.
+function rollout.flatten(list, num_envs)
+  local fields = {}
+  for name, first in util.sorted_pairs(list[1]) do
+    local fixed = true
+    for t = 2, #list do fixed = fixed and rawequal(list[t][name], first) end
+    fields[name] = { fixed = fixed and #list > 1, value = (fixed and #list > 1) and first
+      or tensor.cat(util.map(list, function(o) return o[name] end), 1) }
+  end
+  return function(indices)
+    local rows, within = {}, nil
+    for name, field in util.sorted_pairs(fields) do
+      if field.fixed and not within then
+        within = tensor.new(util.map(indices:totable(), function(i) return (i - 1) % num_envs + 1 end),
+          { dtype = 'int64' })
+      end
+      rows[name] = field.value:index_select(1, field.fixed and within or indices)
+    end
+    return rows
+  end
+end
+
+--- The numbers 1 to count in an order that a stream draws, as `parts` int64 tensors, at most one per number.
+function rollout.minibatches(count, parts, stream)
+  local order, list = {}, {}
+  parts = math.min(parts, count)
+  for i = 1, count do order[i] = i end
+  for i = count, 2, -1 do
+    local j = stream:integer(i)
+    order[i], order[j] = order[j], order[i]
+  end
+  for p = 1, parts do
+    local first, last = math.floor((p - 1) * count / parts) + 1, math.floor(p * count / parts)
+    list[p] = tensor.new(util.listed(last - first + 1, function(i) return order[first + i - 1] end),
+      { dtype = 'int64' })
+  end
+  return list
+end
+
+--- The mean of the returns of the episodes that ended since this was asked last; nil where none did.
+function rollout.episode_return(self)
+  local sum, count = 0, #self.episodes
+  for _, value in ipairs(self.episodes) do sum = sum + value end
+  self.episodes = {}
+  return count > 0 and sum / count or nil
+end
+
+return rollout
