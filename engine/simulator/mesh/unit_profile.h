@@ -50,6 +50,8 @@ struct UnitProfile {
   /// Computing alone, and of that what does not shrink with an operator: launches. Backwards with
   /// weight parts.
   double forward_work_ns = 0, backward_work_ns = 0, forward_launch_ns = 0, backward_launch_ns = 0;
+  /// What the host needs to dispatch these kernels (strategy/dispatch.h): no device is faster.
+  double forward_dispatch_ns = 0, backward_dispatch_ns = 0;
   SpreadBytes weights, optimizer;  ///< resident
   SpreadBytes gradients;           ///< what sums up over micro-batches
   SpreadBytes trained;             ///< weights that are trained
@@ -119,7 +121,7 @@ class UnitProfiler {
   std::vector<UnitProfile> bytes_;           // bytes alone
   /// Of every task, by type and speed of the device; collectives 0.
   struct Costs {
-    std::vector<double> all_ns, launch_ns;
+    std::vector<double> all_ns, launch_ns, dispatch_ns;
   };
   std::map<std::pair<int32_t, double>, Costs> costs_;
 };

@@ -18,13 +18,14 @@ Search.__index = Search
 
 -- Taken from the queue at a time: kinds of points (or families) and points of each; plans, and of these of one kind.
 local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
--- After the last simulation: families that are opened and points that are bounded to raise the bound on all plans.
-local proof = { opened = 24, bounded = 2048 }
+-- After the last simulation: families that are opened and points that are bounded at most to raise the bound on all
+-- plans, until the best is so near.
+local proof = { opened = 256, bounded = 8192, gap = 0.03 }
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
 local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
-local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
+local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
@@ -435,13 +436,13 @@ function Search:simulated(entry, metrics, problem)
   if entry.moved then self.vain = at == 1 and 0 or self.vain + 1 end
 end
 
---- Bounds the neighbours of the best plans, of those that fit and of faster ones that do not.
+--- Bounds the neighbours of the best plan of each of the best shapes, of those that fit and of faster ones that do not.
 function Search:move()
-  local made, fitting, others, limit = {}, 0, 0, self:limit_s()
+  local made, fitting, others, limit, shapes = {}, 0, 0, self:limit_s(), {}
   for _, result in ipairs(self.results) do
-    local fits, from = result.metrics.feasible, false
-    if fits and fitting < fitted_from then
-      fitting, from = fitting + 1, true
+    local fits, from, shape = result.metrics.feasible, false, space.shape(result.point)
+    if fits and fitting < fitted_from and not shapes[shape] then
+      fitting, from, shapes[shape] = fitting + 1, true, true
     elseif not fits and others < other_from and result.cost < limit then
       others, from = others + 1, true
     end
@@ -535,18 +536,17 @@ function Search:prove()
   local opened, bounded = self.counts.opened + proof.opened, self.counts.bounded + proof.bounded
   while self.counts.opened < opened and self.counts.bounded < bounded and not self:stopping() do
     local limit, list = self:limit_s(), {}
+    if limit < math.huge then limit = limit / (1 + proof.gap) end
     for _, entry in ipairs(self.queue) do
       if not entry.done and entry.bound_s < limit then list[#list + 1] = entry end
     end
-    self.queue = list
-    local least = { unpack(list) }
-    table.sort(least, function(a, b)
+    table.sort(list, function(a, b)
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
       return a.number < b.number
     end)
     local others = {}
-    while #others < at_once.kind and least[#others + 1] and least[#others + 1].kind ~= 'plan' do
-      others[#others + 1] = least[#others + 1]
+    while #others < at_once.kind and list[#others + 1] and list[#others + 1].kind ~= 'plan' do
+      others[#others + 1] = list[#others + 1]
     end
     if not others[1] then return end
     self:expand(others)
