@@ -79,7 +79,7 @@ function help.show(topic)
   for _, name in ipairs(commands.names()) do
     if name == topic then
       local command = commands.about(name)
-      return print(declared.text(command.options, command.description))
+      return print(declared.text(command.options, command.description, true))
     end
   end
   local about = model.about(topic)

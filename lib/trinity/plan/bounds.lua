@@ -12,8 +12,9 @@
 --                                 v-th part of its layers or more; T' of all layers as short as the shortest and what
 --                                 stands behind them; with weight parts, which need not end before what the stages
 --                                 before take, h is the forward part of a layer, else 1
--- less, of both chains, what each of the stages before works after the next one can start; plus, of m T / p, the mean of the updates. MEMORY: the mean over stages of what is resident, of gradients where there
--- are two micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that
+-- Both chains are shorter by what each of the stages before computes after the next one can start. The mean of the
+-- updates follows m T / p. MEMORY: the mean over stages of what is resident, of gradients where there are two
+-- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that
 -- the fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by
 -- those replicas that hold the same experts.
 

@@ -29,6 +29,7 @@ local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so m
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
+--- quantile(problem, strategy) in seconds, with slack (how much more than the step it may be, a share),
 --- say(text), capacity_bytes, methods (names) and method_options of placement inside stages, included (points).
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
@@ -82,7 +83,7 @@ end
 function Search:limit_s()
   if self.shapes then return math.huge end
   local best = not self.reward and self.results[1]
-  return best and best.metrics.feasible and best.cost or math.huge
+  return best and best.metrics.feasible and best.cost * (1 + (self.slack or 0)) or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
@@ -553,6 +554,26 @@ function Search:prove()
   end
 end
 
+--- Draws the quantile of the fastest plans: no plan whose quiet step is longer than the least of them is better.
+function Search:draw()
+  local rest, list, least = {}, {}, math.huge
+  for _, result in ipairs(self.results) do
+    local ok, cost = result.metrics.feasible and result.cost < least and not self:stopping(), nil
+    if ok then
+      ok, cost = pcall(self.quantile, self.networks:problem(result.point.micro_batch), result.strategy)
+      if not ok then self:lose(cost, 1, result.point) end
+    end
+    if ok then
+      result.cost, result.reward, result.drawn = math.max(result.cost, cost), -math.max(result.cost, cost), true
+      least = math.min(least, result.cost)
+    end
+    table.insert(ok and list or rest, result)
+  end
+  table.sort(list, better)
+  for _, result in ipairs(rest) do list[#list + 1] = result end
+  self.results, self.slack = list, nil
+end
+
 --- Runs until nothing can be better, or a limit.
 function Search:run()
   local whole = false
@@ -569,6 +590,7 @@ function Search:run()
     while not self:stopping() and self:turn() do self.say(self) end
     self:fill()
     self:prove()
+    if self.quantile then self:draw() end
   end)
   if not ok and not self:stopping() then error(message, 0) end
   self:conclude(whole)

@@ -183,7 +183,12 @@ local defaults = {
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
   shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
-  bucket_bytes = function() return { 200000000 } end, -- moves try others
+  -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try.
+  bucket_bytes = function(point)
+    local wanted, bytes = 4e6 * point.data * point.context, 2e8
+    while bytes < 3.2e9 and wanted > 2 * bytes do bytes = 4 * bytes end
+    return { bytes }
+  end,
   algorithm = function() return { 'automatic' } end,
   order = function(point, about)
     if not about.unequal then return { 'natural' } end

@@ -136,8 +136,7 @@ function text.counts(found)
     lines[2] = 'plan 1 is optimal: no configuration of the space is ' .. (found.cost_of and 'cheaper' or 'faster')
   end
   if found.cost_of then
-    lines[#lines + 1] = ('%s of a step, of the GPUs that a plan uses: %s'):format(found.cost_of.name,
-      found.cost_of.text)
+    lines[#lines + 1] = found.cost_of.line
   end
   if found.runtime ~= 'any' then
     lines[#lines + 1] = ("space: what runtime '%s' runs; --runtime any has all that trinity can simulate"):format(
