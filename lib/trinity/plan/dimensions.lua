@@ -27,6 +27,8 @@ local declared = {
   { 'bucket_bytes', 'of gradients that are reduced together', 'number', true },
   { 'algorithm', 'of all-reduces: automatic, ring, tree, ...', nil, true },
   { 'order', 'of the devices of an unequal cluster: natural, fastest_first, fastest_last', nil, true },
+  { 'rank_order', "axes of the mesh from the innermost, as 'tensor-pipeline-data'; searched where racks differ", nil,
+    true },
 }
 
 --- Their declarations, for trinity.options.

@@ -90,11 +90,14 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'quiet', 'boolean', false, help = 'shows no progress' },
 })
 
+-- Devices of the smallest machine, and whether groups of powers of two straddle machines.
 local function per_node_of(cluster)
-  local counts, least = {}, nil
+  local counts, least, most, nodes = {}, math.huge, 0, 0
   for _, device in ipairs(cluster.devices) do counts[device.node] = (counts[device.node] or 0) + 1 end
-  for _, count in util.sorted_pairs(counts) do least = math.min(least or count, count) end
-  return least
+  for _, count in util.sorted_pairs(counts) do
+    least, most, nodes = math.min(least, count), math.max(most, count), nodes + 1
+  end
+  return least, nodes > 1 and (least ~= most or math.frexp(least) ~= 0.5)
 end
 
 local function own_of(given)
@@ -131,7 +134,8 @@ local function make_space(owner, spec, nets, own_used, devices)
     given.stages, given.layout = { layout.stages(given.layout, 1, graph, owner .. ': layout') }, nil
   end
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
-  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
+  local per_node, straddles = per_node_of(spec.cluster)
+  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     has_attention = function() return nets:has_attention(first) end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
@@ -148,7 +152,7 @@ function FoundPlan.__tostring(self)
 end
 
 fields.class(FoundPlan, 'trinity.FoundPlan',
-  'bounds feasible fields included moved networks order placement point problem rank variants')
+  'bounds feasible fields included moved networks order placement point problem rank rank_order variants')
 
 --- The strategy is made when it is first read.
 function FoundPlan.__index(self, key)
@@ -179,7 +183,7 @@ local function public(result, nets, spec, peak)
     stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
-    'algorithm', 'order', 'placement' } do
+    'algorithm', 'order', 'placement', 'rank_order' } do
     made[name] = point[name]
   end
   return setmetatable(made, FoundPlan)
@@ -245,7 +249,8 @@ local function result_of(search, nets, given, first)
   if best[1] then lower = math.min(lower, best[1].cost) end
   local nearest = not best[1] and search:find_nearest() or nil
   return fields.result('trinity.PlanResult', result_of_plans {
-    plans = plans, runtime = given.runtime or 'any', cost_of = search.cost_of, fused = search.fused or false,
+    plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
+    cost_of = search.cost_of, fused = search.fused or false,
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
