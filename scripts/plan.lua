@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
---   plans      best first: dollars or joules of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
+--   plans      best first: dollars, joules or p95_s of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
 --              model_flop_utilisation, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
 --              expert, context, placement, micro_batch, schedule, recompute, shard; by layer recomputed_layers, of
 --              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
@@ -27,38 +27,43 @@ local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 
+local rare = { rare = true }
 local options = trinity.options(cli.declare('set cluster cost seconds seed json', util.merged({
   'Searches how to train a network on a cluster. A dimension takes several values: --tensor 1,2,4.',
+  set = rare, cost = rare,
   model = { type = 'string', position = true,
-    help = "a decoder's config.json or its folder, a model in models/ with layers by name, or a .lua file" },
-  cluster = { default = 'dgx_h100', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'; "
-    .. 'with --from a kind of machine stands for as many as the file says' },
+    help = "a decoder's config.json or its folder, a model in models/, or a .lua file" },
+  cluster = { default = 'dgx_h100', help = "a cluster, or machines: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
   global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
   sequence = { type = 'number', help = "tokens of a sample (default: the model's own)", min = 1, integer = true },
-  plans = { default = 5, help = 'best plans that are shown, each of another mesh, schedule, recomputation or sharding',
+  plans = { default = 5, help = 'plans shown, which differ in mesh, schedule, recomputation or sharding',
     min = 1, max = 1000, integer = true },
-  include = { type = 'string', help = 'saved plans (JSON), with commas, that are ranked among the found' },
-  compare = { type = 'string', help = 'two saved plans side by side, each on what it was made for: A.json B.json' },
-  reward = { default = 'time', help = 'what of a step is minimized: time, or dollars or joules of the GPUs that a '
-    .. 'plan uses' },
-  prices = { type = 'string', help = 'with --reward dollars or joules: a CSV file with columns kind, dollars_per_hour, '
-    .. 'watts in place of list prices and board power' },
-  simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
-  tasks = { default = 20000000, min = 1, integer = true,
+  include = { type = 'string', rare = true, help = 'saved plans (JSON), with commas, that are ranked among the found' },
+  compare = { type = 'string', rare = true,
+    help = 'two saved plans side by side, each on what it was made for: A.json B.json' },
+  reward = { default = 'time', help = 'minimized: time, p95, or dollars or joules of the GPUs in use' },
+  noise = { default = 0.02, rare = true, min = 0, max = 10,
+    help = "with --reward p95: coefficient of variation of a device's pass of one micro-batch" },
+  draws = { default = 50, rare = true, min = 1, integer = true,
+    help = 'with --reward p95: steps with random times of one plan' },
+  prices = { type = 'string', rare = true, help = 'with --reward dollars or joules: a CSV file with columns kind, '
+    .. 'dollars_per_hour, watts in place of list prices and board power' },
+  simulations = { default = 96, rare = true, help = 'strategies that are simulated at most', min = 1, integer = true },
+  tasks = { default = 20000000, rare = true, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
-  seconds = { help = 'wall-clock limit: the best by then, with its bound' },
-  methods = { default = 'annealing', help = 'with --placement: methods that place operators inside stages' },
-  evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
-  seed = { help = 'of methods of placement; the rest of the search draws nothing' },
-  output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
-  export = { type = 'string', help = 'prints the best strategy as the words of another program (megatron, torchtitan, '
-    .. 'deepspeed, ...) in place of the table' },
-  picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
-  from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
-    .. 'the seconds that each line gives' },
-  keep = { type = 'string', help = 'with --from: what stays, with commas: tensor, pipeline, context, expert, '
-    .. 'micro_batch, recompute, shard' },
-  explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
+  seconds = { rare = true, help = 'wall-clock limit: the best by then, with its bound' },
+  methods = { default = 'annealing', rare = true,
+    help = 'with --placement: methods that place operators inside stages' },
+  evaluations = { default = 1000, rare = true, help = 'with --placement: of a method, a stage', min = 1,
+    integer = true },
+  seed = { rare = true, help = 'of methods of placement and of --reward p95; the rest of the search is deterministic' },
+  output = { type = 'string', writes = '', help = 'a file for the best plan: simulate, execute, export read it' },
+  export = { type = 'string', help = 'prints the best plan for megatron, torchtitan, deepspeed, ... alone' },
+  picture = { type = 'string', rare = true, writes = '', help = 'a file for a picture of the best plan (SVG)' },
+  from = { type = 'string', help = 'a job file of Megatron-LM or torchtitan: a diff that makes it faster' },
+  keep = { type = 'string', rare = true, help = 'with --from: what stays, with commas: tensor, pipeline, context, '
+    .. 'expert, micro_batch, recompute, shard' },
+  explain = { default = false, rare = true, help = 'also what the best plan costs, device by device' },
 }, dimensions.options())))
 
 local function warn_early(why)
@@ -115,10 +120,11 @@ if options.export then
       .. "--strategy FILE --format %s'", options.export, options.export)
   end
 end
-if options.reward ~= 'time' and not prices.set[options.reward] then
-  util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
+if options.reward ~= 'time' and not dimensions.rewards[options.reward] then
+  util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward,
+    { 'time', 'p95', 'dollars', 'joules' }))
 end
-if options.prices and options.reward == 'time' then
+if options.prices and not prices.set[options.reward] then
   util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
 end
 -- Dimensions of the space are options here.
@@ -132,6 +138,7 @@ local found = cli.called(search, { graph = recorded and graph() or graph, cluste
   runtime = cluster.basis.runtime or options.runtime or 'any', cost = options.cost,
   included = util.map(util.words(options.include or ''), included),
   reward = options.reward ~= 'time' and options.reward or nil, prices = options.prices,
+  noise = options.noise, draws = options.draws,
   global_batch = options.global_batch, space = dimensions.space(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
@@ -141,7 +148,7 @@ local tokens = text.tokens(problem.graph)
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
-    [options.reward] = options.reward ~= 'time' and plan.cost or nil,
+    [options.reward == 'p95' and 'p95_s' or options.reward] = options.reward ~= 'time' and plan.cost or nil,
     tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,

@@ -308,22 +308,26 @@ double operator_time_s(const Graph& graph, const Operator& op, const Device& dev
                                   : stated->time_s;
 }
 
+HostedTimes hosted_times(const Graph& graph, const Device& device, const DeviceType& type,
+                         const std::vector<bool>& left_out) {
+  const auto& operators = graph.operators();
+  std::vector<double> times_s(operators.size(), 0);
+  std::vector<std::pair<size_t, double>> stated;
+  StopPoll stop;
+  for (size_t o = 0; o < times_s.size(); ++o, stop.step()) {
+    if (operators[o].collective >= 0 || (!left_out.empty() && left_out[o])) continue;
+    const double time_s = operator_time_s(graph, operators[o], device, type);
+    if (stated_on(operators[o], device)) stated.emplace_back(o, time_s);  // which has its waits
+    else times_s[o] = time_s;
+  }
+  auto dispatch_s = wait_for_dispatch(graph, type, device.speed, times_s);
+  for (const auto& [o, time_s] : stated) times_s[o] = time_s;
+  return {std::move(times_s), std::move(dispatch_s)};
+}
+
 std::vector<double> operator_times_s(const Graph& graph, const Device& device,
                                      const DeviceType& type) {
-  std::vector<double> times_s, stated_s;
-  times_s.reserve(graph.operators().size());
-  StopPoll stop;
-  for (const auto& op : graph.operators()) {
-    times_s.push_back(op.collective >= 0 ? 0 : operator_time_s(graph, op, device, type));
-    stop.step();
-  }
-  stated_s = times_s;
-  for (size_t o = 0; o < times_s.size(); ++o)
-    if (stated_on(graph.operators()[o], device)) times_s[o] = 0;  // which has its waits
-  wait_for_dispatch(graph, type, device.speed, times_s);
-  for (size_t o = 0; o < times_s.size(); ++o)
-    if (stated_on(graph.operators()[o], device)) times_s[o] = stated_s[o];
-  return times_s;
+  return hosted_times(graph, device, type).times_s;
 }
 
 std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster,
@@ -388,12 +392,13 @@ std::string run_of(const Operator& op) {
 
 }  // namespace
 
-void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
-                       std::vector<double>& times_s) {
+std::vector<double> wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
+                                      std::vector<double>& times_s) {
+  std::vector<double> dispatch_s(times_s.size(), 0);
   const bool stated =
       std::any_of(type.operators.begin(), type.operators.end(),
                   [](const auto& entry) { return entry.second.dispatch_s.value_or(0) > 0; });
-  if (type.dispatch_s <= 0 && !stated) return;
+  if (type.dispatch_s <= 0 && !stated) return dispatch_s;
   struct Run {
     double work_s = 0, dispatch_s = 0;
   };
@@ -409,12 +414,14 @@ void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
     run.back() = &found;
     found.work_s += time_s;
     const double launches = about.type == "Update" ? updates : kernel_of(graph, about, type).launches;
-    found.dispatch_s +=
-        launches * kernels_of(graph, about) * dispatch_of(about, type) / speed;
+    double& own_s = dispatch_s[static_cast<size_t>(op)];
+    own_s = launches * kernels_of(graph, about) * dispatch_of(about, type) / speed;
+    found.dispatch_s += own_s;
   }
   for (size_t op = 0; op < run.size(); ++op)
     if (run[op] && run[op]->dispatch_s > run[op]->work_s)
       times_s[op] *= run[op]->dispatch_s / run[op]->work_s;
+  return dispatch_s;
 }
 
 }  // namespace trinity

@@ -18,7 +18,16 @@ namespace trinity {
 /// unless the type has an entry for them: what the host does for every weight then. times_s:
 /// seconds of every operator on a device of this type and speed, by operator_time_s(). Nothing
 /// changes without dispatch_s.
-void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
-                       std::vector<double>& times_s);
+/// Returns what the host needs to dispatch the kernels of every operator, in seconds.
+std::vector<double> wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
+                                      std::vector<double>& times_s);
+
+/// operator_times_s() (strategy/cost.h), and what the host needs to dispatch every operator (0 where
+/// its time is stated). Operators that are left out take no time and are not dispatched.
+struct HostedTimes {
+  std::vector<double> times_s, dispatch_s;
+};
+HostedTimes hosted_times(const Graph& graph, const Device& device, const DeviceType& type,
+                         const std::vector<bool>& left_out = {});
 
 }  // namespace trinity

@@ -17,10 +17,14 @@ void push_unit(lua_State* L, const UnitProfile& unit) {
   set_seconds(L, "forward_to_next_s", unit.forward.to_next);
   set_seconds(L, "backward_s", unit.backward.alone);
   set_seconds(L, "backward_to_next_s", unit.backward.to_next);
+  set_seconds(L, "forward_hands_on_s", unit.forward.hands_on);
+  set_seconds(L, "backward_hands_on_s", unit.backward.hands_on);
   set_seconds(L, "forward_work_s", unit.forward_work_ns);
   set_seconds(L, "backward_work_s", unit.backward_work_ns);
   set_seconds(L, "forward_launch_s", unit.forward_launch_ns);
   set_seconds(L, "backward_launch_s", unit.backward_launch_ns);
+  set_seconds(L, "forward_dispatch_s", unit.forward_dispatch_ns);
+  set_seconds(L, "backward_dispatch_s", unit.backward_dispatch_ns);
   set_seconds(L, "weight_s", unit.weight_ns);
   set_seconds(L, "update_s", unit.update_ns);
   set_seconds(L, "spread_update_s", unit.spread_update_ns);

@@ -10,6 +10,7 @@
 #include "graph/recompute.h"
 #include "graph/split_backward.h"
 #include "strategy/cost.h"
+#include "strategy/dispatch.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/schedule.h"
 
@@ -357,16 +358,20 @@ std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> de
 }
 
 void UnitProfiler::find_costs(const Graph& graph, const Cluster& cluster) {
+  // What may run on another stage may be no part of its layer's dispatched run there.
+  std::vector<bool> left_out(at(graph.operator_count()), true);
+  for (const auto& task : tasks_) left_out[task.op] = task.collective >= 0 || task.before;
   for (int32_t d = 0; d < cluster.device_count(); ++d) {
     const auto& device = cluster.device(d);
+    const auto& type = cluster.type_of(d);
     auto& costs = costs_[{device.type, device.speed}];
     if (!costs.all_ns.empty()) continue;
+    const auto hosted = hosted_times(graph, device, type, left_out);
     for (const auto& task : tasks_) {
-      const auto& op = graph.op(task.op);
-      const double seconds =
-          task.collective >= 0 ? 0 : operator_time_s(graph, op, device, cluster.type_of(d));
-      costs.all_ns.push_back(static_cast<double>(std::llround(seconds * 1e9)));
-      costs.launch_ns.push_back(seconds > 0 ? launch_ns(graph, op, device, cluster.type_of(d)) : 0);
+      const double time_s = hosted.times_s[task.op];
+      costs.all_ns.push_back(static_cast<double>(std::llround(time_s * 1e9)));
+      costs.launch_ns.push_back(time_s > 0 ? launch_ns(graph, graph.op(task.op), device, type) : 0);
+      costs.dispatch_ns.push_back(hosted.dispatch_s[task.op] * 1e9 - 0.5);  // times are rounded
     }
   }
 }
@@ -378,12 +383,12 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
   auto units = bytes_;
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const auto& task = tasks_[t];
-    if (task.before) cost[t] = 0;
     const bool forward = task.pass == Pass::forward;
     if (task.pass != Pass::update) {
       auto& unit = units[at(task.unit)];
       (forward ? unit.forward_work_ns : unit.backward_work_ns) += cost[t];
       (forward ? unit.forward_launch_ns : unit.backward_launch_ns) += costs.launch_ns[t];
+      (forward ? unit.forward_dispatch_ns : unit.backward_dispatch_ns) += costs.dispatch_ns[t];
     }
     if (task.pass == Pass::weight) units[at(task.unit)].weight_ns += cost[t];
     if (task.pass == Pass::update) {

@@ -49,6 +49,8 @@ struct UnitProfile {
   /// Compute time alone, and its part that does not shrink with the operator (launches). Backward
   /// includes weight-gradient tasks.
   double forward_work_ns = 0, backward_work_ns = 0, forward_launch_ns = 0, backward_launch_ns = 0;
+  /// What the host needs to dispatch these kernels (strategy/dispatch.h): no device is faster.
+  double forward_dispatch_ns = 0, backward_dispatch_ns = 0;
   SpreadBytes weights, optimizer;  ///< resident
   SpreadBytes gradients;           ///< accumulated over micro-batches
   SpreadBytes trained;             ///< trained weights
@@ -120,7 +122,7 @@ class UnitProfiler {
   std::vector<UnitProfile> bytes_;           // only the byte fields
   /// Per task, by type and speed of the device; 0 for collectives.
   struct Costs {
-    std::vector<double> all_ns, launch_ns;
+    std::vector<double> all_ns, launch_ns, dispatch_ns;
   };
   std::map<std::pair<int32_t, double>, Costs> costs_;
 };

@@ -338,6 +338,7 @@ error 'this file is for editors'
 ---@field max? number
 ---@field integer? boolean
 ---@field unit? 'bytes'|'bytes/s' values may name it: 25GiB, 10Gbit/s
+---@field rare? boolean --help leaves it to --help-all
 
 --- One batch of a search.
 --- Of a search's first 1,000 steps all have a point, then one whenever the evaluations have grown by 0.1 % or the best

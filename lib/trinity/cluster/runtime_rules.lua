@@ -13,6 +13,13 @@ local function without_pipeline(least)
 end
 local function with_tensor(on, point) return on or point.tensor == 1 or point.expert == 1 end
 local function even(stages) return stages == 'even' end
+-- --use-tp-pp-dp-mapping exchanges data and pipeline; axes of one rank may be left out.
+local function rank_order(order)
+  local function is(pattern) return order:find('^' .. pattern .. '$') ~= nil end
+  local inner = order:gsub('^tensor%-?', ''):gsub('^context%-?', ''):gsub('^expert%-?', '')
+  order = inner
+  return is 'default' or is '' or is 'data' or is 'pipeline' or is 'data%-pipeline' or is 'pipeline%-data'
+end
 local function three_ranks(v, point) return v == 1 or point.pipeline > 2 end
 
 --- Rules by runtime; one that is not here has those of its base.
@@ -31,6 +38,8 @@ rules.list = {
     { 'placement', { 1 }, 'whole layers', 'megatron/core/transformer/transformer_block.py' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'megatron/core/distributed' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'megatron/core/parallel_state.py' },
+    { 'rank_order', rank_order, 'tensor, context, expert, then data and pipeline, or pipeline and data',
+      'megatron/training/arguments.py: use_tp_pp_dp_mapping' },
   },
   ['megatron-2024'] = { -- Megatron-Core 0.8
     { 'base', 'megatron' },
@@ -60,6 +69,7 @@ rules.list = {
     { 'shard', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline', 'deepspeed/runtime/pipe/engine.py' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'deepspeed/comm' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'deepspeed/runtime/pipe/topology.py' },
+    { 'rank_order', { 'default' }, 'data before pipeline', 'deepspeed/runtime/pipe/topology.py' },
   },
   torchtitan = { -- torchtitan b5bcd76
     { 'recompute', { 'none', 'selective', 'full' }, 'none, selective, whole layers',
@@ -71,6 +81,7 @@ rules.list = {
       'fully_shard: ZeRO 2 or 3; 0 only without context parallelism', 'torchtitan/distributed/parallel_dims.py' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'torch/distributed/fsdp' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'torchtitan/distributed/parallel_dims.py' },
+    { 'rank_order', { 'default' }, 'data before pipeline', 'torchtitan/distributed/parallel_dims.py' },
   },
   ['composer-2023'] = {
     { 'tensor', { 1 }, 'no tensor parallelism', 'llm-foundry 8c8dd48f, llmfoundry/models/mpt' },
@@ -82,6 +93,7 @@ rules.list = {
     { 'shard', { 0, 2, 3 }, 'FSDP: NO_SHARD, SHARD_GRAD_OP, FULL_SHARD', 'the same: fsdp_config' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'the same' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'the same' },
+    { 'rank_order', { 'default' }, 'data before pipeline', 'the same' },
   },
 }
 

@@ -81,20 +81,35 @@ function declared.about(option)
   return (option.help or '') .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '')
 end
 
---- The text of --help.
-function declared.text(all, description)
-  local own, common, width = {}, {}, #'--help'
+-- Options that --help leaves to --help-all: those declared with `rare = true`, and with them those of every script and
+-- of clusters.
+local function rare_of(all)
+  local some, rare = false, {}
   for name, option in util.sorted_pairs(all) do
-    if not option.hidden then
+    rare[name] = option.rare or option.common or option.of_cluster and name ~= 'runtime'
+    some = some or option.rare
+  end
+  return some and rare or {}
+end
+
+--- The text of --help, or of --help-all: `whole`.
+function declared.text(all, description, whole)
+  local own, common, width, rare, left = {}, {}, #'--help', rare_of(all), 0
+  for name, option in util.sorted_pairs(all) do
+    if rare[name] and not whole and not option.hidden then
+      left = left + 1
+    elseif not option.hidden then
       table.insert(option.common and common or own, name)
       width = math.max(width, #name + 2)
     end
   end
+  if next(rare) then width = math.max(width, #'--help-all') end
   local lines = { description and description .. '\n', 'options:' }
   if not description then table.remove(lines, 1) end
   local function add(shown, words) lines[#lines + 1] = ('  %-' .. width .. 's  %s'):format(shown, words) end
   for _, name in ipairs(own) do add(declared.shown(name), declared.about(all[name])) end
   add('--help', 'this text')
+  if left > 0 then add('--help-all', ('%d more options'):format(left)) end
   if #common > 0 then lines[#lines + 1] = 'of every script:' end
   for _, name in ipairs(common) do add(declared.shown(name), declared.about(all[name])) end
   return table.concat(lines, '\n')

@@ -114,7 +114,7 @@ function help.show(topic)
   for _, name in ipairs(commands.names()) do
     if name == topic then
       local command = commands.about(name)
-      print(declared.text(command.options, command.description))
+      print(declared.text(command.options, command.description, true))
       show_found('trinity ' .. name)
       return
     end

@@ -11,9 +11,9 @@ local width = 96 -- of what is shown
 local parts = {
   { name = 'start', pages = { 'overview', 'install', 'glossary' } },
   { name = 'tutorials', pages = { 'tutorial', 'planning', 'scripting' } },
-  { name = 'how-to guides', pages = { 'models', 'own_models', 'clusters', 'strategies', 'searching', 'learning', 'heterogeneous',
-    'exporting', 'checking', 'stragglers', 'uneven_work', 'calibrating', 'executing', 'processes', 'serving', 'reporting',
-    'limits', 'moves', 'embedding', 'extending' } },
+  { name = 'how-to guides', pages = { 'models', 'own_models', 'clusters', 'strategies', 'searching', 'learning',
+    'heterogeneous', 'exporting', 'checking', 'stragglers', 'uneven_work', 'calibrating', 'executing', 'processes',
+    'serving', 'reporting', 'limits', 'moves', 'embedding', 'extending' } },
   { name = 'reference', pages = { 'command', 'strategy_fields', 'schedules', 'catalog', 'simulator', 'metrics',
     'export_formats', 'messages' } },
   { name = 'explanation', pages = { 'simulation', 'symmetry', 'pruning', 'waiting', 'ranker', 'accuracy' } },

@@ -106,14 +106,15 @@ local function set(values, declarations, words, i, name, value)
   return i, key
 end
 
---- Reads words against declarations; prints `description` and them on --help, which ends the program.
+--- Reads words against declarations; prints `description` and them on --help or --help-all, which end the program.
 local function parse(words, declarations, description)
   local values, given, i, place = {}, {}, 1, declared.positional(declarations)
   for name, option in util.sorted_pairs(declarations) do values[name] = option.default end
   while words[i] do
     local name, value = words[i]:match('^%-%-([^=]+)=?(.*)$')
-    if words[i] == '-h' or name == 'help' then
-      print(declared.text(declarations, description))
+    local whole = name == 'help-all' or name == 'help_all'
+    if words[i] == '-h' or name == 'help' or whole then
+      print(declared.text(declarations, description, whole))
       os.exit(0)
     end
     if not name and (not place or words[i]:match '^%-.') then
@@ -130,15 +131,15 @@ local function parse(words, declarations, description)
 end
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration { name = { default =,
---- type =, help =, min =, max =, integer =, unit =, position =, writes = }, ... }. The type is the default's; a list
---- collects texts. Without a default, `type` ('string' or 'number') says it, and the value is nil where the option is
---- not given. Accepts --name=value, --name value, --name for booleans, - for _ in names, and one word without dashes
+--- type =, help =, min =, max =, integer =, unit =, position =, writes =, rare = }, ... }. The type is the default's; a
+--- list collects texts. Without a default, `type` ('string' or 'number') says it, and the value is nil where the option
+--- is not given. Accepts --name=value, --name value, --name for booleans, - for _ in names, and one word without dashes
 --- (any number for a list) for an option declared with `position = true`. Numbers may be written 2.5M or 64Ki, and with
 --- unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that the script will write,
 --- and what follows in its name ('' or '.csv'); one that cannot be is an error. An unknown name, a wrong type or a
---- value out of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by
---- name. The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
---- (lib/trinity/runs/init.lua) and the progress line.
+--- value out of range ends the program with status 2; --help prints the declaration and ends it, without options that
+--- are `rare`, which --help-all has, too. Returns the values by name. The program's command line also takes --run,
+--- --runs, --resume and --quiet, which go to the run (lib/trinity/runs/init.lua) and the progress line.
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script, [2] 'keeps no run': no --run
 ---@param words? string[]
 ---@return table<string, any> values by name

@@ -11,7 +11,7 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an arr
   of = 'Megatron-LM d98e8a64' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel shard schedule context_kind bucket_bytes operators]]
+  sequence_parallel shard schedule context_kind bucket_bytes operators order]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
@@ -83,6 +83,28 @@ local function block_of(outline)
   return most
 end
 
+-- Ranks are numbered tensor, context, expert, data, pipeline from the innermost, or with the last two exchanged.
+local function add_order(add, outline, unspoken)
+  local order = outline.strategy.mesh and outline.strategy.order
+  if not order or type(order[1]) ~= 'string' then return end
+  local used = {}
+  for _, axis in ipairs { 'tensor', 'context', 'expert', 'data', 'pipeline' } do
+    local size = outline.mesh[axis] / (axis == 'data' and outline.mesh.expert or 1)
+    if size > 1 then used[#used + 1] = axis end
+  end
+  local own, is_used = {}, {}
+  for _, axis in ipairs(used) do is_used[axis] = true end
+  for _, list in ipairs { order, used } do
+    for _, axis in ipairs(list) do
+      if is_used[axis] then own[#own + 1], is_used[axis] = axis, nil end
+    end
+  end
+  local plain, said_order = table.concat(used, ' '), table.concat(own, ' ')
+  if said_order == plain then return end
+  if said_order == plain:gsub('data pipeline$', 'pipeline data') then return add '--use-tp-pp-dp-mapping' end
+  unspoken[#unspoken + 1] = 'the order of the axes'
+end
+
 -- Arguments about what is computed again; `full` is one layer a group.
 local function add_recompute(add, outline, unspoken)
   local strategy = outline.strategy
@@ -147,6 +169,7 @@ function megatron.arguments(outline)
   end
   add('--micro-batch-size', outline.batch_size)
   add('--global-batch-size', outline.batch_size * mesh.data * outline.micro_batches)
+  add_order(add, outline, unspoken)
   add_recompute(add, outline, unspoken)
   add_sharding(add, outline)
   add_buckets(add, outline)

@@ -12,8 +12,9 @@
 --                                 v-th part of its layers or more; T' of all layers as short as the shortest and what
 --                                 stands behind them; with weight parts, which need not end before what the stages
 --                                 before take, h is the forward part of a layer, else 1
--- plus, of m T / p, the mean of the updates. MEMORY: the mean over stages of what is resident, of gradients where there
--- are two micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that
+-- Both chains are shorter by what each of the stages before computes after the next one can start. The mean of the
+-- updates follows m T / p. MEMORY: the mean over stages of what is resident, of gradients where there are two
+-- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that
 -- the fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by
 -- those replicas that hold the same experts.
 
@@ -27,6 +28,7 @@ local bounds = {}
 ---@class trinity.PlanTotals
 ---@field work_s number forward and backward of one micro-batch on one device of every stage
 ---@field gap_s number the longest wait between two units, which a cut between them takes away
+---@field after_s number the longest work of a unit after what the next unit reads
 ---@field update_s number
 ---@field spread_update_s number of update_s that of weights which ranks of `expert` share out; bytes likewise
 ---@field weight_bytes number
@@ -41,11 +43,15 @@ local bounds = {}
 ---@field end_s number work of what stands behind them
 ---@field forward_share number least part of a layer's work that is forward
 
--- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit.
+-- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit. Of
+-- `parts` devices that share every operator none takes less than its launches, or than its host needs to dispatch them.
 local function pass_of(unit, parts)
   if not parts then return unit.forward_s, unit.forward_s + unit.backward_s + unit.weight_s end
-  local forward = unit.forward_launch_s + (unit.forward_work_s - unit.forward_launch_s) / parts
-  return forward, forward + unit.backward_launch_s + (unit.backward_work_s - unit.backward_launch_s) / parts
+  local function of(launch_s, work_s, dispatch_s)
+    return math.max(launch_s + (work_s - launch_s) / parts, dispatch_s)
+  end
+  local forward = of(unit.forward_launch_s, unit.forward_work_s, unit.forward_dispatch_s)
+  return forward, forward + of(unit.backward_launch_s, unit.backward_work_s, unit.backward_dispatch_s)
 end
 
 -- What devices that share every operator have each a part of.
@@ -58,11 +64,13 @@ local parted = { 'update_s', 'spread_update_s', 'weight_bytes', 'spread_weight_b
 ---@param parts? integer
 ---@return trinity.PlanTotals
 function bounds.totals(units, parts)
-  local sum = { work_s = 0, gap_s = 0, compute_s = 0, layers_s = 0, end_s = 0, forward_share = 1 }
+  local sum = { work_s = 0, gap_s = 0, after_s = 0, compute_s = 0, layers_s = 0, end_s = 0, forward_share = 1 }
   for _, name in ipairs(parted) do sum[name] = 0 end
   local n, least, count = parts or 1, math.huge, #units - 2
   for i, unit in ipairs(units) do
     local forward, work = pass_of(unit, parts)
+    sum.after_s = math.max(sum.after_s, math.max(0, i <= count + 1 and unit.forward_s - unit.forward_hands_on_s or 0)
+      + math.max(0, i > 1 and unit.backward_s - unit.backward_hands_on_s or 0))
     if not parts then
       sum.work_s = sum.work_s + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
       sum.gap_s = math.max(sum.gap_s, unit.forward_to_next_s - unit.forward_s
@@ -83,11 +91,12 @@ function bounds.totals(units, parts)
   return sum
 end
 
---- The least of several sums, field by field: of devices that differ.
+--- The minimum of several sums, field by field, for devices that differ; of what a bound subtracts the maximum.
 function bounds.least(list)
   local least = {}
   for name, value in pairs(list[1]) do -- in any order: each field by itself
-    for i = 2, #list do value = math.min(value, list[i][name]) end
+    local of = (name == 'gap_s' or name == 'after_s') and math.max or math.min
+    for i = 2, #list do value = of(value, list[i][name]) end
     least[name] = value
   end
   return least
@@ -112,7 +121,8 @@ end
 local function forced(point, totals)
   local most = bounds.room_bytes(point, totals, totals.capacity_bytes)
   local again = math.max(0, totals.kept_bytes - most) * totals.again_s_per_byte
-  local changed = { work_s = totals.work_s + again, gap_s = math.max(totals.gap_s, totals.full.gap_s) }
+  local changed = { work_s = totals.work_s + again, gap_s = math.max(totals.gap_s, totals.full.gap_s),
+    after_s = math.max(totals.after_s, totals.full.after_s) }
   return setmetatable(changed, { __index = totals })
 end
 
@@ -140,12 +150,12 @@ function bounds.step_time_s(point, totals)
   local update = point.shard > 0 and shared(point, totals, 'update_s') or totals.update_s
   local least = m * work / p + update / p
   if p > 1 then
-    local delays = space.delays(point.schedule, p)
-    if v == 1 and not delays then least = math.max(least, work / (1 - (1 - 1 / m) ^ p)) end
+    local delays, after = space.delays(point.schedule, p), (p - 1) * totals.after_s
+    if v == 1 and not delays then least = math.max(least, work / (1 - (1 - 1 / m) ^ p) - after) end
     local head, rest = delays and totals.forward_share or 1, totals.layers_s
     if point.schedule ~= 'zb-v' then rest = rest + totals.end_s end -- there it is on the first device
     if head > 0 and not joint and type(point.stages) ~= 'table' then -- a layout's first chunk may be shorter
-      least = math.max(least, rest * head / (v * (1 - (1 - head / (m * v)) ^ p)))
+      least = math.max(least, rest * head / (v * (1 - (1 - head / (m * v)) ^ p)) - after)
     end
   end
   return least / places * (1 - 1e-9) -- sums of doubles

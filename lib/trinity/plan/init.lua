@@ -5,6 +5,7 @@ local Search = require 'trinity.plan.search'
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
 local core = require 'trinity.core'
+local dimensions = require 'trinity.plan.dimensions'
 local dist = require 'trinity.dist'
 local layout = require 'trinity.strategy.layout'
 local model = require 'trinity.graph.model'
@@ -16,6 +17,7 @@ local prices = require 'trinity.cluster.prices'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local space = require 'trinity.plan.space'
+local stragglers = require 'trinity.stragglers'
 local text = require 'trinity.plan.text'
 local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
@@ -51,7 +53,7 @@ function plan.move(name, move) moves.register(name, move) end
 function plan.moves() return moves.names() end
 
 local function check_reward(owner, place, name, value)
-  if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', prices.set }) end
+  if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', dimensions.rewards }) end
 end
 
 local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinity.plan takes.',
@@ -65,9 +67,14 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
     help = 'whose rules the space has: what this training software runs (cluster/runtime_rules.lua)' },
   { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
     help = "as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch" },
-  { 'reward', 'any', check = check_reward, as = "trinity.Reward|'dollars'|'joules'", otherwise = 'minus the step time',
+  { 'reward', 'any', check = check_reward, as = "trinity.Reward|'dollars'|'joules'|'p95'",
+    otherwise = 'minus the step time',
     help = 'is maximised; of a function the simulated are those of the least bounds on the step. Words: minus what the '
-      .. "devices of a plan cost per step, by `prices`; the space then has plans that leave devices idle" },
+      .. 'devices of a plan cost per step, by `prices`; the space then has plans that leave devices idle; p95: minus '
+      .. 'the 95th percentile of the step with `noise` and with what is slow in the cluster' },
+  { 'noise', 'number', 0.02, least = 0, most = 10,
+    help = "with reward 'p95': coefficient of variation of a device's pass of one micro-batch" },
+  { 'draws', 'integer', 50, least = 1, most = 1e6, help = "with reward 'p95': steps with random times of one plan" },
   { 'prices', 'any', as = 'table<string, trinity.PriceRow>|string', otherwise = 'list prices and board power',
     help = "with reward 'dollars' or 'joules': rows by kind of device (cluster/prices.lua), or a CSV file of these" },
   { 'included', 'table', as = 'trinity.PlanPoint[]', help = 'points that are simulated before all others' },
@@ -79,15 +86,18 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'methods', 'table', as = 'string[]', otherwise = "{ 'annealing' }",
     help = 'of placement, that place operators inside stages where `space` has placement above 1: the best of them' },
   { 'evaluations', 'integer', 1000, least = 1, most = 2 ^ 30, help = 'of such a method, a stage' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of such a method' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = "of such a method, and of reward 'p95'" },
   { 'quiet', 'boolean', false, help = 'shows no progress' },
 })
 
+-- Devices of the smallest machine, and whether groups of powers of two straddle machines.
 local function per_node_of(cluster)
-  local counts, least = {}, nil
+  local counts, least, most, nodes = {}, math.huge, 0, 0
   for _, device in ipairs(cluster.devices) do counts[device.node] = (counts[device.node] or 0) + 1 end
-  for _, count in util.sorted_pairs(counts) do least = math.min(least or count, count) end
-  return least
+  for _, count in util.sorted_pairs(counts) do
+    least, most, nodes = math.min(least, count), math.max(most, count), nodes + 1
+  end
+  return least, nodes > 1 and (least ~= most or math.frexp(least) ~= 0.5)
 end
 
 local function own_of(given)
@@ -124,7 +134,8 @@ local function make_space(owner, spec, nets, own_used, devices)
     given.stages, given.layout = { layout.stages(given.layout, 1, graph, owner .. ': layout') }, nil
   end
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
-  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
+  local per_node, straddles = per_node_of(spec.cluster)
+  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     has_attention = function() return nets:has_attention(first) end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
@@ -141,7 +152,7 @@ function FoundPlan.__tostring(self)
 end
 
 fields.class(FoundPlan, 'trinity.FoundPlan',
-  'bounds feasible fields included moved networks order placement point problem rank variants')
+  'bounds feasible fields included moved networks order placement point problem rank rank_order variants')
 
 --- The strategy is made when it is first read.
 function FoundPlan.__index(self, key)
@@ -165,14 +176,14 @@ local function public(result, nets, spec, peak)
   local made = { metrics = metrics, reward = result.reward, step_time_s = metrics.step_time_s,
     lower_bound_s = math.min(result.bounds.step_time_s, metrics.step_time_s),
     samples_per_s = spec.global_batch / metrics.step_time_s,
-    model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
+    model_flop_utilisation = flop / (metrics.step_time_s * peak(result)), memory_bytes = metrics.peak_memory_bytes,
     feasible = metrics.feasible, cost = result.cost, point = point_of(point), fields = result.strategy,
     bounds = result.bounds, moved = result.moved, included = result.included, variants = {}, problem = problem,
     networks = nets,
     stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
-    'algorithm', 'order', 'placement' } do
+    'algorithm', 'order', 'placement', 'rank_order' } do
     made[name] = point[name]
   end
   return setmetatable(made, FoundPlan)
@@ -190,19 +201,25 @@ local function pareto(results)
   return front
 end
 
---- FLOP a second of all devices in the type that products of the network are computed in.
+--- FLOP per second of the devices of a result in the type that matmuls of the network are computed in, as a function.
 local function peak_of(cluster, nets, micro_batch)
-  local graph, most, dtype = nets:problem(micro_batch).graph, -1, 'float32'
+  local graph, most, dtype, peak = nets:problem(micro_batch).graph, -1, 'float32', {}
   for i = 1, graph.operators do
     local op = graph:operator(i)
     if op.phase == 'forward' and op.flops > most and op.outputs[1] then most, dtype = op.flops, op.outputs[1].dtype end
   end
-  local sum = 0
   for _, kind in ipairs(nets.kinds) do
     local peaks = model.peak_flops_per_s(cluster, kind.type)
-    sum = sum + (peaks[dtype] or peaks.float32) * kind.speed * kind.count
+    peak[kind.type] = peaks[dtype] or peaks.float32
   end
-  return sum
+  return function(result)
+    local sum, point, devices = 0, result.point, result.strategy.devices
+    for rank = 1, space.width(point) * point.pipeline * point.data do
+      local device = cluster.devices[devices and devices[rank] or rank]
+      sum = sum + peak[device.type] * device.speed
+    end
+    return sum
+  end
 end
 
 -- What a search came to.
@@ -213,7 +230,7 @@ local function result_of(search, nets, given, first)
   for _, result in ipairs(search.results) do
     local looks, shape = ('%s %.4g s %.3g'):format(space.text(result.point), result.metrics.step_time_s,
       result.metrics.peak_memory_bytes), space.shape(result.point)
-    if result.metrics.feasible and not listed[looks] then
+    if result.metrics.feasible and not listed[looks] and (result.drawn or not search.quantile) then
       listed[looks] = true
       if by_shape[shape] and not result.included then
         table.insert(by_shape[shape].variants, shown(result))
@@ -232,7 +249,8 @@ local function result_of(search, nets, given, first)
   if best[1] then lower = math.min(lower, best[1].cost) end
   local nearest = not best[1] and search:find_nearest() or nil
   return fields.result('trinity.PlanResult', result_of_plans {
-    plans = plans, runtime = given.runtime or 'any', cost_of = search.cost_of, fused = search.fused or false,
+    plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
+    cost_of = search.cost_of, fused = search.fused or false,
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
@@ -283,11 +301,21 @@ function plan.run(spec)
   check_cost(owner, given)
   local nets = networks.new(owner, given.graph, given.cluster, given.cost)
   local used = own_of(given.space or {})
-  local rated = type(given.reward) == 'string'
+  local rated, quantile, cost_of = type(given.reward) == 'string' and given.reward ~= 'p95', nil, nil
   local per_s, unit, said
   if rated then per_s, unit, said = prices.of(owner, given.reward, given.cluster, given.prices)
   elseif given.prices then
     check.refuse(owner, 'option', 'prices', "expected reward = 'dollars' or 'joules' with it")
+  end
+  if rated then
+    cost_of = { name = given.reward, unit = unit, text = said,
+      line = ('%s of a step, of the GPUs that a plan uses: %s'):format(given.reward, said) }
+  elseif given.reward == 'p95' then
+    local options = { noise = given.noise, draws = given.draws, seed = given.seed, remedies = false }
+    quantile = function(problem, strategy) return stragglers(problem:strategy(strategy), options).p95_s end
+    said = ('95th percentile of %d steps with noise %g'):format(given.draws, given.noise)
+    cost_of = { name = 'p95', unit = 's', text = said,
+      line = ('p95: %s, of the plans shown; it is not drawn of plans whose step without noise is longer'):format(said) }
   end
   local devices = unequal.new(given.cluster, nets.kinds, per_s)
   local made, first = make_space(owner, given, nets, used, devices)
@@ -295,8 +323,9 @@ function plan.run(spec)
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
-    reward = not rated and given.reward or nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
-    cost_of = rated and { name = given.reward, unit = unit, text = said } or nil, own = used, included = given.included,
+    reward = type(given.reward) == 'function' and given.reward or nil, quantile = quantile,
+    slack = quantile and given.noise or nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
+    cost_of = cost_of, own = used, included = given.included,
     methods = given.methods or { 'annealing' },
     method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
     cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,

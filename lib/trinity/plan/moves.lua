@@ -117,6 +117,23 @@ moves.register('expert', function(point, about)
   return list
 end)
 
+--- Where groups of ranks straddle machines: two axes that follow each other in the order of ranks change places.
+moves.register('rank_order', function(point, about)
+  local list, used = {}, {}
+  if not about.space.about.straddles or about.space.given.rank_order then return list end
+  local sizes = util.merged(util.picked(point, axes), { placement = point.placement, data = point.data / point.expert })
+  for _, axis in ipairs(space.axes(point.rank_order) or { 'tensor', 'context', 'placement', 'expert', 'data',
+    'pipeline' }) do
+    if sizes[axis] > 1 then used[#used + 1] = axis end
+  end
+  for i = 1, #used - 1 do
+    local other = util.merged({}, used)
+    other[i], other[i + 1] = used[i + 1], used[i]
+    list[#list + 1] = changed(point, { rank_order = table.concat(other, '-') })
+  end
+  return list
+end)
+
 --- Half and twice the bucket.
 moves.register('bucket', function(point, about)
   local list = {}

@@ -18,16 +18,18 @@ Search.__index = Search
 
 -- Taken from the queue at a time: kinds of points (or families) and points of each; plans, and of these of one kind.
 local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
--- After the last simulation: families that are opened and points that are bounded to raise the bound on all plans.
-local proof = { opened = 24, bounded = 2048 }
+-- After the last simulation: families that are opened and points that are bounded at most to raise the bound on all
+-- plans, until the best is so near.
+local proof = { opened = 256, bounded = 8192, gap = 0.03 }
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
 local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
-local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
+local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
+--- quantile(problem, strategy) in seconds, with slack (how much more than the step it may be, a share),
 --- say(text), capacity_bytes, methods (names) and method_options of placement inside stages, included (points).
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
@@ -81,7 +83,7 @@ end
 function Search:limit_s()
   if self.shapes then return math.huge end
   local best = not self.reward and self.results[1]
-  return best and best.metrics.feasible and best.cost or math.huge
+  return best and best.metrics.feasible and best.cost * (1 + (self.slack or 0)) or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
@@ -435,13 +437,13 @@ function Search:simulated(entry, metrics, problem)
   if entry.moved then self.vain = at == 1 and 0 or self.vain + 1 end
 end
 
---- Bounds the neighbours of the best plans, of those that fit and of faster ones that do not.
+--- Bounds the neighbours of the best plan of each of the best shapes, of those that fit and of faster ones that do not.
 function Search:move()
-  local made, fitting, others, limit = {}, 0, 0, self:limit_s()
+  local made, fitting, others, limit, shapes = {}, 0, 0, self:limit_s(), {}
   for _, result in ipairs(self.results) do
-    local fits, from = result.metrics.feasible, false
-    if fits and fitting < fitted_from then
-      fitting, from = fitting + 1, true
+    local fits, from, shape = result.metrics.feasible, false, space.shape(result.point)
+    if fits and fitting < fitted_from and not shapes[shape] then
+      fitting, from, shapes[shape] = fitting + 1, true, true
     elseif not fits and others < other_from and result.cost < limit then
       others, from = others + 1, true
     end
@@ -535,22 +537,41 @@ function Search:prove()
   local opened, bounded = self.counts.opened + proof.opened, self.counts.bounded + proof.bounded
   while self.counts.opened < opened and self.counts.bounded < bounded and not self:stopping() do
     local limit, list = self:limit_s(), {}
+    if limit < math.huge then limit = limit / (1 + proof.gap) end
     for _, entry in ipairs(self.queue) do
       if not entry.done and entry.bound_s < limit then list[#list + 1] = entry end
     end
-    self.queue = list
-    local least = { unpack(list) }
-    table.sort(least, function(a, b)
+    table.sort(list, function(a, b)
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
       return a.number < b.number
     end)
     local others = {}
-    while #others < at_once.kind and least[#others + 1] and least[#others + 1].kind ~= 'plan' do
-      others[#others + 1] = least[#others + 1]
+    while #others < at_once.kind and list[#others + 1] and list[#others + 1].kind ~= 'plan' do
+      others[#others + 1] = list[#others + 1]
     end
     if not others[1] then return end
     self:expand(others)
   end
+end
+
+--- Draws the quantile of the fastest plans: no plan whose quiet step is longer than the least of them is better.
+function Search:draw()
+  local rest, list, least = {}, {}, math.huge
+  for _, result in ipairs(self.results) do
+    local ok, cost = result.metrics.feasible and result.cost < least and not self:stopping(), nil
+    if ok then
+      ok, cost = pcall(self.quantile, self.networks:problem(result.point.micro_batch), result.strategy)
+      if not ok then self:lose(cost, 1, result.point) end
+    end
+    if ok then
+      result.cost, result.reward, result.drawn = math.max(result.cost, cost), -math.max(result.cost, cost), true
+      least = math.min(least, result.cost)
+    end
+    table.insert(ok and list or rest, result)
+  end
+  table.sort(list, better)
+  for _, result in ipairs(rest) do list[#list + 1] = result end
+  self.results, self.slack = list, nil
 end
 
 --- Runs until nothing can be better, or a limit.
@@ -569,6 +590,7 @@ function Search:run()
     while not self:stopping() and self:turn() do self.say(self) end
     self:fill()
     self:prove()
+    if self.quantile then self:draw() end
   end)
   if not ok and not self:stopping() then error(message, 0) end
   self:conclude(whole)

@@ -12,7 +12,7 @@ local space = {}
 space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
 --- The rest, in the order of the loops.
 space.rest = { 'placement', 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes',
-  'algorithm', 'order' }
+  'algorithm', 'order', 'rank_order' }
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
 local split_backward = { ['zb-h1'] = true, ['zb-h2'] = true, ['zb-interleaved'] = true, ['zb-v'] = true,
@@ -44,8 +44,30 @@ for _, list in ipairs { space.family, space.rest } do
 end
 space.names = names
 
+--- The axes of a value of rank_order, innermost first: 'tensor-pipeline-data'; nil: clients' order of them.
+function space.axes(value)
+  if not value or value == 'default' then return nil end
+  local list = {}
+  for axis in value:gmatch '[^-]+' do list[#list + 1] = axis end
+  return list
+end
+
+local axes = { tensor = true, context = true, placement = true, expert = true, data = true, pipeline = true }
+
 --- Checks a value of a dimension that is built in.
 local function check_value(owner, name, value)
+  if name == 'rank_order' then
+    check.argument(owner, 'dimension', name, value, 'string')
+    local seen = {}
+    for _, axis in ipairs(space.axes(value) or {}) do
+      if not axes[axis] or seen[axis] then
+        check.refuse(owner, 'dimension', name, "expected 'default' or different axes from the innermost, as "
+          .. "'tensor-pipeline-data', got '%s'", value)
+      end
+      seen[axis] = true
+    end
+    return
+  end
   local range = integers[name]
   if range then return check.integer(owner, 'dimension', name, value, range[1], range[2]) end
   if name == 'recompute' and type(value) == 'string' and parallelism.is_modules(value) then return value end
@@ -183,8 +205,14 @@ local defaults = {
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
   shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
-  bucket_bytes = function() return { 200000000 } end, -- moves try others
+  -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try.
+  bucket_bytes = function(point)
+    local wanted, bytes = 4e6 * point.data * point.context, 2e8
+    while bytes < 3.2e9 and wanted > 2 * bytes do bytes = 4 * bytes end
+    return { bytes }
+  end,
   algorithm = function() return { 'automatic' } end,
+  rank_order = function() return { 'default' } end, -- moves try others where machines differ
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
     local list, whole = {}, space.width(point) * point.pipeline * point.data == about.devices
@@ -325,6 +353,7 @@ function Space:wrong(point)
   for name in util.sorted_pairs(self.rules) do
     local value = point[name]
     if name == 'moved' then value = type(point.order) == 'table' end
+    if name == 'rank_order' then value = value or 'default' end
     if name == 'stages' and type(value) == 'table' then value = 'balanced' end
     local rule = rules.broken(self.rules, name, value, point)
     if rule then return rule.text end
@@ -363,7 +392,8 @@ function Space:holds(point)
   for _, list in ipairs { space.family, space.rest } do
     for _, name in ipairs(list) do
       local found = type(point[name]) == 'table'
-      if not found and name ~= 'bucket_bytes' and not self:takes(point, name, point[name]) then return false end
+      found = found or name == 'bucket_bytes' or name == 'rank_order'
+      if not found and not self:takes(point, name, point[name]) then return false end
     end
   end
   return true
@@ -382,7 +412,8 @@ function space.strategy(point)
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
-    devices = point.devices, inside = point.inside, tasks = point.tasks, operators = point.operators,
+    order = space.axes(point.rank_order), devices = point.devices, inside = point.inside, tasks = point.tasks,
+    operators = point.operators,
   }
 end
 
@@ -395,6 +426,7 @@ function space.point_of(strategy, micro_batch)
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
     stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
+    rank_order = strategy.order and table.concat(strategy.order, '-') or 'default',
     micro_batches = strategy.micro_batches or 1, tasks = strategy.tasks, operators = strategy.operators }
 end
 
@@ -445,6 +477,7 @@ function space.text(point)
   elseif point.order and point.order ~= 'natural' then
     line[#line + 1] = (point.order:gsub('_', ' '))
   end
+  if (point.rank_order or 'default') ~= 'default' then line[#line + 1] = 'ranks ' .. point.rank_order end
   return table.concat(line, ', ')
 end
 

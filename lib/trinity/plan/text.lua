@@ -111,6 +111,51 @@ function text.loses(best, other, cost_of)
   return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
 end
 
+--- How many groups of ranks along each axis have devices on several machines, as words; nil where the plan is on one.
+function text.straddling(plan)
+  local cluster, at = plan.problem.cluster, core.mesh_coordinates(util.picked(plan.fields, { 'mesh', 'order',
+    'devices' }))
+  local words, axes = {}, { 'tensor', 'context', 'data', 'pipeline' }
+  for _, axis in ipairs(axes) do
+    local node_of, crosses, groups, crossing = {}, {}, 0, 0
+    for device in util.sorted_pairs(at[axis]) do
+      local key = {}
+      for i, other in ipairs(axes) do key[i] = other == axis and '' or at[other][device] end
+      key = table.concat(key, ' ')
+      local node = cluster.devices[device].node
+      if not node_of[key] then groups = groups + 1 end
+      if node_of[key] and node_of[key] ~= node and not crosses[key] then crosses[key], crossing = true, crossing + 1 end
+      node_of[key] = node_of[key] or node
+    end
+    if crossing > 0 then words[#words + 1] = ('%d of %d %s groups'):format(crossing, groups, axis) end
+  end
+  return words[1] and table.concat(words, ', ') or nil
+end
+
+--- Where machines differ: what straddles them, and what other orders of ranks that were simulated take.
+local function straddling_lines(found)
+  local best, lines, seen = found.plans[1], {}, {}
+  local words = found.straddles and text.straddling(best)
+  if not words then return lines end
+  lines[1] = ('groups of ranks that straddle machines: %s'):format(words)
+  local function same(a, b)
+    for _, name in ipairs { 'tensor', 'context', 'expert', 'pipeline', 'data', 'schedule', 'micro_batch', 'shard',
+      'recompute', 'virtual_stages', 'sequence_parallel' } do
+      if a[name] ~= b[name] then return false end
+    end
+    return true
+  end
+  for _, other in ipairs(found.simulated) do
+    local order = other.rank_order
+    if order ~= best.rank_order and not seen[order] and same(other, best) then
+      seen[order] = true
+      lines[#lines + 1] = ('  ranks %s: step %s; straddle: %s'):format(order, seconds_text(other.step_time_s),
+        text.straddling(other) or 'none')
+    end
+  end
+  return lines
+end
+
 local function shares_line(plan)
   local shares = text.shares(plan)
   return ('step %s: %s'):format(seconds_text(plan.step_time_s), table.concat(util.map(text.parts, function(part)
@@ -136,8 +181,7 @@ function text.counts(found)
     lines[2] = 'plan 1 is optimal: no configuration of the space is ' .. (found.cost_of and 'cheaper' or 'faster')
   end
   if found.cost_of then
-    lines[#lines + 1] = ('%s of a step, of the GPUs that a plan uses: %s'):format(found.cost_of.name,
-      found.cost_of.text)
+    lines[#lines + 1] = found.cost_of.line
   end
   if found.runtime ~= 'any' then
     lines[#lines + 1] = ("space: what runtime '%s' runs; --runtime any has all that trinity can simulate"):format(
@@ -222,7 +266,7 @@ function text.report(found, tokens)
   for i = 2, #found.plans do
     lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))
   end
-  for _, list in ipairs { front_lines(found), text.counts(found), refused_lines(found) } do
+  for _, list in ipairs { straddling_lines(found), front_lines(found), text.counts(found), refused_lines(found) } do
     for _, line in ipairs(list) do lines[#lines + 1] = line end
   end
   return table.concat(lines, '\n')

@@ -25,6 +25,7 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'What t
     help = 'micro-batches are dealt to replicas as drawn, of sequences sorted by length, or by work' },
   { 'draws', 'integer', 200, least = 1, most = 1e6, help = 'steps with random times' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'fixes the random times' },
+  { 'remedies', 'boolean', true, help = 'whether what would help is simulated, too' },
 })
 
 --- What a step waits for: its longest path by device, stage and kind of work.
@@ -162,5 +163,5 @@ return function(strategy, options)
   return result { step_time_s = strategy.metrics.step_time_s, mean_s = statistics.mean(draws_s),
     p95_s = sorted[math.ceil(0.95 * #sorted)], draws_s = draws_s, waits = waits(),
     error_s = (statistics.deviation(draws_s) or 0) / math.sqrt(#draws_s),
-    remedies = remedies(strategy, model.healthy(strategy.problem.cluster)) }
+    remedies = options.remedies and remedies(strategy, model.healthy(strategy.problem.cluster)) or {} }
 end

@@ -53,7 +53,14 @@ describe('an option', function()
     expect(function() values { x = {} } end):raises "expected a table with a default, or with type 'string' or 'number'"
   end)
   it('is shown with hyphens, and takes both', function()
+    local _, whole = run_trinity 'plan --help-all'
+    expect(whole):matches '\n  %-%-simulations +[^\n]+%(default: 96%)\n'
+    expect(whole):matches '\n  %-%-quiet '
+    expect(whole:find('--help-all', 1, true)):equals(nil)
     local _, help = run_trinity 'plan --help'
+    expect(help:find('--simulations', 1, true)):equals(nil)
+    local _, lines = help:gsub('\n', '')
+    expect(lines <= 24):truthy() -- a screen
     expect(help):matches '\n  %-%-global%-batch +[^\n]+%(default: 256%)\n'
     expect(values({ global_batch = { default = 1 } }, '--global-batch', '3').global_batch):equals(3)
   end)

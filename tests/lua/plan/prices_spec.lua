@@ -60,6 +60,33 @@ describe('a plan by its cost', function()
     trinity.files.write(path, 'kind,dollars_per_hour,watts\nh100,-2,\n')
     refused('dgx_h100', { reward = 'dollars', prices = path }, "dollars_per_hour: expected a number from 0, got")
   end)
+  it('uses the FLOP of the GPUs that it uses, not of those that it leaves idle', function()
+    local dollars = search('dgx_h100', { reward = 'dollars', simulations = 4 }).plans[1]
+    local alone = search('dgx_h100:1', { simulations = 4, space = { recompute = dollars.recompute, context = 1,
+      micro_batch = dollars.micro_batch } }).plans[1]
+    expect(dollars.tensor * dollars.pipeline * dollars.data):equals(1)
+    expect(dollars.model_flop_utilisation):near(alone.model_flop_utilisation * alone.step_time_s / dollars.step_time_s,
+      1e-12)
+  end)
+  it('by the 95th percentile of steps with noise is no longer than any other that was drawn', function()
+    local space = { recompute = 'none', context = 1, micro_batch = 2, shard = { 0, 1 } }
+    local found = search('dgx_h100:4', { reward = 'p95', noise = 0.2, draws = 20, space = space })
+    local best, drawn = found.plans[1], 0
+    for i, one in ipairs(found.plans) do
+      local told = trinity.stragglers(one.strategy, { noise = 0.2, draws = 20 }).p95_s
+      expect(one.cost):equals(math.max(one.step_time_s, told))
+      expect(one.cost > one.step_time_s):equals(true)
+      if i > 1 then expect(found.plans[i - 1].cost <= one.cost):equals(true) end
+      drawn = drawn + 1
+    end
+    expect(drawn > 1):equals(true)
+    expect(found.lower_bound_s <= best.cost):equals(true)
+    for _, one in ipairs(found.simulated) do -- what was not drawn is no candidate
+      expect(one.cost > one.step_time_s or one.step_time_s >= best.cost):equals(true)
+    end
+    local quiet = search('dgx_h100:4', { reward = 'p95', noise = 0, draws = 1, space = space }).plans[1]
+    expect(quiet.cost):near(search('dgx_h100:4', { space = space }).plans[1].step_time_s, 1e-9)
+  end)
   it('knows the board power of every GPU', function()
     local prices = require 'trinity.cluster.prices'
     for _, name in ipairs(trinity.devices.names()) do
