@@ -575,6 +575,13 @@ function model.selective(cluster)
   end
 end
 
+--- Bytes of gradients that the cluster's runtime reduces together where a strategy does not say; nil without one.
+function model.bucket_bytes(cluster, strategy)
+  local how = sheets[cluster]
+  local holds = how and (how.asked or cluster.basis.runtime)
+  return holds and runtimes.bucket_bytes(how.runtime, strategy) or nil
+end
+
 --- Names of the clusters in models/clusters, most of which take a count.
 ---@return string[]
 function model.cluster_names() return lua_names(cluster_folder) end

@@ -128,7 +128,7 @@ function memory.case(job, cluster, whole)
       micro_batches = micro_batches, recompute = recompute_of(job),
       synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       shard = run == 1 and 0 or job.zero_stage or 0,
-      sequence_parallel = mesh.sequence_parallel or false, bucket_bytes = mesh.pipeline > 1 and 2 ^ 50 or nil } }
+      sequence_parallel = mesh.sequence_parallel or false } }
 end
 
 --- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, and

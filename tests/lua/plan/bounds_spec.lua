@@ -184,7 +184,7 @@ describe('bounds of meshes', function()
       local scaled, own = nets:totals(family, false), nets:totals(family, true)
       local list = {}
       points:each(family, function(point, reason)
-        if not reason and point.stages == 'even' and point.bucket_bytes == 200000000 then list[#list + 1] = space.kept(point) end
+        if not reason and point.stages == 'even' and point.bucket_bytes == 25000000 then list[#list + 1] = space.kept(point) end
       end)
       local strategies = {}
       for i, point in ipairs(list) do strategies[i] = space.strategy(point) end
