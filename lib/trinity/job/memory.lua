@@ -131,8 +131,8 @@ function memory.case(job, cluster, whole)
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
---- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, and
---- the mean error of the constants.
+--- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, the
+--- mean error of the constants, the kind of GPU, and the weights that a token meets.
 ---@param one table
 ---@return table
 function memory.evaluated(one)
@@ -140,7 +140,8 @@ function memory.evaluated(one)
     cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
   local found = problem:strategy(one.strategy)
   local account, kind = found:account(), problem.cluster.basis.kinds[1]
-  local result = { stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
+  local result = { active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
+    stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
     fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
     mean_error = kind and kind.mean_error }
   problem:close()
