@@ -1,7 +1,9 @@
 #!/usr/bin/env trinity
 -- Predicts the step time of a job file and compares it with what was measured. With --json one object: path, client,
 -- gpus, cluster, predicted_s, mean_error, measured_s, ratio (measured / predicted), low, high (of predicted_s), causes
--- { what, seconds, remedy }, changes { name, gives_s }.
+-- { what, seconds, remedy }, changes { name, gives_s }, tokens_per_s_per_gpu (predicted), flops_per_token, and nearest:
+-- runs that others measured { id, network, gpu, gpus, sequence, precision, plan, tokens_per_s_per_gpu,
+-- flops_per_s_per_gpu, source }.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -40,11 +42,34 @@ elseif options.log then
   end
 end
 local predicted, off = told.step_time_s, told.mean_error or 0
+local tokens = found.global_batch * found.model.sequence / found.gpus
+
+local function teraflops(flops_per_s) return ('%.0f'):format(flops_per_s / 1e12) end
+
+--- The runs that others measured and the job, as a table.
+local function print_nearest()
+  local cells = util.map(told.nearest, function(run)
+    return { run.network, ('%d %s'):format(run.gpus, run.gpu), run.precision, run.plan,
+      ('%.0f'):format(run.tokens_per_s_per_gpu), teraflops(run.flops_per_s_per_gpu), run.source }
+  end)
+  local function add(what, step_s)
+    cells[#cells + 1] = { what, '', '', '', ('%.0f'):format(tokens / step_s),
+      teraflops(tokens / step_s * told.flops_per_token), '' }
+  end
+  add('this job, predicted', predicted)
+  if measured then add('this job, measured', measured) end
+  print 'nearest runs that others measured, per GPU:'
+  print(trinity.format_table({ 'network', 'GPUs', 'precision', 'degrees', 'tokens/s', 'TFLOP/s', 'source' }, cells))
+end
 local low, high = predicted * (1 - off), predicted * (1 + off)
 
 if options.json then
   print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(told, { 'cluster',
-    'mean_error', 'causes', 'changes' }), { predicted_s = predicted, measured_s = measured, low = low, high = high,
+    'mean_error', 'causes', 'changes', 'flops_per_token' }), { tokens_per_s_per_gpu = tokens / predicted,
+      nearest = util.map(told.nearest, function(run)
+        return util.picked(run, { 'id', 'network', 'gpu', 'gpus', 'sequence', 'precision', 'plan',
+          'tokens_per_s_per_gpu', 'flops_per_s_per_gpu', 'source' })
+      end), predicted_s = predicted, measured_s = measured, low = low, high = high,
       ratio = measured and measured / predicted })))
 else
   print(('predicted %.4g s a step on %s%s'):format(predicted, told.cluster, told.mean_error
@@ -61,4 +86,5 @@ else
     end
   end
   for _, change in ipairs(told.changes) do print(('%s gives %.4g s'):format(change.name, change.gives_s)) end
+  print_nearest()
 end

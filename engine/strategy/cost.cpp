@@ -36,6 +36,14 @@ DType rated_in(const Graph& graph, const Operator& op, const DeviceType& type) {
   return type.peak_flops_per_s.contains(dtype) ? dtype : DType::float32;
 }
 
+/// Hockney's n_1/2 is a rate times a latency, and a device type states it at its 16-bit peak: slower
+/// arithmetic, float32's on ordinary cores, reaches half of its efficiency with as many fewer columns.
+double half_width_of(const DeviceType& type, DType dtype) {
+  const auto half = type.peak_flops_per_s.find(DType::float16);
+  if (half == type.peak_flops_per_s.end()) return type.half_width;
+  return type.half_width * std::min(1.0, type.peak_flops_per_s.at(dtype) / half->second);
+}
+
 /// What the device reaches on an operator: efficiencies of its matrix or vector units, of its
 /// memory, and the launch.
 struct Reached {
@@ -289,7 +297,7 @@ double model_time_s(const Graph& graph, const Operator& op, const Device& device
   const auto reached = reached_by(op, type, dtype);
   const auto kernel = kernel_of(graph, op, type);
   double compute_s = op.flops / (reached.compute * type.peak_flops_per_s.at(dtype));
-  if (kernel.width > 0) compute_s *= 1 + type.half_width / kernel.width;
+  if (kernel.width > 0) compute_s *= 1 + half_width_of(type, dtype) / kernel.width;
   const double bytes = std::max(0.0, op.traffic_bytes - kernel.saved_bytes);
   const double memory_s = bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
   const double work_s = std::max(compute_s, memory_s) +

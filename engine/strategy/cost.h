@@ -27,7 +27,8 @@ namespace trinity {
 ///   half_width n   a matrix product takes 1 + n / w times its arithmetic, w being the less of its
 ///                  result's columns and its reduced length (of a gradient: of its forward product);
 ///                  so a product of n columns reaches half of the efficiency (Hockney and Jesshope,
-///                  "Parallel Computers 2", 1988: n_1/2)
+///                  "Parallel Computers 2", 1988: n_1/2). n is of the float16 peak: it is less, as
+///                  the peak is, in a dtype whose peak is less
 ///   fuses_elementwise  an element-wise operator whose result only another one reads is one kernel
 ///                  with it: neither is the result written and read, nor does the first have a launch;
 ///                  the updates of all weights are one kernel, whose launch does not count; an

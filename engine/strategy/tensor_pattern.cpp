@@ -77,8 +77,9 @@ class Pattern {
     return {};
   }
 
-  /// The rows of the table of the vocabulary: of the largest with as many rows as the loss has
-  /// classes, or of the largest at all (tables of positions may be longer).
+  /// The rows of the table of the vocabulary, for all that look tokens up in it: of the largest with
+  /// as many rows as the loss has classes, or of the largest at all (tables of positions may be
+  /// longer).
   void cut_embedding() {
     const int64_t classes = loss_classes();
     int32_t chosen = -1;
@@ -92,8 +93,23 @@ class Pattern {
       if (about > most) most = about, chosen = op;
     }
     if (chosen < 0) return;
-    dimension_[chosen] = space(chosen).find("v");
-    vocabulary_[chosen] = true;
+    cut_rows(chosen);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (graph_.op(op).type == "Gather" && graph_.op(op).phase == Phase::forward &&
+          table_of(op) >= 0 && table_of(op) == table_of(chosen))
+        cut_rows(op);
+  }
+
+  void cut_rows(int32_t op) {
+    dimension_[op] = space(op).find("v");
+    vocabulary_[op] = true;
+  }
+
+  /// The variable whose rows are looked up; -1: the operator has weights of its own.
+  int32_t table_of(int32_t op) const {
+    for (const int32_t input : graph_.op(op).inputs)
+      if (is_variable(graph_.op(graph_.tensor(input).producer))) return input;
+    return -1;
   }
 
   /// Of the last loss over classes; -1: there is none.

@@ -164,6 +164,11 @@ TEST_CASE("narrow products reach less") {
   type.half_width = 6;  // 6 is summed over, which is less than the columns
   CHECK(made.time_s("p1", type) == doctest::Approx(2 * wide));
   CHECK(made.time_s("g0", type) == doctest::Approx(2 * gradient));
+  const double peak = type.peak_flops_per_s.at(DType::float32);
+  type.peak_flops_per_s[DType::float16] = 3 * peak;  // float32 starts as fast and ends slower
+  CHECK(made.time_s("p1", type) == doctest::Approx(wide * (1 + 1.0 / 3)));
+  type.peak_flops_per_s[DType::float16] = peak / 3;
+  CHECK(made.time_s("p1", type) == doctest::Approx(2 * wide));
 }
 
 TEST_CASE("element-wise operators in a row are one kernel") {

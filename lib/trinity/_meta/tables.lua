@@ -178,7 +178,7 @@ error 'this file is for editors'
 ---@field reserved_memory_bytes? number of the driver: open to no step
 ---@field framework_bytes? number what the training software holds on a device that it uses, a part of peaks (default 0)
 ---@field keeps_gradients? boolean whether gradients of weights have buffers that stay from step to step
----@field half_width? number columns at which a matrix product reaches half of compute_efficiency (default 0)
+---@field half_width? number columns at which a matrix product reaches half of compute_efficiency at the float16 peak (default 0)
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
 ---@field joins_products? boolean whether matrix products of one input are one kernel
 ---@field overlap? number how much of the lesser of arithmetic and traffic the greater hides (default 1: all)

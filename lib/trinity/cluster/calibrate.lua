@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 
 local calibrate = {}
 
---- What a runtime that is asked for changes on a kind without constants.
+--- Constants of a kind that was never compared with a run: its data sheet, and where fits start.
 local function of_sheet(known)
   return { compute_efficiency = known.compute_efficiency, memory_efficiency = known.memory_efficiency,
     attention = known.compute_efficiency, half_width = known.half_width, launch_s = known.launch_s,
@@ -126,9 +126,12 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
     local values, about = constants.of(choice, kind)
     local known = devices.find(kind)
     table.insert(basis.kinds, util.merged({ kind = kind }, about and util.picked(about, said)))
-    if values or asked then
+    -- Data sheets state nothing of experts: kernels that dispatch tokens to them reach the start of fits on every GPU.
+    local experts_alone = mixture and choice.kinds and not values and not asked and devices.is_gpu(kind)
+    if values or asked or experts_alone then
       local c = values or of_sheet(known)
       types[kind], changed = device_type(kind, known, c, runtime, traits or {}), true
+      if experts_alone then types[kind] = util.merged(known, { operators = types[kind].operators }) end
       local faster = mixture and runtime.cuda_graphs == 'all' and runtime.routing_speed or 1
       shares[kind] = { inside = c.inside_share * runtime.inside_share * faster
         * (runtime.async_tensor and runtime.async_share or 1),

@@ -48,6 +48,11 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
     help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
   { 'keeps_gradients', 'boolean', otherwise = "the base's",
     help = 'whether gradients of weights have buffers that stay from step to step' },
+  { 'bucket_elements', 'number', least = 0, most = 2 ^ 50, otherwise = "the base's",
+    help = 'gradients that are reduced together where a strategy has no bucket_bytes; 0: 25 MB, as FSDP does module by '
+      .. 'module, and over the stages of a pipeline all' },
+  { 'replica_bucket_elements', 'number', least = 0, most = 1e9, otherwise = "the base's",
+    help = 'the same per replica, where that is more' },
   { 'context_bytes', 'number', least = 0, otherwise = "the base's",
     help = "of a GPU's memory: CUDA's context and communicators, which PyTorch's allocator does not count" },
   { 'matmul_workspace_bytes', 'number', least = 0, otherwise = "the kind's",
@@ -68,7 +73,8 @@ local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, co
   cuda_graphs = 'attention', selective = 'core_attention',
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
   -- two A100 688 MB (github.com/NVIDIA/nccl/issues/964).
-  keeps_gradients = false, context_bytes = 988e6, transformer_engine = false,
+  keeps_gradients = false, bucket_elements = 0, replica_bucket_elements = 0, context_bytes = 988e6,
+  transformer_engine = false,
   expert_streams = 0, workspace_bytes = 0 }
 
 --- Bytes of one workspace of cuBLAS (aten/src/ATen/cuda/CUDABlas.cpp, getChosenWorkspaceSize) and of Transformer
@@ -90,24 +96,43 @@ function runtimes.framework_bytes(runtime, kind, mixture)
     + 2 * (runtime.matmul_workspace_bytes or of_cublas)
 end
 
+local most_bucket_bytes = 2 ^ 50
+
+--- Bytes of gradients, of 16 bits, that a runtime reduces together where a strategy does not say.
+---@param runtime table of read()
+---@param strategy trinity.MeshStrategy
+---@return integer
+function runtimes.bucket_bytes(runtime, strategy)
+  local mesh = strategy.mesh
+  if runtime.bucket_elements == 0 or strategy.shard == 3 then
+    return (mesh.pipeline or 1) > 1 and most_bucket_bytes or 25000000
+  end
+  local replicas = (mesh.data or 1) * (mesh.context or 1)
+  return math.min(most_bucket_bytes, 2 * math.max(runtime.bucket_elements, runtime.replica_bucket_elements * replicas))
+end
+
 -- "Fitted": calibrated.lua has the value, by `trinity study fidelity published --fit` to rows of that software.
 runtimes.list = {
-  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4,
+  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4, bucket_elements = 40e6,
+    replica_bucket_elements = 1e6,
     source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
     .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
+    .. 'buckets: core/distributed/distributed_data_parallel.py; '
     .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS; update_s: fitted, '
     .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params: FP8 weights one by one' },
   ['megatron-2024'] = { base = 'megatron',
     source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
   ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, update_s = 0,
-    source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
+    bucket_elements = most_bucket_bytes / 2,
+    source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron), gradients '
+      .. 'reduced after the last backward pass' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
-  deepspeed = { base = 'megatron-2021', keeps_gradients = false,
+  deepspeed = { base = 'megatron-2021', keeps_gradients = false, bucket_elements = 0,
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
   torchtitan = { base = 'megatron', keeps_gradients = false, transformer_engine = false, expert_streams = 0,
-    network_share = 2.053, cast_share = 0.2, selective = 'operators', update_s = 0,
+    network_share = 2.053, cast_share = 0.2, selective = 'operators', update_s = 0, bucket_elements = 0,
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
       .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },

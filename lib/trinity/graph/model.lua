@@ -517,8 +517,9 @@ end
 function model.handle_for(network, cluster)
   local how = sheets[cluster]
   calibrate.warn(cluster.basis)
-  if not how or not cluster.basis.runtime then return cluster.handle end
-  local traits = { experts = network.active_parameters < network.parameters,
+  local experts = network.active_parameters < network.parameters
+  if not how or not (cluster.basis.runtime or experts and how.constants.kinds) then return cluster.handle end
+  local traits = { experts = experts,
     float8 = (how.runtime.cast_share ~= 1 or how.runtime.update_s > 0) and has_float8(network) }
   local key = ('%s %s'):format(traits.experts, traits.float8)
   local all = variants[cluster] or {}
@@ -572,6 +573,13 @@ function model.selective(cluster)
   if how and cluster.basis.runtime and how.runtime.selective == 'operators' then
     return runtimes.selective_operators()
   end
+end
+
+--- Bytes of gradients that the cluster's runtime reduces together where a strategy does not say; nil without one.
+function model.bucket_bytes(cluster, strategy)
+  local how = sheets[cluster]
+  local holds = how and (how.asked or cluster.basis.runtime)
+  return holds and runtimes.bucket_bytes(how.runtime, strategy) or nil
 end
 
 --- Names of the clusters in models/clusters, most of which take a count.

@@ -1,5 +1,6 @@
 -- trinity expect: the step time of a job as predicted and measured, and where the time goes, each with what removes it.
 
+local measured_runs = require 'trinity.job.measured_runs'
 local memory = require 'trinity.job.memory'
 local util = require 'trinity.base.util'
 
@@ -31,7 +32,7 @@ local waits = { splits = { 'exposed tensor, context and expert communication', '
 
 --- Predicted seconds of a step and where they go on the device that computes most: { step_time_s, mean_error (of the
 --- constants, nil where no run confirms them), causes { what, seconds, remedy }, the most first, changes { name,
---- gives_s } that are faster }.
+--- gives_s } that are faster, nearest (runs that others measured), flops_per_token }.
 ---@param job trinity.JobFile
 ---@param cluster string as memory.case
 ---@return table
@@ -63,7 +64,11 @@ function expect.of(job, cluster)
     if a.gives_s ~= b.gives_s then return a.gives_s > b.gives_s end
     return a.name < b.name
   end)
-  return { step_time_s = now.step_time_s, mean_error = now.mean_error, causes = causes, changes = faster,
+  local model = job.model
+  local flops = measured_runs.flops_per_token(now.active_parameters, model.layers, model.hidden, model.sequence)
+  local nearest = measured_runs.nearest({ flops_per_token = flops, gpus = job.gpus, sequence = model.sequence,
+    gpu = now.gpu, mixture = (model.experts or 0) > 0, precision = one.options.dtype }, 3)
+  return { flops_per_token = flops, nearest = nearest, step_time_s = now.step_time_s, mean_error = now.mean_error, causes = causes, changes = faster,
     cluster = one.cluster }
 end
 

@@ -129,11 +129,11 @@ function memory.case(job, cluster, whole)
       micro_batches = micro_batches, recompute = recompute_of(job),
       synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       shard = run == 1 and 0 or job.zero_stage or 0,
-      sequence_parallel = mesh.sequence_parallel or false, bucket_bytes = mesh.pipeline > 1 and 2 ^ 50 or nil } }
+      sequence_parallel = mesh.sequence_parallel or false } }
 end
 
---- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, and
---- the mean error of the constants.
+--- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, the
+--- mean error of the constants, the kind of GPU, and the weights that a token meets.
 ---@param one table
 ---@return table
 function memory.evaluated(one)
@@ -141,7 +141,8 @@ function memory.evaluated(one)
     cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
   local found = problem:strategy(one.strategy)
   local account, kind = found:account(), problem.cluster.basis.kinds[1]
-  local result = { stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
+  local result = { active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
+    stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
     fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
     mean_error = kind and kind.mean_error }
   problem:close()

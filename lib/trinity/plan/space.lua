@@ -2,6 +2,7 @@
 -- mesh strategy in short, and `micro_batch`, the samples that a replica works on at a time.
 
 local check = require 'trinity.base.check'
+local model = require 'trinity.graph.model'
 local parallelism = require 'trinity.strategy.parallelism'
 local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
@@ -205,11 +206,8 @@ local defaults = {
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
   shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
-  -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try.
-  bucket_bytes = function(point)
-    local wanted, bytes = 4e6 * point.data * point.context, 2e8
-    while bytes < 3.2e9 and wanted > 2 * bytes do bytes = 4 * bytes end
-    return { bytes }
+  bucket_bytes = function(point, about) -- moves try others
+    return { about.bucket_bytes and about.bucket_bytes(point) or 25000000 }
   end,
   algorithm = function() return { 'automatic' } end,
   rank_order = function() return { 'default' } end, -- moves try others where machines differ
@@ -424,7 +422,8 @@ function space.point_of(strategy, micro_batch)
     sequence_parallel = strategy.sequence_parallel or false, recompute = strategy.recompute or 'none',
     placement = mesh.placement or 1, pipeline = mesh.pipeline or 1, data = mesh.data or 1,
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
-    stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
+    stages = strategy.stages or 'even', shard = strategy.shard or 0,
+    bucket_bytes = strategy.bucket_bytes or model.bucket_bytes(strategy.problem.cluster, strategy) or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
     rank_order = strategy.order and table.concat(strategy.order, '-') or 'default',
     micro_batches = strategy.micro_batches or 1, tasks = strategy.tasks, operators = strategy.operators }

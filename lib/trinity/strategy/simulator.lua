@@ -55,7 +55,9 @@ end
 
 --- The fields of a plan with a mesh as its runtime means them.
 local function mesh_fields(owner, problem, plan)
-  return parallelism.fields(owner, plan, problem.graph, model.selective(problem.cluster))
+  local given = parallelism.fields(owner, plan, problem.graph, model.selective(problem.cluster))
+  given.bucket_bytes = given.bucket_bytes or model.bucket_bytes(problem.cluster, given)
+  return given
 end
 
 --- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first

@@ -139,7 +139,7 @@ local function case_of(row)
       micro_batches = virtual > 1 and plan.pipeline * math.ceil(micro_batches / plan.pipeline) or micro_batches,
       recompute = recompute_of(row),
       shard = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and run ~= 1 and 1 or 0,
-      sequence_parallel = row.sequence_parallel == '1', bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil } }
+      sequence_parallel = row.sequence_parallel == '1' } }
 end
 
 --- What stays allocated after a step in addition to states and workspaces: the input that each chunk of a pipeline

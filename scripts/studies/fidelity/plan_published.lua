@@ -13,6 +13,7 @@ local plan = require 'trinity.plan'
 local plan_space = require 'trinity.plan.space'
 local plan_text = require 'trinity.plan.text'
 local published_row = require 'studies.fidelity.published_row'
+local runtimes = require 'trinity.cluster.runtimes'
 local util = require 'trinity.base.util'
 
 local published = {}
@@ -43,8 +44,6 @@ local function shard_of(point, level)
   return level == 3 and point.pipeline > 1 and 1 or level
 end
 
-local function bucket_of(point) return point.pipeline > 1 and 2 ^ 50 or 25000000 end
-
 --- The point that a row states, with this recomputation and so many model chunks a GPU.
 local function point_of(row, recompute, virtual)
   local p, ring = row.plan, row.plan.ring
@@ -53,7 +52,8 @@ local function point_of(row, recompute, virtual)
     schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, algorithm = 'automatic',
     stages = case.stages(row.network.layers, p.pipeline * virtual) or 'even', order = 'natural',
     micro_batches = p.micro_batches }
-  point.shard, point.bucket_bytes = shard_of(point, p.shard), bucket_of(point)
+  point.shard = shard_of(point, p.shard)
+  point.bucket_bytes = runtimes.bucket_bytes(runtimes.read(row.case.runtime), { mesh = point, shard = point.shard })
   return point
 end
 
@@ -83,7 +83,6 @@ local function stated_space(row, batch)
     end,
     schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
     shard = function(point) return { shard_of(point, p.shard) } end,
-    bucket_bytes = function(point) return { bucket_of(point) } end,
     virtual_stages = function(point)
       if point.schedule ~= 'interleaved' then return nil end
       local list = {}

@@ -261,15 +261,6 @@ local function model_options(row, m, plan, kind)
     gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
 end
 
---- Bytes of gradients that are reduced together. Runs of 2021 reduce all of them after the last backward pass.
---- Megatron-LM's buckets have 40 million elements, or a million a replica
---- (megatron/core/distributed/distributed_data_parallel.py), here of 16 bits; FSDP and ZeRO-3 reduce unit by unit, of a
---- pipeline once a step.
-local function bucket_bytes(plan)
-  if plan.shard == 3 or plan.torchtitan then return plan.pipeline > 1 and 2 ^ 50 or nil end
-  return plan.unfused and 2 ^ 50 or 2 * math.max(40e6, 1e6 * plan.ring.data * plan.ring.parts)
-end
-
 local function case_of(row, m, plan, kind, assume)
   local runtime = runtime_of(row, m, plan, kind, assume)
   return { model = 'decoder', model_options = model_options(row, m, plan, kind),
@@ -279,7 +270,7 @@ local function case_of(row, m, plan, kind, assume)
       context = plan.ring.parts, expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
       virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
       micro_batches = plan.micro_batches, recompute = plan.recompute, shard = plan.shard,
-      sequence_parallel = plan.sequence_parallel, bucket_bytes = bucket_bytes(plan) } }
+      sequence_parallel = plan.sequence_parallel } }
 end
 
 --- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al.,

@@ -15,7 +15,9 @@ local function network(changes)
 end
 
 local graph = network()
-local function step_s(cluster, of) return trinity.simulator { graph = of or graph, cluster = cluster }:evaluate({ mesh = { data = 4 } }).step_time_s end
+local function step_s(cluster, of, bucket_bytes)
+  return trinity.simulator { graph = of or graph, cluster = cluster }:evaluate({ mesh = { data = 4 }, bucket_bytes = bucket_bytes }).step_time_s
+end
 
 describe('constants of a cluster', function()
   it('are the calibrated ones where nothing is said, and say what they rest on', function()
@@ -103,7 +105,26 @@ describe('runtimes', function()
     for _, changes in ipairs { { cuda_graphs = 'none' }, { float8 = 'fp8_rowwise' }, { cast_share = 0.1 } } do
       expect(step_s(trinity.cluster('dgx_h100', { runtime = util.merged({ base = 'megatron' }, changes) }))):equals(plain)
     end
-    expect(step_s(trinity.cluster('dgx1_v100', { runtime = 'megatron' })) < step_s(trinity.cluster 'dgx1_v100')):truthy()
+    local asked = trinity.cluster('dgx1_v100', { runtime = 'megatron' })
+    expect(step_s(asked, graph, 25000000) < step_s(trinity.cluster 'dgx1_v100')):truthy()
+  end)
+  it('reduce as many gradients together as they say, where a strategy does not', function()
+    local function bytes(name, strategy) return runtimes.bucket_bytes(runtimes.read(name), strategy) end
+    expect(bytes('megatron', { mesh = { data = 8 } })):equals(80e6)
+    expect(bytes('megatron', { mesh = { data = 64, context = 2, pipeline = 4 }, shard = 1 })):equals(256e6)
+    expect(bytes('megatron-2021', { mesh = { data = 8 } })):equals(2 ^ 50)
+    for _, name in ipairs { 'torchtitan', 'eager', 'deepspeed', 'composer-2023' } do
+      expect(bytes(name, { mesh = { data = 8 } })):equals(25000000)
+      expect(bytes(name, { mesh = { data = 8, pipeline = 2 }, shard = 1 })):equals(2 ^ 50)
+    end
+    expect(bytes('megatron', { mesh = { data = 8 }, shard = 3 })):equals(25000000)
+    local cluster = trinity.cluster 'dgx_h100'
+    expect(step_s(cluster)):equals(step_s(cluster, graph, 80000000))
+    expect(step_s(cluster) ~= step_s(cluster, graph, 4000000)):truthy()
+    local sheet = trinity.cluster('dgx_h100', { constants = 'data_sheet' }) -- without a runtime
+    expect(step_s(sheet)):equals(step_s(sheet, graph, 25000000))
+    local own = trinity.cluster('dgx_h100', { runtime = { base = 'megatron', bucket_elements = 2e6, replica_bucket_elements = 0 } })
+    expect(step_s(own)):equals(step_s(cluster, graph, 4000000))
   end)
   it('of networks with experts go by what CUDA graphs hold, expert by expert', function()
     local function seconds(experts, cuda_graphs)

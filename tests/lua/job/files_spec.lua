@@ -127,3 +127,56 @@ describe("Megatron-LM's functional tests", function()
     expect(count):equals(121)
   end)
 end)
+
+describe("MLPerf's rows", function()
+  -- ASYM_PP_EMBED and ASYM_PP_LOSS of these recipes put embedding and loss in the place of a layer: 126 + 2 = 8 x 8 x 2.
+  local counted = { '--account-for-embedding-in-pipeline-split', '--account-for-loss-in-pipeline-split' }
+  local networks = { gpt3 = '--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --ffn-hidden-size 49152',
+    llama31_405b = '--num-layers 126 --hidden-size 16384 --num-attention-heads 128 --ffn-hidden-size 53248 --swiglu '
+      .. '--group-query-attention --num-query-groups 8 --normalization RMSNorm --position-embedding-type rope',
+    llama31_8b = '--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 --swiglu '
+      .. '--group-query-attention --num-query-groups 8 --normalization RMSNorm --position-embedding-type rope' }
+  local function arguments_for(row)
+    local words = {}
+    local function add(text) for word in text:gmatch '%S+' do words[#words + 1] = word end end
+    add(networks[row.benchmark])
+    add(('--seq-length %s --max-position-embeddings %s --micro-batch-size %s --global-batch-size %s'):format(row.sequence,
+      row.sequence, row.micro_batch, row.global_batch))
+    add(('--tensor-model-parallel-size %s --pipeline-model-parallel-size %s --context-parallel-size %s'):format(row.tp, row.pp,
+      row.cp))
+    add '--bf16 --use-distributed-optimizer --untie-embeddings-and-output-weights --disable-bias-linear'
+    if row.tp ~= '1' then add '--sequence-parallel' end
+    if (tonumber(row.vpp) or 1) > 1 then add('--num-virtual-stages-per-pipeline-rank ' .. row.vpp) end
+    return words
+  end
+  it('are legal as argument lists; layers that do not divide are refused with the arguments that count two more', function()
+    local path, count, uneven = core.home .. '/../shared/data/mlperf/steps.csv', 0, 0
+    if not core.exists(path) then skip 'needs ../shared/data/mlperf' end
+    for _, row in ipairs(csv.read(path)) do
+      if networks[row.benchmark] and row.plan == 'sure' and row.accelerator:find 'NVIDIA' then
+        local words, gpus = arguments_for(row), { gpus = tonumber(row.gpus), capability = 10 }
+        local function refusals()
+          local list = {}
+          for _, finding in ipairs(trinity.job(words, gpus).findings) do
+            if finding.effect == 'refused' then list[#list + 1] = finding.text end
+          end
+          return list
+        end
+        if row.benchmark == 'llama31_405b' then
+          uneven = uneven + 1
+          expect(refusals()[1]):matches 'count embedding and loss as a layer each'
+          for _, word in ipairs(counted) do words[#words + 1] = word end
+          local stages, sum = trinity.job(words, gpus).stages, 0
+          for _, layers in ipairs(stages) do sum = sum + layers end
+          expect(sum):equals(126)
+          expect(stages[1]):equals(1)
+          expect(stages[#stages]):equals(1)
+        end
+        expect(table.concat(refusals(), ' ')):equals('', row.config)
+        count = count + 1
+      end
+    end
+    expect(count > 25):truthy()
+    expect(uneven):equals(11)
+  end)
+end)

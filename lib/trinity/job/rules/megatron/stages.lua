@@ -129,7 +129,8 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     'Layers of a stage, with embedding and loss counted, must be a multiple of the virtual stages.', 'config:2409' },
   { 'virtual-even-stages', 'num_virtual_stages_per_pipeline_rank and not layout and not uneven and not accounted'
     .. ' and not multiple(counted, pipeline_model_parallel_size)',
-    'The layers must be a multiple of the pipeline stages.', 'block:157' },
+    'The layers must be a multiple of the pipeline stages; --account-for-embedding-in-pipeline-split and'
+      .. ' --account-for-loss-in-pipeline-split count embedding and loss as a layer each.', 'block:157' },
   { 'virtual-even-layers', 'num_virtual_stages_per_pipeline_rank and not layout and not uneven and not accounted'
     .. ' and virtual and multiple(counted, pipeline_model_parallel_size) and not multiple(per_rank, virtual)',
     'The layers of a stage must be a multiple of the virtual stages.', 'block:176' },
