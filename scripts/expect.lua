@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
--- Predicts the step time of a job file and compares it with what was measured. With --json one object: path, client,
--- gpus, cluster, predicted_s, mean_error, measured_s, ratio (measured / predicted), low, high (of predicted_s), causes
--- { what, seconds, remedy }, changes { name, gives_s }.
+-- Predicts the step time of a job file and compares it with a measured one. With --json, prints one object: path,
+-- client, gpus, cluster, predicted_s, mean_error, measured_s, ratio (measured / predicted), low, high (of predicted_s),
+-- causes { what, seconds, remedy }, changes { name, gives_s }.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -13,12 +13,14 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('json', {
   "Predicts a job file's step time, compares it with a measured one, and says where the time goes.",
   'keeps no run',
-  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
-  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
-  launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
-  cluster = { default = 'dgx_h100', help = 'a cluster with the GPUs of the job, or a kind of machine' },
-  measured = { type = 'string', help = "seconds of a step that were measured: 4.1, 4.1s or 850ms" },
-  log = { type = 'string', help = "a log of Megatron-LM or torchtitan: the median of its last two thirds" },
+  file = { type = 'string', position = true, help = 'job file: a launch script, YAML or TOML' },
+  gpus = { type = 'number', min = 1, integer = true, help = 'number of GPUs (default: from the file)' },
+  launch = { type = 'string', help = 'command line that launches the job (overrides for torchtitan)' },
+  cluster = { default = 'dgx_h100', help = "cluster of the job ('dgx_h100x4'), or a machine type, of which enough for "
+    .. "the GPUs are taken" },
+  measured = { type = 'string', help = 'measured step time: 4.1, 4.1s or 850ms' },
+  log = { type = 'string', help = 'log of Megatron-LM or torchtitan: the measured time is the median of its last two '
+    .. 'thirds' },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity expect FILE --gpus N' end
 
@@ -47,7 +49,7 @@ if options.json then
     'mean_error', 'causes', 'changes' }), { predicted_s = predicted, measured_s = measured, low = low, high = high,
       ratio = measured and measured / predicted })))
 else
-  print(('predicted %.4g s a step on %s%s'):format(predicted, told.cluster, told.mean_error
+  print(('predicted %.4g s per step on %s%s'):format(predicted, told.cluster, told.mean_error
     and (' (%.4g to %.4g s by the mean error of the constants, %.1f %%)'):format(low, high, 100 * off) or ''))
   if measured then
     print(('measured %.4g s%s: %.2f times the prediction, %s'):format(measured, steps and (' (%d steps)'):format(steps)

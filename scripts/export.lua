@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- A model, or a plan for it, as a file for other programs ('trinity help formats' lists them).
+-- Exports a model, or a strategy for it, to the format of another program ('trinity help formats' lists them).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -7,21 +7,24 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cost strategy reevaluate method method_set '
     .. 'evaluations seconds seed', {
-  'Writes a model, where its operators go, or a plan for it, for other programs.',
+  'Exports a model, its placement or its whole strategy to the formats of other programs.',
   method = { default = 'contiguous' },
   evaluations = { default = 320 },
-  format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
-    .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
-  output = { type = 'string', writes = '', help = 'a file (default: standard output)' },
-  output_dir = { type = 'string', writes = '/groups.json', help = 'a directory, for formats of several files' },
-  training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
-  cluster = { type = 'string', help = 'all but json: devices, as p100x2 (the default; dot: none)' },
-  device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
-    .. "cluster's names, numbers)" },
-  units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
-  lossless = { default = false, help = 'refuse what a format cannot say, instead of naming it on standard error' },
-  cut_blocks = { default = false, help = 'accelerate: layers may be on several devices' },
-  nodes = { type = 'string', help = "autoparallel: the file of get_json(), whose nodes get placements" },
+  format = { default = 'json', help = "json (the graph of trinity), dot (a picture for Graphviz), placement (devices "
+    .. "for PyTorch), or a program: " .. table.concat(trinity.formats.names(), ', ') },
+  output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
+  output_dir = { type = 'string', writes = '/groups.json', help = 'write to this directory, for formats that consist '
+    .. 'of several files' },
+  training = { default = false, help = 'json and dot: export the training step instead of the forward pass' },
+  cluster = { type = 'string', help = 'cluster of the strategy (default: p100x2; dot: none; json does not use it)' },
+  device = { type = 'string', help = 'placement, accelerate: name devices DEVICE:0, DEVICE:1, ... (default: names of '
+    .. 'the cluster; numbers)' },
+  units = { default = false, help = 'dot: one node per colocation unit, for large graphs' },
+  lossless = { default = false, help = 'fail if the format cannot represent the whole strategy (default: a warning '
+    .. 'names what is lost)' },
+  cut_blocks = { default = false, help = 'accelerate: allow one layer on several devices' },
+  nodes = { type = 'string', help = "autoparallel: the file that its get_json() wrote; placements are given to its "
+    .. "nodes" },
 }))
 
 cli.complete(options)

@@ -1,10 +1,10 @@
 #!/usr/bin/env trinity
--- What there is: commands and chapters, or what a name stands for. Also the reference as Markdown, completions of
--- shells, and what this machine or, under a launcher, its job lacks:
+-- Lists commands and chapters, or explains a name. Also prints the reference as Markdown and shell completions, and
+-- checks this machine or, under a launcher, its job:
 --   trinity help search                                   the chapter, command, model, function ... of that name
 --   trinity help --markdown problem:evaluate
 --   trinity help --completion bash > FILE
---   srun -n 8 trinity help --check                        exit status 1 where something is wrong
+--   srun -n 8 trinity help --check                        exit status 1 if something is wrong
 
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
@@ -13,11 +13,13 @@ local options = trinity.options {
   'Shows a chapter, the options of a command or a model, a function; checks this machine.',
   'keeps no run',
   name = { type = 'string', position = true,
-    help = "a chapter, a command, a model, 'methods', 'formats', or a function: problem:evaluate" },
-  markdown = { default = false, help = 'the reference as Markdown: all of it, or the entry NAME' },
-  completion = { type = 'string', help = 'completion of commands for bash, zsh or fish; man: the page trinity(1)' },
-  check = { default = false, help = 'looks at this machine and, under a launcher, at its job, and says what is wrong' },
-  output = { type = 'string', writes = '', help = 'a file for --markdown and --completion (default: standard output)' },
+    help = "what to explain: a chapter, a command, a model, 'methods', 'formats', or a function (problem:evaluate)" },
+  markdown = { default = false, help = 'print the reference as Markdown: all of it, or the entry NAME' },
+  completion = { type = 'string', help = 'print shell completion for bash, zsh or fish, or the manual page trinity(1) '
+    .. 'with man' },
+  check = { default = false, help = 'check this machine and, under a launcher, the job, and report what is wrong' },
+  output = { type = 'string', writes = '', help = 'write --markdown or --completion to this file (default: standard '
+    .. 'output)' },
 }
 
 local function write(text)

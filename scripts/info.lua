@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- What a model file or builder holds.
+-- Describes a model: operators, parameters, FLOP, inputs and outputs.
 
 local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
@@ -9,8 +9,8 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster json', {
   'Prints what a model holds: operators, weights, FLOP, and its step on one device.',
   'keeps no run',
-  training = { default = false, help = 'of the training step instead of the forward pass' },
-  cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
+  training = { default = false, help = 'describe the training step instead of the forward pass' },
+  cluster = { default = 'p100x1', help = 'memory and time are simulated on the first device of this cluster' },
 }))
 
 local function load_graph()

@@ -1,8 +1,9 @@
 #!/usr/bin/env trinity
--- Predicts the memory of a job file: a row per class of ranks. With --json one object: path, client, gpus, cluster,
--- capacity_bytes, step_time_s (of at most two rounds of micro-batches), rows { stage, layers, weights, gradients,
--- optimizer, activations, logits, workspaces, communication, framework, peak } in bytes, fullest (a stage), helps
--- { name, frees_bytes, step_time_ratio }. Exit status 1 where the fullest rank does not fit.
+-- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
+-- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
+-- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak } in
+-- bytes, fullest (a stage), helps { name, frees_bytes, step_time_ratio }. Exit status: 1 if the fullest rank does not
+-- fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -13,10 +14,11 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('json', {
   "Predicts a job file's memory by class of ranks, and what would free most.",
   'keeps no run',
-  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
-  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
-  launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
-  cluster = { default = 'dgx_h100', help = 'a cluster with the GPUs of the job, or a kind of machine' },
+  file = { type = 'string', position = true, help = 'job file: a launch script, YAML or TOML' },
+  gpus = { type = 'number', min = 1, integer = true, help = 'number of GPUs (default: from the file)' },
+  launch = { type = 'string', help = 'command line that launches the job (overrides for torchtitan)' },
+  cluster = { default = 'dgx_h100', help = "cluster of the job ('dgx_h100x4'), or a machine type, of which enough for "
+    .. "the GPUs are taken" },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity memory FILE --gpus N' end
 

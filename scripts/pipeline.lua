@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
--- Cuts a network into the stages of a pipeline. With --json one object with the fields of what trinity.pipeline gives
--- (trinity help PipelineResult, PipelineStage); nodes of stages are what the file calls them, and max_load is null
--- where nothing fits.
+-- Cuts a network into the stages of a pipeline. With --json, prints one object with the fields of trinity.pipeline's
+-- result (trinity help PipelineResult, PipelineStage). Nodes of stages have the names of the file; max_load is null if
+-- no cut fits.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -13,20 +13,24 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('set cluster method_set seconds seed json', {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
   model = { type = 'string', position = true,
-    help = 'a model in models/, or a file (.lua .onnx; dnn-partitioning, Piper .json; PipeDream, DAPPLE .txt)' },
+    help = 'model by name, or a file (.lua .onnx; dnn-partitioning or Piper .json; PipeDream or DAPPLE .txt)' },
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
-  devices = { type = 'string', help = 'accelerators, or one number per level with commas, innermost first (default: '
+  devices = { type = 'string', help = 'number of accelerators, or one number per level, innermost first, separated by '
+    .. 'commas (default: '
     .. "the file's, those of a whole cluster, or 4)" },
-  bandwidth = { type = 'string', help = 'bytes per second between devices (1e9, 25GB/s, 10Gbit/s), one or one per '
+  bandwidth = { type = 'string', help = 'bandwidth between devices (1e9, 25GB/s, 10Gbit/s), one value or one per '
     .. "level (default: the file's, or the cluster's slowest link between so many, or 1e9)" },
-  memory = { type = 'number', help = "memory of a device (default: the file's, or the cluster's smallest, or no limit)",
+  memory = { type = 'number', help = "memory of one device (default: from the file, else the cluster's smallest, else "
+    .. "unlimited)",
     min = 1, unit = 'bytes' },
-  cpus = { type = 'number', help = "CPUs that take nodes, too (default: the file's)", min = 0, integer = true },
-  micro_batches = { type = 'number', help = "of piper: in a batch (default: the file's, or 32)", min = 1,
+  cpus = { type = 'number', help = 'CPUs that may hold nodes, too (default: from the file)', min = 0,
     integer = true },
-  cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
-    .. 'whole cluster (dgx_a100x2), whose devices count, too' },
-  method_set = { help = 'NAME=VALUE of the method: rounds=20; cost=paper (trinity help PipelineOptions)' },
+  micro_batches = { type = 'number', help = 'with --method piper: micro-batches per batch (default: from the file, '
+    .. 'else 32)', min = 1,
+    integer = true },
+  cluster = { default = 'p100', help = 'device type for which built-in models and ONNX files are costed, or a whole '
+    .. 'cluster (dgx_a100x2)' },
+  method_set = { help = 'options of the method, NAME=VALUE: rounds=20; cost=paper (trinity help PipelineOptions)' },
 }))
 
 if not options.model then util.fail_usage "expected a model to cut (--help lists options)" end
@@ -71,7 +75,7 @@ local function keep()
 end
 keep()
 if found.stopped then
-  progress.warn(('stopped by %s with the best so far, which is not gone on from: a new planning begins anew'):format(
+  progress.warn(('stopped by %s; this is the best cut so far. trinity pipeline cannot be resumed'):format(
     trinity.stop_name()))
 end
 

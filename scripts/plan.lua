@@ -1,15 +1,15 @@
 #!/usr/bin/env trinity
--- One search over the whole strategy of a network on a cluster. With --json one object with the fields
+-- Searches the whole strategy of a network on a cluster. With --json, prints one object with the fields
 --   plans      best first: dollars or joules of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
 --              model_flop_utilisation, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
 --              expert, context, placement, micro_batch, schedule, recompute, shard; by layer recomputed_layers, of
 --              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
---   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
---   pareto     of those simulated the plans that none beats in time and memory, with the same fields
---   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
---   constants, runtime   what numbers rest on: { name, kinds = { kind, rows, mean_error } }, the training software
---   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
--- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM).
+--   refused    { reason =, points = }: why points cannot be simulated, and how many
+--   pareto     simulated plans that no other beats in both time and memory, with the same fields
+--   counts, pruned, left, lower_bound_s   numbers of points by outcome, and a lower bound of every plan's step time
+--   constants, runtime   basis of the numbers: { name, kinds = { kind, rows, mean_error } }; the training software
+--   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
+-- Exit status: 1 if no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
@@ -32,37 +32,41 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   model = { type = 'string', position = true,
     help = "a decoder's config.json or its folder, a model in models/ with layers by name, or a .lua file" },
   cluster = { default = 'dgx_h100', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'; "
-    .. 'with --from a kind of machine stands for as many as the file says' },
-  global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
-  sequence = { type = 'number', help = "tokens of a sample (default: the model's own)", min = 1, integer = true },
-  plans = { default = 5, help = 'best plans that are shown, each of another mesh, schedule, recomputation or sharding',
+    .. 'with --from, a machine type stands for as many machines as the job needs' },
+  global_batch = { default = 256, help = 'samples per step over all replicas', min = 1, integer = true },
+  sequence = { type = 'number', help = "tokens per sample (default: the model's own)", min = 1, integer = true },
+  plans = { default = 5, help = 'plans to show, best first; they differ in mesh, schedule, recomputation or ZeRO stage',
     min = 1, max = 1000, integer = true },
-  include = { type = 'string', help = 'saved plans (JSON), with commas, that are ranked among the found' },
-  compare = { type = 'string', help = 'two saved plans side by side, each on what it was made for: A.json B.json' },
-  reward = { default = 'time', help = 'what of a step is minimized: time, or dollars or joules of the GPUs that a '
-    .. 'plan uses' },
-  prices = { type = 'string', help = 'with --reward dollars or joules: a CSV file with columns kind, dollars_per_hour, '
-    .. 'watts in place of list prices and board power' },
-  simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
+  include = { type = 'string', help = 'saved plans (JSON), separated by commas, to rank with the plans found' },
+  compare = { type = 'string', help = 'compare two saved plans, each on the cluster it was made for: A.json B.json' },
+  reward = { default = 'time', help = 'what to minimize per step: time, or dollars or joules of the GPUs that a plan '
+    .. 'uses' },
+  prices = { type = 'string', help = 'with --reward dollars or joules: CSV file with columns kind, dollars_per_hour, '
+    .. 'watts, instead of list prices and board power' },
+  simulations = { default = 96, help = 'maximum number of strategies to simulate', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
-    help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
-  seconds = { help = 'wall-clock limit: the best by then, with its bound' },
-  methods = { default = 'annealing', help = 'with --placement: methods that place operators inside stages' },
-  evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
-  seed = { help = 'of methods of placement; the rest of the search draws nothing' },
-  output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
-  export = { type = 'string', help = 'prints the best strategy as the words of another program (megatron, torchtitan, '
-    .. 'deepspeed, ...) in place of the table' },
-  picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
-  from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
-    .. 'the seconds that each line gives' },
-  keep = { type = 'string', help = 'with --from: what stays, with commas: tensor, pipeline, context, expert, '
+    help = 'maximum number of operators in one simulation, over all micro-batches; larger strategies are skipped' },
+  seconds = { help = 'time limit: returns the best plan found by then, with its bound' },
+  methods = { default = 'annealing', help = 'with --placement: methods that place operators within a stage, separated '
+    .. 'by commas' },
+  evaluations = { default = 1000, help = 'with --placement: evaluations per method and stage', min = 1,
+    integer = true },
+  seed = { help = 'random seed of placement methods; the rest of the search is deterministic' },
+  output = { type = 'string', writes = '', help = 'write the best strategy to this file, for trinity simulate, '
+    .. 'execute and export' },
+  export = { type = 'string', help = 'print the best strategy as arguments of another program (megatron, torchtitan, '
+    .. 'deepspeed, ...) instead of the table' },
+  picture = { type = 'string', writes = '', help = 'write a picture (SVG) of the best plan to this file' },
+  from = { type = 'string', help = 'start from a job file of Megatron-LM or torchtitan: print a diff that makes it '
+    .. 'faster, with the seconds that each line saves' },
+  keep = { type = 'string', help = 'with --from: settings to keep, separated by commas: tensor, pipeline, context, '
+    .. 'expert, '
     .. 'micro_batch, recompute, shard' },
-  explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
+  explain = { default = false, help = 'also explain the best strategy: its settings and costs per device' },
 }, dimensions.options())))
 
 local function warn_early(why)
-  progress.warn(('ended early (%s) with the best so far, which is not gone on from: a new search begins anew'):format(
+  progress.warn(('stopped early (%s); these are the best plans so far. trinity plan cannot be resumed'):format(
     why))
 end
 
@@ -89,11 +93,11 @@ local function graph(micro_batch, layers)
       { batch_size = micro_batch, layers = layers }))
   end)
 end
-local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded
+local extension = options.model:match '%.(%w+)$' -- other files have a fixed batch size
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
 local cluster = trinity.cluster(options.cluster)
--- The point of a saved plan; it is simulated here whatever network, cluster or runtime it was made for.
+-- Returns the point of a saved plan. It is simulated on this command's network, cluster and runtime.
 local function included(path)
   local made = made_for.read(path)
   if made.global_batch ~= options.global_batch or not made.micro_batch then
@@ -116,12 +120,12 @@ if options.export then
   end
 end
 if options.reward ~= 'time' and not prices.set[options.reward] then
-  util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
+  util.fail_usage("option '--reward': unknown reward %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
 end
 if options.prices and options.reward == 'time' then
   util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
 end
--- Dimensions of the space are options here.
+-- Runs the search. Its dimensions are options of the command, so messages are changed to name options.
 local function search(spec)
   local ok, made = pcall(trinity.plan, spec)
   if not ok then error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", "option '--%1'")), 0) end
@@ -152,7 +156,7 @@ local function row(plan)
 end
 
 local best = found.plans[1]
-local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans that are drawn: it and the next
+local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans to draw: the best and the next one
 local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan)
   return shown.of(plan.strategy, plan.lower_bound_s)
 end)
@@ -163,7 +167,7 @@ end), counts = found.counts, pruned = found.pruned,
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.output and best then best.strategy:save(options.output) end
-if options.export then -- nothing but the words goes to standard output
+if options.export then -- standard output has nothing but the export
   if not best then error(table.concat(text.nothing(found), '\n'), 0) end
   io.write(cli.called(best.strategy.export, best.strategy, { format = options.export }))
 elseif options.json then
@@ -177,7 +181,7 @@ elseif options.json then
     calibrate.data(problem.cluster.basis))))
 else
   local graph_name = problem.graph.name
-  print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
+  print(('%s on %s: %d devices, %d samples%s per step'):format(graph_name, options.cluster,
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
     print(text.report(found, tokens))

@@ -1,27 +1,28 @@
 #!/usr/bin/env trinity
--- The main job: search for a placement of a network on a cluster with Trinity, and set it beside
--- what one would do without a search.
+-- Searches a placement of a network on a cluster with Trinity and compares it with simple heuristics.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 
 local options = trinity.options(cli.declare('model set batch_size cluster seed', {
   'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
-  batch_size = { default = 64, help = 'samples per step; a profile keeps its own' },
-  steps = { default = 90, help = 'the budget of every search, in steps of so many samples', min = 1, integer = true },
-  samples = { default = 16, help = 'placements per step; one update of the policy', min = 1, integer = true },
-  preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },
-  seeds = { type = 'number', help = 'runs of what draws random numbers (default: 10, and 1 with another preset, which '
-    .. 'takes hours)', min = 1, max = 10000, integer = true },
+  batch_size = { default = 64, help = 'samples per step; a profile has a fixed number' },
+  steps = { default = 90, help = 'budget of each search, in steps of --samples placements', min = 1, integer = true },
+  samples = { default = 16, help = 'placements per step, after which the policy is updated once', min = 1,
+    integer = true },
+  preset = { default = 'default', help = 'settings of the search: default, or paper (those of the publication)' },
+  seeds = { type = 'number', help = 'runs of each stochastic method (default: 10; 1 with --preset paper, which takes '
+    .. 'hours)', min = 1, max = 10000, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
-  tolerance = { default = 8e9, help = 'communication and memory tolerated', min = 1, unit = 'bytes' },
-  output = { default = 'runs/quickstart/strategy.json', writes = '', help = 'a file for the strategy found' },
+  tolerance = { default = 8e9, help = 'communication and memory up to this are not penalized', min = 1,
+    unit = 'bytes' },
+  output = { default = 'runs/quickstart/strategy.json', writes = '', help = 'write the strategy found to this file' },
 }))
 
--- The reward is the experiment: swap this formula. Trinity's multi-dimensional one (MDPE) weighs
--- step time, traffic and memory of the fullest device, the latter two against a tolerance.
+-- The reward. Replace this formula to run another experiment. Trinity's multi-dimensional reward (MDPE) weighs step
+-- time, communication and memory of the fullest device; the latter two count relative to a tolerance.
 local function over_tolerance(bytes)
   local x = bytes / options.tolerance
   return x + 10 * math.max(0, x - 1)
@@ -45,7 +46,7 @@ print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):forma
 print(('%s: %d devices; searches of %d steps of %d placements\n'):format(cluster.name,
   #cluster.devices, options.steps, options.samples))
 
--- `best` is `trinity` with its policy switched off: what the policy adds is the difference of the two.
+-- `best` is `trinity` without its policy, so their difference is the gain from the policy.
 local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'annealing', 'best', 'trinity' }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
@@ -56,12 +57,12 @@ local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'an
 print(comparison)
 
 local best, found = comparison:best(), comparison:find 'trinity'
-if not found then os.exit(trinity.stop_status()) end -- Ctrl-C came before the search
+if not found then os.exit(trinity.stop_status()) end -- stopped by Ctrl-C before the search
 found = best and best.best or found
 found:save(options.output)
 local again = problem:load(options.output)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
 print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
   best and 'the best strategy (*)' or 'the strategy of trinity', options.output, again.metrics.step_time_s))
-print('build/trinity help lists chapters and scripts, build/trinity runs what was run; '
-  .. 'build/trinity runs report RUN draws it')
+print('build/trinity help lists chapters and commands, build/trinity runs lists runs, build/trinity runs report RUN '
+  .. 'draws one')

@@ -1,18 +1,19 @@
 #!/usr/bin/env trinity
--- Simulates one strategy: a saved one, what a method finds, or a placement. With --trace FILE it says where the time of
--- the step goes, and FILE is a Chrome trace for https://ui.perfetto.dev. With --json one object with the fields
+-- Simulates one strategy: a saved one, the result of a method, or a placement. With --trace FILE, prints how the time
+-- of the step is spent and writes a Chrome trace for https://ui.perfetto.dev. With --json, prints one object with the
+-- fields
 --   model, cluster          names
 --   step_time_s             of the whole strategy
---   fits                    whether every device has the memory
+--   fits                    true: every device has enough memory
 --   peak_memory_bytes       a list, one number per device
 --   peak_communication_bytes, total_communication_bytes   of the busiest device, of all
---   lower_bound_s           no strategy of the problem is faster
+--   lower_bound_s           lower bound of the step time of all strategies
 --   placement               devices from 0, one per operator in the order of the model's file
---   makespan                under --rules doppler: the step time in the whole units of its files
+--   makespan                with --rules doppler: the step time in integer units of its files
 --   reward, evaluations, seconds, schedule, micro_batches
---   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
---   cost                    what own costs (--cost) cover
---   expert_load             with --expert-load: what trinity.expert_load gives (trinity help ExpertLoad)
+--   reevaluated             with --reevaluate: the problem that the strategy was made for
+--   cost                    with --cost: the operators whose times the file gives
+--   expert_load             with --expert-load: result of trinity.expert_load (trinity help ExpertLoad)
 --   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, draws, waits, remedies
 
 local trinity = require 'trinity'
@@ -22,26 +23,30 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
   'Simulates a step of a model on a cluster; --trace says where its time goes.',
-  method = { default = 'given', help = 'given (--placement), or a method (trinity help methods)' },
+  method = { default = 'given', help = 'method that makes the strategy (trinity help methods), or given: use '
+    .. '--placement' },
   evaluations = { default = 320 },
-  placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
-    .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = 'of a strategy with a mesh: the order of its pipeline in place of its '
-    .. "schedule, as PyTorch's schedules are dumped" },
-  output = { type = 'string', writes = '', help = 'a file for the strategy, which every command reads' },
-  picture = { type = 'string', writes = '', help = 'a file for a picture of the strategy (SVG)' },
-  noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
-    .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
-  lengths = { type = 'string', help = 'a file .csv with columns length and count, of which --noise (default: 0) draws '
-    .. 'sequences' },
-  fill = { default = 'padded', help = 'of --lengths: padded to the longest of a micro-batch, or packed' },
-  deal = { default = 'drawn', help = 'of --lengths: micro-batches as drawn, sorted or balanced over replicas' },
-  draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
-  expert_load = { type = 'string', help = 'tokens of experts of a strategy with a mesh: zipf:EXPONENT, or a file .json '
-    .. 'with a list of counts for every layer' },
-  capacity_factor = { type = 'number', min = 0, help = 'of --expert-load: most tokens of an expert over an even load; '
-    .. 'others are dropped' },
-  trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
+  placement = { type = 'string', help = 'devices from 0, separated by commas, one per operator in file order or one '
+    .. 'per colocation unit (default: all on device 0)' },
+  schedule_csv = { type = 'string', help = 'CSV file with a pipeline order as PyTorch dumps it, used instead of the '
+    .. 'schedule of a strategy with a mesh' },
+  output = { type = 'string', writes = '', help = 'write the strategy to this file, which all commands can read' },
+  picture = { type = 'string', writes = '', help = 'write a picture (SVG) of the strategy to this file' },
+  noise = { type = 'number', min = 0, max = 10, help = 'simulate stragglers: coefficient of variation of the time of '
+    .. 'a pass on a device; prints mean and 95th percentile of the step time, what it waits for, and remedies for '
+    .. '--slow' },
+  lengths = { type = 'string', help = 'simulate variable sequence lengths: CSV file with columns length and count, '
+    .. 'from which sequences are sampled' },
+  fill = { default = 'padded', help = 'with --lengths: padded (to the longest sequence of a micro-batch) or packed' },
+  deal = { default = 'drawn', help = 'with --lengths: order of sequences over replicas: drawn (as sampled), sorted or '
+    .. 'balanced' },
+  draws = { default = 200, min = 1, integer = true, help = 'with --noise or --lengths: number of steps to sample' },
+  expert_load = { type = 'string', help = 'simulate unequal expert load of a strategy with a mesh: zipf:EXPONENT, or '
+    .. 'a JSON file with one list of token counts per layer' },
+  capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum tokens of one expert, relative to '
+    .. 'an even load; other tokens are dropped' },
+  trace = { type = 'string', writes = '', help = 'write a Chrome trace to this file and print how the time of the '
+    .. 'step is spent' },
 }))
 
 cli.complete(options)
@@ -63,7 +68,7 @@ local function make_strategy()
     seconds = options.seconds })
 end
 
--- What --noise found, as fields of JSON.
+-- Returns the results of --noise as JSON fields.
 local function straggler_facts(found)
   local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p95_s', 'error_s' })
   facts.draws = #found.draws_s
@@ -78,9 +83,9 @@ end
 
 local shown_waits = 6
 
--- Prints it.
+-- Prints the results of --noise.
 local function print_stragglers(found)
-  print(('drawn           %.6g s in the mean of %d draws (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
+  print(('sampled         %.6g s on average over %d samples (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
     #found.draws_s, found.error_s, found.p95_s))
   print()
   local rows = {}
@@ -124,7 +129,7 @@ if options.expert_load then
 end
 if options.output then found:save(options.output) end
 if options.picture then found:picture(options.picture) end
-if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
+if options.strategy or options.method == 'given' then cli.keep(found) end -- a search saves its own result
 if options.trace and not options.json then
   require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)
 else

@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
--- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
--- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
+-- Trains a move ranker (lib/trinity/search/rankers.lua) with annealing runs on several graphs and clusters. It first
+-- imitates the moves that improved a placement, then uses PPO to choose among candidate moves. Writes weights that
 -- `search --method trinity --method_set rank=FILE` and `trinity study policy` read.
 
 local trinity = require 'trinity'
@@ -11,27 +11,30 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Trains a ranker of moves, which method trinity searches with.',
-  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL or MODEL:BATCH, with '
-    .. 'commas' },
-  clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
-  minutes = { default = 3, help = 'after which no round begins', min = 0 },
-  rounds = { type = 'number', help = 'rounds in all (default: as many as the minutes allow)', min = 1, integer = true },
-  imitation = { default = training.rounds_of_imitation, help = 'the first rounds, which learn the moves that helped; '
-    .. 'with --start none', min = 0, integer = true },
-  clip = { default = 0.2, help = "of the other rounds: PPO's clipping of the ratio of chances; 0: REINFORCE", min = 0,
+  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'training graphs, MODEL or MODEL:BATCH, '
+    .. 'separated by commas' },
+  clusters = { default = 'p100x2,p100x4', help = 'clusters, separated by commas; every graph is trained on each' },
+  minutes = { default = 3, help = 'time limit in minutes, after which no round starts', min = 0 },
+  rounds = { type = 'number', help = 'number of rounds (default: until --minutes have passed)', min = 1,
+    integer = true },
+  imitation = { default = training.rounds_of_imitation, help = 'number of first rounds that imitate improving moves '
+    .. '(0 with --start)', min = 0, integer = true },
+  clip = { default = 0.2, help = "PPO's clipping of the probability ratio in the other rounds; 0 uses REINFORCE",
+    min = 0,
     max = 1 },
-  hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
-  start = { type = 'string', help = 'weights that it goes on from, without imitation; their layers, then' },
-  reward = { default = 'step_time', help = 'what is learned: step_time; mdpe; or front, of step time and peak memory, '
-    .. 'whose share is drawn for each episode' },
-  told = { default = false, help = "the ranker is told the reward's share of memory, and who holds the memory, too" },
-  evaluations = { default = 1000, help = 'of an episode', min = 16, integer = true },
-  alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
-  beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
-  gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
-  seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
-  resume = { default = false, help = 'goes on from OUTPUT.training, which every round writes' },
-  output = { default = 'runs/train/moves.safetensors', writes = '', help = 'a file for the weights' },
+  hidden = { default = '32,32', help = "widths of the hidden layers, separated by commas; '' gives a linear score" },
+  start = { type = 'string', help = 'initial weights, which also give the hidden layers; there is no imitation then' },
+  reward = { default = 'step_time', help = 'reward: step_time, mdpe, or front (step time and peak memory, whose '
+    .. 'weight is sampled per episode)' },
+  told = { default = false, help = "add memory features to the ranker's input: the reward's memory weight, and memory "
+    .. "per device" },
+  evaluations = { default = 1000, help = 'evaluations per episode', min = 16, integer = true },
+  alpha = { default = 0.5, help = 'weight of the step time in mdpe', min = 0 },
+  beta = { default = 0.3, help = 'weight of the peak communication in mdpe', min = 0 },
+  gamma = { default = 0.2, help = 'weight of the peak memory in mdpe', min = 0 },
+  seed = { default = 1, help = 'random seed of the weights and episodes', min = 0, integer = true },
+  resume = { default = false, help = 'resume from OUTPUT.training, which is written after every round' },
+  output = { default = 'runs/train/moves.safetensors', writes = '', help = 'write the weights to this file' },
 }
 
 local hidden = {}
@@ -52,17 +55,19 @@ for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fit
 
 local ranker = options.start and trinity.rankers.load(options.start)
   or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.told }
-if options.told and not ranker.told then util.fail_usage "option '--told': the weights of --start are not told" end
+if options.told and not ranker.told then
+  util.fail_usage "option '--told': the weights of --start take no memory features; use weights trained with --told"
+end
 local imitation = options.start and 0 or options.imitation
 local by_time = options.reward == 'step_time'
 local trainer = trinity.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
   evaluations = options.evaluations,
-  first_temperature = not by_time and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
+  first_temperature = not by_time and 1 or nil }) -- as searches with such a reward use (lib/trinity/search/race.lua)
 training.add(trainer, cases, draws)
 local state, round, before_s = options.output .. '.training', 0, 0
-local again = run_state.settings.resume -- a run that goes on, which may not have come to the end of its first round
+local again = run_state.settings.resume -- a resumed run may have been stopped in its first round
 if again and not util.exists(state) then
-  progress.note 'no round was kept: the training begins anew'
+  progress.note 'no round was saved: the training starts from scratch'
 elseif again or options.resume then
   local notes = trainer:resume(state)
   round, before_s = tonumber(notes.rounds) or 0, tonumber(notes.seconds) or 0
@@ -72,7 +77,7 @@ print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and
   and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
 local begin_s, first_round = trinity.clock_s(), round + 1
-local rows, most_rows = {}, 50 -- the newest, which are shown
+local rows, most_rows = {}, 50 -- the newest rounds, which are shown
 local function seconds() return before_s + trinity.clock_s() - begin_s end
 local function more()
   if options.rounds then return round < options.rounds end
@@ -100,7 +105,7 @@ local stopped = trinity.stoppable(function(stop_requested)
 end)
 
 if rows[1] and rows[1].round > first_round then
-  print(('the newest %d rounds; metrics.csv of the run has all'):format(most_rows))
+  print(('the newest %d rounds; metrics.csv in the run folder has all'):format(most_rows))
 end
 print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
   util.map(rows, function(r)
@@ -109,7 +114,7 @@ print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss'
       ('%.4f'):format(r.best_share) }
   end)))
 if round == 0 then
-  print '\nno round was made: nothing is saved'
+  print '\nno round was finished: nothing is saved'
   os.exit(stopped and trinity.stop_status() or 1)
 end
 ranker:save(options.output, { rounds = tostring(round), seed = tostring(options.seed),

@@ -1,5 +1,5 @@
--- What `trinity help [NAME]` and the prompt's help show: commands and chapters, or one chapter of the manual, the
--- options of a command or a model, the methods, the formats, an entry of the reference.
+-- The text of `trinity help [NAME]` and of the prompt's help: commands and chapters, or one chapter of the manual, the
+-- options of a command or model, the methods, the formats, or an entry of the reference.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
@@ -24,8 +24,8 @@ local function show_methods()
   for i, name in ipairs(methods.names()) do
     local about, notes = methods.info(name), {}
     if about.source ~= '' then notes[#notes + 1] = about.source end
-    if about.budget then notes[#notes + 1] = 'spends evaluations' end
-    if about.deterministic then notes[#notes + 1] = 'no random numbers' end
+    if about.budget then notes[#notes + 1] = 'uses evaluations' end
+    if about.deterministic then notes[#notes + 1] = 'deterministic' end
     if about.needs ~= '' then notes[#notes + 1] = 'needs ' .. about.needs end
     rows[i] = { name, about.help .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '') }
   end
@@ -38,8 +38,8 @@ local function show_formats()
   local function rows(list)
     return util.map(list, function(row) return { row[1], ('%s (%s)'):format(row[2], row[3]) } end)
   end
-  io.write('formats that plans are written in (trinity export --format NAME, strategy:export):\n',
-    manual.listing(rows(written)), 'files that are read (trinity.model and the commands take them):\n',
+  io.write('formats that strategies are exported to (trinity export --format NAME, strategy:export):\n',
+    manual.listing(rows(written)), 'files that can be read (by trinity.model and the commands):\n',
     manual.listing(rows(read)))
 end
 
@@ -57,7 +57,7 @@ local function show_model(name, about)
       table.concat(model.common_options(), ', ')))
 end
 
---- What there is to be asked for but entries of the reference.
+--- Returns all topics except entries of the reference.
 ---@return string[]
 function help.topics()
   local all = { 'methods', 'formats' }
@@ -67,7 +67,7 @@ function help.topics()
   return all
 end
 
---- Shows what there is about a name; without one, the names of commands and chapters.
+--- Shows the help on a topic; without one, the names of commands and chapters.
 ---@param topic? string
 function help.show(topic)
   if not topic then return show_all() end
@@ -91,7 +91,7 @@ function help.show(topic)
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
-  util.fail_usage("help: nothing about %s%s ('trinity help' lists commands and chapters)", util.quoted(topic), near)
+  util.fail_usage("help: unknown topic %s%s ('trinity help' lists commands and chapters)", util.quoted(topic), near)
 end
 
 return help

@@ -41,8 +41,8 @@ local function check_range(name, option, value)
   end
 end
 
---- Refuses names of files that cannot be written, before what is to be written there is computed. An option's `writes`
---- is what follows its value in the name of a file ('' for a file itself). Without a value, nothing is written.
+--- Checks before any computation that output files can be written. An option's `writes` is the suffix that follows its
+--- value in the file name ('' for a file itself). Without a value, nothing is written.
 local function check_outputs(declarations, values)
   for name, option in util.sorted_pairs(declarations) do
     if option.writes and values[name] == '' and option.default ~= '' then
@@ -58,7 +58,7 @@ local function check_outputs(declarations, values)
   end
 end
 
---- Takes the common options out of `values`, and tells the rest to the run.
+--- Removes the common options from `values` and passes the others to the run.
 local function use_common(declarations, values)
   local given = {}
   for name in util.sorted_pairs(declared.common) do
@@ -74,7 +74,7 @@ local function use_common(declarations, values)
   run_state.configure { name = given.run, root = given.runs, resume = given.resume or false, options = values }
 end
 
---- Has clusters of the command made with its constants and runtime.
+--- Applies --constants and --runtime to the clusters of the command.
 local function use_cluster_options(values)
   if type(values.constants) ~= 'string' then return end
   constants.read(values.constants)
@@ -82,8 +82,8 @@ local function use_cluster_options(values)
   model.set_cluster_options(values)
 end
 
---- Sets an option from word i and, where it needs one, the next word; returns the last word that it took, and the
---- option's name.
+--- Sets an option from word i and, if it needs a value, from the next word. Returns the index of the last word used and
+--- the option's name.
 local function set(values, declarations, words, i, name, value)
   local option, key = declared.find(name, declarations)
   if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
@@ -106,7 +106,7 @@ local function set(values, declarations, words, i, name, value)
   return i, key
 end
 
---- Reads words against declarations; prints `description` and them on --help, which ends the program.
+--- Parses words by declarations. On --help, prints the help text and exits.
 local function parse(words, declarations, description)
   local values, given, i, place = {}, {}, 1, declared.positional(declarations)
   for name, option in util.sorted_pairs(declarations) do values[name] = option.default end
@@ -134,11 +134,10 @@ end
 --- collects texts. Without a default, `type` ('string' or 'number') says it, and the value is nil where the option is
 --- not given. Accepts --name=value, --name value, --name for booleans, - for _ in names, and one word without dashes
 --- (any number for a list) for an option declared with `position = true`. Numbers may be written 2.5M or 64Ki, and with
---- unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that the script will write,
---- and what follows in its name ('' or '.csv'); one that cannot be is an error. An unknown name, a wrong type or a
---- value out of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by
---- name. The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
---- (lib/trinity/runs/init.lua) and the progress line.
+--- unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` marks an option that names an output file; its value is the
+--- suffix of the file name ('' or '.csv'). A file that cannot be written is an error. An unknown name, a wrong type or
+--- a value out of range exits with status 2; --help prints the declaration and exits. Returns the values by name. A
+--- program also accepts --run, --runs, --resume and --quiet (lib/trinity/runs/init.lua).
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script, [2] 'keeps no run': no --run
 ---@param words? string[]
 ---@return table<string, any> values by name
@@ -150,7 +149,7 @@ return function(spec, words)
   local values = parse(words or rawget(_G, 'arg') or {}, declarations, description)
   check_outputs(declarations, values)
   if is_program then
-    core.keep_what_is_found() -- a signal just behind a search leaves the time to keep its result, too
+    core.keep_what_is_found() -- a signal right after a search still leaves time to save its result
     use_common(declarations, values)
     use_cluster_options(values)
   end

@@ -95,7 +95,7 @@ describe('trinity help', function()
   end)
   it('suggests a chapter where a name is misspelt', function()
     trinity_says('help clustres', 2,
-      "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists commands and chapters%)")
+      "help: unknown topic 'clustres', did you mean 'clusters'%? %('trinity help' lists commands and chapters%)")
   end)
 end)
 
