@@ -1,10 +1,10 @@
 #!/usr/bin/env trinity
--- Checks a client's job file by the rules that its client enforces. A line a finding: FILE: EFFECT CODE: ARGUMENTS:
--- SENTENCE; below it the nearest legal values and the place in the client. EFFECT is refused, ignored or changed. With
--- --json one object: path, client, release, gpus, legal, findings { code, effect, arguments { name, value }, text,
--- nearest { name, value }, source, release }, model, mesh, micro_batch, global_batch, micro_batches, precision,
--- recompute, zero_stage, overlaps, offload, layers (of stages), collectives { axis, what, count }, unknown. Exit status
--- 1 where the client refuses the file.
+-- Checks a client's job file by the rules that its client enforces. Prints one line per finding (FILE: EFFECT CODE:
+-- ARGUMENTS: SENTENCE), and below it the nearest legal values and the client's source line. EFFECT is refused, ignored
+-- or changed. With --json, prints one object: path, client, release, gpus, legal, findings { code, effect, arguments {
+-- name, value }, text, nearest { name, value }, source, release }, model, mesh, micro_batch, global_batch,
+-- micro_batches, precision, recompute, zero_stage, overlaps, offload, layers (of stages), collectives { axis, what,
+-- count }, unknown. Exit status: 1 if the client refuses the file.
 
 local trinity = require 'trinity'
 local becomes = require 'trinity.job.becomes'
@@ -13,7 +13,7 @@ local job = require 'trinity.job'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('json', {
-  'Checks a job file of Megatron-LM, torchtitan, DeepSpeed, nanotron or Megatron-Bridge by its client\'s rules.',
+  'Checks whether the training software (Megatron-LM, torchtitan, ...) accepts a job file, and what it would change.',
   'keeps no run',
   file = { type = 'string', position = true, help = 'a launch script, YAML, TOML or JSON of the training software' },
   gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: from the file)' },
@@ -38,7 +38,7 @@ local function said(argument)
   return ('%s %s'):format(argument.name, tostring(argument.value))
 end
 
--- Values by argument: '--x 4 or 8'.
+-- Nearest legal values by argument: '--x 4 or 8'.
 local function uses(nearest)
   local by, order = {}, {}
   for _, near in ipairs(nearest) do
@@ -64,7 +64,8 @@ else
   local counts = { refused = 0, ignored = 0, changed = 0 }
   for _, finding in ipairs(findings) do counts[finding.effect] = counts[finding.effect] + 1 end
   print(('%s, %s: %d refused, %d ignored, %d changed'):format(found.client,
-    found.gpus and ('%d GPUs'):format(found.gpus) or 'GPUs not said', counts.refused, counts.ignored, counts.changed))
+    found.gpus and ('%d GPUs'):format(found.gpus) or 'unknown number of GPUs',
+    counts.refused, counts.ignored, counts.changed))
   for _, line in ipairs(becomes.lines(found)) do print(line) end
   for _, path in ipairs(found.unknown) do print('not understood: ' .. path) end
 end

@@ -1,31 +1,31 @@
 #!/usr/bin/env trinity
--- Executes training steps of a model as a strategy places it, for real, on LibTorch: device i of the strategy is worker
--- i, a thread bound to a processor core, or a GPU. Losses are the same under every placement; times and bytes are
--- measured. Pipelines take the model at the size of a micro-batch (--batch_size):
+-- Executes training steps of a model under a strategy with LibTorch. Device i of the strategy is worker i: a thread
+-- bound to a CPU core, or a GPU. Losses are the same under every placement; times and bytes are measured. For a
+-- pipeline, --batch_size is the size of one micro-batch:
 --   trinity execute --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
 --     --micro_batches 4
--- As processes over c10d, rank r running worker r + 1:
+-- As processes that communicate with c10d, where rank r runs worker r + 1:
 --   mpirun -n 2 trinity execute --model alexnet --devices cpu:0,cpu:1 --method contiguous
--- --mixtures N sets simulated beside measured step times of N strategies on 2 or 4 devices (a core may be named twice):
+-- --mixtures N compares simulated with measured step times of N strategies on 2 or 4 devices (a core may be named
+-- twice):
 --   trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,... --devices cpu:0,cpu:1 --mixtures 20
--- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev. --profile FILE measures the
--- network's operators and the copies between --devices instead, and fits the cost model to them. That file serves as a
--- cluster (--cluster FILE.json in every command, trinity.cluster 'FILE.json') and brings its times to the network that
--- it was made of (trinity.problem { graph =, profile = 'FILE.json' }). With --profile, --json prints the profile,
--- whose fields are those of trinity help Profile.
--- With --json one object with the fields
---   model, devices, steps (that were executed), warm_up, schedule, micro_batches, processes (whether workers are)
---   stopped                 true: by Ctrl-C
---   cores                   by device: what its thread is bound to, -1 for nothing
---   losses                  by step
---   step_time_s             median of the steps after the warm-up; step_times_s: all of these
---   simulated_step_time_s   on --cluster
---   transferred_bytes       copied between devices in a step
---   peak_memory_bytes       by device: the most that LibTorch's allocator had handed out
---   simulated_memory_bytes  by device
---   accuracy, samples_per_s  with --data: on held-out samples at the end (if there are any); trained in the median step
---   busy_s                  by device, in the last step: in operators; copy_s: copying what these read
---   types                   by operator type { type, operators, measured_s, simulated_s } of a step, the longest first
+-- --trace FILE writes the last step and the simulated one for https://ui.perfetto.dev. --profile FILE executes no
+-- strategy: it measures the network's operators and the copies between --devices, and fits the cost model to them. The
+-- file can be used as a cluster (--cluster FILE.json in every command, trinity.cluster 'FILE.json') and gives measured
+-- times to the network it was made from (trinity.problem { graph =, profile = 'FILE.json' }). With --profile, --json
+-- prints the profile; trinity help Profile lists its fields. Otherwise, --json prints one object with
+--   model, devices, steps (executed), warm_up, schedule, micro_batches, processes (true: workers are processes)
+--   stopped                 true: stopped by Ctrl-C
+--   cores                   per device: CPU core that its thread is bound to, -1: none
+--   losses                  per step
+--   step_time_s             median of the steps after the warm-up; step_times_s: each of them
+--   simulated_step_time_s   predicted for --cluster
+--   transferred_bytes       copied between devices in one step
+--   peak_memory_bytes       per device: peak of LibTorch's allocator
+--   simulated_memory_bytes  per device
+--   accuracy, samples_per_s with --data: on held-out samples at the end; training rate in the median step
+--   busy_s                  per device, in the last step: time in operators; copy_s: time copying their inputs
+--   types                   per operator type { type, operators, measured_s, simulated_s } of one step, longest first
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -39,8 +39,8 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster cost strategy reevaluate schedule '
     .. 'micro_batches method method_set seconds seed json', {
-  'Executes a placed training graph on this machine and measures it, or its operators (--profile).',
-  batch_size = { default = 4, help = 'samples per micro-batch; a file with a fixed size keeps its own' },
+  'Executes training steps under a strategy on this machine and measures them, or profiles operators (--profile).',
+  batch_size = { default = 4, help = 'samples per micro-batch; a model file with a fixed batch size keeps it' },
   cluster = { default = 'p100',
     help = 'simulate on this cluster, with one device per worker unless it has a count, or on a profile .json' },
   devices = { default = 'cpu:0', help = 'workers with commas, one per device of the strategy: cpu:0,cpu:1, or cuda:0' },
@@ -80,19 +80,19 @@ local steps = options.steps or 15
 if options.profile then
   cli.refuse(options, 'cluster cost strategy schedule micro_batches method method_set learning_rate data scale '
     .. 'train_rows epochs warm_up_epochs decay checkpoint load save daso worker_memory_limit mixtures trace',
-    'not with --profile')
+    'cannot be combined with --profile')
 else
-  cli.refuse(options, 'copies largest_copy gpu_memory', 'belongs to --profile')
+  cli.refuse(options, 'copies largest_copy gpu_memory', 'needs --profile')
 end
 
---- The strategy of a file, or of a method, with the schedule that the command line asks for.
+--- Returns the strategy from a file or from a method, with the schedule of the command line.
 local function make_plan(problem)
   local found = options.strategy and cli.load_strategy(options, problem)
     or cli.run_method(options, problem, { seed = options.seed })
   return cli.rescheduled(options, problem, found)
 end
 
---- Seconds of a step in operators of each type, measured and simulated, the longest first.
+--- Returns the seconds of one step per operator type, measured and simulated, longest first.
 local function by_type(problem, plan, found)
   local rows, of = {}, {}
   for op = 1, found.graph.operators do
@@ -151,13 +151,13 @@ local function print_report(problem, found, about)
   cli.print_basis(problem, about)
 end
 
---- How the learning rate changes by epoch, nil: it does not.
+--- Returns the learning-rate schedule, or nil if the rate is constant.
 local function learning_rate()
   if options.warm_up_epochs == 0 and options.decay == 'none' then return nil end
   return { warmup_epochs = options.warm_up_epochs, decay = options.decay, epochs = options.epochs }
 end
 
---- Simulated beside measured step times of mixtures of strategies.
+--- Compares simulated with measured step times of mixtures of strategies.
 local function compare_mixtures(graph, devices)
   local line = progress.new('mixtures', false)
   local function progress_of(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end
@@ -166,10 +166,10 @@ local function compare_mixtures(graph, devices)
   line:finish()
   local about = mixtures.summary(entries)
   about.model, about.devices, about.rounds, about.stopped = graph.name, devices, rounds, stopped
-  trinity.run:result('mixtures', about, ('Simulated step times of %d strategies are %.1f %% off in the mean.'):format(
+  trinity.run:result('mixtures', about, ('Simulated step times of %d strategies are off by %.1f %% on average.'):format(
     #entries, 100 * about.mean_error))
   if stopped then
-    progress.warn(('stopped by %s after %d of %d rounds; they cannot be gone on with: a new run begins at round 1')
+    progress.warn(('stopped by %s after %d of %d rounds; they cannot be resumed: a new run starts at round 1')
       :format(trinity.stop_name(), rounds, steps))
   end
   if options.json then return print(trinity.json.encode(about)) end
@@ -177,7 +177,8 @@ local function compare_mixtures(graph, devices)
     return { row.name, text.seconds(row.simulated_s), text.seconds(row.measured_s),
       ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
   end)))
-  print(('\nmean error %.1f %%, largest %.1f %%; tau %.2f, of odd rounds with even ones %.2f; medians of %d rounds '
+  print(('\nmean error %.1f %%, largest %.1f %%; rank correlation (tau) %.2f, of odd with even rounds %.2f; medians '
+    .. 'of %d rounds '
     .. 'on %s'):format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, rounds,
       table.concat(devices, ', ')))
 end
@@ -188,12 +189,12 @@ local graph = cli.load_model(options)
 if options.profile then
   local measured = require 'trinity.command.profile'(graph, devices, options)
   if not measured then return end
-  progress.warn(('stopped by %s after %d of %d measured steps, whose profile is in %s; a new one begins at step 1')
+  progress.warn(('stopped by %s after %d of %d measured steps; their profile is in %s; a new one starts at step 1')
     :format(trinity.stop_name(), measured, options.steps or 10, options.profile))
   os.exit(trinity.stop_status())
 end
 if options.mixtures then return compare_mixtures(graph, devices) end
--- before a run begins
+-- read before a run folder is made, so that an error leaves none
 local data = options.data and training.read(graph, options.data, options.scale, options.train_rows)
 local problem = trinity.problem { graph = graph, cost = options.cost,
   cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
@@ -231,11 +232,11 @@ if options.json then
   print(trinity.json.encode(about))
 else
   print_report(problem, found, about)
-  if options.trace then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
+  if options.trace then print(('open %s in https://ui.perfetto.dev to view the trace'):format(options.trace)) end
 end
 if found.stopped then
-  local advice = options.checkpoint and 'with --checkpoint it goes on from there'
-    or 'times cannot be gone on with: a new run begins at step 1'
+  local advice = options.checkpoint and 'the same command resumes from --checkpoint'
+    or 'measurements cannot be resumed: a new run starts at step 1'
   local whole = options.epochs and '' or (' of %d'):format(steps)
   progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.stop_name(), found.steps_done, whole, advice))
   os.exit(trinity.stop_status())

@@ -72,7 +72,7 @@ if options.json then
       end), predicted_s = predicted, measured_s = measured, low = low, high = high,
       ratio = measured and measured / predicted })))
 else
-  print(('predicted %.4g s a step on %s%s'):format(predicted, told.cluster, told.mean_error
+  print(('predicted %.4g s per step on %s%s'):format(predicted, told.cluster, told.mean_error
     and (' (%.4g to %.4g s by the mean error of the constants, %.1f %%)'):format(low, high, 100 * off) or ''))
   if measured then
     print(('measured %.4g s%s: %.2f times the prediction, %s'):format(measured, steps and (' (%d steps)'):format(steps)

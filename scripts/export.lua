@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- A model, or a plan for it, as a file for other programs ('trinity help formats' lists them).
+-- Exports a model, or a strategy for it, to the format of another program ('trinity help formats' lists them).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cost strategy reevaluate method method_set '
     .. 'evaluations seconds seed', {
-  'Writes a model, where its operators go, or a plan for it, for other programs.',
+  'Exports a model, its placement or its whole strategy to the formats of other programs.',
   method = { default = 'contiguous' },
   evaluations = { default = 320 },
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "

@@ -5,7 +5,7 @@
 --   trinity help "ZeRO stage"                             the pages and terms with these words
 --   trinity help --markdown problem:evaluate
 --   trinity help --completion bash > FILE
---   srun -n 8 trinity help --check                        exit status 1 where something is wrong
+--   srun -n 8 trinity help --check                        exit status 1 if something is wrong
 
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'

@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- What a model file or builder holds.
+-- Describes a model: operators, parameters, FLOP, inputs and outputs.
 
 local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'

@@ -1,8 +1,9 @@
 #!/usr/bin/env trinity
--- Predicts the memory of a job file: a row per class of ranks. With --json one object: path, client, gpus, cluster,
--- capacity_bytes, step_time_s (of at most two rounds of micro-batches), rows { stage, layers, weights, gradients,
--- optimizer, activations, logits, workspaces, communication, framework, peak } in bytes, fullest (a stage), helps
--- { name, frees_bytes, step_time_ratio }. Exit status 1 where the fullest rank does not fit.
+-- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
+-- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
+-- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak } in
+-- bytes, fullest (a stage), helps { name, frees_bytes, step_time_ratio }. Exit status: 1 if the fullest rank does not
+-- fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'

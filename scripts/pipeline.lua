@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
--- Cuts a network into the stages of a pipeline. With --json one object with the fields of what trinity.pipeline gives
--- (trinity help PipelineResult, PipelineStage); nodes of stages are what the file calls them, and max_load is null
--- where nothing fits.
+-- Cuts a network into the stages of a pipeline. With --json, prints one object with the fields of trinity.pipeline's
+-- result (trinity help PipelineResult, PipelineStage). Nodes of stages have the names of the file; max_load is null if
+-- no cut fits.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -13,7 +13,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('set cluster method_set seconds seed json', {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
   model = { type = 'string', position = true,
-    help = 'a model in models/, or a file (.lua .onnx; dnn-partitioning, Piper .json; PipeDream, DAPPLE .txt)' },
+    help = 'model by name, or a file (.lua .onnx; dnn-partitioning or Piper .json; PipeDream or DAPPLE .txt)' },
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { type = 'string', help = 'number of accelerators, or one number per network level, innermost first: 8,2 '
     .. '(default: from the file or the cluster, or 4)' },
@@ -72,7 +72,7 @@ local function keep()
 end
 keep()
 if found.stopped then
-  progress.warn(('stopped by %s with the best so far, which is not gone on from: a new planning begins anew'):format(
+  progress.warn(('stopped by %s; this is the best cut so far. trinity pipeline cannot be resumed'):format(
     trinity.stop_name()))
 end
 

@@ -4,12 +4,12 @@
 --              model_flop_utilisation, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
 --              expert, context, placement, micro_batch, schedule, recompute, shard; by layer recomputed_layers, of
 --              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
---   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
---   pareto     of those simulated the plans that none beats in time and memory, with the same fields
---   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
---   constants, runtime   what numbers rest on: { name, kinds = { kind, rows, mean_error } }, the training software
---   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
--- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM).
+--   refused    { reason =, points = }: why points cannot be simulated, and how many
+--   pareto     simulated plans that no other beats in both time and memory, with the same fields
+--   counts, pruned, left, lower_bound_s   numbers of points by outcome, and a lower bound of every plan's step time
+--   constants, runtime   basis of the numbers: { name, kinds = { kind, rows, mean_error } }; the training software
+--   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
+-- Exit status: 1 if no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
@@ -67,7 +67,7 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
 }, dimensions.options())))
 
 local function warn_early(why)
-  progress.warn(('ended early (%s) with the best so far, which is not gone on from: a new search begins anew'):format(
+  progress.warn(('stopped early (%s); these are the best plans so far. trinity plan cannot be resumed'):format(
     why))
 end
 
@@ -94,11 +94,11 @@ local function graph(micro_batch, layers)
       { batch_size = micro_batch, layers = layers }))
   end)
 end
-local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded
+local extension = options.model:match '%.(%w+)$' -- other files have a fixed batch size
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
 local cluster = trinity.cluster(options.cluster)
--- The point of a saved plan; it is simulated here whatever network, cluster or runtime it was made for.
+-- Returns the point of a saved plan. It is simulated on this command's network, cluster and runtime.
 local function included(path)
   local made = made_for.read(path)
   if made.global_batch ~= options.global_batch or not made.micro_batch then
@@ -127,7 +127,7 @@ end
 if options.prices and not prices.set[options.reward] then
   util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
 end
--- Dimensions of the space are options here.
+-- Runs the search. Its dimensions are options of the command, so messages are changed to name options.
 local function search(spec)
   local ok, made = pcall(trinity.plan, spec)
   if not ok then error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", "option '--%1'")), 0) end
@@ -159,7 +159,7 @@ local function row(plan)
 end
 
 local best = found.plans[1]
-local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans that are drawn: it and the next
+local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans to draw: the best and the next one
 local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan)
   return shown.of(plan.strategy, plan.lower_bound_s)
 end)
@@ -170,7 +170,7 @@ end), counts = found.counts, pruned = found.pruned,
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.output and best then best.strategy:save(options.output) end
-if options.export then -- nothing but the words goes to standard output
+if options.export then -- standard output has nothing but the export
   if not best then error(table.concat(text.nothing(found), '\n'), 0) end
   io.write(cli.called(best.strategy.export, best.strategy, { format = options.export }))
 elseif options.json then
@@ -184,7 +184,7 @@ elseif options.json then
     calibrate.data(problem.cluster.basis))))
 else
   local graph_name = problem.graph.name
-  print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
+  print(('%s on %s: %d devices, %d samples%s per step'):format(graph_name, options.cluster,
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
     print(text.report(found, tokens))

@@ -1,6 +1,5 @@
 #!/usr/bin/env trinity
--- The main job: search for a placement of a network on a cluster with Trinity, and set it beside
--- what one would do without a search.
+-- Searches a placement of a network on a cluster with Trinity and compares it with simple heuristics.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -20,8 +19,8 @@ local options = trinity.options(cli.declare('model set batch_size cluster seed',
   output = { default = 'runs/quickstart/strategy.json', writes = '', help = 'write the strategy found to this file' },
 }))
 
--- The reward is the experiment: swap this formula. Trinity's multi-dimensional one (MDPE) weighs
--- step time, traffic and memory of the fullest device, the latter two against a tolerance.
+-- The reward. Replace this formula to run another experiment. Trinity's multi-dimensional reward (MDPE) weighs step
+-- time, communication and memory of the fullest device; the latter two count relative to a tolerance.
 local function over_tolerance(bytes)
   local x = bytes / options.tolerance
   return x + 10 * math.max(0, x - 1)
@@ -45,7 +44,7 @@ print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):forma
 print(('%s: %d devices; searches of %d steps of %d placements\n'):format(cluster.name,
   #cluster.devices, options.steps, options.samples))
 
--- `best` is `trinity` with its policy switched off: what the policy adds is the difference of the two.
+-- `best` is `trinity` without its policy, so their difference is the gain from the policy.
 local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'annealing', 'best', 'trinity' }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
@@ -56,12 +55,12 @@ local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'an
 print(comparison)
 
 local best, found = comparison:best(), comparison:find 'trinity'
-if not found then os.exit(trinity.stop_status()) end -- Ctrl-C came before the search
+if not found then os.exit(trinity.stop_status()) end -- stopped by Ctrl-C before the search
 found = best and best.best or found
 found:save(options.output)
 local again = problem:load(options.output)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
 print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
   best and 'the best strategy (*)' or 'the strategy of trinity', options.output, again.metrics.step_time_s))
-print('build/trinity help lists chapters and scripts, build/trinity runs what was run; '
-  .. 'build/trinity runs report RUN draws it')
+print('build/trinity help lists chapters and commands, build/trinity runs lists runs, build/trinity runs report RUN '
+  .. 'draws one')

@@ -1,8 +1,8 @@
 #!/usr/bin/env trinity
--- Replays a trace of operations (CSV, also gzip, columns of ByteDance's StragglerAnalysis) and says what stragglers
--- cost. With --json one object with the fields
+-- Replays a trace of operations (CSV, also gzip, with the columns of ByteDance's StragglerAnalysis) and computes the
+-- cost of stragglers. With --json, prints one object with the fields
 --   path, steps, workers, stages
---   recorded_s, replayed_s, busy_s, typical_s   mean step: recorded, replayed, without gaps, every operation typical
+--   recorded_s, replayed_s, busy_s, typical_s   mean step: recorded, replayed, without gaps, all operations typical
 --   slowdown                                    busy_s over typical_s
 --   error                                       mean of |busy_s / recorded_s - 1| of the steps
 --   answers    a list of { type, worker, stage, slowdown, alone_s, without_s, saved }
@@ -15,13 +15,13 @@ local util = require 'trinity.base.util'
 local options = trinity.options(require 'trinity.command.shared'('json', {
   'Replays a recorded step and says which type of operations, replica or stage slows it down.',
   'keeps no run',
-  trace = { type = 'string', position = true, help = 'operations of steps: .csv or .csv.gz' },
-  what_if = { type = 'string', help = 'which operations, as type=forward-compute or worker=3,stage=0; a worker is a '
-    .. 'replica of the model (default: each type, worker and stage in turn)' },
+  trace = { type = 'string', position = true, help = 'trace of the operations of some steps: .csv or .csv.gz' },
+  what_if = { type = 'string', help = 'operations to keep as recorded: type=forward-compute or worker=3,stage=0; a '
+    .. 'worker is a replica of the model (default: each type, worker and stage in turn)' },
 }))
 if not options.trace then util.fail_usage 'no trace was given: trinity replay TRACE.csv' end
 
---- The choice that --what-if says: { type, worker, stage }.
+--- Parses --what-if: { type, worker, stage }.
 local function choice_of(text)
   local found = {}
   for _, part in ipairs(util.words(text)) do
@@ -73,7 +73,7 @@ end
 
 print(('%d steps, %d replicas, %d stages'):format(#replay.steps, replay.workers, replay.stages))
 print(('recorded       %.6g s (mean step), replayed %.6g s'):format(facts.recorded_s, facts.replayed_s))
-print(('without gaps   %.6g s (each step %.2f %% off in the mean)'):format(facts.busy_s, 100 * facts.error))
+print(('without gaps   %.6g s (steps are off by %.2f %% on average)'):format(facts.busy_s, 100 * facts.error))
 print(('all typical    %.6g s: slowdown %.4f'):format(facts.typical_s, facts.slowdown))
 print()
 print(trinity.format_table({ 'as recorded, all others typical', 'slowdown', 'step s', 'if typical s', 'saved %' },

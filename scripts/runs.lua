@@ -1,6 +1,5 @@
 #!/usr/bin/env trinity
--- Lists, shows, follows, draws, compares, resumes and deletes the runs in runs/ (runs/init.lua says what a run's folder
--- holds).
+-- Lists, shows, follows, draws, compares, resumes and deletes the runs in runs/ (runs/init.lua describes a run folder).
 --
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results
@@ -8,8 +7,8 @@
 --   trinity runs report NAME...    one HTML page that opens without a network: what was searched and found, comparison,
 --                                  convergence, placement, timeline, memory; of up to 8 runs side by side
 --   trinity runs compare A B       what differs (options, versions, processor), searches side by side
---   trinity runs resume NAME       goes on with an interrupted run: its script with its options and the program's
---                                  (--safe, --no-strict, limits, --threads) again, where it was started
+--   trinity runs resume NAME       resumes an interrupted run: starts its script again in the same folder, with its
+--                                  options and those of the program (--safe, --no-strict, limits, --threads)
 --   trinity runs delete NAME...    removes folders of runs, and nothing else; running ones only with --force
 --
 -- With --json: of the list and `show` objects with name, path, status, note, script, model, cluster, started_s, age_s,
@@ -24,7 +23,7 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local actions = { show = { 1, 1 }, watch = { 0, 1 }, report = { 1, 8 }, compare = { 2, 2 }, resume = { 1, 1 },
-  delete = { 1, math.huge } } -- how many names each takes
+  delete = { 1, math.huge } } -- minimum and maximum number of names
 
 local options = trinity.options {
   'Lists runs; show NAME, watch [NAME], report NAME..., compare A B, resume NAME, delete NAME...',
@@ -112,7 +111,7 @@ local function show(name)
   end
 end
 
--- The best step of every method of a run, and of plans and strategies that were evaluated in it.
+-- Returns the fastest step of each method of a run, and of its plans and strategies.
 local function by_method(run)
   local best = {}
   for _, of in ipairs(run_list.steps(run)) do
@@ -149,19 +148,20 @@ local function compare(first, second)
   print(text.format_table({ 'best step', a.name, b.name, 'ratio' }, rows))
 end
 
--- Options of the program that a run is started with again: those without a value, and those with one.
+-- Options of the program that a resumed run keeps: without a value, and with one.
 local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true, ['--stop-on-usr1'] = true }
 local valued = { ['--write'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
   ['--threads'] = true }
 
--- Of a run.json only its own script, its arguments and these options are started again: it may be anybody's.
+-- A run.json may come from an untrusted author. Only the run's own script, its arguments and these options are used.
 local function check_options(run, given)
   local i = 1
   while i <= #given do
     local word = given[i]
     if not flags[word] and not valued[word:match '^(%-%-[^=]*)=' or ''] and not word:match '^%-O%d?$' then
       if not valued[word] or not given[i + 1] then
-        util.fail_usage("run '%s' was started with %s, which is not repeated; start it by hand with --resume",
+        util.fail_usage("run '%s' was started with %s, which runs resume does not repeat; start it by hand with "
+          .. "--resume",
           run.name, util.quoted(word))
       end
       i = i + 1
@@ -183,15 +183,15 @@ local function is_words(value)
   return count == #value
 end
 
--- The file of a script that the program knows by a name in scripts/ or a path from a folder.
+-- Returns the file of a script, given its name in scripts/ or its path relative to a folder.
 local function script_file(script, folder)
   local own = ('%s/scripts/%s.lua'):format(trinity.home, script)
   if not script:find '/' and util.exists(own) then return own end
   return script:match '^/' and script or folder .. '/' .. script
 end
 
--- How a run was started, as its run.json has it: { options =, script =, arguments =, folder =, ranks = }. It goes on
--- with its own script alone, the text that stands beside run.json, and with --safe where it was made so.
+-- Returns how a run was started, from its run.json: { options =, script =, arguments =, folder =, ranks = }. A run
+-- resumes only with its own script, whose text is stored next to run.json, and with --safe if it was started so.
 local function start_of(run)
   local about = run.about
   local function expect(holds, field, expected)
@@ -214,14 +214,14 @@ local function start_of(run)
   local ok, now = pcall(trinity.files.read, file)
   local own, known = pcall(trinity.files.read, run.path .. '/script.lua')
   if not ok or not own or now ~= known then
-    util.fail_usage("run '%s' goes on with its own script alone, which %s is no more (%s/script.lua)", run.name, file,
-      run.path)
+    util.fail_usage("run '%s' can only resume with its own script, which differs from %s (see %s/script.lua)",
+      run.name, file, run.path)
   end
   return { options = start.options, script = start.script, arguments = start.arguments, folder = about.folder,
     ranks = ranks }
 end
 
--- The words of a run's script without those about the run.
+-- Removes the options about the run from the arguments of its script.
 local function own_arguments(given)
   local kept, drop = {}, false
   for _, word in ipairs(given) do
@@ -232,15 +232,15 @@ local function own_arguments(given)
   return kept
 end
 
--- A run's script again, as it was started, with --run and --resume.
+-- Starts a run's script again, with --run and --resume.
 local function resume(name)
   local run = run_list.find(root, name)
   if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
   local start = start_of(run)
   if start.ranks > 1 then
-    util.fail_usage("run '%s' is of %d ranks: their launcher starts them again, with TRINITY_RESUME=1 (trinity help "
-      .. 'processes)', run.name, start.ranks)
+    util.fail_usage("run '%s' has %d ranks; start them again with their launcher and TRINITY_RESUME=1 (trinity help "
+      .. "processes)", run.name, start.ranks)
   end
   local line = { run_list.program() }
   local function add(more) for _, word in ipairs(more) do line[#line + 1] = word end end
@@ -264,7 +264,7 @@ local function report(names)
   local output = options.output or folders[1] .. (#folders == 1 and '/report.html' or '/report-together.html')
   local bytes = require('trinity.report').write(folders, output)
   if options.json then return print(trinity.json.encode { output = output, bytes = bytes }) end
-  print(('%s (%s), opens in any browser'):format(output, trinity.format_bytes(bytes)))
+  print(('%s (%s), open it in any browser'):format(output, trinity.format_bytes(bytes)))
 end
 
 local action = actions[words[1]] and table.remove(words, 1)

@@ -1,22 +1,22 @@
 #!/usr/bin/env trinity
--- Searches for a strategy with one method, or compares several under one budget: --method a,b,c, or all; or one with
--- --seeds.
+-- Searches a strategy with one method, or compares several methods (--method a,b,c or all) or seeds (--seeds) under one
+-- budget.
 --
--- With one method, --json gives one object with the fields of scripts/simulate.lua, and
---   method, seed            what searched
---   evaluations, seconds    what it took
---   saved                   where the strategy is, with --output_dir
--- The exit status is 1 where no strategy that fits was found: what is shown and saved is then the least infeasible one,
--- and infeasibility says what limits it.
+-- With one method, --json prints one object with the fields of scripts/simulate.lua, and
+--   method, seed            of the search
+--   evaluations, seconds    that it used
+--   saved                   file of the strategy, with --output_dir
+-- The exit status is 1 if no strategy fits. The least infeasible one is then shown and saved, and infeasibility names
+-- the limit.
 --
--- With several, one object with the fields
+-- With several methods or seeds, one object with the fields
 --   model, cluster, seed (the first), seeds, evaluations, seconds, lower_bound_s, best (a method), stopped,
---   least_infeasible (a method, where nothing fits: the infeasibility of its best run says what limits it)
+--   least_infeasible (a method, if nothing fits: the infeasibility of its best run names the limit)
 --   rows   one per method: { method, median_step_time_s, mean_step_time_s, deviation_step_time_s, failures = [texts],
 --          against_best = the test of its rewards against the best row's { test, p, pairs, least_p, exact },
 --          runs = [one per seed: { seed, step_time_s, fits, peak_memory_bytes = [one per device],
 --          peak_communication_bytes, total_communication_bytes, reward, lower_bound_s, evaluations, seconds }] }
--- The exit status is 1 where a run failed, no method found anything, or a finished run could not be kept.
+-- The exit status is 1 if a run failed, no method found anything, or a finished run could not be saved.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -42,14 +42,14 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
 
 local names = options.method == 'all' and trinity.methods.names() or util.words(options.method)
 
---- Searches with the only method.
+--- Searches with one method.
 local function search()
   local problem = cli.problem(options)
   local evaluations = options.evaluations or options.seconds and trinity.search.unlimited or 2000
   local ok, found, reason = pcall(cli.run_method, options, problem, { evaluations = evaluations,
     seconds = options.seconds, seed = options.seed })
   if not ok then
-    local best = trinity.search.rescued[1] -- which no file keeps
+    local best = trinity.search.rescued[1] -- which was not saved
     if best then cli.report(options, best, { method = best.method, seed = best.seed }) end
     error(found, 0)
   end
@@ -60,7 +60,7 @@ local function search()
   if found.ranking and not options.json then
     local r = found.ranking
     local function percent(part, whole) return 100 * part / math.max(1e-9, whole) end
-    print(('ranked moves    %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '
+    print(('ranked moves    %.1f %% of %d improved, of %d unranked moves %.1f %%; %.0f %% of the improvements, '
       .. '%.0f %% of the time'):format(percent(r.improving, r.trials), r.trials, r.plain_trials,
       percent(r.plain_improving, r.plain_trials), percent(r.improving, r.improving + r.plain_improving),
       percent(r.seconds, found.seconds)))

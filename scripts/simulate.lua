@@ -1,18 +1,19 @@
 #!/usr/bin/env trinity
--- Simulates one strategy: a saved one, what a method finds, or a placement. With --trace FILE it says where the time of
--- the step goes, and FILE is a Chrome trace for https://ui.perfetto.dev. With --json one object with the fields
+-- Simulates one strategy: a saved one, the result of a method, or a placement. With --trace FILE, prints how the time
+-- of the step is spent and writes a Chrome trace for https://ui.perfetto.dev. With --json, prints one object with the
+-- fields
 --   model, cluster          names
 --   step_time_s             of the whole strategy
---   fits                    whether every device has the memory
+--   fits                    true: every device has enough memory
 --   peak_memory_bytes       a list, one number per device
 --   peak_communication_bytes, total_communication_bytes   of the busiest device, of all
---   lower_bound_s           no strategy of the problem is faster
+--   lower_bound_s           lower bound of the step time of all strategies
 --   placement               devices from 0, one per operator in the order of the model's file
---   makespan                under --rules doppler: the step time in the whole units of its files
+--   makespan                with --rules doppler: the step time in integer units of its files
 --   reward, evaluations, seconds, schedule, micro_batches
---   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
---   cost                    what own costs (--cost) cover
---   expert_load             with --expert-load: what trinity.expert_load gives (trinity help ExpertLoad)
+--   reevaluated             with --reevaluate: the problem that the strategy was made for
+--   cost                    with --cost: the operators whose times the file gives
+--   expert_load             with --expert-load: result of trinity.expert_load (trinity help ExpertLoad)
 --   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, draws, waits, remedies
 
 local trinity = require 'trinity'
@@ -65,7 +66,7 @@ local function make_strategy()
     seconds = options.seconds })
 end
 
--- What --noise found, as fields of JSON.
+-- Returns the results of --noise as JSON fields.
 local function straggler_facts(found)
   local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p95_s', 'error_s' })
   facts.draws = #found.draws_s
@@ -80,9 +81,9 @@ end
 
 local shown_waits = 6
 
--- Prints it.
+-- Prints the results of --noise.
 local function print_stragglers(found)
-  print(('drawn           %.6g s in the mean of %d draws (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
+  print(('sampled         %.6g s on average over %d samples (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
     #found.draws_s, found.error_s, found.p95_s))
   print()
   local rows = {}
@@ -126,7 +127,7 @@ if options.expert_load then
 end
 if options.output then found:save(options.output) end
 if options.picture then found:picture(options.picture) end
-if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
+if options.strategy or options.method == 'given' then cli.keep(found) end -- a search saves its own result
 if options.trace and not options.json then
   require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)
 else

@@ -15,7 +15,7 @@ local name = arg[1]
 
 for _, known in ipairs(names) do
   if name == known then
-    rawset(arg, 'study', table.remove(arg, 1)) -- the run keeps it (lib/trinity/runs/state.lua)
+    rawset(arg, 'study', table.remove(arg, 1)) -- stored in the run folder (lib/trinity/runs/state.lua)
     return assert(util.load_file(('%s/%s/study.lua'):format(directory, name)))(unpack(arg))
   end
 end
@@ -23,7 +23,7 @@ end
 local options = trinity.options {
   'Runs a study of the source tree: trinity study NAME [arguments]. Without a name it lists the studies.',
   'keeps no run',
-  name = { type = 'string', position = true, help = 'a study; trinity study NAME --help lists its arguments' },
+  name = { type = 'string', position = true, help = 'study to run; trinity study NAME --help lists its arguments' },
 }
 if #names == 0 then
   util.fail('%s: expected the studies of the source tree, got no directory; use a checkout of trinity', directory)

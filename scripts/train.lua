@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
--- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
--- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
+-- Trains a move ranker (lib/trinity/search/rankers.lua) with annealing runs on several graphs and clusters. It first
+-- imitates the moves that improved a placement, then uses PPO to choose among candidate moves. Writes weights that
 -- `search --method trinity --method_set rank=FILE` and `trinity study policy` read.
 
 local trinity = require 'trinity'
@@ -53,17 +53,19 @@ for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fit
 
 local ranker = options.start and trinity.rankers.load(options.start)
   or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.told }
-if options.told and not ranker.told then util.fail_usage "option '--told': the weights of --start are not told" end
+if options.told and not ranker.told then
+  util.fail_usage "option '--told': the weights of --start take no memory features; use weights trained with --told"
+end
 local imitation = options.start and 0 or options.imitation
 local by_time = options.reward == 'step_time'
 local trainer = trinity.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
   evaluations = options.evaluations,
-  first_temperature = not by_time and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
+  first_temperature = not by_time and 1 or nil }) -- as searches with such a reward use (lib/trinity/search/race.lua)
 training.add(trainer, cases, draws)
 local state, round, before_s = options.output .. '.training', 0, 0
-local again = run_state.settings.resume -- a run that goes on, which may not have come to the end of its first round
+local again = run_state.settings.resume -- a resumed run may have been stopped in its first round
 if again and not util.exists(state) then
-  progress.note 'no round was kept: the training begins anew'
+  progress.note 'no round was saved: the training starts from scratch'
 elseif again or options.resume then
   local notes = trainer:resume(state)
   round, before_s = tonumber(notes.rounds) or 0, tonumber(notes.seconds) or 0
@@ -73,7 +75,7 @@ print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and
   and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
 local begin_s, first_round = trinity.clock_s(), round + 1
-local rows, most_rows = {}, 50 -- the newest, which are shown
+local rows, most_rows = {}, 50 -- the newest rounds, which are shown
 local function seconds() return before_s + trinity.clock_s() - begin_s end
 local function more()
   if options.rounds then return round < options.rounds end
@@ -101,7 +103,7 @@ local stopped = trinity.stoppable(function(stop_requested)
 end)
 
 if rows[1] and rows[1].round > first_round then
-  print(('the newest %d rounds; metrics.csv of the run has all'):format(most_rows))
+  print(('the newest %d rounds; metrics.csv in the run folder has all'):format(most_rows))
 end
 print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
   util.map(rows, function(r)
@@ -110,7 +112,7 @@ print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss'
       ('%.4f'):format(r.best_share) }
   end)))
 if round == 0 then
-  print '\nno round was made: nothing is saved'
+  print '\nno round was finished: nothing is saved'
   os.exit(stopped and trinity.stop_status() or 1)
 end
 ranker:save(options.output, { rounds = tostring(round), seed = tostring(options.seed),

@@ -1,19 +1,19 @@
 #!/usr/bin/env trinity
--- A policy of one's own, trained with trinity.ppo and set beside Trinity's built-in one. The network is
--- cut into groups of equal work; a small network gives every group a device, one after the other,
--- knowing the device of the group before.
+-- A custom policy, trained with trinity.ppo and compared with Trinity's built-in policy. The graph is cut into groups
+-- of equal work. A small network chooses a device for one group after the other, given the device of the previous
+-- group.
 
 local trinity = require 'trinity'
 local nn, tensor, policies = trinity.nn, trinity.tensor, trinity.policies
 
 local options = trinity.options {
   'Trains a policy written in this script with PPO and compares it with the built-in one.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
+  model = { default = 'inception_v3', help = 'model by name, or a file (.lua .onnx .json .txt)' },
+  cluster = { default = 'p100x2', help = "cluster with a number of devices ('p100x2'), a Lua file, or a profile" },
   batch_size = { default = 64, help = 'samples per step', min = 1, integer = true },
-  evaluations = { default = 1440, help = 'placements that each method may try', min = 1, integer = true },
+  evaluations = { default = 1440, help = 'placements that each method may simulate', min = 1, integer = true },
   groups = { default = 80, help = 'groups that the policy places', min = 1, max = 4096, integer = true },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  seed = { default = 1, help = 'random seed', min = 0, integer = true },
 }
 
 local graph = trinity.model(options.model, { batch_size = options.batch_size })
@@ -28,8 +28,8 @@ function Placer:build(spec)
   self.device = nn.linear { inputs = 64, outputs = spec.devices }
 end
 
--- Logits [samples, groups, devices] from group features [groups, features] and the devices [samples, groups] that
--- were chosen just before; `stay` prefers the same device again.
+-- Returns logits [samples, groups, devices], given group features [groups, features] and the previous devices [samples,
+-- groups]. `stay` biases the choice towards the previous device.
 function Placer:forward(features, previous, stay)
   local samples, groups = previous:size(1), previous:size(2)
   local rows = features:unsqueeze(1):expand { samples, groups, features:size(2) }
@@ -55,6 +55,6 @@ end
 trinity.methods.register('my_policy', trinity.ppo { name = 'my_policy', policy = make_policy, learning_rate = 5e-3 },
   { help = 'the policy of scripts/examples/custom_policy.lua', budget = true })
 
--- Policy against policy: Trinity's without its warm start and refinement.
+-- Compares the policies alone: Trinity without its warm start and refinement.
 print(trinity.compare(problem, { 'single_device', 'trinity', 'my_policy' }, { evaluations = options.evaluations,
   seed = options.seed, trinity = { warm_start = false, refine = false } }))

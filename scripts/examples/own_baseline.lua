@@ -1,15 +1,15 @@
 #!/usr/bin/env trinity
--- A baseline of one's own: hill climbing. Moves a stretch of neighbouring units to one device and keeps what is
--- better. The frame of a search gives budget, progress line, Ctrl-C and the best placement.
+-- A custom baseline: hill climbing. It moves a range of neighbouring units to one device and keeps the better
+-- placement. trinity.search.run provides budget, progress line, Ctrl-C and the best placement.
 
 local trinity = require 'trinity'
 
 local options = trinity.options {
   'Compares hill climbing, written here, with random search under one budget.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
-  evaluations = { default = 2000, help = 'placements that each method may try', min = 1, integer = true },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  model = { default = 'inception_v3', help = 'model by name, or a file' },
+  cluster = { default = 'p100x2', help = "cluster with a number of devices ('p100x2'), a Lua file, or a profile" },
+  evaluations = { default = 2000, help = 'placements that each method may simulate', min = 1, integer = true },
+  seed = { default = 1, help = 'random seed', min = 0, integer = true },
 }
 
 trinity.methods.register('hill_climbing', function(problem, given)
@@ -30,7 +30,7 @@ trinity.methods.register('hill_climbing', function(problem, given)
       search:evaluate(batch)
     end
   end)
-end, { help = 'moves stretches of units, keeps what is better', budget = true })
+end, { help = 'moves ranges of units, keeps improvements', budget = true })
 
 local problem = trinity.problem { graph = trinity.model(options.model), cluster = trinity.cluster(options.cluster) }
 print(trinity.compare(problem, { 'single_device', 'random', 'hill_climbing' },

@@ -1,14 +1,14 @@
 #!/usr/bin/env trinity
--- A partition heuristic of one's own: cut the network where little is sent. Near every equal share of the work it
--- changes the device at the least cut in bytes between what surely comes before and what surely comes behind.
+-- A custom partition heuristic: cuts the network where few bytes are sent. Near every equal share of the work, it
+-- changes the device at the minimum cut between the operators well before and well after this point.
 
 local trinity = require 'trinity'
 
 local options = trinity.options {
   'Compares a cut-aware cut, written here with graph:min_cut, with the built-in cut by work alone.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
-  slack = { default = 0.1, help = 'how far a cut may move, as a share of the work', min = 0, max = 0.5 },
+  model = { default = 'inception_v3', help = 'model by name, or a file' },
+  cluster = { default = 'p100x2', help = "cluster with a number of devices ('p100x2'), a Lua file, or a profile" },
+  slack = { default = 0.1, help = 'how far a cut may move, as a fraction of the work', min = 0, max = 0.5 },
 }
 
 trinity.methods.register('thin_cuts', function(problem)

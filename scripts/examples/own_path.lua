@@ -1,13 +1,13 @@
 #!/usr/bin/env trinity
--- Another heuristic of one's own: the operators of the longest path stay on one device, where nothing that they wait
--- for is sent; the rest is dealt out to the other devices branch by branch.
+-- Another custom heuristic: the operators of the longest path stay on one device, so that none of them waits for a
+-- transfer. The other operators are distributed over the other devices branch by branch.
 
 local trinity = require 'trinity'
 
 local options = trinity.options {
   'Compares a cut around the longest path, written here with graph:critical_path, with a cut by work alone.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
+  model = { default = 'inception_v3', help = 'model by name, or a file' },
+  cluster = { default = 'p100x2', help = "cluster with a number of devices ('p100x2'), a Lua file, or a profile" },
 }
 
 trinity.methods.register('long_path', function(problem)

@@ -1,18 +1,18 @@
 #!/usr/bin/env trinity
--- A reward of one's own: the energy of a step. A device that computes draws more power than one that waits, and
--- one that is given nothing is switched off: waking a second device has to pay.
+-- A custom reward: the energy of a step. A computing device uses more power than a waiting one, and a device without
+-- operators is switched off. A second device must therefore save more energy than it uses.
 
 local trinity = require 'trinity'
 
 local options = trinity.options {
   'Searches with the energy of a step as the reward and compares with the step time as the reward.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
-  method = { default = 'annealing', help = 'the search' },
-  evaluations = { default = 2000, help = 'placements it may try', min = 1, integer = true },
-  busy_w = { default = 250, help = 'power of a computing device, W', min = 0 },
-  idle_w = { default = 30, help = 'power of a waiting device, W', min = 0 },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  model = { default = 'inception_v3', help = 'model by name, or a file' },
+  cluster = { default = 'p100x2', help = "cluster with a number of devices ('p100x2'), a Lua file, or a profile" },
+  method = { default = 'annealing', help = 'search method' },
+  evaluations = { default = 2000, help = 'placements that the method may simulate', min = 1, integer = true },
+  busy_w = { default = 250, help = 'power of a computing device in watts', min = 0 },
+  idle_w = { default = 30, help = 'power of a waiting device in watts', min = 0 },
+  seed = { default = 1, help = 'random seed', min = 0, integer = true },
 }
 
 local graph, cluster = trinity.model(options.model), trinity.cluster(options.cluster)
@@ -30,6 +30,6 @@ for _, goal in ipairs { 'step time', 'energy' } do
   local problem = trinity.problem { graph = graph, cluster = cluster,
     reward = goal == 'energy' and function(m) return -energy_j(m) end or nil }
   local found = trinity.methods[options.method](problem, { evaluations = options.evaluations, seed = options.seed })
-  print(('%-9s as the goal: %.4g s, %.4g J a step (simulated, seed %d, %d evaluations)'):format(goal,
+  print(('%-9s as the goal: %.4g s, %.4g J per step (simulated, seed %d, %d evaluations)'):format(goal,
     found.metrics.step_time_s, energy_j(found.metrics), options.seed, found.evaluations))
 end

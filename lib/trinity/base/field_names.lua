@@ -1,7 +1,6 @@
--- What functions give, by class, from the editor types (lib/trinity/base/fields.lua), by
--- `build/trinity tests/lua/golden.lua --accept fields`: the fields of objects and results; those that hold results
--- themselves; the results of methods and functions. The classes of results stand without `trinity.`, lists as
--- `Class*`.
+-- Fields of returned objects by class, from the editor types (lib/trinity/base/fields.lua; `build/trinity
+-- tests/lua/golden.lua --accept fields` writes them): the fields of objects and results, the fields that hold results,
+-- the results of methods and functions. Classes of results are written without `trinity.`, lists as `Class*`.
 
 local given = { names = {}, nested = {}, returns = {} }
 

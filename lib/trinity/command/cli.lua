@@ -1,4 +1,4 @@
--- What the commands simulate, search and compare share: which problem, and how results are told.
+-- Shared code of the commands simulate, search, export and execute: the problem from the options, and the report.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
@@ -22,7 +22,7 @@ cli.declare = require 'trinity.command.shared'
 -- state how long a wire takes, which are bytes here, at a byte a nanosecond.
 local published = { placeto = 7600e6, doppler = 1e9 }
 
--- Operators bring their times.
+-- The graphs contain operator times, so device speeds do not matter.
 local function published_cluster(rules, devices)
   local spec = { name = ('%s_x%d'):format(rules, devices), devices = {}, links = {}, device_types = { any = {
     peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 2 ^ 50 } } }
@@ -36,7 +36,7 @@ local function published_cluster(rules, devices)
   return spec
 end
 
---- The words that a script was given, but those about its run: for 'made by:'.
+--- Returns the script's command line without the options about its run, for 'made by:'.
 function cli.words()
   local words, given, skip = {}, rawget(_G, 'arg') or {}, false
   for _, word in ipairs(given) do
@@ -47,16 +47,17 @@ function cli.words()
   return table.concat(words, ' ')
 end
 
---- Ends the script after Ctrl-C or SIGTERM with its status, and says what was done ('3 of 10 settings') and how to go
---- on.
+--- Ends the script after Ctrl-C or SIGTERM with its exit status. Prints what is done ('3 of 10 settings') and how to
+--- resume.
 function cli.leave_stopped(what)
   local name = require('trinity.runs').name
   progress.warn(('stopped by %s: %s are done%s'):format(core.stop_name(), what,
-    name and (", 'trinity runs resume %s' goes on"):format(name) or ''))
+    name and (", 'trinity runs resume %s' continues"):format(name) or ''))
   os.exit(core.stop_status())
 end
 
---- What a function returns; its error is without a line of the command, which tells its user nothing.
+--- Calls a function. Errors are raised again without the position in the command's source, which does not help its
+--- user.
 function cli.called(f, ...)
   local ok, result = pcall(f, ...)
   if ok then return result end
@@ -66,20 +67,20 @@ end
 -- Whether an option was given.
 local function is_given(options, name) return (given_of[options] or {})[name] == true end
 
---- Refuses options that were given; `why` says what they do not go with.
+--- Raises a usage error if one of the options was given; `why` is the reason.
 function cli.refuse(options, names, why)
   for name in names:gmatch '%S+' do
     if is_given(options, name) then util.fail_usage("option '--%s': %s", name, why) end
   end
 end
 
-local options_of_file = setmetatable({}, { __mode = 'k' }) -- of trinity.model, by the command's options
+local options_of_file = setmetatable({}, { __mode = 'k' }) -- options of trinity.model, by the command's options
 
 local function of_strategy(message, ...)
   util.fail_usage("option '--strategy': " .. message, ...)
 end
 
--- What a file says, without the place in a file of Lua.
+-- Removes the position in a Lua file from an error message.
 local function sentence(message)
   return (util.unplaced(tostring(message)):gsub('^problem:[%w_]+: ', ''):gsub('^trinity%.read_file: ', ''))
 end
@@ -91,7 +92,7 @@ local function listed(words)
   return table.concat(words, ', ', 1, #words - 1) .. ' and ' .. words[#words]
 end
 
--- Refuses a file that does not say what the command line does not say either.
+-- Raises a usage error if neither the file nor the command line gives the model, batch size or cluster.
 local function check_complete(options, said, version)
   local lacks, needs = {}, {}
   for _, name in ipairs { 'model', 'batch_size', 'cluster' } do
@@ -100,18 +101,18 @@ local function check_complete(options, said, version)
     end
   end
   if #lacks == 0 then return end
-  of_strategy('%s (version %s) does not say its %s: expected %s', util.shortened(options.strategy), tostring(version),
+  of_strategy('%s (version %s) does not contain its %s: give %s', util.shortened(options.strategy), tostring(version),
     listed(lacks), listed(needs))
 end
 
---- Fills in what the command line does not say from the file of option --strategy: model, its options, micro-batch,
---- cluster and costs. Of another model than the file's its options are not taken.
+--- Takes model, its options, micro-batch size, cluster and costs from the file of --strategy if the command line does
+--- not give them. Options of the model are only taken if the model is that of the file.
 function cli.complete(options)
   if not options.strategy then
-    if options.reevaluate then util.fail_usage "option '--reevaluate' belongs to --strategy" end
+    if options.reevaluate then util.fail_usage "option '--reevaluate' needs --strategy" end
     return
   end
-  cli.refuse(options, 'method method_set evaluations', 'not with --strategy, which is already made')
+  cli.refuse(options, 'method method_set evaluations', 'cannot be combined with --strategy, which is already made')
   local ok, made, version = pcall(made_for.read, options.strategy)
   if not ok then of_strategy('%s', sentence(made)) end
   local own = made.model and (not is_given(options, 'model') or options.model == made.model)
@@ -128,7 +129,7 @@ function cli.complete(options)
   if own then options_of_file[options].batch_size = nil end
 end
 
--- Where the network of options is trained.
+-- The cluster of the options, or nil with the rules of a published simulator.
 local function cluster_of(options)
   return not published[options.rules] and options.cluster or nil
 end
@@ -144,31 +145,31 @@ function cli.load_model(options, further)
   end)
 end
 
---- The strategy of the file that option --strategy names; what is evaluated anew says so on standard error. plain: one
---- without a mesh or splits, in which every operator is on one device.
+--- Loads the strategy of --strategy. Warns if it is re-evaluated. plain: refuse a strategy with a mesh or splits, in
+--- which an operator may be on several devices.
 function cli.load_strategy(options, problem, plain)
   local ok, found = pcall(problem.load, problem, options.strategy, { reevaluate = options.reevaluate })
   if not ok then
     of_strategy('%s', (sentence(found):gsub('reevaluate = true %(%-%-reevaluate%)', '--reevaluate')))
   end
   if plain and (found.mesh or found.splits) then
-    of_strategy('%s has %s, and this command takes one that has every operator on one device', options.strategy,
+    of_strategy('%s has %s; expected a strategy that puts every operator on one device', options.strategy,
       found.mesh and 'a mesh' or 'splits')
   end
   if found.reevaluated then progress.warn(('%s: %s'):format(options.strategy, found.reevaluated)) end
   return found
 end
 
---- The strategy with the schedule of options --schedule and --micro_batches, where they are given.
+--- Applies --schedule and --micro_batches to a strategy if they are given.
 function cli.rescheduled(options, problem, found)
   local own = options.schedule == nil
   if own and not options.micro_batches then return found end
   if found.mesh then
-    util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which says both"
+    util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which fixes both"
   end
   if options.strategy and not options.reevaluate then
-    util.fail_usage("option '--schedule', '--micro_batches': the strategy was made for '%s' and %d micro-batches: "
-      .. '--reevaluate evaluates it with others', found.schedule or 'fifo', found.micro_batches or 1)
+    util.fail_usage("option '--schedule', '--micro_batches': the strategy was made for '%s' and %d micro-batches; "
+      .. 'use --reevaluate to change them', found.schedule or 'fifo', found.micro_batches or 1)
   end
   return problem:strategy({ placement = found.placement, priority = own and found.priority or nil,
     order = own and found.order or nil, stage = found.stage, splits = found.splits,
@@ -177,7 +178,7 @@ function cli.rescheduled(options, problem, found)
     { method = found.method, evaluations = found.evaluations or 1 })
 end
 
---- What `method` finds with the options of --method_set beside `own`.
+--- Runs --method with the options `own` and those of --method_set.
 function cli.run_method(options, problem, own)
   local given = settings.read('method_set', options.method_set)
   return settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
@@ -185,7 +186,7 @@ function cli.run_method(options, problem, own)
   end)
 end
 
---- Options of --method_set by method, as trinity.compare takes them; `names` are those compared.
+--- Returns the options of --method_set by method, for trinity.compare; `names` are the methods to compare.
 function cli.options_by_method(options, names)
   local given = settings.read('method_set', options.method_set)
   for name, value in util.sorted_pairs(given) do
@@ -201,7 +202,7 @@ end
 
 local rule_names = { 'doppler', 'placeto', 'standard' }
 
--- The rules that the options name: a word, or deviations from those of the cluster.
+-- Returns the rules of the options: a name, or a table of deviations from the cluster's rules.
 local function rules_of(options)
   local rules = options.rules
   if rules:find('=', 1, true) then return settings.read('rules', { rules }) end
@@ -211,31 +212,31 @@ local function rules_of(options)
   return rules
 end
 
---- The problem that the options name.
+--- Returns the problem of the options.
 function cli.problem(options)
   local rules = rules_of(options)
   if not published[rules] then
     if is_given(options, 'devices') then
-      util.fail_usage "option '--devices' belongs to --rules placeto and doppler; use --cluster"
+      util.fail_usage "option '--devices' needs --rules placeto or doppler; use --cluster"
     end
     return cli.called(problems.new, { graph = cli.load_model(options), cluster = model.cluster(options.cluster),
       cost = options.cost, rules = rules ~= 'standard' and rules or nil })
   end
   if is_given(options, 'cluster') then
-    util.fail_usage("option '--cluster': --rules %s takes --devices in its place", rules)
+    util.fail_usage("option '--cluster': cannot be combined with --rules %s; use --devices", rules)
   end
   local graph = cli.load_model(options, rules == 'placeto' and { training = false } or nil)
   if rules == 'placeto' then
     graph = graph:fold_backward()
   elseif (graph.source or {}).format ~= 'Doppler graph' then
-    util.fail_usage("option '--rules': doppler takes a graph of Doppler (.txt), got model %s",
+    util.fail_usage("option '--rules': doppler expects a graph of Doppler (.txt), got model %s",
       util.quoted(options.model))
   end
   return problems.new { graph = graph, rules = rules,
     cluster = model.cluster(published_cluster(rules, options.devices)) }
 end
 
---- Operators in the order of their file (as the graph numbers them where no file has an order).
+--- Returns operators in the order of their file, or in the order of the graph if they come from no file.
 local function file_order(graph)
   local order = util.listed(graph.operators, function(op)
     return { op = op, at = graph:operator(op).attributes.file_position or op }
@@ -248,8 +249,7 @@ local function file_order(graph)
   return order
 end
 
---- A placement from text: devices from 0 with commas, one an operator in the order of the file, or one a
---- colocation unit.
+--- Parses a placement: devices from 0, separated by commas, one per operator in file order or one per colocation unit.
 function cli.read_placement(problem, words)
   local devices, graph = {}, problem.graph
   for _, word in ipairs(util.words(words)) do
@@ -261,8 +261,8 @@ function cli.read_placement(problem, words)
     devices[#devices + 1] = device + 1
   end
   if #devices ~= graph.operators and #devices ~= graph.units then
-    util.fail_usage("option '--placement': expected %d devices (one an operator)%s, got %d", graph.operators,
-      graph.units ~= graph.operators and (' or %d (one a unit)'):format(graph.units) or '', #devices)
+    util.fail_usage("option '--placement': expected %d devices (one per operator)%s, got %d", graph.operators,
+      graph.units ~= graph.operators and (' or %d (one per unit)'):format(graph.units) or '', #devices)
   end
   if #devices ~= graph.operators then
     return problem:placement_by_unit(function(unit) return devices[unit] end)
@@ -272,15 +272,15 @@ function cli.read_placement(problem, words)
   return placement
 end
 
---- The devices (from 0) of all operators in the order of the file.
+--- Returns the devices (from 0) of all operators in file order.
 function cli.placement_of(problem, placement)
   return util.map(file_order(problem.graph), function(op) return placement[op] - 1 end)
 end
 
---- The step time of a strategy under Doppler's rules in the whole units of its files.
+--- Returns the step time of a strategy under Doppler's rules in the integer units of its files.
 function cli.makespan(found) return math.floor(found.metrics.step_time_s * 1e9 + 0.5) end
 
---- Keeps a strategy in the run that --run names, where no search keeps it: without --run there is none.
+--- Saves a strategy in the run folder of --run, for commands without a search. Does nothing without --run.
 function cli.keep(found)
   if not run_state.settings.name then return end
   local facts = comparison.facts(found)
@@ -289,7 +289,8 @@ function cli.keep(found)
     found.problem)
 end
 
---- Prints what own costs cover and what a strategy was made for that is evaluated on something else.
+--- Prints the basis of the numbers: which costs --cost gives, what a re-evaluated strategy was made for, the
+--- calibration.
 function cli.print_basis(problem, found)
   local costs = problem:cost_text()
   if costs then print('costs           ' .. costs) end
@@ -297,7 +298,7 @@ function cli.print_basis(problem, found)
   print(calibrate.text(problem.cluster.basis))
 end
 
---- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
+--- Prints a strategy as text, or as JSON with the fields of scripts/simulate.lua.
 function cli.report(options, found, further)
   local problem = found.problem
   local facts = comparison.facts(found)

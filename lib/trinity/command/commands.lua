@@ -1,5 +1,5 @@
--- The commands of the program with the options that each declares: scripts/NAME.lua is run as far as its call of
--- trinity.options, which comes before everything that it does. Help, completions and the manual page are made of them.
+-- The commands of the program and their declared options. scripts/NAME.lua is run up to its call of trinity.options,
+-- which comes first. Help, completions and the manual page use the result.
 
 local core = require 'trinity.core'
 local declared = require 'trinity.command.declared'
@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 local commands = {}
 
---- Names of the commands, sorted.
+--- Returns the names of the commands, sorted.
 ---@return string[]
 function commands.names()
   local names = {}
@@ -16,7 +16,7 @@ function commands.names()
   return names
 end
 
---- Refuses a word that is no command, with the words that replace it or a suggestion.
+--- Raises a usage error for an unknown command, with its replacement or a suggestion.
 ---@param word string
 function commands.refuse(word)
   if renamed[word] then util.fail_usage("command '%s' was replaced; use 'trinity %s'", word, renamed[word]) end
@@ -29,7 +29,7 @@ end
 ---@field description string
 ---@field options table<string, table> by name (command/declared.lua)
 
---- A command by its script.
+--- Returns a command's description and options.
 ---@param name string
 ---@return trinity.Command
 function commands.about(name)

@@ -1,4 +1,4 @@
--- Completion of command lines for bash, zsh and fish, and the manual page, both from what the commands declare.
+-- Shell completion for bash, zsh and fish, and the manual page, both made from the commands' declarations.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
@@ -9,14 +9,15 @@ local util = require 'trinity.base.util'
 local completion = {}
 
 -- Options of the program before a command; those with a value end in '='.
-local program = { { '-e=', 'run a piece of Lua' }, { '-l=', 'require a module' }, { '-i', 'go on at the prompt' },
+local program = { { '-e=', 'run a piece of Lua' }, { '-l=', 'require a module' }, { '-i',
+  'open the prompt after the script' },
   { '--threads=', 'worker threads' }, { '--no-strict', 'do not refuse globals that were never declared' },
-  { '--safe', 'for scripts of strangers' }, { '--write=', 'which safe scripts may read and write, too' },
-  { '--memory-limit=', 'for values of Lua, and beside them for tensors and graphs' },
-  { '--time-limit=', 'for each script, in seconds' }, { '--profile=', "where the script's time goes" },
+  { '--safe', 'restrict an untrusted script' }, { '--write=', 'directory that safe scripts may also read and write' },
+  { '--memory-limit=', 'maximum memory of Lua values, and the same again for tensors and graphs' },
+  { '--time-limit=', 'for each script, in seconds' }, { '--profile=', 'write a profile of the script' },
   { '--version', 'print the version' }, { '--help', 'print help' } }
 
---- The options of a command that are for its users, sorted by name: { { name = '--batch-size', help = } }.
+--- Returns the visible options of a command, sorted by name: { { name = '--batch-size', help = } }.
 local function options_of(command)
   local list = {}
   for name, option in util.sorted_pairs(command.options) do
@@ -25,7 +26,7 @@ local function options_of(command)
         takes_value = option.type ~= 'boolean' }
     end
   end
-  list[#list + 1] = { name = '--help', help = 'lists the options', common = true, takes_value = false }
+  list[#list + 1] = { name = '--help', help = 'list the options', common = true, takes_value = false }
   return list
 end
 
@@ -124,7 +125,7 @@ function completion.fish()
   return table.concat(out, '\n') .. '\n'
 end
 
---- A text for roff: backslashes, hyphens that are to be copied, and letters that begin a request.
+--- Escapes a text for roff: backslashes, hyphens, and characters that begin a request.
 local function roff(text)
   return (text:gsub('\\', '\\e'):gsub('%-', '\\-'):gsub('\n', ' '):gsub("^([.'])", '\\&%1'))
 end

@@ -1,8 +1,8 @@
--- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. A function's stand
--- directly above its definition in lib/trinity; those of what C++ binds or is made at run time, and of tables that
--- functions take or give, in lib/trinity/_meta; those of declared options are made of the declarations
--- (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made of all, and tests compare
--- them with what is there at run time.
+-- Reads the editor types (LuaLS annotations) of all functions and types for scripts. The types of a function are
+-- directly above its definition in lib/trinity. lib/trinity/_meta has the types of C++ bindings, of objects made at run
+-- time, and of tables that functions take or return. The types of declared options are generated
+-- (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made from all of them, and tests
+-- compare them with the run-time objects.
 --
 -- read() gives { classes =, order =, aliases = }:
 --   classes[name] = { name =, parent =, description =, fields =, methods =, members = }
@@ -10,14 +10,14 @@
 --     methods[i] = { name =, separator = '.' | ':', parameters =, returns =, description = }
 --       parameters[i] = { name =, optional =, type =, text = }, returns[i] = { type =, text = }
 --     members[name] is the entry of one of the two lists
---   classes and methods have since =, the version of trinity that brought them: what ---@since says above a function or
---   field or below ---@class, which counts for its members that say none
---   order: names of classes as they are declared; aliases[name] = { name =, type =, words = set or nil }
+--   classes and methods have since =, the version of trinity that brought them: from ---@since
+--     above a function or field, or below ---@class for members without one
+--   order: names of classes in order of declaration; aliases[name] = { name =, type =, words = set or nil }
 --
--- The text of a parameter or return may go on in the lines below it, which begin with ---.
+-- The text of a parameter or return may continue on lines below it that begin with ---.
 --
--- What is a method of a class: a function of the table whose `local` is directly below ---@class, but metamethods; a
--- function of another file that such a table is made with (`name = module.name`, `name = require 'trinity.module'`);
+-- These are methods of a class: a function of the table whose `local` is directly below ---@class, except metamethods;
+-- a function of another file that such a table is made with (`name = module.name`, `name = require 'trinity.module'`);
 -- `X.name = make(...)` where `make` is declared to return a fun(); a ---@field of type fun() whose first parameter is
 -- self, or of a module.
 
@@ -28,8 +28,8 @@ local declarations = {}
 
 local openers, closers = '[%(%[{<]', '[%)%]}>]'
 
---- The type that `text` begins with, and what follows it. Blanks end a type but inside brackets, and
---- beside the signs that join its parts.
+--- Splits `text` into the type at its beginning and the rest. A blank ends the type, except inside brackets and next to
+--- the characters that join its parts.
 function declarations.split_type(text)
   local depth, i = 0, 1
   while i <= #text do
@@ -44,7 +44,7 @@ function declarations.split_type(text)
   return text:sub(1, i - 1), (text:sub(i):gsub('^%s+', ''))
 end
 
--- The parts of a text between a sign outside of brackets.
+-- Splits a text at a character outside of brackets.
 local function split(text, sign)
   local list, depth, first = {}, 0, 1
   for i = 1, #text do
@@ -60,12 +60,12 @@ local function split(text, sign)
   return list
 end
 
---- The alternatives of a type: 'A|B[]' gives { 'A', 'B[]' }.
+--- Returns the alternatives of a type: 'A|B[]' gives { 'A', 'B[]' }.
 function declarations.alternatives(type_text)
   return type_text:match '^fun%(' and { type_text } or split(type_text, '|')
 end
 
--- The method `name` that a type fun(self: A, b?: B): C, d: D says.
+-- Makes the method `name` from a type fun(self: A, b?: B): C, d: D.
 local function of_type(name, type_text, description)
   local list, values = type_text:match '^fun(%b()):? ?(.*)$'
   local method = { name = name, separator = '.', parameters = {}, returns = {}, description = description }
@@ -84,7 +84,7 @@ end
 local Reader = {}
 Reader.__index = Reader
 
---- Forgets what was said about the function or class that was just read.
+--- Clears the annotations of the function or class that was just read.
 function Reader:clear()
   self.description, self.parameters, self.returns, self.continued = {}, {}, {}, nil
   self.open, self.said, self.since = nil, false, nil
@@ -92,7 +92,8 @@ end
 
 local handlers = {}
 
---- A class, or more of one; fields that follow are its members, functions of the `local` that follows its methods.
+--- Starts or continues a class. Fields that follow are its members; functions of the `local` that follows are its
+--- methods.
 handlers['class'] = function(self, text)
   local name, parent = text:match '^([%w_.]+):? ?([%w_.]*)$'
   if not name then return false end
@@ -158,7 +159,8 @@ local function add_method(class, method)
   class.members[method.name] = method
 end
 
---- A function, which must have the parameters that are declared above it: a method, or one that others may give out.
+--- Reads a function, whose parameters must equal the declared ones: a method, or a function that another table may
+--- export.
 function Reader:method(owner, separator, name, list)
   local class, names = self.of_variable[owner], {}
   local declared = #self.parameters + #self.returns > 0
@@ -173,7 +175,7 @@ function Reader:method(owner, separator, name, list)
   return true
 end
 
--- What a table that is made gives out: { class, name, 'module.function' }.
+-- Reads the functions that a table constructor exports: { class, name, 'module.function' }.
 function Reader:entries(line)
   for name, variable, entry in line:gmatch '([%w_]+) = ([%w_]+)%.([%w_]+)' do
     table.insert(self.given, { self.table, name, (self.required[variable] or '') .. '.' .. entry })
@@ -183,7 +185,7 @@ function Reader:entries(line)
   end
 end
 
---- A line of code, as far as it says what functions and tables are called.
+--- Reads the names of functions and tables from a line of code.
 function Reader:code(line)
   local owner, separator, name, list = line:match '^function ([%w_]+)([.:])([%w_]+)%((.-)%)'
   if owner then return self:method(owner, separator, name, list) end
@@ -227,7 +229,7 @@ function Reader:line(line)
   return understood
 end
 
---- Reads the text of a file. A line of annotations that is not understood is an error, also above what is no function.
+--- Reads a file. An annotation that is not understood is an error, even if no function follows.
 function Reader:text(folder, path, text)
   if not text:find('---@', 1, true) then return end
   self.module = path:gsub('/?init%.lua$', ''):gsub('%.lua$', ''):gsub('/', '.')
@@ -242,7 +244,7 @@ function Reader:text(folder, path, text)
   end
 end
 
---- Paths of all Lua files below a folder, sorted.
+--- Returns the paths of all Lua files below a folder, sorted.
 local function files(folder, below, list)
   for _, name in ipairs(core.list_folder(folder .. below)) do
     if name:match '%.lua$' then list[#list + 1] = below .. name
@@ -251,7 +253,7 @@ local function files(folder, below, list)
   return list
 end
 
---- Makes methods of what tables give out, and of fields that are functions.
+--- Turns exported functions and fields of function types into methods.
 local function settle(self)
   for _, given in ipairs(self.given) do
     local class, name, method = given[1], given[2], self.functions[given[3]]
@@ -279,7 +281,7 @@ local function settle(self)
   end
 end
 
---- Reads all files below a folder, by default those of lib/trinity with what is made of its declared options.
+--- Reads all files below a folder, by default lib/trinity and the generated types of its declared options.
 function declarations.read(folder)
   local made = not folder and require('trinity.command.option_types').texts() or {}
   folder = folder or core.home .. '/lib/trinity/'

@@ -1,4 +1,5 @@
--- Declared options of a script (trinity.options): what every script takes, what a cluster adds, the text of --help.
+-- Declared options of a script (trinity.options): common options of all scripts, options for a cluster, the --help
+-- text.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -8,7 +9,7 @@ local util = require 'trinity.base.util'
 
 local declared = {}
 
--- Of every script that is started as a program, where it has no option of that name itself.
+-- Options of every script that is started as a program, unless it declares an option of that name.
 declared.common = {
   run = { type = 'string',
     help = "name of the run's folder (default: from script, model, cluster and a count); none: no folder" },
@@ -17,7 +18,7 @@ declared.common = {
   quiet = { default = false, help = 'no progress on standard error' },
 }
 
--- Of every script that has a cluster.
+-- Options of every script that has a cluster.
 local of_cluster = {
   constants = { default = 'calibrated',
     help = 'constants of GPUs: calibrated, data_sheet, or a Lua file (trinity help accuracy)' },
@@ -26,12 +27,12 @@ local of_cluster = {
   slow = { type = 'string', help = 'slower devices, NICs or links, each with a factor: n7/gpu3=1.3,n1/nic0=2' },
 }
 
--- What follows the description of a script that searches and keeps nothing: it takes --run none alone.
+-- Follows the description of a script that has no run folder. Such a script accepts --run none only.
 local no_run = 'keeps no run'
 
 local types = { string = true, number = true }
 
---- A declaration with its type, which is the default's where there is one.
+--- Returns a declaration with its type, by default the type of its default value.
 local function complete(name, option, further)
   if type(option) ~= 'table' or option.default == nil and not types[option.type] then
     check.wrong('trinity.options', 'option', name, option, "a table with a default, or with type 'string' or 'number'")
@@ -40,8 +41,8 @@ local function complete(name, option, further)
   return setmetatable(util.merged({ type = option.type or type(option.default) }, further), { __index = option })
 end
 
---- The declarations of a script by name: those of `spec`, and where it is a program those of every script and of a
---- cluster. Beside them its description and whether it keeps runs.
+--- Returns the declarations of a script by name, its description, and whether it has run folders. For a program,
+--- declarations include the common options and those for a cluster.
 function declared.read(spec, is_program)
   local named, all, keeps_run = {}, {}, spec[2] ~= no_run
   for name, option in util.sorted_pairs(spec) do
@@ -61,17 +62,17 @@ function declared.read(spec, is_program)
   return all, spec[1], keeps_run
 end
 
---- The name of the option that words without dashes go to: that declared with `position = true`.
+--- Returns the name of the positional option, declared with `position = true`.
 function declared.positional(all)
   for name, option in util.sorted_pairs(all) do
     if option.position then return name end
   end
 end
 
---- A name as help and completions show it.
+--- Returns a name as help and completions show it.
 function declared.shown(name) return '--' .. name:gsub('_', '-') end
 
---- What --help says of an option: its help, and its default where it has one.
+--- Returns the --help text of an option: its help and its default.
 function declared.about(option)
   local notes = {}
   if option.position then notes[1] = 'may be given without its name' end
@@ -122,7 +123,7 @@ local function command()
   return path and path:sub(1, #folder) == folder and path:sub(#folder + 1):match '^([^/]+)%.lua$' or nil
 end
 
---- The option that `name`, with - or _, calls. Refuses others with the word that replaces them or a suggestion.
+--- Finds an option by its name, with - or _. Raises a usage error with the new name or a suggestion if there is none.
 function declared.find(name, all)
   local plain = name:gsub('-', '_')
   for _, key in ipairs { name, plain } do

@@ -1,3 +1,3 @@
--- Which options a command line gave, by the values that trinity.options returned for it: { NAME = true }.
+-- The options that were given on the command line, by the table that trinity.options returned: { NAME = true }.
 
 return setmetatable({}, { __mode = 'k' })

@@ -60,8 +60,8 @@ local function show_methods()
   for i, name in ipairs(methods.names()) do
     local about, notes = methods.info(name), {}
     if about.source ~= '' then notes[#notes + 1] = about.source end
-    if about.budget then notes[#notes + 1] = 'spends evaluations' end
-    if about.deterministic then notes[#notes + 1] = 'no random numbers' end
+    if about.budget then notes[#notes + 1] = 'uses evaluations' end
+    if about.deterministic then notes[#notes + 1] = 'deterministic' end
     if about.needs ~= '' then notes[#notes + 1] = 'needs ' .. about.needs end
     rows[i] = { name, about.help .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '') }
   end
@@ -74,8 +74,8 @@ local function show_formats()
   local function rows(list)
     return util.map(list, function(row) return { row[1], ('%s (%s)'):format(row[2], row[3]) } end)
   end
-  io.write('formats that plans are written in (trinity export --format NAME, strategy:export):\n',
-    manual.listing(rows(written)), 'files that are read (trinity.model and the commands take them):\n',
+  io.write('formats that strategies are exported to (trinity export --format NAME, strategy:export):\n',
+    manual.listing(rows(written)), 'files that can be read (by trinity.model and the commands):\n',
     manual.listing(rows(read)))
 end
 
@@ -93,7 +93,7 @@ local function show_model(name, about)
       table.concat(model.common_options(), ', ')))
 end
 
---- What there is to be asked for but entries of the reference.
+--- Returns all topics except entries of the reference.
 ---@return string[]
 function help.topics()
   local all = { 'methods', 'formats' }

@@ -53,19 +53,20 @@ function manual.source(name) return core.read_file(folder .. name .. '.md') end
 --- The title of a page: its first heading.
 function manual.title(name) return manual.source(name):match '^# ([^\n]+)' end
 
---- Markdown within a line as plain text.
+--- Converts inline Markdown to plain text.
 local function inline(line)
   line = line:gsub('<img [^>]-alt="([^"]*)"[^>]*>', '[picture: %1]')
   line = line:gsub('!?%[([^%]]*)%]%((https?://[^)]*)%)', '%1 (%2)')
   line = line:gsub('!?%[([^%]]*)%]%([^)]*%)', '%1')
   local plain = {}
-  for outside, code in (line .. '``'):gmatch '([^`]*)`([^`]*)`' do -- stars and bars in code are what they are
+  for outside, code in (line .. '``'):gmatch '([^`]*)`([^`]*)`' do -- stars and bars in code are unchanged
     plain[#plain + 1] = outside:gsub('%*%*', '') .. code
   end
   return table.concat(plain)
 end
 
---- Words in lines of at most `width`, the first behind `first`, the others behind as many spaces.
+--- Wraps words to lines of at most `width`. The first line starts with `first`, the others with the same number of
+--- spaces.
 local function wrap(lines, first, words)
   local line, indent = first, (' '):rep(#first)
   for word in words:gmatch '%S+' do
@@ -89,7 +90,7 @@ local function cells_of(line)
   return cells
 end
 
---- A table with aligned columns, or where it is too wide, a paragraph a row.
+--- Shows a table with aligned columns or, if it is too wide, one paragraph per row.
 local function show_table(lines, rows)
   local head, widths, whole = rows[1], {}, 0
   for _, row in ipairs(rows) do
@@ -118,7 +119,7 @@ local function reader(source)
   return { peek = function() return all[at + 1] end, next = function() at = at + 1 return all[at] end }
 end
 
---- What an info string says of a block, as a line above it; nil where it says nothing for readers.
+--- Returns the line above a code block that its info string asks for, or nil.
 local function about_block(info)
   local path, place = info:match 'file=(%S+)%s*(.*)$'
   if info:match '^output' then return 'shows:' end
@@ -140,7 +141,7 @@ local function show_heading(lines, level, title)
   lines[#lines + 1] = (level == 1 and '=' or '-'):rep(#title)
 end
 
---- Markdown as plain text for a terminal: aligned tables, wrapped paragraphs, indented blocks of code.
+--- Converts Markdown to plain text for a terminal: aligned tables, wrapped paragraphs, indented blocks of code.
 ---@param source string
 ---@return string
 function manual.plain(source)
@@ -175,7 +176,7 @@ function manual.plain(source)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- Rows of names and what they are, for a terminal.
+--- Formats rows of names and descriptions for a terminal.
 function manual.listing(rows)
   local longest, lines = 0, {}
   for _, row in ipairs(rows) do longest = math.max(longest, #row[1]) end

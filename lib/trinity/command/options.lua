@@ -41,8 +41,8 @@ local function check_range(name, option, value)
   end
 end
 
---- Refuses names of files that cannot be written, before what is to be written there is computed. An option's `writes`
---- is what follows its value in the name of a file ('' for a file itself). Without a value, nothing is written.
+--- Checks before any computation that output files can be written. An option's `writes` is the suffix that follows its
+--- value in the file name ('' for a file itself). Without a value, nothing is written.
 local function check_outputs(declarations, values)
   for name, option in util.sorted_pairs(declarations) do
     if option.writes and values[name] == '' and option.default ~= '' then
@@ -58,7 +58,7 @@ local function check_outputs(declarations, values)
   end
 end
 
---- Takes the common options out of `values`, and tells the rest to the run.
+--- Removes the common options from `values` and passes the others to the run.
 local function use_common(declarations, values)
   local given = {}
   for name in util.sorted_pairs(declared.common) do
@@ -74,7 +74,7 @@ local function use_common(declarations, values)
   run_state.configure { name = given.run, root = given.runs, resume = given.resume or false, options = values }
 end
 
---- Has clusters of the command made with its constants and runtime.
+--- Applies --constants and --runtime to the clusters of the command.
 local function use_cluster_options(values)
   if type(values.constants) ~= 'string' then return end
   constants.read(values.constants)
@@ -82,8 +82,8 @@ local function use_cluster_options(values)
   model.set_cluster_options(values)
 end
 
---- Sets an option from word i and, where it needs one, the next word; returns the last word that it took, and the
---- option's name.
+--- Sets an option from word i and, if it needs a value, from the next word. Returns the index of the last word used and
+--- the option's name.
 local function set(values, declarations, words, i, name, value)
   local option, key = declared.find(name, declarations)
   if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
@@ -151,7 +151,7 @@ return function(spec, words)
   local values = parse(words or rawget(_G, 'arg') or {}, declarations, description)
   check_outputs(declarations, values)
   if is_program then
-    core.keep_what_is_found() -- a signal just behind a search leaves the time to keep its result, too
+    core.keep_what_is_found() -- a signal right after a search still leaves time to save its result
     use_common(declarations, values)
     use_cluster_options(values)
   end

@@ -1,5 +1,5 @@
--- What commands print: names of operators, runs and files are anybody's, and must not command a terminal. The program
--- calls guard() before it runs a script of its own.
+-- Makes printed text safe: names of operators, runs and files may come from anybody and must not control the terminal.
+-- The program calls guard() before it runs a command.
 
 local core = require 'trinity.core'
 
@@ -11,8 +11,8 @@ local function printable(...)
   return unpack(parts, 1, select('#', ...))
 end
 
---- Has print and io.write of a table of globals show control characters as text. What a command says to the terminal
---- itself goes through io.stdout:write.
+--- Makes print and io.write in a table of globals show control characters as text. Commands send control sequences of
+--- their own with io.stdout:write.
 ---@param globals table<string, any>
 function output.guard(globals)
   local print_raw, library = rawget(globals, 'print'), rawget(globals, 'io')

@@ -1,5 +1,5 @@
--- What `execute --profile` measures and says: times of all operators of a network's training graph on this machine's
--- devices, copies between every two devices, and the parameters of the cost model fitted to them.
+-- `execute --profile`: measures all operators of a training graph on this machine's devices and the copies between
+-- every two devices, and fits the cost model to them.
 
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
@@ -21,7 +21,7 @@ local function print_profile(profile)
       ('%.3g GB/s'):format(of.memory_bandwidth_bytes_per_s / 1e9), ('%.1f us'):format(of.launch_s * 1e6),
       percent(of.residuals.median), percent(of.residuals.mean), ('%.2f'):format(of.contention) }
   end
-  print('\n' .. format_table({ 'kind', 'all operators', 'products', 'memory', 'launch', 'fit: median off',
+  print('\n' .. format_table({ 'kind', 'all operators', 'matmuls', 'memory', 'launch', 'fit: median off',
     'mean off', 'contention' }, rows))
   rows = {}
   for i, link in ipairs(profile.links) do
@@ -34,8 +34,8 @@ local function print_profile(profile)
   end
 end
 
---- Measures a profile of `graph` on `devices`, on the first of which operators are timed, writes it to options.profile
---- and prints it. Returns how many steps were measured where it was stopped before all were.
+--- Measures a profile of `graph` on `devices`, writes it to options.profile and prints it. Operators are measured on
+--- the first device. If it was stopped early, returns the number of measured steps.
 ---@param graph trinity.Graph
 ---@param devices string[]
 ---@param options table of the command execute
@@ -51,7 +51,7 @@ return function(graph, devices, options)
     io.write(util.read_file(options.profile))
   else
     print_profile(profile)
-    print(('\nmeasured; in %s'):format(options.profile))
+    print(('\nmeasured; the profile is in %s'):format(options.profile))
   end
   return stopped and profile.settings.steps or nil
 end

@@ -1,7 +1,7 @@
--- `trinity --profile FILE SCRIPT`: where the wall time of a script goes. LuaJIT's sampler calls back some thousand
--- times a second of processor time (jit.profile); each time what has passed since the last one is put down to the stack
--- that is there, so that all stacks add up to the wall time. Where a sample was taken outside of Lua, its leaf is
--- [engine], [garbage collector] or [compiler].
+-- `trinity --profile FILE SCRIPT`: how the wall time of a script is spent. LuaJIT's sampler (jit.profile) calls back
+-- about a thousand times per second of CPU time. The time since the last sample is attributed to the current stack, so
+-- that all stacks add up to the wall time. If a sample was taken outside of Lua, its leaf is [engine], [garbage
+-- collector] or [compiler].
 
 local core = require 'trinity.core'
 local text = require 'trinity.base.text'
@@ -10,20 +10,20 @@ local util = require 'trinity.base.util'
 local profiler = {}
 
 local interval_ms = 1
-local deepest = 60   -- frames of a stack that are told apart
-local hottest = 10   -- lines that are printed
+local deepest = 60   -- frames of a stack that are kept
+local hottest = 10   -- lines to print
 
 local leaves = { C = '[engine]', G = '[garbage collector]', J = '[compiler]' }
 local state
 
---- Frames as people write them: paths from the library's folder, addresses of C functions left out.
+--- Shortens frames: paths relative to the library's folder, no addresses of C functions.
 local function short(path)
   return (path:gsub(core.home:gsub('%p', '%%%0') .. '/', ''):gsub('@0x%x+', '[C]'))
 end
 
 local function add(to, key, seconds) to[key] = (to[key] or 0) + seconds end
 
---- Puts the time since the last sample down to a stack.
+--- Attributes the time since the last sample to a stack.
 local function sample(thread, vm)
   local now = core.clock_s()
   local passed, leaf = now - state.last_s, leaves[vm]
@@ -34,8 +34,8 @@ local function sample(thread, vm)
   add(state.shares, leaf or 'Lua', passed)
 end
 
---- Begins. An error says what FILE cannot be, before the script runs.
----@param path string what the folded stacks are written to
+--- Starts profiling. Raises an error before the script runs if FILE cannot be written.
+---@param path string file for the folded stacks
 function profiler.start(path)
   local ok, message = pcall(core.check_output, path)
   if not ok then
@@ -47,7 +47,7 @@ function profiler.start(path)
   sampler.start('fi' .. interval_ms, function(thread, _, vm) sample(thread, vm) end)
 end
 
---- What all stacks come to, as lines `frame;frame;frame MICROSECONDS` (flamegraph.pl, speedscope), sorted.
+--- Returns the time of all stacks as lines `frame;frame;frame MICROSECONDS` (flamegraph.pl, speedscope), sorted.
 ---@param stacks table<string, number> seconds by stack
 ---@return string
 function profiler.folded(stacks)
@@ -59,7 +59,7 @@ function profiler.folded(stacks)
   return table.concat(lines)
 end
 
---- The hottest lines as a table, and the shares of Lua and the engine before it.
+--- Returns the time fractions of Lua and the engine, and a table of the hottest lines.
 local function summary(wall_s)
   local list, parts = {}, {}
   for line, seconds in util.sorted_pairs(state.lines) do list[#list + 1] = { line = line, seconds = seconds } end
@@ -78,7 +78,7 @@ local function summary(wall_s)
     text.format_table({ 'line', 'seconds', 'of all' }, rows))
 end
 
---- Ends: writes the file and prints the hottest lines to standard error.
+--- Stops profiling, writes the file and prints the hottest lines to standard error.
 function profiler.stop()
   if not state then return end
   state.stop()

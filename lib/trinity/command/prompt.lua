@@ -1,4 +1,4 @@
--- What the interactive prompt has beyond Lua: help(x), how functions and arrays are shown, completion of what only the
+-- Extensions of the interactive prompt: help(x), display of functions and arrays, completion of names that only the
 -- library knows. The engine's prompt (engine/lua/repl.cpp) calls show and complete.
 
 local array = require 'trinity.base.array'
@@ -7,7 +7,8 @@ local util = require 'trinity.base.util'
 
 local prompt = {}
 
---- The library's functions that are loaded, by themselves: { 'trinity.model', 'trinity.model(name, options?)' }.
+--- Returns the loaded functions of the library, keyed by the function: { 'trinity.model', 'trinity.model(name,
+--- options?)' }.
 local function known_functions()
   local declared = require('trinity.command.declarations').read()
   local known, library = {}, require 'trinity'
@@ -33,8 +34,8 @@ end
 
 local most_elements = 16
 
---- A value as the prompt shows it where that is not what tostring gives: a function of the library by its name, the
---- elements of an array; nil for others.
+--- Returns the text for a value: the signature of a library function, or the elements of an array. Returns nil for
+--- other values, which the prompt shows with tostring.
 ---@param value any
 ---@return string?
 function prompt.show(value)
@@ -49,7 +50,7 @@ function prompt.show(value)
   end
 end
 
---- The name of the reference's entry about a value, or nil.
+--- Returns the name of the reference entry for a value, or nil.
 local function topic_of(value)
   if type(value) == 'function' then
     local about = known_functions()[value]
@@ -72,10 +73,10 @@ end
 
 local usage = [[
 help 'NAME'   a chapter of the manual, a command, a model, a function: help 'searching', help 'problem:evaluate'
-help(VALUE)   what a function or an object of the library is: help(trinity.compare), help(problem)
+help(VALUE)   a function or an object of the library: help(trinity.compare), help(problem)
 Tab completes names, fields, and names in quotes: trinity.model 'res<Tab>]]
 
---- Shows what there is about a name (a text) or a value of the library.
+--- Shows the help on a name (a string) or on a value of the library.
 ---@param ... any
 function prompt.help(...)
   if select('#', ...) == 0 then return print(usage) end
@@ -91,10 +92,10 @@ function prompt.help(...)
   end
   local ok, message = pcall(require('trinity.command.help').show, topic)
   if ok then return end
-  print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", '(help() says what there is)')))
+  print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", '(help() shows the usage)')))
 end
 
---- What may stand in quotes behind a word of the line.
+--- Names that can follow a word in quotes.
 local quoted = {
   model = function() return require('trinity.graph.model').names() end,
   cluster = function() return require('trinity.graph.model').cluster_names() end,
@@ -104,14 +105,14 @@ local quoted = {
   help = function() return require('trinity.command.help').topics() end,
 }
 
---- The names for a quote: those of the last word before it that has some.
+--- Returns the names for a quoted argument, by the last known word before it.
 local function names_in_quotes(before)
   local names
   for word in before:gmatch '[%a_]+' do names = quoted[word] or names end
   return names and names()
 end
 
---- The fields of metrics that a path of globals ('found.metrics') leads to.
+--- Returns the fields of metrics if a path of globals ('found.metrics') leads to metrics.
 local function fields_of(path, globals)
   local value = globals
   for name in path:gmatch '[^.:]+' do
@@ -121,9 +122,9 @@ local function fields_of(path, globals)
   return array.is_metrics(value) and array.metrics_fields or nil
 end
 
---- Whole words that may stand for `word` at the end of `line`, where only the library knows them; else nil.
----@param line string up to the cursor
----@param word string its end
+--- Returns completions of `word` at the end of `line` that only the library knows, or nil.
+---@param line string text up to the cursor
+---@param word string last word of the line
 ---@param globals table
 ---@return string[]?
 function prompt.complete(line, word, globals)

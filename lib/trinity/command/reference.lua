@@ -1,4 +1,4 @@
--- The reference of everything that scripts can use, as Markdown, made of the editor types in lib/trinity
+-- The reference of all functions and types for scripts, as Markdown, made from the editor types in lib/trinity
 -- (trinity.command.declarations). `trinity help --markdown` prints it.
 
 local core = require 'trinity.core'
@@ -8,8 +8,8 @@ local util = require 'trinity.base.util'
 
 local reference = {}
 
---- What a class is in a script: a module ('trinity.methods'), an object ('problem'), or a table of
---- fields ('PlanSpec'), with the word that its functions follow.
+--- Returns what a class is in a script: a module ('trinity.methods'), an object ('problem') or a table of fields
+--- ('PlanSpec'), and the prefix of its functions.
 local function kind_of(class, modules)
   if class.name == 'trinity' then return 'module', 'trinity' end
   if modules[class.name] then return 'module', modules[class.name] end
@@ -20,7 +20,7 @@ local function kind_of(class, modules)
   return 'table', short
 end
 
---- The modules by class, as scripts write them: { ['trinity.MethodsModule'] = 'trinity.methods' }.
+--- Returns the modules by class, as scripts name them: { ['trinity.MethodsModule'] = 'trinity.methods' }.
 local function modules_of(declared)
   local modules = {}
   for _, field in ipairs(declared.classes.trinity.fields) do
@@ -76,7 +76,7 @@ local function describe_alias(alias) return ('- `%s`: `%s`'):format(alias.name, 
 
 local parts = { { 'module', 'Modules' }, { 'object', 'Objects' }, { 'table', 'Tables that functions take or give' } }
 
---- Names of classes in the order of the reference: the library itself, then as they are declared.
+--- Returns the classes in the order of the reference: the library itself, then in order of declaration.
 local function ordered(declared)
   local names = { 'trinity' }
   for _, name in ipairs(declared.order) do
@@ -85,7 +85,7 @@ local function ordered(declared)
   return names
 end
 
---- The whole reference as Markdown.
+--- Returns the whole reference as Markdown.
 function reference.markdown()
   local declared = declarations.read()
   local modules = modules_of(declared)
@@ -103,7 +103,7 @@ function reference.markdown()
   return table.concat(lines, '\n') .. '\n'
 end
 
---- What can be asked for: a function of `entries` that writes it, by every name that it answers to.
+--- Returns the entries: functions that write them, by all names of the entry.
 local function entries_of(declared)
   local modules, entries = modules_of(declared), {}
   local function add(name, write)
@@ -136,11 +136,11 @@ local function entries_of(declared)
   return entries
 end
 
---- What can be asked for: a set of names.
+--- Returns the set of names that entry() accepts.
 function reference.names(declared) return entries_of(declared) end
 
---- The entry of a class, function, field or type ('problem:evaluate', 'PlanSpec', 'evaluate'); a name
---- of several things gives all of them.
+--- Returns the entry of a class, function, field or type ('problem:evaluate', 'PlanSpec', 'evaluate'). If several have
+--- the name, returns all of them.
 function reference.entry(name)
   check.argument('reference.entry', 1, 'name', name, 'string')
   local entries, lines = entries_of(declarations.read()), {}

@@ -1,5 +1,5 @@
--- Commands ('OLD') and options ('COMMAND --OLD') of earlier versions and the words that replace them. An unknown
--- command or option is refused with these words.
+-- Replacements of commands ('OLD') and options ('COMMAND --OLD') of earlier versions. Error messages about unknown
+-- commands and options name them.
 
 return {
   compare = 'search --method A,B',

@@ -1,13 +1,13 @@
--- What scripts of strangers see (trinity --safe). The host runs this file before any script and makes
--- what it returns their global table; see engine/lua/host/safe.h for what this does not bound.
+-- The environment of untrusted scripts (trinity --safe). The host runs this file before any script and uses the
+-- returned table as their globals. engine/lua/host/safe.h lists what this does not restrict.
 --
--- Two fences. The script gets copies of harmless functions and of the library's tables, and nothing
--- leads from them to the rest. And the globals of the library itself, which stay here, lose what it
--- does not need; files it opens by the engine's functions alone, which know what safe scripts may.
+-- There are two barriers. First, the script gets copies of harmless functions and of the library's tables, from which
+-- nothing else is reachable. Second, the globals of the library itself lose all functions that it does not need; it
+-- opens files only with the engine's functions, which check what safe scripts may access.
 
 local globals = getfenv(0)
 local home = require('trinity.core').home
-require 'trinity.base.serialise' -- keeps what it needs of debug: workers send values back
+require 'trinity.base.serialise' -- saves the functions of debug that it needs: workers send values back
 require 'trinity.runs.identity' -- likewise
 
 local function keep(library, names)
@@ -24,7 +24,7 @@ rawset(string, 'dump', nil)
 globals.newproxy, globals.dofile, globals.loadfile, globals.module = nil, nil, nil, nil
 getmetatable('').__metatable = 'string'
 
--- The library's own modules, and nothing else; their globals are these here.
+-- Loads only the library's own modules, with the globals of this file.
 local function load_module(name)
   local path = ('%s/lib/%s'):format(home, (name:gsub('%.', '/')))
   for _, ending in ipairs { '.lua', '/init.lua' } do
@@ -36,8 +36,8 @@ end
 package.loaders = { package.loaders[1], load_module }
 keep(package, 'loaded loaders preload')
 
--- Copies of plain tables, so that a script changes its own. Classes and objects stay what they are:
--- what it puts there is called with nothing that it does not have.
+-- Copies plain tables, so that a script only changes its copies. Classes and objects are not copied: functions that a
+-- script stores there are only called with values that it can reach anyway.
 local copies, set = {}, setmetatable
 local function copy(value)
   if type(value) ~= 'table' or rawget(value, '__index') ~= nil then return value end
@@ -61,7 +61,7 @@ local function copy(value)
   return module and set(made, meta) or made
 end
 
--- Objects of the library's classes show their methods, never the class, whose functions the library calls:
+-- Objects of the library's classes show their methods but never the class itself, whose functions the library calls:
 -- object.__index is nil.
 local function methods_of(class)
   local methods, meta = {}, getmetatable(class)
@@ -73,7 +73,7 @@ local function methods_of(class)
   return base and set(methods, { __index = base }) or methods
 end
 
--- The same of a class whose fields a function finds.
+-- Does the same for a class whose __index is a function.
 local finders = set({}, { __mode = 'k' })
 local function finder_of(index)
   local function find(object, key)
@@ -103,7 +103,7 @@ end
 for _, name in ipairs { 'bit', 'coroutine', 'math', 'string', 'table' } do env[name] = copy(globals[name]) end
 env.os = copy(os)
 
--- A script sees the metatables that it set itself; of others it learns the name.
+-- A script sees only metatables that it set itself; for others it gets the name.
 local own = set({}, { __mode = 'k' })
 
 function env.setmetatable(object, meta)
@@ -132,15 +132,15 @@ function env.collectgarbage(what)
   return collectgarbage(what)
 end
 
--- Worker processes are bounded each by itself (engine/lua/host/process_limits.h), so their number has to be, too.
+-- Limits apply to each worker process (engine/lua/host/process_limits.h), so the number of workers is limited, too.
 local core = require 'trinity.core'
 local run_workers = core.run_workers
 function core.run_workers(items, workers, ...)
   return run_workers(items, type(workers) == 'number' and math.min(workers, core.threads()) or workers, ...)
 end
 
--- What scripts build with. Whatever is not here stays inside: modules that deal in memory (each that has the FFI),
--- that read what workers and files hold, or that keep runs.
+-- Modules that safe scripts may use. All others are excluded: modules that access memory (all with the FFI), that read
+-- data of workers or files, or that write runs.
 local public = {}
 for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.nodes cluster.topology
     command.cli command.serve

@@ -1,6 +1,6 @@
--- Settings on the command line: --set NAME=VALUE for the options of a model's builder, --method_set NAME=VALUE for
--- those of a method. Words may be repeated or joined by commas; a value's further parts are a list
--- (warm_start=expert,metis), NAME.KEY=VALUE is a field of a table (dimensions.sequence=128).
+-- Settings on the command line: --set NAME=VALUE for options of a model, --method_set NAME=VALUE for options of a
+-- method. They may be repeated or joined by commas. Further parts of a value make it a list (warm_start=expert,metis);
+-- NAME.KEY=VALUE sets a field of a table (dimensions.sequence=128).
 
 local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
@@ -14,20 +14,20 @@ local function value_of(text)
   return units.number(text) or text
 end
 
---- Sets table[key], of a table within for 'key.field'.
+--- Sets values[name], or a field of the table values[outer] for 'outer.field'.
 local function assign(option, values, name, value)
   local outer, inner = name:match '^([^.]+)%.(.+)$'
   if not outer then
     values[name] = value
   elseif values[outer] ~= nil and type(values[outer]) ~= 'table' then
-    util.fail_usage("option '--%s': '%s' and '%s' are given, expected one of them", option, outer, name)
+    util.fail_usage("option '--%s': expected '%s' or '%s', got both", option, outer, name)
   else
     values[outer] = values[outer] or {}
     values[outer][inner] = value
   end
 end
 
---- What the texts of an option say: { NAME = true, false, a number, a text or a list of these }.
+--- Parses the texts of an option: { NAME = true, false, a number, a text or a list of these }.
 ---@param option string the option's name, for messages
 ---@param texts string[]
 ---@return table<string, any>
@@ -52,14 +52,14 @@ function settings.read(option, texts)
   return values
 end
 
---- The declarations of both options, for trinity.options.
+--- Declarations of these options, for trinity.options.
 settings.of_model = { default = {},
-  help = "NAME=VALUE of the model: layers=4,dtype=bfloat16 ('trinity help MODEL' lists them)" }
-settings.of_method = { default = {}, help = 'NAME=VALUE of the method: policy=false,batch=16' }
-settings.of_methods = { default = {}, help = 'METHOD.NAME=VALUE of a method: random.batch=16' }
+  help = "options of the model, NAME=VALUE: layers=4,dtype=bfloat16 ('trinity help MODEL' lists them)" }
+settings.of_method = { default = {}, help = 'options of the method, NAME=VALUE: policy=false,batch=16' }
+settings.of_methods = { default = {}, help = 'options of a method, METHOD.NAME=VALUE: random.batch=16' }
 
---- The results of body(); where it refuses an option in a message that matches `owner` (a pattern whose capture is what
---- it says), that is a mistake of the command line's.
+--- Returns the results of body(). An error that matches `owner` (a pattern that captures the message) and names an
+--- option becomes a usage error of the command line.
 function settings.checked(option, values, owner, body)
   if next(values) == nil then return body() end
   local results = { pcall(body) }

@@ -1,12 +1,11 @@
--- The options that several commands have, each declared once: what is trained and where, the strategy, what makes it,
--- limits, and how results are printed.
+-- Options that several commands share: model, cluster, strategy, method, limits and output.
 
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = {
   model = { default = 'inception_v3', position = true,
-    help = 'a model in models/, a file (.lua .onnx .pt2 .et .json .txt), or a folder with config.json' },
+    help = 'model by name, a file (.lua .onnx .pt2 .et .json .txt), or a directory with config.json' },
   set = settings.of_model,
   batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
   cluster = { default = 'p100x2', help = "a cluster ('p100x2', 'dgx_a100:2'), a Lua file, or a profile .json (trinity "
@@ -30,8 +29,8 @@ local options = {
   json = { default = false, help = 'print JSON and nothing else' },
 }
 
---- A declaration for trinity.options: shared options by their names, and `own` options. A shared option that `own` has,
---- too, takes its fields (another default, another help).
+--- Returns a declaration for trinity.options with the shared options `names` and the options `own`. Fields of `own`
+--- replace those of a shared option of the same name (another default or help).
 ---@param names string names with spaces
 ---@param own table
 ---@return table

@@ -1,4 +1,4 @@
--- Where the time of one step goes, as `simulate --trace` says it, with a Chrome trace of the step.
+-- The report of `simulate --trace`: how the time of one step is spent, and a Chrome trace of it.
 
 local cli = require 'trinity.command.cli'
 local core = require 'trinity.core'
@@ -12,7 +12,7 @@ local function said(s) return ('%.6g s'):format(s) end
 local function print_step(metrics, plan, bounds)
   print(('step time    %s%s'):format(said(metrics.step_time_s), metrics.feasible and ''
     or (', does not fit by %s'):format(core.format_bytes(metrics.excess_memory_bytes))))
-  if plan.mesh or plan.splits then -- whose bound is that of the graph that it lowers to
+  if plan.mesh or plan.splits then -- bound of the lowered graph
     local bound_s = plan.mesh and plan:bounds().step_time_s
     return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(said(bound_s),
       metrics.step_time_s / bound_s) or '')
@@ -35,7 +35,7 @@ local function print_devices(cluster, metrics, exposed)
     'received' }, rows))
 end
 
--- The end of the last task: the step, or all of a stream's mini-batches.
+-- Returns the end of the last task: the step time, or the time of all mini-batches of an asynchronous pipeline.
 local function span_of(timeline)
   local span_s = 0
   for task = 1, timeline.tasks do
@@ -47,10 +47,11 @@ end
 
 local function print_path(timeline, exposed_s, span_s)
   local path, step_s = timeline:critical_path(), span_s
-  print(('\ncritical path of %d events: %s computing, %s on wires, %s in collectives, %s waiting for a device or link')
+  print(('\ncritical path of %d events: %s computing, %s in transfers, %s in collectives, %s waiting for a device or '
+    .. 'link')
     :format(#path.steps, percent(path.compute_s, step_s), percent(path.wire_s, step_s),
       percent(path.collective_s, step_s), percent(path.queue_s, step_s)))
-  print(('communication that no computation hides: %s of the step on at least one device\n'):format(
+  print(('exposed communication: %s of the step on at least one device\n'):format(
     percent(exposed_s, step_s)))
 end
 
@@ -66,7 +67,7 @@ local function print_types(timeline)
   if #shares > #rows then print(('and %d more types'):format(#shares - #rows)) end
 end
 
---- Prints where the time of a plan's step goes. source: where the plan is from. path: the file of the trace.
+--- Prints how the time of a strategy's step is spent. source: origin of the strategy. path: file of the trace.
 return function(problem, plan, source, path)
   local start = core.clock_s()
   local timeline = problem:timeline(plan)
@@ -80,11 +81,12 @@ return function(problem, plan, source, path)
   local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise or {}).asynchronous
   print_step(plan.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
   if timeline.metrics.step_time_s ~= plan.metrics.step_time_s and not stream then
-    print(('the mean from meeting to meeting of the replicas; the step in which they meet, %s, is shown below\n')
+    print(('mean over the steps between two synchronizations of replicas; the step that synchronizes, %s, is shown '
+      .. 'below\n')
       :format(said(timeline.metrics.step_time_s)))
   end
   if stream then
-    print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(
+    print(('asynchronous pipeline: waiting times and the numbers below are for all %d mini-batches, %s\n'):format(
       timeline.micro_batches, said(span_s)))
   end
   print_devices(problem.cluster, timeline.metrics, exposed)
@@ -92,6 +94,6 @@ return function(problem, plan, source, path)
   print_types(timeline)
   cli.print_basis(problem, plan)
   timeline:save(path)
-  print(('\nto see it, open %s in https://ui.perfetto.dev'):format(path))
+  print(('\nopen %s in https://ui.perfetto.dev to view the trace'):format(path))
   timeline:close()
 end

@@ -1,4 +1,4 @@
--- Following a run from another terminal: what it is doing, its best so far, and each search that ends.
+-- Follows a run from another terminal: its progress, its best so far, and each search that ends.
 
 local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
@@ -6,7 +6,7 @@ local run_list = require 'trinity.runs.list'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
--- The latest run that runs, or the latest of all.
+-- Returns the latest running run, or the latest run if none is running.
 local function latest(root)
   local runs, chosen = run_list.all(root), nil
   for _, run in ipairs(runs) do
@@ -34,7 +34,7 @@ end
 
 local shown = {}
 
--- The searches that have ended since the last look.
+-- Prints the searches that ended since the last update.
 local function tell_searches(run)
   for _, search in ipairs(run_list.searches(run)) do
     if search.status ~= 'running' and not shown[search.id] then
@@ -57,8 +57,8 @@ local function tell_end(run)
   end
 end
 
---- Follows a run of a folder, by default the latest that runs, until it ends or Ctrl-C leaves it. once: prints how it
---- is and ends. interval_s: between two looks.
+--- Follows a run, by default the latest running one, until it ends or Ctrl-C. once: print the current state and return.
+--- interval_s: seconds between two updates.
 return function(root, name, once, interval_s)
   local run = name and run_list.find(root, name) or latest(root)
   say('%s: %s on %s, started %s', run.path, run.model or '?', run.cluster or '?', tostring(run.about.started_at))
@@ -70,7 +70,7 @@ return function(root, name, once, interval_s)
       local due = look.redraws or once or core.clock_s() - shown_s >= wait_s
       if running and due then
         show_line(run)
-        -- Into a file or pipe, lines become rarer.
+        -- In a file or pipe, lines become rarer with time.
         if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
         shown_s = core.clock_s()
       end
@@ -78,7 +78,7 @@ return function(root, name, once, interval_s)
       os.execute(('sleep %.3f'):format(interval_s))
       local path = run.path
       run = run_list.read(path)
-      if not run then util.fail('%s is not there any more', path) end
+      if not run then util.fail('%s no longer exists', path) end
     end
   end)
   if run.status ~= 'running' then tell_end(run) elseif look.redraws then print '' end

@@ -1,5 +1,5 @@
--- What a strategy's devices hold, compute and exchange, by kind: strategy:account(). Counted in the step that is
--- simulated (engine/simulator/account.h), not by formulas.
+-- strategy:account(): memory, computation and communication of every device by purpose. The numbers are counted in the
+-- simulated step (engine/simulator/account.h), not computed by formulas.
 
 local parallelism = require 'trinity.strategy.parallelism'
 local printed = require 'trinity.base.printed'
@@ -8,64 +8,64 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.DeviceAccount
 ---@field device integer
----@field parameters integer trainable ones that it holds
+---@field parameters integer trainable parameters on the device
 ---@field weight_bytes integer
----@field gradient_bytes integer what updates and reductions behind the last micro-batch read
+---@field gradient_bytes integer gradients that updates and reductions after the last micro-batch read
 ---@field optimizer_bytes integer
----@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
----@field activation_bytes integer what backward operators wait for, when it is most
----@field delayed_bytes integer of these: what gradients of weights wait for that a zero-bubble schedule delays
----@field peak_bytes trinity.PeakBytes by owner, in the first slot in which memory is at its peak: the sum is the peak
----@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
+---@field gathered_weight_bytes integer largest unit of weights that is gathered at once (ZeRO-3)
+---@field activation_bytes integer peak of forward outputs that backward operators still need
+---@field delayed_bytes integer part of activation_bytes that only delayed weight gradients need (zero-bubble schedules)
+---@field peak_bytes trinity.PeakBytes by owner, at the first moment of peak memory; the sum is the peak
+---@field activations? { embedding: integer, layers: integer, head: integer } with a mesh: by part of the network
 ---@field flops number
----@field computation_s number of a step
----@field recomputation_s number of this what is computed again
----@field exposed_s trinity.ExposedSeconds waiting for messages that no computation hides, by what they are for
----@field idle_s number for want of work: the rest of the step
+---@field computation_s number busy time per step, in seconds
+---@field recomputation_s number part of computation_s spent on recomputation
+---@field exposed_s trinity.ExposedSeconds exposed communication by purpose
+---@field idle_s number idle time without work: the rest of the step
 
 ---@class trinity.PeakBytes
 ---@field weights integer
----@field optimizer integer state that stays from step to step
----@field gradients integer of weights; with buffers that stay from step to step all of them
+---@field optimizer integer optimizer state
+---@field gradients integer gradients of weights; all of them if gradient buffers are permanent
 ---@field activations integer outputs of forward operators, first or recomputed
 ---@field activation_gradients integer
----@field delayed integer of both, what only delayed gradients of weights still wait for (zero-bubble schedules)
----@field received integer copies from other devices that nobody has read yet
----@field gathered integer weights gathered for their use (ZeRO-3) or after their update
+---@field delayed integer data of activations that only delayed weight gradients still need (zero-bubble schedules)
+---@field received integer tensors received from other devices and not read yet
+---@field gathered integer weights gathered for use (ZeRO-3) or after their update
 ---@field workspace integer
----@field framework integer what the training software holds itself: context, communicators, workspaces of libraries
+---@field framework integer memory of the training software: CUDA context, communicators, workspaces of libraries
 
 ---@class trinity.ExposedSeconds
----@field splits number collectives between parts of operators
----@field activations number from one device to another
----@field weights number gathered for their use or when they are updated
+---@field splits number collectives between parts of an operator (tensor parallelism)
+---@field activations number activations sent from one device to another
+---@field weights number weights gathered for use or after their update
 ---@field gradients number
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'expert'|'tensor'|'context'|'placement'|'pipeline' along which devices differ, where it is one
+---@field axis? 'data'|'expert'|'tensor'|'context'|'placement'|'pipeline' along which the devices differ
 ---@field devices integer[]
----@field phase trinity.Phase of what writes it
----@field part? 'embedding'|'layers'|'head' of a mesh: of the network
----@field bytes integer of one: all of an all-reduced or gathered tensor, of a scattered one before
+---@field phase trinity.Phase phase of the operator that writes the data
+---@field part? 'embedding'|'layers'|'head' with a mesh: part of the network
+---@field bytes integer size of one message: the whole tensor, of a reduce-scatter before it
 ---@field count integer
 
 ---@class trinity.StageAccount: trinity.DeviceAccount
 ---@field stage integer
 ---@field layers integer
----@field traffic trinity.Traffic[] in which the device takes part; of sends those that it sends
+---@field traffic trinity.Traffic[] collectives in which the device takes part, and messages that it sends
 
 ---@class trinity.Account
 ---@field devices trinity.DeviceAccount[]
 ---@field traffic trinity.Traffic[]
----@field stages? trinity.StageAccount[] of a mesh: the first replica's first device of every stage of the pipeline
----@field samples number that a step trains on
+---@field stages? trinity.StageAccount[] with a mesh: the first device of the first replica in every pipeline stage
+---@field samples number samples per step
 ---@field samples_per_s number
 
 local parts = { 'embedding', 'layers', 'head' }
 
---- The axis along which devices of a mesh differ; 'data' of data and context together, over which gradients and states
---- are shared; nil where it is not one.
+--- Returns the axis along which devices of a mesh differ, or nil if there are several. Data and context together count
+--- as 'data', because gradients and states are sharded over both.
 local function axis_of(coordinates, devices)
   local found
   for _, axis in ipairs { 'tensor', 'context', 'placement', 'data', 'pipeline' } do
@@ -97,7 +97,7 @@ local function stages_of(found, low, account)
   end)
 end
 
---- What is counted over all mini-batches of a stream becomes what a step has of it.
+--- Scales counts over all mini-batches of an asynchronous pipeline to one step.
 local function settle(devices, traffic, share)
   for _, device in ipairs(devices) do
     for _, name in ipairs { 'flops', 'computation_s', 'recomputation_s', 'idle_s' } do
@@ -112,7 +112,7 @@ local device_of = printed.as('account of a device', { 'device', 'computation_s',
   'optimizer_bytes', 'activation_bytes' })
 local account_of = printed.as('account', { 'devices', 'stages', 'samples', 'samples_per_s' })
 
---- The account, and the timeline of the step that it counts.
+--- Returns the account and the timeline of the step that it counts.
 return function(found)
   local owner, there, low = 'strategy:account', nil, nil
   if found.mesh then
@@ -133,7 +133,7 @@ return function(found)
   end
   for _, row in ipairs(traffic) do
     if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end
-    if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- a factor of data
+    if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- expert is a factor of data
     row.group = nil
   end
   local account = account_of { devices = printed.each(device_of, devices), traffic = traffic,

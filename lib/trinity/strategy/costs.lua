@@ -1,5 +1,5 @@
--- Cost models of one's own (option `cost` of trinity.problem and trinity.plan): a function, rows of seconds by operator
--- or type and device type, or a CSV file of such rows; and how many operators they cover.
+-- Custom costs (option `cost` of trinity.problem and trinity.plan): a function, rows with seconds by operator or type
+-- and device type, or a CSV file with such rows. Also counts the operators that they cover.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -11,16 +11,16 @@ local util = require 'trinity.base.util'
 local costs = {}
 
 local row = options.declare('trinity.CostRow', { kind = 'field',
-  help = "Seconds of operators in place of the cost model's, by name or, where no row has the name, by type.",
-  { 'operator', 'string', help = 'name of one' },
-  { 'type', 'string', help = 'of operators, as Conv or ConvGrad' },
-  { 'device_type', 'string', otherwise = 'any', help = 'of the device, at speed 1' },
-  { 'time_s', 'number', least = 0, most = 1e6, needed = true, help = 'of one run' },
+  help = 'Time of operators that replaces the cost model, by name or, if no row has the name, by type.',
+  { 'operator', 'string', help = 'name of one operator' },
+  { 'type', 'string', help = 'type of operators, for example Conv or ConvGrad' },
+  { 'device_type', 'string', otherwise = 'any', help = 'device type, at speed 1' },
+  { 'time_s', 'number', least = 0, most = 1e6, needed = true, help = 'seconds of one execution' },
 })
 
 local columns = { operator = true, type = true, device_type = true, time_s = true }
 
---- Rows of a CSV file with the columns of trinity.CostRow; `place` says where each stands.
+--- Reads rows of a CSV file with the columns of trinity.CostRow; `place` is the position of a row for messages.
 local function read(path)
   local found = csv.read(path, 'time_s')
   for _, of in ipairs(found) do
@@ -36,7 +36,7 @@ local function read(path)
   return found
 end
 
---- The rows by what they are of: { operator = { NAME = { DEVICE_TYPE or '' = time_s } }, type = likewise }.
+--- Groups the rows by operator and type: { operator = { NAME = { DEVICE_TYPE or '' = time_s } }, type = likewise }.
 local function by_key(owner, rows)
   local found = { operator = {}, type = {} }
   for i, given in ipairs(rows) do
@@ -44,19 +44,20 @@ local function by_key(owner, rows)
     local of = util.merged(given)
     of.place = nil
     row:check(place, of)
-    if (of.operator == nil) == (of.type == nil) then util.fail("%s: expected one of 'operator' and 'type'", place) end
+    if (of.operator == nil) == (of.type == nil) then util.fail("%s: expected either 'operator' or 'type'", place) end
     local key = of.operator and 'operator' or 'type'
     local times = found[key][of[key]] or {}
     local device_type = of.device_type or ''
     if times[device_type] then
-      util.fail('%s: a second time of %s on %s', place, util.quoted(of[key]), of.device_type or 'any device')
+      util.fail('%s: expected one time of %s on %s, got a second', place, util.quoted(of[key]),
+        of.device_type or 'any device')
     end
     times[device_type], found[key][of[key]] = of.time_s, times
   end
   return found
 end
 
---- Refuses rows of operators and types that the graph lacks, and of device types that nobody knows.
+--- Raises an error for rows with operators or types that are not in the graph, or with unknown device types.
 local function check_rows(owner, rows, graph, cluster)
   local names, types, kinds = {}, {}, {}
   for i = 1, graph.operators do
@@ -87,7 +88,7 @@ local function of_rows(owner, rows, graph, cluster)
   end
 end
 
---- A cost function of what option `cost` is.
+--- Returns the cost function of option `cost`.
 ---@param owner string
 ---@param cost any a function, rows, or the path of a CSV file
 ---@param graph trinity.Graph
@@ -101,8 +102,8 @@ function costs.of(owner, cost, graph, cluster)
   return of_rows(owner, type(cost) == 'string' and read(cost) or cost, graph, cluster)
 end
 
---- What the engine asks, operator by number, of a cost function. `coverage` is filled by device type: operators that
---- take time there, how many of them are covered, and the others by type (by_model).
+--- Returns the function that the engine calls with an operator's number. It fills `coverage` by device type: operators
+--- that take time there, how many of them the cost function covers, and the others by type (by_model).
 function costs.asked(owner, cost, graph, coverage)
   return function(i, device, default_s)
     local op = graph:operator(i)
@@ -123,7 +124,7 @@ end
 
 local shown_types = 6
 
---- What is covered, in words; nil without a cost model of one's own.
+--- Returns a text on the operators that custom costs cover; nil without custom costs.
 ---@param problem trinity.Problem
 ---@return string?
 function costs.text(problem)
@@ -142,7 +143,7 @@ function costs.text(problem)
   local named = util.map(shown, function(kind) return ('%s %d'):format(kind, by_model[kind]) end)
   if #rest > shown_types then named[#named + 1] = ('%d more types'):format(#rest - shown_types) end
   return ('own times of %s; by the cost model: %s'):format(table.concat(parts, ', '),
-    table.concat(named, ', ') .. (#named > 0 and ', ' or '') .. 'messages and what a plan adds')
+    table.concat(named, ', ') .. (#named > 0 and ', ' or '') .. 'messages and operators that a strategy adds')
 end
 
 return costs

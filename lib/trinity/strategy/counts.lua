@@ -1,5 +1,5 @@
--- What a regular strategy of a decoder comes to, stage by stage, as papers and other programs count it: weights,
--- gradients, optimiser, activations, messages. Counted in the graph that the strategy lowers to, beside its account.
+-- Weights, gradients, optimizer states, activations and messages per stage of a decoder's regular strategy, in the way
+-- that papers and other programs count them. They are counted in the lowered graph, in addition to the account.
 
 local parallelism = require 'trinity.strategy.parallelism'
 local simulator = require 'trinity.strategy.simulator'
@@ -7,8 +7,8 @@ local util = require 'trinity.base.util'
 
 local counts = {}
 
---- Bytes of the messages that take the weights of experts' rows, a number each, to where the rows go: of all rows, and
---- of a share of tensor.
+--- Returns the sizes in bytes of messages that send router probabilities (one number per row) with the rows to the
+--- experts: of all rows, and of one tensor rank's fraction.
 local function row_weight_bytes(plan, mixture)
   if not mixture then return {} end
   local tokens = mixture.tokens / (plan.mesh.context or 1)
@@ -18,21 +18,21 @@ end
 
 local dealing = { all_to_all = true, all_gather = true, reduce_scatter = true }
 
---- Messages of a stage: { kind, axis, count, bytes (of each) }. What level 3 gathers layer by layer of weights is one
---- gather of all of them (of experts, and of the others) a pass and micro-batch: as many bytes. The second value is
---- { count =, bytes = } of the messages that take the weights of experts' rows: they are sent, as Megatron-LM does
---- (core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: an all-to-all for `global_probs` beside that
---- for `global_input_tokens`), but counted apart, as counts of A x top_k bytes a message leave them out.
+--- Returns the messages of a stage: { kind, axis, count, bytes (of each) }. The layer-wise weight gathers of ZeRO stage
+--- 3 count as one gather per pass and micro-batch, with the same total bytes (one for experts, one for other weights).
+--- The second value { count =, bytes = } has the messages with router probabilities. Megatron-LM sends them, too
+--- (core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: one all-to-all for `global_probs`, another
+--- for `global_input_tokens`), but formulas with A x top_k bytes per message omit them.
 local function messages(stage, plan, small)
   local rows, gathers, apart = {}, {}, { count = 0, bytes = 0 }
   for _, row in ipairs(stage.traffic) do
-    -- With rings nothing but gradients and weights meets over parts of the sequence: their data group on one replica.
+    -- With ring attention, only gradients and weights are reduced over parts of the sequence, in their data group.
     local axis = row.axis == 'context' and row.kind ~= 'send' and plan.context_kind == 'ring' and 'data' or row.axis
     local own = { kind = row.kind:gsub('_', '-'), axis = axis, count = row.count, bytes = row.bytes }
     if small[row.bytes] and dealing[row.kind] and axis ~= 'data' and row.part == 'layers' then
       apart.count, apart.bytes = apart.count + row.count, apart.bytes + row.count * row.bytes
     elseif plan.shard == 3 and row.kind == 'all_gather' and axis == 'data' then
-      local key = ('%s %d'):format(row.phase, #row.devices) -- experts' are gathered over fewer
+      local key = ('%s %d'):format(row.phase, #row.devices) -- experts are gathered over fewer devices
       if not gathers[key] then
         gathers[key] = util.merged(own, { count = plan.micro_batches, bytes = 0 })
         rows[#rows + 1] = gathers[key]
@@ -45,13 +45,14 @@ local function messages(stage, plan, small)
   return rows, apart
 end
 
---- What a strategy lowers to: its graph and the plan there, beside what is said of its operators.
+--- Lowers a strategy. Returns its lowered graph and plan, and the facts about its operators.
 local function lowered(problem, plan)
   local inner, there, low = simulator.lowered('problem:strategy', problem, plan)
   return util.merged(low, { graph = inner.graph, plan = there })
 end
 
---- Weights by device of a lowered graph; takes: whether those of an operator (its number) count.
+--- Returns the number of weights per device of a lowered graph. takes: whether weights of an operator (its number)
+--- count.
 local function weights_by_device(low, takes)
   local count, placement = {}, low.plan.placement
   for op = 1, low.graph.operators do
@@ -67,7 +68,7 @@ local function weights_by_device(low, takes)
   return count
 end
 
---- Weights of the layers on the first device of every stage of a strategy.
+--- Returns the number of layer weights on the first device of every stage.
 ---@param found trinity.Strategy
 ---@return integer[]
 function counts.layer_parameters(found)
@@ -76,7 +77,7 @@ function counts.layer_parameters(found)
   return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
 end
 
---- Weights of the first device of every stage before they are shared out, and what share of them are experts'.
+--- Returns the number of weights on the first device of every stage without ZeRO, and the fraction that experts have.
 local function parameters_of(problem, plan)
   local low = lowered(problem, util.merged(plan, { shard = 0 }))
   local function of_experts(op) return low.graph:operator(op).type == 'Einsum' end
@@ -86,8 +87,8 @@ local function parameters_of(problem, plan)
     util.map(first, function(device) return (experts[device] or 0) / (count[device] or 1) end)
 end
 
---- The most that level 3 gathers on a device of one layer, or of what is no layer: experts that are shared out are
---- gathered apart from the rest of their layer, over fewer replicas.
+--- Returns the maximum bytes that ZeRO stage 3 gathers on a device for one layer, embedding or head. Experts are
+--- gathered separately from the rest of their layer, over fewer replicas.
 local function gathered_bytes(low, device)
   local by_unit, most = {}, 0
   for op = 1, low.graph.operators do
@@ -101,9 +102,9 @@ local function gathered_bytes(low, device)
   return most
 end
 
---- Messages of gradients and weights in two, of what experts have of them (this share) and of the rest: where no axis
---- shares experts out they meet with everything else, as in Megatron-LM (core/transformer/moe/experts.py: parameters
---- of experts have `allreduce` unset with expert parallelism alone), but counts have them apart.
+--- Splits messages of gradients and weights into the experts' fraction and the rest. Without expert parallelism they
+--- are reduced together, as in Megatron-LM (core/transformer/moe/experts.py unsets `allreduce` of expert parameters
+--- only with expert parallelism), but counts list them separately.
 local function experts_apart(rows, share)
   local found = {}
   for _, row in ipairs(rows) do
@@ -114,7 +115,7 @@ local function experts_apart(rows, share)
   return found
 end
 
---- Messages of one kind, axis and size in one row, where the first of them stands.
+--- Joins messages of equal kind, axis and size in one row, at the position of the first one.
 local function tallied(rows)
   local same = util.grouped(rows, function(row) return ('%s %s %d'):format(row.kind, row.axis, row.bytes) end)
   return util.map(same, function(group)
@@ -124,9 +125,9 @@ local function tallied(rows)
   end)
 end
 
---- Stages of a strategy: { parameters, weight_bytes, gradient_bytes, optimizer_bytes, gathered_weight_bytes,
---- activation_bytes by part, collectives, row_weights }. mixture: { experts, top_k, tokens (of a micro-batch), bytes
---- (of an activation) }, nil for a network without experts.
+--- Returns the stages of a strategy: { parameters, weight_bytes, gradient_bytes, optimizer_bytes,
+--- gathered_weight_bytes, activation_bytes by part, collectives, row_weights }. mixture: { experts, top_k, tokens (of a
+--- micro-batch), bytes (of an activation) }, nil for a network without experts.
 ---@param found trinity.Strategy
 ---@param plan table its fields
 ---@param mixture? table

@@ -1,4 +1,4 @@
--- What a strategy says and what it costs, in words: strategy:explain().
+-- strategy:explain(): the settings and costs of a strategy as text.
 
 local account_of = require 'trinity.strategy.account'
 local owners = require 'trinity.strategy.owners'
@@ -6,17 +6,17 @@ local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
 local axes = { 'pipeline', 'data', 'expert', 'placement', 'context', 'tensor' }
-local sharded = { "the optimiser's state", "the optimiser's state and gradients",
-  "the optimiser's state, gradients and weights" }
+local sharded = { 'optimizer states', 'optimizer states and gradients',
+  'optimizer states, gradients and weights' }
 
--- Where recomputed, with the forward pass that is repeated.
+-- Returns the line about the pipeline bubble, which includes recomputed forward passes.
 local function bubble_line(found)
   local of_device, of_step = parallelism.schedule_bubble(found)
-  return ('bubble of equal stages: %.4g of their work%s'):format(of_device,
-    of_step - of_device > 1e-9 and (', %.4g with the last one\'s start'):format(of_step) or '')
+  return ('bubble with equal stages: %.4g of their work%s'):format(of_device,
+    of_step - of_device > 1e-9 and (', %.4g including the start of the last stage'):format(of_step) or '')
 end
 
--- How replicas are kept alike; nil where gradients are reduced over all in every step.
+-- Returns the line about synchronization of replicas, or nil if all replicas reduce gradients in every step.
 local function replicas_line(found)
   local way = found.synchronise or {}
   local kind, every = way.kind or 'all_reduce', way.every or 1
@@ -24,26 +24,27 @@ local function replicas_line(found)
     or every == 1 and 'every step' or 'never'
   if (found.mesh.data or 1) == 1 or kind == 'all_reduce' then return nil end
   if kind == 'hierarchical' then
-    return ('replicas: gradients are reduced within runs of %d and across these'):format(way.inner)
+    return ('replicas: gradients are reduced within groups of %d and then across the groups'):format(way.inner)
   elseif kind == 'parameter_server' and way.asynchronous then
-    return ('replicas: %d of them update weights for all, by the gradient of one after the other, %d updates old; '
-      .. 'a micro-batch is a mini-batch with its update'):format(way.servers or 1, found.mesh.data - 1)
+    return ('replicas: %d of them are asynchronous parameter servers, which apply one gradient at a time, %d updates '
+      .. 'old; every micro-batch has its own update'):format(way.servers or 1, found.mesh.data - 1)
   elseif kind == 'parameter_server' then
-    return ('replicas: weights are updated by %d of them, for all'):format(way.servers or 1)
+    return ('replicas: %d of them are parameter servers, which update the weights for all'):format(way.servers or 1)
   elseif kind == 'local_sgd' then
     return ('replicas: weights are averaged %s'):format(steps)
   end
-  return ('replicas: gradients are reduced within runs of %d, weights averaged across %s%s'):format(way.inner, steps,
-    way.asynchronous and ', and merged behind the next step' or '')
+  return ('replicas: gradients are reduced within groups of %d, weights averaged across groups '
+    .. '%s%s'):format(way.inner, steps,
+    way.asynchronous and ', and merged after the next step' or '')
 end
 
--- How many operators are on each place inside stages; nil where there is one.
+-- Returns the line with the number of operators per device slot of a stage, or nil if stages have one slot.
 local function places_line(found)
   local places = found.mesh.placement or 1
   if places == 1 then return nil end
   local counts = util.listed(places, function() return 0 end)
   for _, place in ipairs(found.inside) do counts[place] = counts[place] + 1 end
-  return ('operators by place inside their stage: %s'):format(table.concat(counts, ', '))
+  return ('operators by device slot of their stage: %s'):format(table.concat(counts, ', '))
 end
 
 local function mesh_lines(found)
@@ -56,23 +57,27 @@ local function mesh_lines(found)
   local data, micro_batches = mesh.data or 1, found.micro_batches or 1
   local lines = { ('mesh: %s: %d of %d devices%s'):format(#sizes > 0 and table.concat(sizes, ' x ') or 'one device',
     used, devices, used < devices and (', %d idle'):format(devices - used) or ''),
-    ('schedule: %s, %d micro-batch%s a step of the graph\'s batch, on %d replica%s'):format(found.schedule or '1f1b',
+    ('schedule: %s, %d micro-batch%s per step (each the batch of the graph) on %d '
+      .. 'replica%s'):format(found.schedule or '1f1b',
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     bubble_line(found),
-    ('recomputed before backward: %s'):format(found.recompute or 'none') }
-  local sees = { ring = 'keys and values go round a ring of context',
-    all_to_all = 'attention is cut by heads over context, between all-to-alls' }
+    ('activation recomputation: %s'):format(found.recompute or 'none') }
+  local sees = { ring = 'context parallelism: keys and values are passed round a ring',
+    all_to_all = 'context parallelism: attention is split by heads, between all-to-alls' }
   if (mesh.context or 1) > 1 then lines[#lines + 1] = sees[found.context_kind] end
   lines[#lines + 1] = places_line(found)
   lines[#lines + 1] = replicas_line(found)
-  if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
-  if found.scatter_gather then lines[#lines + 1] = 'stages send each other parts, which are gathered there' end
+  if found.sequence_parallel then lines[#lines + 1] = 'sequence parallelism: operators that tensor parallelism does '
+    .. 'not split are split along the sequence' end
+  if found.scatter_gather then lines[#lines + 1] = 'stages send each other slices of activations, which the receiver '
+    .. 'gathers' end
   if found.overlap_tensor then
-    lines[#lines + 1] = 'sums of input gradients go on while gradients of weights are computed'
+    lines[#lines + 1] = 'all-reduces of input gradients overlap the computation of weight gradients'
   end
-  if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end
+  if (found.shard or 0) > 0 then lines[#lines + 1] = ('sharded over data: %s'):format(sharded[found.shard]) end
   if (found.shard or 0) > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
-    lines[#lines + 1] = ('gradients are reduced after every micro-batch: %d times the bytes of shard = 1'):format(
+    lines[#lines + 1] = ('gradients are reduced after every micro-batch, which sends %d times the bytes of shard = '
+      .. '1'):format(
       micro_batches)
   end
   return lines
@@ -80,24 +85,24 @@ end
 
 local function gigabytes(bytes) return ('%.3g'):format(bytes / 1e9) end
 
--- A device's peak by owner, those that have any.
+-- Returns the text of a device's peak memory by owner, without owners that have none.
 local function peak_text(peak_bytes)
   return table.concat(util.map(owners.of_any { peak_bytes }, function(owner)
     return ('%s %s'):format(owner.name, gigabytes(peak_bytes[owner.key]))
   end), ', ')
 end
 
--- Of the first replica's first device of every stage: layers, seconds of work, memory by owner.
+-- Returns the lines about the first device of every stage: layers, busy time, memory by owner.
 local function stage_lines(metrics, account)
   return util.map(account.stages, function(stage)
     local d = stage.device
-    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: %s'):format(stage.stage,
+    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; peak memory %s GB: %s'):format(stage.stage,
       stage.layers, d, metrics:compute_busy_s(d), metrics.step_time_s, gigabytes(metrics:memory_bytes(d)),
       peak_text(stage.peak_bytes))
   end)
 end
 
--- What the first stage's device sends and joins in, by axis and kind.
+-- Returns the line about messages and collectives of the first stage's device, by axis and kind.
 local function traffic_line(account)
   local sums = {}
   for _, row in ipairs(account.stages[1].traffic) do
@@ -124,7 +129,7 @@ end
 
 local purposes = { 'splits', 'activations', 'weights', 'gradients' }
 
--- Where the devices that compute spend the step, in the mean.
+-- Returns the line about how the devices with work spend the step on average.
 local function time_line(timeline, account)
   local sums, devices = { computation = 0, again = 0, idle = 0 }, 0
   for _, device in ipairs(account.devices) do
@@ -140,8 +145,8 @@ local function time_line(timeline, account)
   for _, purpose in ipairs(purposes) do
     if (sums[purpose] or 0) > 0 then waits[#waits + 1] = ('%s %s'):format(purpose, share(purpose)) end
   end
-  local again = sums.again > 0 and (' (%s of it again)'):format(share 'again') or ''
-  return ('step %.6g s: %s of work%s, waiting for %s, %s idle otherwise (means of %d devices)'):format(
+  local again = sums.again > 0 and (' (%s of it recomputation)'):format(share 'again') or ''
+  return ('step %.6g s: %s computation%s, waiting for %s, %s idle otherwise (mean over %d devices)'):format(
     timeline.metrics.step_time_s, share 'computation', again,
     #waits > 0 and table.concat(waits, ', ') or 'no messages', share 'idle', devices)
 end
@@ -159,10 +164,10 @@ return function(found)
   lines[#lines + 1] = time_line(timeline, account)
   local every = found.synchronise and found.synchronise.every or 1
   if every > 1 and (found.mesh.data or 1) > 1 then
-    lines[#lines + 1] = ('mean of %d steps: %.6g s'):format(every, found.metrics.step_time_s)
+    lines[#lines + 1] = ('mean over %d steps: %.6g s'):format(every, found.metrics.step_time_s)
   end
   if account.samples > 0 then
-    lines[#lines + 1] = ('samples: %d a step, %.6g a second'):format(account.samples, account.samples_per_s)
+    lines[#lines + 1] = ('samples: %d per step, %.6g per second'):format(account.samples, account.samples_per_s)
   end
   return table.concat(lines, '\n')
 end

@@ -1,15 +1,15 @@
--- Why a plan does not fit: which device is over its memory, by how much. A search that finds nothing that fits returns
--- the least infeasible plan that it met (problem.better), and this says what limits it.
+-- Explains why a strategy does not fit: which device exceeds its memory, and by how much. A search that finds no
+-- strategy that fits returns the least infeasible one (problem.better).
 
 local core = require 'trinity.core'
 local nodes = require 'trinity.cluster.nodes'
 
 local infeasibility = {}
 
---- What limits a plan on the devices of `cluster`, a trinity.Infeasibility; nil where it fits.
+--- Returns what limits a plan on the devices of `cluster` (trinity.Infeasibility), or nil if it fits.
 function infeasibility.of(metrics, cluster)
   if metrics.feasible then return nil end
-  if metrics.rejected then return { text = 'it was given up as too slow before its memory was known' } end
+  if metrics.rejected then return { text = 'its simulation was stopped as too slow before its memory was known' } end
   local worst, over_bytes, count = nil, 0, 0
   for d, device in ipairs(cluster.devices) do
     local over = metrics:memory_bytes(d) - device.capacity_bytes
@@ -27,15 +27,15 @@ function infeasibility.of(metrics, cluster)
       .. (larger and ('; %s has more memory'):format(larger) or '')) }
 end
 
---- How far metrics are from fitting, for comparing two that do not: the excess of the fullest device in bytes. What was
---- given up early and what contradicts its schedule have no excess and come last.
+--- Returns the excess memory of the fullest device in bytes, to compare strategies that do not fit. Plans that were
+--- rejected early or contradict their schedule have no excess and come last.
 function infeasibility.distance(metrics)
   return metrics.excess_memory_bytes > 0 and metrics.excess_memory_bytes or math.huge
 end
 
---- Whether result `a` { metrics =, reward = } is better than `b` (or nil): one that fits before one that does not; of
---- two that do not fit the one with the smaller excess of memory; then the larger reward. Of metrics it reads feasible
---- and excess_memory_bytes.
+--- Returns whether result `a` { metrics =, reward = } is better than `b` (or nil). A result that fits is better than
+--- one that does not; if neither fits, the one with less excess memory is better; otherwise the larger reward. Reads
+--- feasible and excess_memory_bytes of the metrics.
 function infeasibility.better(a, b)
   if not b then return true end
   if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end

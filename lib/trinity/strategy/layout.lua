@@ -1,7 +1,7 @@
--- Megatron-LM's --pipeline-model-parallel-layout: its grammar, its rules, stages to text and back
--- (megatron/core/transformer/pipeline_parallel_layer_layout.py at commit d98e8a64). A layout is units of stages:
--- 'E' the embedding, 't' a layer, 'm' a layer that predicts a further token, 'L' head and loss; stages are divided by
--- '|', commas say nothing, 'x*3' is 'xxx' and '(x|)*2' is 'x|x|'; brackets do not nest.
+-- Megatron-LM's --pipeline-model-parallel-layout: grammar, rules, conversion between stages and text
+-- (megatron/core/transformer/pipeline_parallel_layer_layout.py at commit d98e8a64). A layout is units of stages: 'E'
+-- the embedding, 't' a layer, 'm' a multi-token-prediction (MTP) layer, 'L' head and loss. '|' separates stages, commas
+-- are ignored, 'x*3' is 'xxx' and '(x|)*2' is 'x|x|'; brackets do not nest.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 -- A stage of a layout:
 --   embedding      boolean
 --   layers         integer
---   ahead          integer: layers that predict further tokens
+--   ahead          integer: multi-token-prediction layers
 --   head           boolean
 
 local layout = {}
@@ -24,7 +24,7 @@ local function text_of(stage)
     .. (stage.head and 'L' or '')
 end
 
---- Stages as a layout. Runs of equal inner stages are written once: (tt|)*3.
+--- Returns the layout text of stages. Consecutive equal inner stages are written once: (tt|)*3.
 ---@param stages table[]
 ---@return string
 function layout.text(stages)
@@ -32,7 +32,7 @@ function layout.text(stages)
   while i <= #stages do
     local text, count = text_of(stages[i]), 1
     while i + count < #stages and text_of(stages[i + count]) == text do count = count + 1 end
-    -- A bracket repeats what a '*' inside it already means, once: the outer one is undone first.
+    -- The outer repetition is expanded first, so '*' may be used inside brackets.
     if count > 2 and text ~= '' then
       parts[#parts + 1] = ('(%s|)*%d'):format(text, count)
     else
@@ -43,20 +43,20 @@ function layout.text(stages)
   return (table.concat(parts):gsub('|$', ''))
 end
 
-local most = 2 ^ 16 -- units of a layout: what '*' may make of a short text
+local most = 2 ^ 16 -- maximum units of a layout, since '*' can expand a short text without limit
 
 local function repeated(owner, unit, count)
   local number = tonumber(count)
-  if number * #unit > most then util.fail("%s: '%s*%s' is more than %d units", owner, unit, count, most) end
+  if number * #unit > most then util.fail("%s: '%s*%s': expected at most %d units", owner, unit, count, most) end
   return unit:rep(number)
 end
 
--- What repetitions come to: brackets first, then single units, as the parser does.
+-- Expands repetitions: brackets first, then single units, as Megatron-LM's parser does.
 local function expanded(owner, text)
   local flat = text:gsub(',', '')
   for _, pattern in ipairs { '%(([^)]+)%)%*(%d+)', '(.)%*(%d+)' } do
     flat = flat:gsub(pattern, function(unit, count) return repeated(owner, unit, count) end)
-    if #flat > most then util.fail('%s: the layout is more than %d units', owner, most) end
+    if #flat > most then util.fail('%s: expected at most %d units in the layout', owner, most) end
   end
   return flat
 end
@@ -77,7 +77,7 @@ local function read_stage(owner, units, number)
   return stage
 end
 
---- The stages of a layout. `owner` begins messages (a file, an option).
+--- Parses a layout. `owner` begins error messages (a file, an option).
 ---@param text string
 ---@param owner? string
 ---@return table[]
@@ -96,14 +96,14 @@ local function count_of(stages, what)
   return sum
 end
 
--- Where layers that predict further tokens stand.
+-- Returns why the positions of multi-token-prediction layers are refused, or nil.
 local function refusal_of_ahead(stages, pipeline, ahead)
   local at
   for s, stage in ipairs(stages) do
-    if at and stage.layers > 0 then return ('stage %d has layers behind the first m'):format(s) end
+    if at and stage.layers > 0 then return ('stage %d has layers after the first m'):format(s) end
     if stage.ahead > 0 then
       if at then return ('m is in stages %d and %d, expected one'):format(at, s) end
-      if stage.order:find 'm.*t' then return ('stage %d has layers behind the first m'):format(s) end
+      if stage.order:find 'm.*t' then return ('stage %d has layers after the first m'):format(s) end
       at = s
     end
   end
@@ -115,8 +115,8 @@ local function refusal_of_ahead(stages, pipeline, ahead)
   end
 end
 
---- Why Megatron-LM refuses stages (of layout.read) on so many ranks, in words; nil where it takes them. `empty` allows
---- what it takes but users saw hang: stages without a unit.
+--- Returns why Megatron-LM refuses stages (of layout.read) on `pipeline` ranks, or nil if it accepts them. `empty`
+--- allows stages without units, which Megatron-LM accepts but users saw hang.
 ---@param stages table[]
 ---@param pipeline integer
 ---@param layers integer
@@ -144,7 +144,7 @@ function layout.refusal(stages, pipeline, layers, ahead, empty)
   return refusal_of_ahead(stages, pipeline, ahead or 0)
 end
 
---- How many layers of a graph predict further tokens: they follow the others, as 'further_1/...'.
+--- Returns the number of multi-token-prediction layers of a graph. They follow the other layers, named 'further_1/...'.
 function layout.ahead(graph)
   local count = 0
   for i = 1, graph.operators do
@@ -153,8 +153,9 @@ function layout.ahead(graph)
   return count
 end
 
---- The layers of every virtual stage that a layout says, of a pipeline of so many places. Refuses what Megatron-LM
---- does, and layers that predict further tokens in another stage than the head. graph: nil: any.
+--- Returns the number of layers of every virtual stage of a layout, for a pipeline with `pipeline` ranks. Raises an
+--- error if Megatron-LM refuses the layout, or if multi-token-prediction layers are not in the stage of the head.
+--- graph: nil accepts any number of layers.
 ---@param text string
 ---@param pipeline integer
 ---@param graph? trinity.Graph
@@ -167,7 +168,7 @@ function layout.stages(text, pipeline, graph, owner)
   local why = layout.refusal(stages, pipeline, layers, ahead)
   if why then util.fail('%s: %s', owner, why) end
   if ahead > stages[#stages].ahead then
-    util.fail('%s: m is not in the last stage: expected it beside L, where a mesh has what stands behind the layers',
+    util.fail('%s: expected m in the last stage, next to L, got it in an earlier stage',
       owner)
   end
   return util.map(stages, function(stage) return stage.layers end)

@@ -1,6 +1,6 @@
--- What a strategy was made for, which its file carries (field made_for): how its graph and its cluster are made again,
--- the samples of a micro-batch and of a step, the rules and own costs of the evaluation. A file is evaluated on nothing
--- else unless that is asked for.
+-- The problem that a strategy was made for, stored in its file (field made_for): how to rebuild its graph and cluster,
+-- samples per micro-batch and step, simulation rules and custom costs. A file is only evaluated on another problem if
+-- the user asks for it.
 
 local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
@@ -10,12 +10,12 @@ local util = require 'trinity.base.util'
 
 local made_for = {}
 
---- Fields and what a text calls them. model, options: of trinity.model; cluster, cluster_options: of trinity.cluster;
---- cost: a CSV file, cost_fingerprint of the times of any own cost model.
+--- Fields and their types. model, options: of trinity.model; cluster, cluster_options: of trinity.cluster; cost: a CSV
+--- file, cost_fingerprint identifies the times of any custom cost model.
 local known = { model = 'string', options = 'table', micro_batch = 'number', global_batch = 'number',
   cluster = 'string', cluster_options = 'table', rules = 'string', cost = 'string', cost_fingerprint = 'string' }
 
---- Rules of a simulator as text: their name, or the deviations by name.
+--- Returns simulation rules as text: their name, or the deviations by name.
 function made_for.rules_text(rules)
   if type(rules) == 'string' then return rules end
   local parts = {}
@@ -23,7 +23,7 @@ function made_for.rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- Options as scalars by name, 'outer.inner' of tables within; nil where a file cannot say them.
+--- Flattens options to scalars by name, 'outer.inner' for nested tables; returns nil if a file cannot store them.
 local function scalars(options)
   local flat = {}
   for name, value in util.sorted_pairs(options) do
@@ -35,7 +35,7 @@ local function scalars(options)
   return next(flat) ~= nil and flat or {}
 end
 
---- The options of such scalars.
+--- Reverses scalars().
 local function nested(flat)
   local options = {}
   for name, value in util.sorted_pairs(flat) do
@@ -52,7 +52,7 @@ end
 
 local function filled(options) return options and next(options) ~= nil and options or nil end
 
---- What a plan of a problem is made for.
+--- Returns the made_for fields of a plan of a problem.
 ---@param problem trinity.Problem
 ---@param plan trinity.Plan
 ---@return table<string, any>
@@ -70,8 +70,7 @@ function made_for.of(problem, plan)
     cost_fingerprint = problem.handle:cost_fingerprint() }
 end
 
---- What a file says that it was made for, and its version (2: an earlier one, which says nothing); `options` as
---- trinity.model takes them.
+--- Reads the made_for fields of a file and its version (version 2 has none); `options` are options of trinity.model.
 ---@param path string
 ---@return table<string, any> fields
 ---@return integer version
@@ -98,13 +97,13 @@ local function batch_text(fields)
   return (', micro-batch %g of a global batch of %g'):format(fields.micro_batch, fields.global_batch)
 end
 
---- In words: 'gpt2, micro-batch 4 of a global batch of 32, on dgx_a100x1'.
+--- Returns a text: 'gpt2, micro-batch 4 of a global batch of 32, on dgx_a100x1'.
 function made_for.text(fields, graph_name, cluster_name)
   return ('%s%s, on %s'):format(fields.model or graph_name or 'a network', batch_text(fields),
     fields.cluster or cluster_name or 'a cluster')
 end
 
---- In what the problem that a file is loaded for differs from what it was made for: words, or nil.
+--- Returns how a problem differs from the one that a file was made for, or nil if it does not.
 ---@param problem trinity.Problem
 ---@param loaded table of what problem.handle:from_json gives made_for, version, notes, same_graph, same_cluster
 ---@return string?
@@ -120,12 +119,12 @@ function made_for.difference(problem, loaded)
   note(loaded.same_cluster, ("another cluster ('%s')"):format(problem.cluster.name))
   local rules = of.rules or loaded.notes.simulator_rules
   local here = made_for.rules_text(problem.rules)
-  note(rules == nil or rules == here, ("rules '%s' in place of '%s'"):format(here, tostring(rules)))
-  note(loaded.version < 3 or of.cost_fingerprint == problem.handle:cost_fingerprint(), 'other costs of operators')
+  note(rules == nil or rules == here, ("rules '%s' instead of '%s'"):format(here, tostring(rules)))
+  note(loaded.version < 3 or of.cost_fingerprint == problem.handle:cost_fingerprint(), 'other operator costs')
   return #differ > 0 and table.concat(differ, ' and ') or nil
 end
 
---- The same of a file that the engine refuses for this problem, as far as it can be read.
+--- Does the same for a file that the engine refuses for this problem, as far as it can be read.
 ---@param problem trinity.Problem
 ---@param path string
 ---@return string?
@@ -137,11 +136,11 @@ function made_for.difference_of_file(problem, path)
     same_cluster = names.cluster_fingerprint == model.handle_for(problem.graph, problem.cluster):fingerprint() })
 end
 
---- Whether this program simulates another step than the file has: words, or nil.
+--- Returns a text if this program simulates another step time than the file has, or nil.
 function made_for.changed(loaded, step_time_s)
   local saved_s = tonumber(loaded.notes.step_time_s)
   if not saved_s or saved_s == step_time_s then return nil end
-  return ('a program that simulates %.10g s in place of %.10g s for it'):format(step_time_s, saved_s)
+  return ('a version of trinity that predicts %.10g s instead of %.10g s for it'):format(step_time_s, saved_s)
 end
 
 return made_for

@@ -1,6 +1,6 @@
--- How much of what a reward answers to is memory: of its falls when the step time, the peak communication and the peak
--- memory of a plan rise by the same small share, one after the other, the part that is memory's. So any reward of these
--- has one, whatever its form; one that reads the memory of single devices instead has none.
+-- The memory weight of a reward, 0 to 1. Step time, peak communication and peak memory of a plan are each raised by the
+-- same small fraction; the memory weight is the reward's fall for memory divided by the sum of the three falls. It
+-- exists for every reward of these three metrics. A reward that only reads the memory of single devices has weight 0.
 
 local array = require 'trinity.base.array'
 local rewards = require 'trinity.strategy.rewards'
@@ -8,8 +8,8 @@ local rewards = require 'trinity.strategy.rewards'
 local costs = { 'step_time_s', 'peak_communication_bytes', 'peak_memory_bytes' }
 local rise = 1e-3
 
---- The share around a placement, 0 to 1. score: nil for the problem's reward, or another of metrics. The placement is
---- simulated aside: it is one that a search prices itself, or has priced.
+--- Returns the memory weight around a placement. score: another reward of metrics (nil: the problem's reward). The
+--- simulation does not count as an evaluation of a search.
 return function(problem, placement, score)
   if not score and problem.reward == rewards.step_time() then return 0 end
   score = score or function(metrics) return problem:score(metrics, placement, true) end

@@ -1,5 +1,5 @@
--- Who owns a device's peak memory (trinity.PeakBytes): names and colours, in the order of tables and pictures. Colours:
--- Okabe and Ito, 2008, as in report/colours.js, and paler ones of these.
+-- Owners of a device's peak memory (trinity.PeakBytes): names and colours, in the order of tables and pictures. The
+-- colours are those of Okabe and Ito, 2008 (report/colours.js), and paler ones.
 
 local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'
@@ -21,7 +21,7 @@ owners.list = {
   { key = 'framework', name = 'framework', colour = '#666666' },
 }
 
---- Those that own anything of one of these peaks.
+--- Returns the owners with any memory in one of these peaks.
 ---@param peaks trinity.PeakBytes[]
 ---@return { key: string, name: string, colour: string }[]
 function owners.of_any(peaks)
@@ -34,7 +34,7 @@ function owners.of_any(peaks)
   return found
 end
 
---- The sum over owners.
+--- Returns the sum over owners.
 ---@param peak trinity.PeakBytes
 ---@return number
 function owners.sum(peak)
@@ -43,8 +43,8 @@ function owners.sum(peak)
   return sum
 end
 
--- Who owns the peaks of devices. Memory is at its peak long before the last of many micro-batches, but with gpipe; an
--- order of one's own has all of them.
+-- Returns the peaks of devices by owner. Except with gpipe, memory reaches its peak after a few of many micro-batches,
+-- so fewer are simulated. All are simulated for a custom order.
 local function peaks_of(strategy, devices)
   local all, few = strategy.micro_batches or 1, 4 * (strategy.mesh.pipeline or 1) * (strategy.virtual_stages or 1)
   local function found(count)
@@ -58,9 +58,9 @@ local function peaks_of(strategy, devices)
   return list
 end
 
-local stages = setmetatable({}, { __mode = 'k' }) -- by strategy: its table and its picture have the same
+local stages = setmetatable({}, { __mode = 'k' }) -- by strategy; shared by tables and pictures
 
---- Of the first replica's first device of every stage of a mesh: stage, device, layers, chunks (parallelism.chunks),
+--- Returns for the first device of every stage of a mesh: stage, device, layers, chunks (parallelism.chunks),
 --- peak_bytes, memory_bytes, compute_busy_s.
 ---@param strategy trinity.Strategy
 ---@return table[]

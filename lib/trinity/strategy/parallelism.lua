@@ -11,34 +11,36 @@ local util = require 'trinity.base.util'
 local parallelism = {}
 
 local mesh = options.declare('trinity.Mesh', { kind = 'axis',
-  help = 'Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.',
-  { 'data', 'integer', 1, least = 1, most = 4096, help = 'replicas' },
-  { 'tensor', 'integer', 1, least = 1, most = 4096, help = 'devices that share every operator' },
-  { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'stages' },
-  { 'context', 'integer', 1, least = 1, most = 4096, help = 'devices that share the sequence' },
-  { 'expert', 'integer', 1, least = 1, most = 4096, help = 'of data: devices that share the experts' },
+  help = 'Number of devices per axis, tensor innermost, pipeline outermost. Other devices stay idle.',
+  { 'data', 'integer', 1, least = 1, most = 4096, help = 'data parallelism: replicas' },
+  { 'tensor', 'integer', 1, least = 1, most = 4096, help = 'tensor parallelism: devices that split every operator' },
+  { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'pipeline parallelism: stages' },
+  { 'context', 'integer', 1, least = 1, most = 4096, help = 'context parallelism: devices that split the sequence' },
+  { 'expert', 'integer', 1, least = 1, most = 4096, help = 'expert parallelism, a factor of data: devices that share '
+    .. 'the experts' },
   { 'placement', 'integer', 1, least = 1, most = 4096,
-    help = "places in a replica's stage on which single operators run (`inside`)" },
+    help = "devices of a replica's stage between which single operators are placed (`inside`)" },
 })
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
   'order' }
 
 local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'field',
-  help = 'How the replicas of a mesh are kept alike.',
+  help = 'How the replicas of a mesh are synchronized.',
   { 'kind', options.words('trinity.MeshSynchronisationKind', { 'all_reduce', 'hierarchical', 'local_sgd',
     'parameter_server', 'daso' }), 'all_reduce',
-    help = 'gradients in every step (in one level or two), weights every few, servers, or gradients and weights' },
+    help = 'all_reduce or hierarchical: gradients in every step, in one or two levels; local_sgd: weights every few '
+      .. 'steps; parameter_server; daso: gradients within groups and weights across them' },
   { 'algorithm', options.words('trinity.MeshAlgorithm', { 'automatic', 'ring', 'halving_doubling', 'tree',
-    'hierarchical', 'leader' }), 'automatic', help = 'of what replicas do together' },
-  { 'inner', 'integer', least = 1, most = 2 ^ 20, otherwise = '1, which hierarchical and daso refuse',
-    help = 'hierarchical, daso: replicas of a run' },
+    'hierarchical', 'leader' }), 'automatic', help = 'algorithm of the collectives between replicas' },
+  { 'inner', 'integer', least = 1, most = 2 ^ 20, otherwise = 'needed by hierarchical and daso',
+    help = 'hierarchical, daso: replicas per inner group, usually a node' },
   { 'every', 'integer', 1, least = 0, most = 2 ^ 20,
-    help = 'local_sgd, daso: steps from meeting to meeting (0: there is none)' },
-  { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: replicas that are servers' },
+    help = 'local_sgd, daso: steps between synchronizations (0: never)' },
+  { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: number of replicas that are servers' },
   { 'asynchronous', 'boolean', false,
-    help = 'parameter_server: gradients are applied one by one, and no replica waits for others; '
-      .. 'daso: weights that a step sends are merged behind the next' },
+    help = 'parameter_server: servers apply gradients one by one, and no replica waits for another; daso: weights '
+      .. 'sent in one step are merged after the next step' },
 })
 
 --- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
@@ -60,7 +62,7 @@ end
 local modules = {}
 for _, name in ipairs(parallelism.recompute_modules) do modules[name] = true end
 
---- Whether a word is modules, joined by '+'.
+--- Returns whether a word is a list of modules joined by '+'.
 function parallelism.is_modules(word)
   for name in (word .. '+'):gmatch '([^+]*)%+' do
     if not modules[name] then return false end
@@ -68,7 +70,7 @@ function parallelism.is_modules(word)
   return true
 end
 
-local function check_recompute(owner, place, name, value) -- the engine knows the words
+local function check_recompute(owner, place, name, value) -- the engine checks the value
   if type(value) ~= 'function' then check.argument(owner, place, name, value, 'string') end
 end
 
@@ -81,48 +83,53 @@ local function check_tasks(owner, place, name, value)
 end
 
 local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
-  help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
-  { 'mesh', mesh, needed = true, help = 'how devices are used' },
+  help = 'A strategy that is the same for all layers. The batch of the graph is one micro-batch of one replica.',
+  { 'mesh', mesh, needed = true, help = 'number of devices per axis' },
   { 'order', 'table', as = "('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[]",
-    otherwise = 'tensor, context, placement, expert, data, pipeline', help = 'axes, innermost first' },
-  { 'devices', 'integers', least = 1, most = 2 ^ 20, otherwise = "the cluster's", help = 'that the mesh is made of' },
-  { 'schedule', options.words('trinity.MeshSchedule', schedules), '1f1b', help = "of stages; 'order': as `tasks` say" },
+    otherwise = 'tensor, context, placement, expert, data, pipeline', help = 'order of the axes on the devices, '
+      .. 'innermost first' },
+  { 'devices', 'integers', least = 1, most = 2 ^ 20, otherwise = "the cluster's", help = 'devices of the mesh' },
+  { 'schedule', options.words('trinity.MeshSchedule', schedules), '1f1b', help = "pipeline schedule; 'order': given "
+    .. "by `tasks`" },
   { 'tasks', 'any', check = check_tasks, as = 'string[]|string[][]|string',
     otherwise = "the schedule's",
-    help = "an order of one's own: one row of tasks per place on `pipeline`, '0F0,0F1,0B0,0B1' or a list (virtual "
-      .. "stage, F, B, I or W, micro-batch, from 0), as PyTorch's schedules have them; or a CSV file of such rows" },
-  { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
+    help = "a custom pipeline order as in PyTorch: one row of tasks per pipeline rank, '0F0,0F1,0B0,0B1' or a list "
+      .. "(virtual stage, F, B, I or W, micro-batch, from 0), or a CSV file with such rows" },
+  { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'micro-batches per step and replica' },
   { 'virtual_stages', 'integer', 1, least = 1, most = 4096,
-    help = 'of a device: some of interleaved schedules, two of zb-v and dualpipe-v' },
-  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
-    help = 'layers of every virtual stage' },
-  { 'layout', 'string', otherwise = 'as `stages` say',
+    help = 'virtual stages per device: two or more with interleaved schedules, two with zb-v and dualpipe-v' },
+  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'the same number each',
+    help = 'number of layers of every virtual stage' },
+  { 'layout', 'string', otherwise = 'given by `stages`',
     help = "in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL'" },
   { 'recompute', words, 'none', check = check_recompute,
     as = 'trinity.RecomputeWord|string|fun(op: trinity.Operator): boolean?',
-    help = "before backward: the core of attention, whole layers, or modules of every layer as Megatron-LM names them "
-      .. "('layernorm+mlp'); a function: the forward operators for which it is true" },
+    help = "activation recomputation: 'selective' recomputes core attention, 'full' whole layers, Megatron-LM's "
+      .. "module names ('layernorm+mlp') these modules of every layer, a function the forward operators for which it "
+      .. "returns true" },
   { 'split', 'function', as = 'fun(op: trinity.Operator): string|false|nil', otherwise = "Megatron-LM's pattern",
-    help = 'dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says' },
+    help = 'returns the dimension along which `tensor` splits a forward operator; false: none; nil: by the pattern' },
   { 'inside', 'any', check = check_inside,
     as = 'trinity.Placement|integer[]|trinity.Strategy|fun(op: trinity.Operator): integer?',
-    otherwise = 'refused where the axis `placement` is above one',
-    help = 'place of every operator on that axis: a placement on as many devices, what found one, or a function of the '
-      .. 'forward operators (nil: 1), whom the others follow' },
+    otherwise = 'needed if the axis `placement` is above one',
+    help = 'device of every operator on that axis: a placement on that many devices, a strategy with one, or a '
+      .. 'function of forward operators (nil: 1), which the other operators follow' },
   { 'operators', 'table', as = 'table<string, trinity.OperatorChoice>',
-    help = 'what these functions said of single operators, by name' },
-  { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
+    help = 'settings of single operators by name, which override these functions' },
+  { 'sequence_parallel', 'boolean', false, help = 'split operators that tensor parallelism does not split along the '
+    .. 'sequence' },
   { 'scatter_gather', 'boolean', false,
-    help = 'stages send each other parts of what tensor leaves whole, and gather them there' },
+    help = "send one slice per tensor rank between stages and gather the slices on the receiving stage (Megatron-LM's "
+      .. "scatter-gather)" },
   { 'overlap_tensor', 'boolean', false,
-    help = 'sums of input gradients over tensor go on while gradients of weights are computed' },
+    help = 'overlap all-reduces of input gradients over tensor with the computation of weight gradients' },
   { 'shard', 'integer', 0, least = 0, most = 3,
     help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', least = 1, most = 2 ^ 50, otherwise = "the runtime's, of a cluster without one 25 MB",
     help = 'of gradients that are reduced together' },
   { 'context_kind', options.words('trinity.ContextKind', { 'all_gather', 'ring', 'all_to_all' }), 'all_gather',
-    help = 'how parts of the sequence see keys and values of others: all at once, round a ring, or by heads' },
-  { 'synchronise', synchronise, help = 'how replicas are kept alike' },
+    help = "how context parallelism exchanges keys and values: all at once, in a ring, or split by heads (Ulysses)" },
+  { 'synchronise', synchronise, help = 'how replicas are synchronized' },
 })
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'micro_batches', 'virtual_stages',
@@ -130,10 +137,10 @@ local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'mic
   'context_kind', 'synchronise', 'split', 'operators', 'inside' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
-  help = 'What holds for one forward operator in place of the words of a mesh.',
-  { 'recompute', 'boolean', otherwise = 'as `recompute` of the mesh says', help = 'before backward' },
-  { 'split', 'any', as = 'string|false', otherwise = 'as the pattern says',
-    help = 'the dimension that `tensor` cuts; false: none' },
+  help = 'Settings of one forward operator that override those of the mesh.',
+  { 'recompute', 'boolean', otherwise = '`recompute` of the mesh', help = 'recompute it before its backward operator' },
+  { 'split', 'any', as = 'string|false', otherwise = 'by the pattern',
+    help = 'dimension along which `tensor` splits it; false: none' },
 })
 
 local function is_split(value) return value == nil or value == false or type(value) == 'string' end
@@ -149,8 +156,8 @@ local function check_rules(owner, rules)
   end
 end
 
---- What the functions of a plan say of the forward operators of a graph, by name, beside what is said there already;
---- without a graph they are left out.
+--- Calls the functions of a plan for the forward operators of a graph and stores the results by operator name; existing
+--- settings stay. Without a graph, the functions are ignored.
 local function resolve(owner, given, graph)
   local rules = {}
   for name, said in util.sorted_pairs(given.operators or {}) do rules[name] = util.merged({}, said) end
@@ -173,12 +180,12 @@ local function resolve(owner, given, graph)
 end
 
 local function refuse_place(owner, choose, op, place)
-  util.fail("%s: inside: the function at %s returned %s for operator '%s', expected a place on the axis `placement` or "
-    .. 'nil', owner, util.function_place(choose), util.describe(place), op.name)
+  util.fail("%s: inside: the function at %s returned %s for operator '%s', expected a device on the axis `placement` "
+    .. 'or nil', owner, util.function_place(choose), util.describe(place), op.name)
 end
 
---- Places of all operators, as a list. A function gives those of forward operators; what follows one goes with it, what
---- follows none with what it reads first.
+--- Returns the places of all operators as a list. A function gives places of forward operators. Their backward and
+--- update operators follow them; other operators follow the first operator that they read.
 local function places_of(owner, inside, graph)
   if is_strategy(inside) then return inside.placement:totable() end
   if array.is_int32(inside) then return inside:totable() end
@@ -198,8 +205,7 @@ local function places_of(owner, inside, graph)
   return graph and places or nil
 end
 
---- An order of one's own with what follows from it: micro-batches, virtual stages, and the schedule that has this
---- order, or 'order'.
+--- Reads a custom order and derives micro-batches, virtual stages, and the schedule that has this order, or 'order'.
 local function resolve_tasks(owner, given)
   local rows, source = given.tasks, 'tasks'
   if type(rows) == 'string' then
@@ -217,7 +223,7 @@ local function resolve_tasks(owner, given)
   if given.schedule == 'order' then given.schedule = nil end
   for _, name in ipairs { 'schedule', 'micro_batches', 'virtual_stages' } do
     if given[name] ~= nil and given[name] ~= found[name] then
-      util.fail('%s: %s: expected %s = %s, as the tasks have, got %s', owner, source, name, tostring(found[name]),
+      util.fail('%s: %s: expected %s = %s as in the tasks, got %s', owner, source, name, tostring(found[name]),
         tostring(given[name]))
     end
     given[name] = found[name]
@@ -225,29 +231,31 @@ local function resolve_tasks(owner, given)
   given.tasks = found.schedule == 'order' and found.tasks or nil
 end
 
---- Stages in the words of Megatron-LM's layout, whose virtual stages go round the places in turn.
+--- Converts a Megatron-LM layout to stages. Its virtual stages are assigned to pipeline ranks round-robin.
 local function resolve_layout(owner, given, graph)
   local p = given.mesh.pipeline or 1
   local stages = layout.stages(given.layout, p, graph, owner .. ': layout')
-  if given.stages then util.fail("%s: layout: expected no 'stages' with it", owner) end
+  if given.stages then util.fail("%s: layout: cannot be combined with 'stages'", owner) end
   if given.virtual_stages and given.virtual_stages ~= #stages / p then
-    util.fail('%s: layout: expected virtual_stages = %d, as it has, got %d', owner, #stages / p, given.virtual_stages)
+    util.fail('%s: layout: expected virtual_stages = %d as in the layout, got %d', owner, #stages / p,
+      given.virtual_stages)
   end
   given.stages, given.virtual_stages, given.layout = p > 1 and stages or nil, #stages / p, nil
   if given.virtual_stages > 1 and given.schedule == nil then given.schedule = 'interleaved' end
   if parallelism.is_v_shaped(given) then
-    util.fail("%s: layout: expected a schedule whose stages go round the places, got '%s'", owner, given.schedule)
+    util.fail("%s: layout: expected a schedule that assigns virtual stages round-robin (not V-shaped), got '%s'",
+      owner, given.schedule)
   end
 end
 
---- Whether a plan is of this kind.
+--- Returns whether a plan has a mesh.
 function parallelism.is(plan) return type(plan) == 'table' and rawget(plan, 'mesh') ~= nil end
 
---- The fields of such a plan alone, checked, with its functions asked about the operators of `graph`. selective: what
---- recompute = 'selective' means in place of the core of attention, as a function of operators.
+--- Returns the checked fields of a plan with a mesh, with its functions evaluated for the operators of `graph`.
+--- selective: a function of operators that replaces core attention as the meaning of recompute = 'selective'.
 function parallelism.fields(owner, plan, graph, selective)
   local given = plan
-  if getmetatable(plan) ~= nil then given = util.picked(plan, fields) end -- a strategy has more
+  if getmetatable(plan) ~= nil then given = util.picked(plan, fields) end -- a strategy has further fields
   declared:check(owner, given)
   given = util.picked(given, fields)
   if given.recompute == 'selective' and selective then given.recompute = selective end
@@ -259,7 +267,8 @@ function parallelism.fields(owner, plan, graph, selective)
   return given
 end
 
---- A strategy with an order of its own (`tasks`) in place of its schedule; its stages stay where the order has as many.
+--- Returns a strategy with a custom order (`tasks`) instead of its schedule. Its stages are kept if their number is
+--- equal.
 function parallelism.with_tasks(strategy, tasks)
   local plan = util.picked(strategy, fields)
   plan.schedule, plan.micro_batches, plan.virtual_stages, plan.tasks = nil, nil, nil, tasks
@@ -268,21 +277,21 @@ function parallelism.with_tasks(strategy, tasks)
   return strategy.problem:strategy(plan, util.picked(strategy, { 'method', 'seed', 'evaluations' }))
 end
 
---- Whether its virtual stages go forth and back over the places of the pipeline, not round them in turn.
+--- Returns whether virtual stages run forth and back over the pipeline ranks (V-shaped) instead of round-robin.
 function parallelism.is_v_shaped(plan)
   if plan.schedule ~= 'order' then return plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' end
   local last = #plan.tasks * (plan.virtual_stages or 1) - 1
   return (',' .. plan.tasks[1]):find((',%dF'):format(last), 1, true) ~= nil
 end
 
---- The place on a pipeline of p, from 1, of a virtual stage, from 1.
+--- Returns the pipeline rank (from 1, of p) of a virtual stage (from 1).
 function parallelism.place_of(chunk, p, v_shaped)
   local turn, place = math.floor((chunk - 1) / p), (chunk - 1) % p + 1
   return v_shaped and turn % 2 == 1 and p + 1 - place or place
 end
 
---- Of every place on the pipeline its virtual stages, in the order in which a micro-batch passes: first and last layer,
---- from 1; of none the last is before the first.
+--- Returns for every pipeline rank its virtual stages in the order of a micro-batch: { first, last } layer, from 1. For
+--- a stage without layers, last is first - 1.
 function parallelism.chunks(plan, layers)
   local p, v, before = plan.mesh.pipeline or 1, plan.virtual_stages or 1, 0
   local list, v_shaped = util.listed(p, function() return {} end), parallelism.is_v_shaped(plan)
@@ -294,14 +303,15 @@ function parallelism.chunks(plan, layers)
   return list
 end
 
---- A plan no step of which costs more than one of this: of replicas that meet every few steps, one that never meet.
+--- Returns a plan whose steps are at most as expensive as any step of `plan`: replicas that synchronize every few steps
+--- then never synchronize.
 function parallelism.cheapest(plan)
   local way = plan.synchronise
   if not way or (way.every or 1) < 2 then return plan end
   return util.merged(util.picked(plan, fields), { synchronise = util.merged(way, { every = 0 }) })
 end
 
---- The first replica's first device of every stage of the pipeline, of what such a plan lowers to.
+--- Returns the first device of the first replica in every pipeline stage of a lowered plan.
 function parallelism.first_devices(low)
   local first, at = {}, low.coordinates
   for device, stage in util.sorted_pairs(at.pipeline) do
@@ -312,9 +322,12 @@ function parallelism.first_devices(low)
   return first
 end
 
---- Idle time over ideal time of a mesh's schedule where stages are equal and messages free, and a forward pass,
---- gradients of inputs and gradients of weights take equally long. The first number is of the device that takes longest
---- from its first task to its last, as papers count, the second of the step, which the last stage begins later.
+--- Returns the bubble fraction of a mesh's schedule: idle time divided by ideal time, for equal stages and free
+--- messages, where forward pass, input gradients (B) and weight gradients (W) take equal time. The first number is that
+--- of the device with the longest time from its first to its last task, as papers define it. The second one is that of
+--- the whole step, in which the last stage starts later. Raises an error if the strategy has no mesh or its fields
+--- contradict each other. Example: `trinity.schedule_bubble { mesh = { pipeline = 4 }, schedule = '1f1b', micro_batches
+--- = 8 }`
 ---@param strategy trinity.MeshStrategy|trinity.Strategy
 ---@return number of_device
 ---@return number of_step

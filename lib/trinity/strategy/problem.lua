@@ -1,4 +1,4 @@
--- trinity.problem: a graph, a cluster and a reward. Prices placements, makes strategies.
+-- trinity.problem: a graph, a cluster and a reward. Simulates placements and makes strategies.
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -28,8 +28,8 @@ local util = require 'trinity.base.util'
 ---@field reward trinity.Reward
 ---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) see ProblemSpec
 ---@field rules trinity.Rules|string
----@field default_schedule? trinity.PlanSpec how plain placements are scheduled
----@field cost_coverage? table<string, table> of a cost model of one's own, by device type: operators, covered, by_model
+---@field default_schedule? trinity.PlanSpec schedule of plain placements
+---@field cost_coverage? table<string, table> with custom costs, by device type: operators, covered, by_model
 local Problem = { __name = 'problem' }
 Problem.__index = Problem
 
@@ -40,20 +40,23 @@ end
 local most_micro_batches = 2 ^ 30
 
 local declared = options_of.declare('trinity.ProblemSpec', { help = 'What trinity.problem takes.',
-  { 'graph', 'object', class = 'graph', needed = true, help = 'a training step or another graph' },
-  { 'cluster', 'object', class = 'cluster', otherwise = 'of the devices of `profile`', help = 'where it runs' },
-  { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time', help = 'is maximised' },
+  { 'graph', 'object', class = 'graph', needed = true, help = 'training step or another graph' },
+  { 'cluster', 'object', class = 'cluster', otherwise = 'the devices of `profile`', help = 'devices and network' },
+  { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time',
+    help = 'function of metrics to maximize' },
   { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
-    help = "seconds of operators instead of the cost model's, by their share also of parts that plans make of them: a "
-      .. 'function (nil: the cost model holds), rows, or a CSV file with their fields as columns' },
+    help = 'custom operator times in seconds, which also apply in proportion to parts of split operators: a function '
+      .. '(nil: use the cost model), rows, or a CSV file with the fields of rows as columns' },
   { 'on_evaluated', 'function', as = 'fun(metrics: trinity.Metrics, strategy: trinity.Strategy)',
-    help = 'called with every strategy that is scored, which has its reward then and may be kept' },
+    help = 'called with every scored strategy, which has its reward and may be kept' },
   { 'rules', 'any', as = 'trinity.RulesName|trinity.Rules', otherwise = "'standard'",
-    help = "'compat', 'placeto', 'doppler': published simulators; a table: deviations from the cluster's rules" },
-  { 'schedule', 'string', as = 'trinity.ScheduleName', otherwise = "'fifo'", help = 'of plain placements' },
-  { 'micro_batches', 'integer', least = 1, most = most_micro_batches, otherwise = '1', help = 'of plain placements' },
+    help = "'standard', 'compat', 'placeto' or 'doppler' (published simulators), or a table of deviations from the "
+      .. "cluster's rules" },
+  { 'schedule', 'string', as = 'trinity.ScheduleName', otherwise = "'fifo'", help = 'schedule of plain placements' },
+  { 'micro_batches', 'integer', least = 1, most = most_micro_batches, otherwise = '1',
+    help = 'micro-batches of plain placements' },
   { 'profile', 'any', as = 'trinity.Profile|string',
-    help = 'of the graph, or its file: measured times, and devices where no cluster is given' },
+    help = 'profile of the graph, or its file: measured times, and the devices if no cluster is given' },
 })
 
 local problems = {}
@@ -74,8 +77,9 @@ end
 -- Rules of published simulators.
 local published = { compat = true, placeto = true, doppler = true }
 
---- What methods work on: a graph, a cluster and a reward. Refuses a graph that no placement can fit, except under rules
---- of published simulators, which know no limit of memory.
+--- Makes a problem: a graph, a cluster and a reward. Raises an error if no placement can fit into memory, except with
+--- rules of published simulators, which have no memory limit. Example: `trinity.problem { graph = trinity.model
+--- 'alexnet', cluster = trinity.cluster 'p100x2' }`
 ---@param spec trinity.ProblemSpec
 ---@return trinity.Problem
 function problems.new(spec)
@@ -86,12 +90,14 @@ function problems.new(spec)
   return self
 end
 
---- The same for any graph, whether or not a placement can fit.
+--- Makes a problem for any graph, even if no placement can fit. Example: `trinity.simulator { graph = trinity.model
+--- 'alexnet', cluster = trinity.cluster 'p100x2' }`
 ---@param spec trinity.ProblemSpec
 ---@return trinity.Problem
 function problems.simulator(spec) return make('trinity.simulator', spec) end
 
---- A placement to fill: the device (1-based) of every operator, an int32 array, all on device 1.
+--- Returns a new placement: an int32 array with the device (from 1) of every operator, all 1. Example: `local p =
+--- problem:placement(); p[1] = 2`
 ---@return trinity.Placement
 function Problem:placement() return array.filled(self.graph.operators, 1) end
 
@@ -100,7 +106,9 @@ local function refuse_device(choose, unit, value, devices)
     util.function_place(choose), util.describe(value), unit, devices)
 end
 
---- A placement from a device per colocation unit, `choose(unit, first_operator)`, in order.
+--- Returns a placement that puts every colocation unit on device `choose(unit, first_operator)`; units are asked in
+--- order. Raises an error if the function does not return a device from 1 to the number of devices. Example:
+--- `problem:placement_by_unit(function(unit) return unit % 2 + 1 end)`
 ---@param choose fun(unit: integer, operator: integer): integer
 ---@return trinity.Placement
 function Problem:placement_by_unit(choose)
@@ -120,9 +128,9 @@ function Problem:placement_by_unit(choose)
   return placement
 end
 
-local most_entries = 2 ^ 28 -- of a list of placements: a gibibyte
+local most_entries = 2 ^ 28 -- maximum size of a list of placements: 1 GiB
 
---- A list of `count` placements to fill.
+--- Returns `count` new placements, all operators on device 1. Example: `problem:placements(16)`
 ---@param count integer
 ---@return trinity.Placement[]
 function Problem:placements(count)
@@ -133,12 +141,16 @@ function Problem:placements(count)
   return list
 end
 
---- Prices one plan.
+--- Simulates one training step of a plan. Returns metrics in seconds and bytes. Raises an error if the plan does not
+--- match the graph, or if its schedule contradicts its placement. Exceeding device memory is no error:
+--- `metrics.feasible` is then false. Example: `problem:evaluate { placement = p, schedule = '1f1b', micro_batches = 8
+--- }`
 ---@param plan trinity.Plan
 ---@return trinity.Metrics
 function Problem:evaluate(plan) return simulator.run('problem:evaluate', self, plan) end
 
---- Prices a list of plans on all threads.
+--- Simulates a list of plans on all threads. Returns their metrics in order; errors are those of problem:evaluate.
+--- Example: `problem:evaluate_batch({ p, q }, { reject_above_s = 0.5 })`
 ---@param plans trinity.Plan[]
 ---@param options? trinity.BatchOptions
 ---@return trinity.Metrics[]
@@ -146,33 +158,37 @@ function Problem:evaluate_batch(plans, options)
   return simulator.run_batch('problem:evaluate_batch', self, plans, options)
 end
 
---- How many devices are simulated when a plan is priced: of one with a mesh each of the others behaves as one of these
---- does (`trinity help symmetry`), of any other all are.
+--- Returns the number of devices that are simulated for a plan. With a mesh, every other device behaves like one of
+--- these (`trinity help symmetry`); without one, all devices are simulated. Example: `problem:simulated_devices { mesh
+--- = { data = 8 } }`
 ---@param plan trinity.Plan
 ---@return integer
 function Problem:simulated_devices(plan) return simulator.devices('problem:simulated_devices', self, plan) end
 
---- What happened when in a step.
+--- Simulates one step of a plan and returns its timeline. Raises the errors of problem:evaluate. Example:
+--- `problem:timeline(p):save 'step.json'`
 ---@param plan trinity.Plan
 ---@return trinity.Timeline
 function Problem:timeline(plan) return simulator.timeline('problem:timeline', self, plan) end
 
---- Draws moves of placements as annealing does, with the features that a ranker sees.
+--- Returns a sampler of placement moves as in annealing, with the features of a move ranker. Example: `problem:moves {
+--- seed = 1 }`
 ---@param options? trinity.MovesOptions
 ---@return trinity.Moves
 function Problem:moves(options) return hooks.moves.new(self, options) end
 
---- What the step of a placement looks like to somebody who wants to shorten it, as arrays: blame, slack, collisions,
---- room. Simulates it once, first in, first out, as one micro-batch.
+--- Simulates a placement once (fifo, one micro-batch) and returns arrays that show how to shorten the step:
+--- critical-path time per unit, slack, contention. Example: `problem:step_state(problem:placement())`
 ---@param placement trinity.Placement
 ---@return trinity.StepState
 function Problem:step_state(placement) return hooks.moves.state(self, placement) end
 
---- What a cost model of one's own covers and what not, in words; nil without one.
+--- Returns a text on the operators that custom costs (option `cost`) cover, or nil without custom costs. Example:
+--- `print(problem:cost_text())`
 ---@return string?
 function Problem:cost_text() return costs.text(self) end
 
---- Seconds of every operator on a device.
+--- Returns the seconds of every operator on a device (from 1). Example: `problem:operator_times(1)`
 ---@param device integer
 ---@return trinity.DoubleArray
 function Problem:operator_times(device) return hooks.moves.operator_times(self, device) end
@@ -184,9 +200,10 @@ function Problem:task_graph() return hooks.moves.task_graph(self) end
 
 local bounds = printed.as('bounds', { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })
 
---- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
+--- Returns lower bounds of step time (seconds) and peak memory (bytes) over all strategies, by default with the
+--- problem's number of micro-batches and schedule. Example: `problem:bounds(4).step_time_s`
 ---@param micro_batches? integer
----@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
+---@param schedule? trinity.ScheduleName with 'pipedream', mini-batches overlap, and only the total work bounds them
 ---@return trinity.Bounds
 function Problem:bounds(micro_batches, schedule)
   if micro_batches ~= nil then
@@ -204,7 +221,7 @@ local function refuse_reward(reward, value, expected)
   error(('%s: the reward function returned %s, expected %s'):format(util.function_place(reward), text, expected), 0)
 end
 
--- How many arguments a reward has, by the function: 1, 2, or 1.5 where it has '...'.
+-- Number of arguments of a reward, by function: 1, 2, or 1.5 if it has '...'.
 local arities = setmetatable({}, { __mode = 'k' })
 
 local function arity_of(reward)
@@ -216,8 +233,9 @@ local function arity_of(reward)
   return arity
 end
 
---- The reward of metrics; refuses anything but a finite number, naming the function's line. A reward of two arguments,
---- and the problem's on_evaluated, need the plan that was priced. again: on_evaluated has seen it before.
+--- Returns the reward of metrics. Raises an error that names the reward function's line if the result is not a finite
+--- number. A reward of two arguments and the problem's on_evaluated need the simulated plan. again: on_evaluated is not
+--- called, because it has seen the plan. Example: `problem:score(problem:evaluate(p), p)`
 ---@param metrics trinity.Metrics
 ---@param plan? trinity.Plan
 ---@param again? boolean
@@ -247,7 +265,9 @@ function Problem:score(metrics, plan, again)
   return value
 end
 
---- Prices a plan and makes a strategy of it; `about` may hold method, seed, evaluations, seconds, curve.
+--- Simulates a plan and returns it as a strategy with metrics and reward; `about` may have method, seed, evaluations,
+--- seconds and curve. Raises the errors of problem:evaluate. Example: `problem:strategy { mesh = { data = 2 },
+--- micro_batches = 4 }`
 ---@param plan trinity.Plan
 ---@param about? table<string, any>
 ---@return trinity.Strategy
@@ -256,8 +276,9 @@ function Problem:strategy(plan, about)
   return strategy.new('problem:strategy', self, plan, about)
 end
 
---- Loads a strategy that strategy:save() wrote, schedule included, and simulates it. It is refused if it was made for
---- another graph, micro-batch, cluster, rules or costs, or if this program simulates another step.
+--- Loads a strategy that strategy:save() wrote, with its schedule, and simulates it. Raises an error if it was made for
+--- another graph, micro-batch, cluster, rules or costs, or if this version predicts another step time. Example:
+--- `problem:load 'strategy.json'`
 ---@param path string
 ---@param options? trinity.LoadOptions
 ---@return trinity.Strategy
@@ -265,10 +286,11 @@ function Problem:load(path, options)
   return strategy.load(self, check.path('problem:load', 1, 'path', path), options)
 end
 
---- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
+--- Returns a plan (placement and schedule) as JSON text; `notes` are additional facts by name. Example:
+--- `problem:to_json(p, { method = 'by hand' })`
 ---@param plan trinity.Plan
 ---@param notes table<string, string|number>
----@param made_for? table what it is made for (default: this problem)
+---@param made_for? table the problem that it is made for (default: this one)
 ---@return string
 function Problem:to_json(plan, notes, made_for)
   local placement, schedule = simulator.parts('problem:to_json', self, plan)
@@ -280,7 +302,7 @@ function Problem:to_json(plan, notes, made_for)
     made_for and check.argument('problem:to_json', 3, 'made_for', made_for, 'table') or made_fors.of(self, plan))
 end
 
---- The graph with the devices of a plan as colours, in Graphviz's DOT language.
+--- Returns the graph in Graphviz's DOT language, coloured by device. Example: `problem:to_dot(p, { units = true })`
 ---@param plan trinity.Plan
 ---@param options? trinity.DotOptions
 ---@return string
@@ -290,10 +312,10 @@ function Problem:to_dot(plan, options)
   return core.graph_to_dot(self.graph.handle, options.units, self.handle, placement)
 end
 
---- A plan as a file for PyTorch: device of every forward operator and module, and the stages of a pipeline, as JSON
---- text (engine/formats/export/placement_export.h).
+--- Returns a plan as JSON text for PyTorch: the device of every forward operator and module, and the pipeline stages
+--- (engine/formats/export/placement_export.h). Example: `problem:placement_json(p, { 'cuda:0', 'cuda:1' })`
 ---@param plan trinity.Plan
----@param device_names? string[] 'cuda:0', ... (default the cluster's)
+---@param device_names? string[] names of devices: 'cuda:0', ... (default: those of the cluster)
 ---@return string
 function Problem:placement_json(plan, device_names)
   local placement, schedule = simulator.parts('problem:placement_json', self, plan)
@@ -301,7 +323,7 @@ function Problem:placement_json(plan, device_names)
   return core.placement_to_json(self.handle, placement, schedule, device_names)
 end
 
---- Frees the engine's memory; any further use is an error.
+--- Frees the engine's memory. Any later use of the problem is an error. Example: `problem:close()`
 function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
 check.methods(Problem, 'trinity.Problem', 'cost')
@@ -312,8 +334,9 @@ local function check_result(place, name, result)
   end
 end
 
---- Whether strategy or result `a` is better than `b`: one that fits before one that does not; of two that do not fit
---- the one with the smaller excess of memory; then the larger reward.
+--- Returns whether strategy or result `a` is better than `b` (nil: always). A strategy that fits is better than one
+--- that does not; if neither fits, the one with less excess memory is better; otherwise the larger reward. Example:
+--- `problem.better(found, best)`
 ---@param a trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
 ---@param b? trinity.Strategy|{ metrics: trinity.Metrics, reward: number }
 ---@return boolean

@@ -1,4 +1,4 @@
--- trinity.rank_order: orders of the axes of a mesh on devices, with simulated step times and rank files.
+-- trinity.rank_order: compares orders of the mesh axes on the devices, with simulated step times and rank files.
 
 local check = require 'trinity.base.check'
 local parallelism = require 'trinity.strategy.parallelism'
@@ -9,14 +9,14 @@ local owner = 'trinity.rank_order'
 local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- as clients number ranks
 
 ---@class trinity.RankOrder
----@field order string[] axes, innermost first: field `order` of a mesh
+---@field order string[] axes, innermost first: the value for field `order` of a mesh
 ---@field step_time_s number
----@field straddles string[] axes whose groups have devices on several machines
----@field rank_file string the machine and GPU of every rank, as Open MPI reads it: 'rank 0=n0 slot=0'
+---@field straddles string[] axes whose groups span several machines
+---@field rank_file string rank file of Open MPI with the machine and GPU of every rank: 'rank 0=n0 slot=0'
 
 local row_of = printed.as('rank order', { 'step_time_s' })
 
---- Numbers of devices along every axis, where expert is a factor of data.
+--- Returns the number of devices per axis, with expert as a factor of data.
 local function sizes_of(mesh)
   local sizes = {}
   for _, axis in ipairs(axes) do sizes[axis] = mesh[axis] or 1 end
@@ -30,7 +30,7 @@ local function strides_of(order, sizes)
   return strides, stride
 end
 
---- Every order of the axes that have several devices; axes of one device follow.
+--- Returns all orders of the axes with several devices; axes of one device follow.
 local function orders_of(sizes)
   local used, rest, all = {}, {}, {}
   for _, axis in ipairs(axes) do table.insert(sizes[axis] > 1 and used or rest, axis) end
@@ -51,7 +51,7 @@ local function orders_of(sizes)
   return all
 end
 
---- Where the devices of an order are: what straddles machines, and the rank file.
+--- Returns the axes of an order that span machines, and its rank file.
 local function layout(order, sizes, devices, list)
   local strides, count = strides_of(order, sizes)
   local plain, slots, lines, straddles = strides_of(axes, sizes), {}, {}, {}
@@ -79,13 +79,14 @@ local function layout(order, sizes, devices, list)
   return straddles, table.concat(lines)
 end
 
---- Prices a strategy with a mesh in every order of its axes on the devices, the fastest first; of equal ones that which
---- clients take by default comes before others.
+--- Simulates a strategy with a mesh in every order of its axes on the devices. Returns the orders, fastest first; of
+--- equally fast orders, the default of training software comes first. Raises an error if the strategy has no mesh.
+--- Example: `trinity.rank_order(strategy)[1].order`
 ---@param strategy trinity.Strategy
 ---@return trinity.RankOrder[]
 return function(strategy)
   check.object(owner, 1, 'strategy', strategy, 'strategy')
-  if not strategy.mesh then check.refuse(owner, 1, 'strategy', 'expected one with a mesh, got a placement') end
+  if not strategy.mesh then check.refuse(owner, 1, 'strategy', 'expected a strategy with a mesh, got a placement') end
   local problem, rows = strategy.problem, {}
   local plan, sizes = parallelism.fields(owner, strategy, problem.graph), sizes_of(strategy.mesh)
   local devices = plan.devices or util.listed(#problem.cluster.devices, function(d) return d end)

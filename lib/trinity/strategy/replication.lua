@@ -1,8 +1,8 @@
--- What a strategy's file says of its replication: the reverse is lib/trinity/dist/replication_file.lua.
+-- The replication fields of a strategy's file. lib/trinity/dist/replication_file.lua reads them.
 
 local util = require 'trinity.base.util'
 
---- { kind =, replicas =, options = } of what trinity.synchronisation.replicate gave.
+--- Returns { kind =, replicas =, options = } for a result of trinity.synchronisation.replicate.
 return function(run)
   local way, options = run.synchronisation, {}
   for key, value in util.sorted_pairs(way.kind == 'daso' and way.options or way) do

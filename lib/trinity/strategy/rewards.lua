@@ -1,5 +1,4 @@
--- Reward shapes. A reward is a function of metrics that a search maximises; write your own in the
--- script, these are the published ones.
+-- Published rewards. A reward is a function of metrics that a search maximizes; a script can define its own.
 
 local options_of = require 'trinity.base.options'
 
@@ -9,8 +8,9 @@ local rewards = {}
 
 local function step_time(m) return -m.step_time_s * (m.feasible and 1 or 10) end
 
---- Minus the step time in seconds; a placement that does not fit counts ten times its time. Always the same function,
---- by which searches know that a step may be given up as soon as it is too long.
+--- Returns the default reward: minus the step time in seconds, times ten for a placement that does not fit. The
+--- function is always the same one, so that searches recognize it and may stop a simulation once its step is too long.
+--- Example: `trinity.problem { graph = graph, cluster = cluster, reward = trinity.rewards.step_time() }`
 ---@return trinity.Reward
 function rewards.step_time() return step_time end
 
@@ -20,8 +20,8 @@ local modes = {
   both = function(x, factor) return x + factor * math.max(0, x - 1) end,
 }
 
--- The reward of a weighted time (alpha T) and weighted penalties (beta qC + gamma qM), and of the cost of both.
-local tiny = 1e-300 -- weights of zero: a logarithm stays finite
+-- The reward for a weighted time (alpha T) and weighted penalties (beta qC + gamma qM).
+local tiny = 1e-300 -- keeps the logarithm finite if all weights are zero
 local scales = {
   log = function(time, penalty) return -math.log(math.max(tiny, time + penalty)) end,
   log_time = function(time, penalty) return -math.log(math.max(tiny, time)) - penalty end,
@@ -33,16 +33,17 @@ local mdpe = options_of.declare('trinity.MdpeOptions', { help = 'What rewards.md
   { 'alpha', 'number', 0.5, least = 0, most = 1e300, help = 'weight of the step time' },
   { 'beta', 'number', 0.3, least = 0, most = 1e300, help = 'weight of the peak communication' },
   { 'gamma', 'number', 0.2, least = 0, most = 1e300, help = 'weight of the peak memory' },
-  { 'communication_tolerance_bytes', 'number', 8e9, above = 0, help = 'of the largest device' },
-  { 'memory_tolerance_bytes', 'number', 8e9, above = 0, help = 'of the largest device' },
+  { 'communication_tolerance_bytes', 'number', 8e9, above = 0, help = 'tolerated communication of one device' },
+  { 'memory_tolerance_bytes', 'number', 8e9, above = 0, help = 'tolerated memory of one device' },
   { 'mode', options_of.words('trinity.MdpeMode', { 'linear', 'hinge', 'both' }), 'both',
-    help = 'what lies below and above the tolerance' },
+    help = 'penalty relative to the tolerance: linear, hinge (only above it), or both' },
   { 'hinge_factor', 'number', 10, least = 0, most = 1e300, help = 'slope above the tolerance' },
-  { 'failing_factor', 'number', 10, least = 0, most = 1e300, help = 'on the cost of a placement that does not fit' },
+  { 'failing_factor', 'number', 10, least = 0, most = 1e300, help = 'multiplies the cost of a placement that does not '
+    .. 'fit' },
   { 'scale', options_of.words('trinity.MdpeScale', { 'log', 'log_time', 'sqrt', 'linear' }), 'log',
-    help = 'what is taken of the cost' },
-  { 'failing_signal', 'number', least = 0, most = 1e300, otherwise = 'failing_factor counts',
-    help = 'the reward of a placement that does not fit is minus this' },
+    help = 'function applied to the cost' },
+  { 'failing_signal', 'number', least = 0, most = 1e300, otherwise = 'use failing_factor',
+    help = 'a placement that does not fit has minus this value as its reward' },
 })
 
 --- Trinity's multi-dimensional performance evaluation (eq. 8 of papers/notes.md "Trinity: equations"): T is the step
@@ -51,13 +52,15 @@ local mdpe = options_of.declare('trinity.MdpeOptions', { help = 'What rewards.md
 ---   1  the reward falls with T, C and M: eq. 8 as printed grows with what it should lower;
 ---   2  three weights, alpha for T, beta for C, gamma for M;
 ---   3  scale: 'log' -log(alpha T + beta q(C) + gamma q(M)); 'log_time' -log(alpha T) - beta q(C) - gamma q(M), the
----      other scope that eq. 8 may have; 'sqrt' minus the root of the sum, as the released code; 'linear' minus it;
+---      other possible scope of the logarithm; 'sqrt' minus the root of the sum, as in the released code; 'linear'
+---      minus the sum;
 ---   4  T is the simulated step time;
 ---   5  q by mode: 'linear' C, 'hinge' hinge_factor * max(0, C - 1), 'both' their sum;
 ---   6  tolerances are bytes and soft; the limit is the memory of the device.
---- A placement that does not fit has time and penalties multiplied by failing_factor and by one plus its excess over
---- the memory tolerance: worse than any that fits nearby, and with a slope. With failing_signal = s its reward is -s
---- instead (10 in Hierarchical, in seconds in the released code).
+--- For a placement that does not fit, time and penalties are multiplied by failing_factor and by 1 + excess memory /
+--- memory tolerance. It is thus worse than similar placements that fit, and the reward still has a slope. With
+--- failing_signal = s its reward is -s instead (10 in Hierarchical; in seconds in the released code). Example:
+--- `trinity.rewards.mdpe { alpha = 0.7, gamma = 0.3 }`
 ---@param options? trinity.MdpeOptions
 ---@return trinity.Reward
 function rewards.mdpe(options)

@@ -1,5 +1,5 @@
--- How plans are priced: what problems, searches and strategies share. The rules: engine/simulator/simulator.h.
--- `owner` is the function that messages name; `problem` has the fields of simulator.make.
+-- Simulates plans, for problems, searches and strategies. The rules: engine/simulator/simulator.h. `owner` is the
+-- function that messages name; `problem` has the fields of simulator.make.
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -19,7 +19,7 @@ local schedule_fields = { 'schedule', 'micro_batches', 'priority', 'order', 'tas
 local plan_rules = { placement = 'any', splits = 'any' }
 for _, name in ipairs(schedule_fields) do plan_rules[name] = 'any' end
 
---- What of `plan` says how it is scheduled, or nil.
+--- Returns the schedule fields of a plan, or nil if it has none.
 local function schedule_of(plan)
   local description
   for _, name in ipairs(schedule_fields) do
@@ -39,12 +39,12 @@ local function refuse_plan(owner, name, entry, plan)
     util.describe(got))
 end
 
---- Whether a plan makes another graph of the problem's.
+--- Returns whether a plan is lowered to another graph.
 local function is_lowered(plan)
   return type(plan) == 'table' and (rawget(plan, 'splits') ~= nil or rawget(plan, 'mesh') ~= nil)
 end
 
---- Calls a method of a problem's handle; the engine's message is one of `owner`.
+--- Calls a method of a problem's handle. Errors of the engine name `owner`.
 local function call(owner, problem, method, ...)
   local ok, first = pcall(problem.handle[method], problem.handle, ...)
   if ok then return first end
@@ -53,15 +53,16 @@ local function call(owner, problem, method, ...)
   util.fail('%s: %s', owner, message)
 end
 
---- The fields of a plan with a mesh as its runtime means them.
+--- Returns the fields of a plan with a mesh, with 'selective' as the runtime of the cluster defines it.
 local function mesh_fields(owner, problem, plan)
   local given = parallelism.fields(owner, plan, problem.graph, model.selective(problem.cluster))
   given.bucket_bytes = given.bucket_bytes or model.bucket_bytes(problem.cluster, given)
   return given
 end
 
---- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
---- argument's ('plan'), in which the plan is an entry or all. Of a mesh: where first parts are.
+--- Returns the placement of a plan and its schedule fields (nil: the default). `name` is the name of the first argument
+--- ('plan'), which is the plan or a list that has it as an entry. For a mesh, the placement is that of the first part
+--- of each operator.
 function simulator.parts(owner, problem, plan, name, entry)
   plan = array.placement(owner, 1, name or 'plan', plan, problem.graph, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
@@ -77,13 +78,13 @@ function simulator.parts(owner, problem, plan, name, entry)
   return placement, schedule_of(plan)
 end
 
---- Refuses fields that a plan of a script's own does not have, and what is none.
+--- Raises an error if `plan` is no plan or has unknown fields.
 function simulator.refuse_unknown(owner, problem, plan)
   if parallelism.is(plan) then parallelism.fields(owner, plan, problem.graph)
   else simulator.parts(owner, problem, plan) end
 end
 
---- What the engine takes for a plan that lowers.
+--- Returns the engine's argument for a plan that is lowered.
 local function engine_strategy(owner, problem, plan)
   if parallelism.is(plan) then return mesh_fields(owner, problem, plan) end
   local placement, description = simulator.parts(owner, problem, plan)
@@ -91,14 +92,14 @@ local function engine_strategy(owner, problem, plan)
     splits = splits.entries(owner, problem.graph, plan.splits) }
 end
 
---- What the engine takes for a plan. any: a schedule that the placement contradicts is no error.
+--- Returns the engine's argument for a plan. any: a schedule that contradicts the placement is no error.
 local function item(owner, problem, plan, name, entry, any)
   local placement, description = simulator.parts(owner, problem, plan, name, entry)
   if not description then return placement end
   return { placement, call(owner, problem, 'schedule', placement, description, any) }
 end
 
---- The graph that a plan with splits or a mesh lowers to as a problem, the plan there, and what is said of its
+--- Lowers a plan with splits or a mesh. Returns a problem with the lowered graph, the plan for it, and facts about its
 --- operators: origin, part, layers, pipeline, coordinates (engine/strategy/lower.h).
 function simulator.lowered(owner, problem, plan)
   local low = call(owner, problem, 'lower', engine_strategy(owner, problem, plan))
@@ -108,15 +109,15 @@ function simulator.lowered(owner, problem, plan)
     micro_batches = low.micro_batches, tasks = low.tasks, stage = low.stage }, low
 end
 
---- Metrics of a plan, to be filled. The batch of the graph is a micro-batch of one replica.
+--- Returns empty metrics for a plan. The batch of the graph is one micro-batch of one replica.
 local function empty_metrics(problem, plan)
   local said = type(plan) == 'table' and plan or problem.default_schedule or {}
   local replicas = parallelism.is(plan) and plan.mesh.data or 1
   return array.metrics(#problem.cluster.devices, problem.graph.batch_size * (said.micro_batches or 1) * replicas)
 end
 
---- any: a plan that contradicts its schedule is priced first in, first out, and does not fit, where
---- otherwise it is an error; searches need that. reject_above_s: see trinity.BatchOptions.
+--- Simulates a plan. any (for searches): a plan that contradicts its schedule is simulated with fifo and counts as
+--- infeasible, instead of an error. reject_above_s: see trinity.BatchOptions.
 function simulator.run(owner, problem, plan, any, reject_above_s)
   local lowers = is_lowered(plan)
   local taken = lowers and engine_strategy(owner, problem, plan) or item(owner, problem, plan, 'plan', nil, any)
@@ -129,16 +130,16 @@ function simulator.run(owner, problem, plan, any, reject_above_s)
   return metrics
 end
 
-local batch_options = options_of.declare('trinity.BatchOptions', { help = 'How many plans are priced.',
+local batch_options = options_of.declare('trinity.BatchOptions', { help = 'How a list of plans is simulated.',
   { 'reject_above_s', 'number', least = 0, otherwise = 'none',
-    help = 'plans with longer steps are given up as soon as that is certain' },
+    help = 'step time in seconds above which the simulation of a plan stops early' },
 })
 
 function simulator.run_batch(owner, problem, plans, options, any)
   check.argument(owner, 1, 'plans', plans, 'table')
   if options ~= nil then batch_options:check(owner, check.argument(owner, 2, 'options', options, 'table')) end
   local reject_above_s = options and options.reject_above_s
-  local metrics, placed, lowered = {}, { {}, {} }, { {}, {}, {} } -- what the engine takes, metrics, entries
+  local metrics, placed, lowered = {}, { {}, {} }, { {}, {}, {} } -- arguments of the engine, metrics, entries
   for i = 1, #plans do
     local plan = plans[i]
     local own = is_lowered(plan) and lowered or placed
@@ -158,24 +159,24 @@ function simulator.run_batch(owner, problem, plans, options, any)
   return metrics
 end
 
---- The problem in whose graph a plan is priced, and what the engine takes for it there.
+--- Returns the problem whose graph is simulated for a plan, and the engine's argument for it.
 local function priced_in(owner, problem, plan)
   if not is_lowered(plan) then return problem, item(owner, problem, plan, 'plan') end
   local inner, there = simulator.lowered(owner, problem, plan)
   return inner, item(owner, inner, there, 'plan')
 end
 
---- How many devices are simulated when a plan is priced.
+--- Returns the number of devices that are simulated for a plan.
 function simulator.devices(owner, problem, plan)
   if not parallelism.is(plan) then
-    item(owner, problem, plan, 'plan') -- refuses what is none
+    item(owner, problem, plan, 'plan') -- raises an error if it is no plan
     return problem.cluster.device_count
   end
   return call(owner, problem, 'simulated_devices', mesh_fields(owner, problem, plan))
 end
 
---- Who owns the peaks of these devices, of a plan with a mesh and so many micro-batches (default: its own), as
---- trinity.PeakBytes.
+--- Returns the peaks of these devices by owner (trinity.PeakBytes) for a plan with a mesh and this number of
+--- micro-batches (default: the plan's).
 function simulator.owners(owner, problem, plan, devices, micro_batches)
   local given = util.merged(mesh_fields(owner, problem, plan), { micro_batches = micro_batches })
   return call(owner, problem, 'owners', given, devices)
@@ -186,8 +187,8 @@ function simulator.timeline(owner, problem, plan)
   return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))
 end
 
---- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost (as it was given) and what that
---- covers, default_schedule, handle.
+--- Binds a graph to a cluster, from a checked description. Returns graph, cluster, rules, cost (unchanged) and its
+--- coverage, default_schedule and the engine's handle.
 function simulator.make(owner, spec)
   for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
   local coverage = spec.cost and {}

@@ -1,13 +1,13 @@
--- How a reward changes with what a step costs, around the metrics of one plan: by differences, so that any reward has
--- slopes. The plan itself stays.
+-- Slopes of a reward with respect to the costs of a step, at the metrics of one plan. They are finite differences, so
+-- they exist for every reward. The plan stays the same.
 
 local array = require 'trinity.base.array'
 
 local costs = { { 'step_time_s', 1e-6 }, { 'peak_communication_bytes', 1e3 }, { 'peak_memory_bytes', 1e3 } }
-local step = 1e-4 -- of the cost, added to the smallest step above
+local step = 1e-4 -- relative step, added to the absolute step above
 
---- The slopes of problem.reward by step time, peak communication and peak memory, one after the other for every entry
---- of a list of metrics and their plans: a double array.
+--- Returns a double array with the slopes of problem.reward by step time, peak communication and peak memory, three per
+--- entry of a list of metrics and their plans.
 return function(problem, list, plans)
   local values = array.double(#costs * #list)
   for i, metrics in ipairs(list) do

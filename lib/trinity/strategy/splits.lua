@@ -1,5 +1,5 @@
--- The `splits` part of a strategy: which dimensions of an operator's iteration space are cut, and how the
--- graph looks then. The rules: engine/strategy/splits.h.
+-- The `splits` of a strategy: the dimensions of an operator's iteration space along which it is split, and the
+-- resulting graph. The rules: engine/strategy/splits.h.
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -19,7 +19,7 @@ function Lowered.__tostring(self)
   return ('lowered %s: %d operators, %d edges'):format(self.graph.name, self.graph.operators, self.graph.edges)
 end
 
---- The operator of a graph called `name`, or an error.
+--- Returns the operator numbers of a graph by name.
 local function numbers_of(graph)
   local numbers = {}
   for i = 1, graph.operators do numbers[graph:operator(i).name] = i end
@@ -34,23 +34,24 @@ local function divisors_of(size)
   return #list <= 16 and table.concat(list, ', ') or ('%s, ...'):format(table.concat(list, ', ', 1, 16))
 end
 
---- Refuses a factor above 1 that a dimension does not take, with those that divide it, or the dimensions that do.
+--- Raises an error for an impossible factor above 1. The message names the divisors, or the dimensions that can be
+--- split.
 local function check_factor(owner, graph, space, name, number, dimension, factor)
   local where = ("%s: operator '%s' (%s): dimension '%s'"):format(owner, name, graph:operator(number).type,
     dimension.name)
   if not dimension.splits then
     local others, joined = {}, graph:operator(number).type == 'Split'
     for _, other in ipairs(space) do if other.splits then others[#others + 1] = other.name end end
-    util.fail('%s: expected 1, as it cannot be split, got %d; %s%s', where, factor, #others > 0
-      and 'those that can: ' .. table.concat(others, ', ') or 'none of its dimensions can',
-      joined and '; without the joined product before it there is nothing in the way (gpt2: fused = false)' or '')
+    util.fail('%s: expected 1, because it cannot be split, got %d; %s%s', where, factor, #others > 0
+      and 'dimensions that can: ' .. table.concat(others, ', ') or 'none of its dimensions can',
+      joined and '; a fused matmul before it prevents splits (gpt2: use fused = false)' or '')
   elseif factor > dimension.size then
     util.fail('%s: expected a factor from 1 to %d (%s divide it), got %d', where, dimension.size,
       divisors_of(dimension.size), factor)
   end
 end
 
---- Factors by dimension as the engine takes them.
+--- Converts factors by dimension to the engine's argument.
 local function entry_of(owner, graph, name, number, given)
   check.argument(owner, 'split', name, given, 'table')
   local space, factors, known = core.iteration_space(graph.handle, number), {}, { copies = true, devices = true }
@@ -71,20 +72,21 @@ local function entry_of(owner, graph, name, number, given)
   return { operator = number, factors = factors, copies = given.copies, devices = given.devices }
 end
 
---- { operator's name = { dimension = factor, copies =, devices = } } as the engine takes it.
+--- Converts { operator name = { dimension = factor, copies =, devices = } } to the engine's argument.
 function splits.entries(owner, graph, given)
   local numbers, list = numbers_of(graph), {}
   for name, split in util.sorted_pairs(given) do
     check.argument(owner, 'split', tostring(name), name, 'string')
     if not numbers[name] then
-      check.refuse(owner, 'split', name, 'no such operator%s', core.suggestion(name, util.sorted_keys(numbers)))
+      check.refuse(owner, 'split', name, 'no such operator%s',
+        core.suggestion(name, util.sorted_keys(numbers)))
     end
     list[#list + 1] = entry_of(owner, graph, name, numbers[name], split)
   end
   return list
 end
 
---- Splits as a strategy has them from the engine's list.
+--- Converts the engine's list to the splits of a strategy.
 function splits.named(graph, entries)
   local given = {}
   for _, entry in ipairs(entries) do
@@ -98,13 +100,16 @@ function splits.named(graph, entries)
 end
 
 local declared = options_of.declare('trinity.LowerSpec', { kind = 'field', help = 'What trinity.lower takes.',
-  { 'graph', 'object', class = 'graph', needed = true, help = 'whose operators are cut' },
-  { 'cluster', 'object', class = 'cluster', needed = true, help = 'where it runs' },
-  { 'splits', 'table', as = 'trinity.Splits', help = 'parts of operators' },
-  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'device 1', help = 'of operators that are not split' },
+  { 'graph', 'object', class = 'graph', needed = true, help = 'graph whose operators are split' },
+  { 'cluster', 'object', class = 'cluster', needed = true, help = 'devices and network' },
+  { 'splits', 'table', as = 'trinity.Splits', help = 'split operators' },
+  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'device 1', help = 'devices of operators that are not '
+    .. 'split' },
 })
 
---- The graph with its operators cut into parts, the slices, joins and collectives between them, and where each stands.
+--- Returns the graph with its operators split into parts, with the slices, joins and collectives between them, and the
+--- placement of each operator. Raises an error for a factor that does not divide a dimension. Example: `trinity.lower {
+--- graph = graph, cluster = cluster, splits = {} }`
 ---@param spec trinity.LowerSpec
 ---@return trinity.Lowered
 function splits.lower(spec)
@@ -121,7 +126,8 @@ function splits.lower(spec)
     part = part }, Lowered)
 end
 
---- The dimensions of operator `i`'s iteration space, along which it can be split.
+--- Returns the dimensions of operator `i`'s iteration space, along which it can be split. Raises an error for an
+--- unknown operator. Example: `trinity.iteration_space(graph, 1)`
 ---@param graph trinity.Graph
 ---@param i integer|string
 ---@return trinity.Dimension[]

@@ -1,4 +1,4 @@
--- Strategies: what a method returns, priced, saved and loaded.
+-- Strategies: results of methods, which can be simulated, saved and loaded.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -11,23 +11,23 @@ local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
 local util = require 'trinity.base.util'
 
---- What a ranker of moves came to in a search.
+--- Statistics of a move ranker in a search.
 ---@class trinity.Ranking
----@field seconds number spent on it: states, features and scores
----@field trials integer simulated moves that it chose
----@field improving integer those that were better than what they changed
----@field plain_trials integer moves tried as they were drawn
+---@field seconds number time spent on states, features and scores
+---@field trials integer simulated moves that the ranker chose
+---@field improving integer chosen moves that improved the placement
+---@field plain_trials integer simulated moves without ranking
 ---@field plain_improving integer
 
 ---@class trinity.Strategy: trinity.PlanSpec
 ---@since 0.1.0
----@field mesh? trinity.Mesh of one that is the same for all layers, as the next five
----@field devices? integer[] that the mesh is made of
+---@field mesh? trinity.Mesh mesh of a regular strategy, as the following fields
+---@field devices? integer[] devices of the mesh
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
 ---@field recompute? trinity.RecomputeWord
----@field operators? table<string, trinity.OperatorChoice> what holds for single operators instead
----@field inside? integer[] place of every operator inside its stage, where the mesh has several
+---@field operators? table<string, trinity.OperatorChoice> settings that override the mesh for single operators
+---@field inside? integer[] device of every operator within its stage, if the mesh axis `placement` is above 1
 ---@field sequence_parallel? boolean
 ---@field scatter_gather? boolean
 ---@field overlap_tensor? boolean
@@ -38,43 +38,43 @@ local util = require 'trinity.base.util'
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics
 ---@field reward number
----@field method? string what found it
+---@field method? string method that found it
 ---@field seed? integer
 ---@field evaluations? integer
----@field updates? integer of a policy, where the method learns one
----@field ranking? trinity.Ranking of a search whose moves a ranker chose
----@field search_stages? string[] what the search went through, where that depends on its options and budget
+---@field updates? integer policy updates, if the method learns a policy
+---@field ranking? trinity.Ranking statistics of the move ranker
+---@field search_stages? string[] stages of the search, if they depend on its options and budget
 ---@field seconds? number wall-clock time of the search
 ---@field curve? trinity.CurvePoint[]
----@field stopped? boolean whether Ctrl-C ended the search
----@field optimal? boolean of methods max_load_dp and pase: whether their own measure is proved to allow no better
----@field saved? table<string, string> notes of the file that it was loaded from
----@field reevaluated? string of a file that was evaluated on something else than it was made for: what that was
----@field replication? trinity.Replication copies of it on further devices and how they are kept together
+---@field stopped? boolean true: Ctrl-C ended the search
+---@field optimal? boolean max_load_dp and pase: true if the result is proved optimal by the method's own measure
+---@field saved? table<string, string> notes from the file that it was loaded from
+---@field reevaluated? string problem that a re-evaluated file was made for
+---@field replication? trinity.Replication replicas on other devices and their synchronization
 local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
 
 function Strategy.__tostring(self)
   local text = ('%s: %s%s'):format(self.method or 'strategy', tostring(self.metrics),
-    self.reward and (', reward %.6g'):format(self.reward) or '') -- a reward's argument has none yet
+    self.reward and (', reward %.6g'):format(self.reward) or '') -- the argument of a reward function has no reward yet
   local why = infeasibility.of(self.metrics, self.problem.cluster)
   return why and ('%s; %s'):format(text, why.text) or text
 end
 
---- Strategies are equal that say the same of one graph on one cluster, whatever found them.
+--- Strategies are equal if they have equal settings for one graph and cluster, whatever method found them.
 function Strategy.__eq(a, b) return a.problem:to_json(a, {}, {}) == b.problem:to_json(b, {}, {}) end
 
 local strategy = {}
 
 function strategy.is(value) return getmetatable(value) == Strategy end
 
--- What a strategy says beside its placement and splits.
+-- Returns the fields of a strategy except placement and splits.
 local function own_words(owner, problem, plan, schedule)
   return parallelism.is(plan) and parallelism.fields(owner, plan, problem.graph) or schedule or {}
 end
 
---- Prices a plan. Fields: problem, placement, those of its schedule (schedule, micro_batches, ...),
---- metrics, reward, and those of `about`. any: see simulator.run. again: see problem:score.
+--- Simulates a plan and makes a strategy. Fields: problem, placement, those of its schedule (schedule, micro_batches,
+--- ...), metrics, reward, and those of `about`. any: see simulator.run. again: see problem:score.
 function strategy.new(owner, problem, plan, about, any, again)
   local self = util.merged({ problem = problem }, about)
   local placement, schedule = simulator.parts(owner, problem, plan)
@@ -86,7 +86,7 @@ function strategy.new(owner, problem, plan, about, any, again)
   return setmetatable(self, Strategy)
 end
 
---- What a reward is given of a plan: a strategy that may be kept, without a reward.
+--- Returns the strategy that a reward function gets: it may be kept and has no reward.
 function strategy.unrewarded(owner, problem, plan, metrics)
   local placement, schedule = simulator.parts(owner, problem, plan)
   local self = { problem = problem, placement = array.copy(placement), metrics = metrics,
@@ -95,7 +95,7 @@ function strategy.unrewarded(owner, problem, plan, metrics)
   return setmetatable(self, Strategy)
 end
 
---- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
+--- Returns a strategy with known metrics and reward: `result` of a search, with the fields of `about`.
 function strategy.of_result(problem, plan, result, about)
   local self = strategy.unrewarded('search', problem, plan, result.metrics)
   return setmetatable(util.merged(self, { reward = result.reward }, about), Strategy)
@@ -104,8 +104,9 @@ end
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
   'total_communication_bytes', 'excess_memory_bytes' }
 
---- What no strategy of whole operators with as many micro-batches can beat; one with splits may. Of a strategy with a
---- mesh: what no placement of the graph that it lowers to can beat.
+--- Returns lower bounds of step time (seconds) and memory (bytes) over all strategies without splits and with the same
+--- number of micro-batches; a strategy with splits may be faster. For a mesh: over all placements of the lowered graph.
+--- Example: `strategy:bounds().step_time_s`
 ---@return trinity.Bounds
 function Strategy:bounds()
   if self.mesh then
@@ -115,7 +116,8 @@ function Strategy:bounds()
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo')
 end
 
---- What found it, for a table: the method, or where its policy was never updated what else it went through.
+--- Returns the method for a table or, if its policy was never updated, the other stages of the search. Example:
+--- `strategy:found_by()`
 ---@return string
 function Strategy:found_by()
   if self.updates ~= 0 then return self.method or 'strategy' end
@@ -123,34 +125,37 @@ function Strategy:found_by()
   return #stages > 0 and table.concat(stages, ' + ') or self.method .. ', untrained'
 end
 
---- The time of a training with its replication.
+--- Predicts the time of a training with the strategy's replication. Raises an error if it has none.
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Strategy:train(options)
   if not self.replication then
-    util.fail 'strategy:train: this strategy has no replication (replication:strategy gives one that has)'
+    util.fail 'strategy:train: expected a strategy with replication, got one without; use replication:strategy()'
   end
   return self.replication:train(options)
 end
 
---- What keeps it from fitting: which device is over its memory and by how much; nil where it fits.
+--- Returns which device exceeds its memory and by how much, or nil if the strategy fits. Example:
+--- `strategy:infeasibility()`
 ---@return trinity.Infeasibility?
 function Strategy:infeasibility() return infeasibility.of(self.metrics, self.problem.cluster) end
 
---- What it says and what that costs, in words: devices, stages, work, waiting, memory.
+--- Explains the strategy in a text: devices, stages, computation, waiting, memory. Example: `print(strategy:explain())`
 ---@return string
 function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 
---- What every device holds, computes and exchanges in a step, by kind; of a strategy with a mesh by stage, too.
+--- Returns memory (bytes), computation (seconds) and messages of every device in a step, by purpose, and with a mesh
+--- also by stage. Example: `strategy:account().devices[1].weight_bytes`
 ---@return trinity.Account
 function Strategy:account() return (require('trinity.strategy.account')(self)) end
 
---- What happened when in a step of it.
+--- Simulates one step and returns its timeline. Example: `strategy:timeline():critical_path()`
 ---@return trinity.Timeline
 function Strategy:timeline() return simulator.timeline('strategy:timeline', self.problem, self) end
 
---- Writes a picture of it (SVG): one row per stage of the pipeline or, of a placement, per device, with its layers,
---- what it does in a step, and who owns its memory.
+--- Writes a picture (SVG) with one row per pipeline stage or, for a placement, per device: its layers, its tasks in a
+--- step, and its memory by owner. Returns the path. Raises an error if the file cannot be written. Example:
+--- `strategy:picture 'plan.svg'`
 ---@param path string
 ---@return string path
 function Strategy:picture(path)
@@ -159,18 +164,19 @@ function Strategy:picture(path)
   return path
 end
 
---- A strategy as JSON text: see strategy:save.
+--- Returns a strategy as JSON text: see strategy:save.
 function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
     'evaluations' }), { reward = self.reward,
-    updates = self.updates ~= 0 and self.updates or nil, -- none is what a search without a policy writes
-    lower_bound_s = not self.splits and self:bounds().step_time_s or nil, -- it binds whole operators
+    updates = self.updates ~= 0 and self.updates or nil, -- a search without a policy writes none
+    lower_bound_s = not self.splits and self:bounds().step_time_s or nil, -- it holds without splits
     feasible = self.metrics.feasible })
   return self.problem:to_json(self, notes)
 end
 
---- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication, and the facts
---- behind them. Wall-clock times stay out, so that equal searches write equal bytes.
+--- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication and its metrics.
+--- Wall-clock times are omitted, so that equal searches write equal bytes. Returns the path. Raises an error if the
+--- file cannot be written. Example: `strategy:save 'strategy.json'`
 ---@param path string
 ---@return string path
 function Strategy:save(path)
@@ -179,14 +185,15 @@ function Strategy:save(path)
   return path
 end
 
---- Writes the strategy as a file of another program (trinity.formats): returns its text, or with option folder the
---- paths of the files written there, and what they do not say, which is told on standard error, too.
+--- Exports the strategy to the format of another program (trinity.formats). Returns the text or, with option folder,
+--- the paths of the written files, and a list of settings that the format cannot represent, about which it also warns.
+--- Example: `strategy:export { format = 'megatron' }`
 ---@param options trinity.ExportOptions
 ---@return string|string[] text_or_paths
 ---@return string[] unsaid
 function Strategy:export(options) return hooks.export(self, options) end
 
---- What a strategy costs as plain data.
+--- Returns the costs of a strategy as plain data.
 function strategy.facts(found)
   local m = found.metrics
   local memory = util.listed(m.device_count, function(d) return m:memory_bytes(d) end)
@@ -197,7 +204,7 @@ function strategy.facts(found)
     updates = found.updates, seconds = found.seconds }
 end
 
---- The plan of a file: what the engine read of it, and its placement.
+--- Returns the plan of a file, from the engine's result and the placement.
 function strategy.plan_of(problem, loaded, placement)
   local plan = loaded.parallelism or loaded.schedule or {}
   if not plan.mesh then plan.placement = placement end
@@ -205,7 +212,8 @@ function strategy.plan_of(problem, loaded, placement)
   return plan
 end
 
---- Refuses a file that was made for something else, unless it is to be evaluated anew; then what it was made for.
+--- Raises an error for a file that was made for another problem, unless it is to be re-evaluated; then returns a text
+--- on the problem that it was made for.
 local function other_than_made_for(problem, path, notes, differs, reevaluate)
   local of, _, names = made_for.read(path)
   local text = made_for.text(of, names.graph, names.cluster)
@@ -214,16 +222,16 @@ local function other_than_made_for(problem, path, notes, differs, reevaluate)
     util.fail('%s: made for %s; this is %s; use reevaluate = true (--reevaluate) to evaluate it here', path, text,
       differs)
   end
-  return ('made for %s%s; evaluated anew for %s on %s'):format(text,
-    step_s and (' (a step of %.10g s)'):format(step_s) or '', problem.graph.name, problem.cluster.name)
+  return ('made for %s%s; re-evaluated for %s on %s'):format(text,
+    step_s and (' (step time %.10g s)'):format(step_s) or '', problem.graph.name, problem.cluster.name)
 end
 
 local load_options = options_of.declare('trinity.LoadOptions', { help = 'What problem:load takes.',
-  { 'reevaluate', 'boolean', false, help = 'evaluates a strategy that was made for something else; it says so in '
-    .. '`reevaluated`' },
+  { 'reevaluate', 'boolean', false, help = 'also load a strategy that was made for another problem, and name that '
+    .. 'problem in `reevaluated`' },
 })
 
---- Loads a file that save() wrote, schedule and replication included. Field `saved` holds the notes as text.
+--- Loads a file that save() wrote, with schedule and replication. Field `saved` has its notes as text.
 function strategy.load(problem, path, options)
   local reevaluate = load_options:read('problem:load', 2, 'options', options).reevaluate
   local placement = problem:placement()

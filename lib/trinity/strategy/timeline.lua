@@ -1,4 +1,4 @@
--- Timelines: what a simulated step did when. Made by problem:timeline(plan).
+-- Timelines of simulated steps. problem:timeline(plan) makes them.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -11,14 +11,14 @@ local util = require 'trinity.base.util'
 ---@field metrics trinity.Metrics
 ---@field micro_batches integer
 ---@field tasks integer number of tasks: (micro_batch - 1) * operators + operator
----@field ready_s trinity.DoubleArray per task: when its inputs had arrived; NaN where it does not run
+---@field ready_s trinity.DoubleArray per task: arrival of its last input in seconds; NaN if it does not run
 ---@field start_s trinity.DoubleArray per task
 ---@field end_s trinity.DoubleArray per task
 ---@field device trinity.Placement per task
 local Timeline = { __name = 'timeline' }
 local arrays = { start_s = true, end_s = true, ready_s = true, device = true }
 
---- The arrays over all tasks are filled when first asked for.
+--- The arrays over all tasks are filled at the first access.
 function Timeline.__index(self, key)
   if not arrays[key] then return Timeline[key] end
   local tasks = self.tasks
@@ -33,7 +33,7 @@ function Timeline.__tostring(self)
   return ('timeline of %d tasks, %.6g s'):format(self.tasks, self.metrics.step_time_s)
 end
 
--- metrics: to be filled.
+-- Fills `metrics`.
 local function new(handle, cluster, metrics)
   local tasks, micro_batches = handle:tasks()
   local self = setmetatable({ cluster = cluster, handle = handle, tasks = tasks,
@@ -42,15 +42,16 @@ local function new(handle, cluster, metrics)
   return self
 end
 
---- Every copy of a tensor, by start.
+--- Returns all transfers of tensors, sorted by start. Example: `#timeline:transfers()`
 ---@return trinity.Transfer[]
 function Timeline:transfers() return self.handle:transfers() end
 
---- Every run of a collective.
+--- Returns all executions of collectives. Example: `#timeline:collectives()`
 ---@return trinity.CollectiveRun[]
 function Timeline:collectives() return self.handle:collectives() end
 
---- Memory of device `d`: levels that each hold until the next.
+--- Returns the memory of device `d` (from 1) over time, as levels that each last until the next one. Example:
+--- `timeline:memory(1)`
 ---@param d integer
 ---@return trinity.MemoryLevel[]
 function Timeline:memory(d)
@@ -62,21 +63,23 @@ local path_of = printed.as('critical path', { 'steps', 'compute_s', 'wire_s', 'c
 local steps_of = printed.as('critical steps', { 'count' })
 local share = printed.as('operator type', { 'type', 'tasks', 'total_s' })
 
---- The chain of events that ends the step, and the time it spends in each way; the four sum to the step time.
+--- Returns the critical path of the step and its time in seconds by kind; the four times sum to the step time. Example:
+--- `timeline:critical_path().wire_s`
 ---@return trinity.CriticalPath
 function Timeline:critical_path() return path_of(self.handle:critical_path()) end
 
---- The links of that chain as arrays.
+--- The events of the critical path as arrays.
 ---@class trinity.CriticalSteps
 ---@field count integer
 ---@field kind trinity.Placement 1: a task, 2: a transfer, 3: a collective
----@field task trinity.Placement the task, the one whose output is sent, or 0
----@field device trinity.Placement where it runs, the receiver, or 0
----@field ready_s trinity.DoubleArray when its last input had arrived: the end of the link before
+---@field task trinity.Placement the task, the task whose output is sent, or 0
+---@field device trinity.Placement device of the task, receiving device, or 0
+---@field ready_s trinity.DoubleArray arrival of its last input: the end of the previous event
 ---@field start_s trinity.DoubleArray
 ---@field end_s trinity.DoubleArray
 
---- The same chain as arrays, without its names: a fraction of the time for a loop that only counts.
+--- Returns the critical path as arrays without names, which is faster in loops. Example:
+--- `timeline:critical_steps().count`
 ---@return trinity.CriticalSteps
 function Timeline:critical_steps()
   local n = self.handle:critical_steps()
@@ -86,20 +89,23 @@ function Timeline:critical_steps()
   return steps
 end
 
---- Seconds in which a device runs nothing while one of its inputs is on its way.
----@return number any on at least one device
+--- Returns the seconds in which a device is idle while one of its inputs is being sent. Example:
+--- `timeline:exposed_communication()`
+---@return number any seconds in which at least one device waits
 ---@return number[] by_device
 function Timeline:exposed_communication() return self.handle:exposed_communication() end
 
---- Time per operator type, the largest first.
+--- Returns the time per operator type, largest first. Example: `timeline:by_type()[1].type`
 ---@return trinity.TypeShare[]
 function Timeline:by_type() return printed.each(share, self.handle:by_type()) end
 
---- The step as Chrome trace JSON, which ui.perfetto.dev opens; save() writes it to a file.
+--- Returns the step as Chrome trace JSON for ui.perfetto.dev; save() writes it to a file. Example:
+--- `#timeline:chrome_trace()`
 ---@return string
 function Timeline:chrome_trace() return self.handle:chrome_trace() end
 
---- Writes the trace to a file.
+--- Writes the Chrome trace to a file and returns the path. Raises an error if the file cannot be written. Example:
+--- `timeline:save 'step.json'`
 ---@param path string
 ---@return string path
 function Timeline:save(path)

@@ -24,7 +24,7 @@ describe('NAME=VALUE', function()
   it('is refused where it is none', function()
     expect(function() read 'layers' end):raises "option '%-%-set': expected NAME=VALUE, got 'layers'"
     expect(function() read '=3' end):raises "expected NAME=VALUE, got '=3'"
-    expect(function() read('a=1', 'a.b=2') end):raises "'a' and 'a%.b' are given, expected one of them"
+    expect(function() read('a=1', 'a.b=2') end):raises "expected 'a' or 'a%.b', got both"
   end)
 end)
 

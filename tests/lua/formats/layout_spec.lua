@@ -69,9 +69,9 @@ describe('layouts of stages', function()
     refused('tt|ttL', 2, 4, 'the first unit is not E (the embedding)')
     refused('Ett|tt', 2, 4, 'the last unit is not L (head and loss)')
     refused('Ett|ttL', 2, 5, '4 t, expected num-layers = 5')
-    refused('Etm|ttL', 2, 3, 'stage 2 has layers behind the first m')
+    refused('Etm|ttL', 2, 3, 'stage 2 has layers after the first m')
     expect(function() layout.read('Etx|L', 'plan.txt') end):raises "plan.txt: stage 1 %('Etx'%): expected E, t, m or L, got 'x'"
-    expect(function() layout.read('Et*9999999|L', 'plan.txt') end):raises 'more than 65536 units'
+    expect(function() layout.read('Et*9999999|L', 'plan.txt') end):raises 'at most 65536 units'
   end)
 end)
 
@@ -98,9 +98,9 @@ describe('a layout of a strategy', function()
     refused({ layout = 'Ett|tt|ttL' }, 'layout: 3 stages, expected a multiple of pipeline%-model%-parallel%-size = 2')
     refused({ layout = 'Ettt|tttmL' }, 'layout: 1 m, expected mtp%-num%-layers = 0')
     refused({ layout = 'Ettx|tttL' }, "layout: stage 1 %('Ettx'%): expected E, t, m or L, got 'x'")
-    refused({ stages = { 1, 2, 2, 1 } }, "layout: expected no 'stages' with it")
-    refused({ virtual_stages = 3 }, 'layout: expected virtual_stages = 2, as it has, got 3')
-    refused({ schedule = 'zb-v' }, "layout: expected a schedule whose stages go round the places, got 'zb%-v'")
+    refused({ stages = { 1, 2, 2, 1 } }, "layout: cannot be combined with 'stages'")
+    refused({ virtual_stages = 3 }, 'layout: expected virtual_stages = 2 as in the layout, got 3')
+    refused({ schedule = 'zb-v' }, "layout: expected a schedule that assigns virtual stages round%-robin %(not V%-shaped%), got 'zb%-v'")
   end)
   it('has layers that predict further tokens beside the loss', function()
     local graph = trinity.model('decoder', { sequence = 32, layers = 4, hidden = 64, heads = 4, vocabulary = 128,
@@ -111,7 +111,7 @@ describe('a layout of a strategy', function()
     expect(function() ahead:strategy { mesh = { pipeline = 2 }, micro_batches = 2, layout = 'Ett|ttL' } end)
       :raises 'layout: 0 m, expected mtp%-num%-layers = 1'
     expect(function() ahead:strategy { mesh = { pipeline = 4 }, micro_batches = 2, layout = 'Ett|tt|m|L' } end)
-      :raises 'layout: m is not in the last stage'
+      :raises 'layout: expected m in the last stage'
   end)
   it('restricts a search to its stages', function()
     local found = trinity.plan { graph = problem.graph, cluster = problem.cluster, global_batch = 8, simulations = 8,

@@ -54,7 +54,7 @@ end
 
 describe('the table of formats', function()
   it('is what help prints', function()
-    local text, rows = trinity_says('help formats', 0, '^formats that plans are written in', '\nfiles that are read '), 0
+    local text, rows = trinity_says('help formats', 0, '^formats that strategies are exported to', '\nfiles that can be read '), 0
     for _ in text:gmatch '\n  [^\n]+' do rows = rows + 1 end
     expect(rows):equals(#written + #read)
     for _, list in ipairs { written, read } do

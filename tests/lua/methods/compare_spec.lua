@@ -139,8 +139,8 @@ describe('trinity simulate', function()
   it('refuses devices that are not there, and counts that do not fit', function()
     trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,2', 2,
       "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'")
-    trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,1', 2, 'expected %d+ devices %(one an operator%)')
-    trinity_says('simulate --model vgg16 --rules placeto --cluster p100x2', 2, '%-%-rules placeto takes %-%-devices')
+    trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,1', 2, 'expected %d+ devices %(one per operator%)')
+    trinity_says('simulate --model vgg16 --rules placeto --cluster p100x2', 2, 'cannot be combined with %-%-rules placeto')
   end)
 end)
 

@@ -58,9 +58,9 @@ describe('trinity simulate and search with --rules doppler', function()
     end
     refused(("simulate --model '%s' --rules dopler"):format(ties), "option '%-%-rules': unknown rules 'dopler', did you mean 'doppler'%?")
     refused('simulate --model alexnet --compat', "option '%-%-compat' was replaced; use %-%-rules placeto\n$")
-    refused(("simulate --model '%s' --rules doppler --cluster p100x2"):format(ties), '%-%-rules doppler takes %-%-devices in its place')
-    refused('simulate --model alexnet --rules doppler', "doppler takes a graph of Doppler %(%.txt%), got model 'alexnet'")
-    refused('simulate --model alexnet --devices 3', "'%-%-devices' belongs to %-%-rules placeto and doppler")
+    refused(("simulate --model '%s' --rules doppler --cluster p100x2"):format(ties), 'cannot be combined with %-%-rules doppler; use %-%-devices')
+    refused('simulate --model alexnet --rules doppler', "doppler expects a graph of Doppler %(%.txt%), got model 'alexnet'")
+    refused('simulate --model alexnet --devices 3', "'%-%-devices' needs %-%-rules placeto or doppler")
     refused(("simulate --model '%s' --rules doppler --placement 0,2"):format(ties), "entry 2: expected a device from 0 to 1, got '2'")
   end)
 

@@ -64,7 +64,7 @@ describe('attention over context', function()
       end
     end
     expect(count):equals(about.layers * 12) -- the repeated pass repeats them
-    expect(by_heads:explain()):matches 'attention is cut by heads over context, between all%-to%-alls'
+    expect(by_heads:explain()):matches 'attention is split by heads, between all%-to%-alls'
     local gathered = problem:strategy(plan()):account()
     expect(problem:strategy(plan 'all_to_all'):account().devices[1].flops):near(gathered.devices[1].flops, 1)
   end)

@@ -74,8 +74,8 @@ describe('own costs', function()
     refused({ 'Gem,a100,1' }, "graph 'gpt2_small': unknown type 'Gem', did you mean 'Gemm'")
     refused({ 'Gemm,a10,1' }, "device_type: unknown 'a10'")
     refused({ 'Gemm,a100,x' }, "column 'time_s': expected a number, got string 'x'")
-    refused({ 'Gemm,a100,1', 'Gemm,a100,2' }, "a second time of 'Gemm' on a100")
-    refused({ ',a100,1' }, "expected one of 'operator' and 'type'")
+    refused({ 'Gemm,a100,1', 'Gemm,a100,2' }, "expected one time of 'Gemm' on a100, got a second")
+    refused({ ',a100,1' }, "expected either 'operator' or 'type'")
     expect(function() problem(rows({ 'Gemm,1' }, 'type,time')) end):raises "column 'time_s' is missing, did you mean 'time'"
     expect(function() problem { { type = 'Gemm' } } end):raises "option 'cost': row 1: field 'time_s' is missing"
     expect(function() problem(rows({ 'Gemm,1,2' }, 'type,time_s,batch')) end):raises "unknown column 'batch'"

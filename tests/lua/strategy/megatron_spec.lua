@@ -44,7 +44,7 @@ describe('stages that send each other parts', function()
     expect(messages(parts, 2)['tensor all_gather'].count):equals(4)
     expect(after['tensor all_reduce'].bytes):equals(before['tensor all_reduce'].bytes)
     expect(parts.metrics.step_time_s < whole.metrics.step_time_s):equals(true)
-    expect(parts:explain()):matches 'stages send each other parts'
+    expect(parts:explain()):matches 'stages send each other slices'
   end)
   it('change nothing without tensor or pipeline, or where sequences are cut already', function()
     for _, changes in ipairs { { mesh = { pipeline = 4 } }, { mesh = { tensor = 4 } }, { sequence_parallel = true } } do
@@ -66,6 +66,6 @@ describe('sums of input gradients', function()
     expect(after.count):equals(before.count)
     expect(after.bytes):equals(before.bytes)
     expect(hidden.metrics.step_time_s < apart.metrics.step_time_s):equals(true)
-    expect(hidden:explain()):matches 'go on while gradients of weights are computed'
+    expect(hidden:explain()):matches 'overlap the computation of weight gradients'
   end)
 end)

@@ -100,8 +100,8 @@ describe('a mesh', function()
   end)
   it('says what it shares out, and warns of gradients that are reduced after every micro-batch', function()
     local text = problem:strategy({ mesh = { data = 2, pipeline = 2 }, micro_batches = 4, shard = 2 }):explain()
-    expect(text):matches "shared out over data: the optimiser's state and gradients\n"
-    expect(text):matches 'gradients are reduced after every micro%-batch: 4 times the bytes of shard = 1\n'
+    expect(text):matches "sharded over data: optimizer states and gradients\n"
+    expect(text):matches 'gradients are reduced after every micro%-batch, which sends 4 times the bytes of shard = 1\n'
     expect(text):matches 'messages of stage 1: data all%-gather'
     expect(problem:strategy({ mesh = { data = 2 }, shard = 2 }):explain():find('after every', 1, true)):equals(nil)
   end)
@@ -150,7 +150,7 @@ describe('operators placed inside the stages of a mesh', function()
     end
     plan.inside = function() return 1 end
     expect(problem:strategy(plan) == said[1]):equals(false)
-    expect(said[1]:explain()):matches 'operators by place inside their stage: %d+, 12'
+    expect(said[1]:explain()):matches 'operators by device slot of their stage: %d+, 12'
   end)
 
   it('run on devices of their own, in every stage and replica', function()
@@ -380,7 +380,7 @@ describe('the account of a mesh', function()
         expect(device.peak_bytes.weights):equals(device.weight_bytes)
         expect(device.peak_bytes.optimizer):equals(device.optimizer_bytes)
       end
-      expect(found:explain()):matches 'GB at most: weights [%d.e-]+, '
+      expect(found:explain()):matches 'peak memory [%d.e-]+ GB: weights [%d.e-]+, '
       local devices = {}
       for d = 1, #problem.cluster.devices do devices[d] = d end
       local owned = simulator.owners('test', problem, plan, devices)

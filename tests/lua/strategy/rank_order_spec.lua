@@ -48,6 +48,6 @@ describe('orders of ranks', function()
     expect(select(2, found[1].rank_file:gsub('\n', ''))):equals(16)
   end)
   it('need a mesh', function()
-    expect(function() trinity.rank_order(problem:strategy(problem:placement())) end):raises "'strategy'.*expected one with a mesh"
+    expect(function() trinity.rank_order(problem:strategy(problem:placement())) end):raises "'strategy'.*expected a strategy with a mesh"
   end)
 end)

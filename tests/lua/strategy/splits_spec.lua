@@ -267,8 +267,8 @@ describe('heads of GPT-2', function()
     expect(function() lower(gpt2(true), { [part 'scores'] = { g1 = 6 } }) end)
       :raises "operator 'block_1/attention/scores' %(MatMul%): dimension 'g1': expected a factor from 1 to 5 %(1, 5 divide it%), got 6"
     expect(function() lower(gpt2(true), { [part 'split'] = { d = 2 } }) end)
-      :raises "dimension 'd': expected 1, as it cannot be split, got 2; those that can: b, s; .*%(gpt2: fused = false%)"
+      :raises "dimension 'd': expected 1, because it cannot be split, got 2; dimensions that can: b, s; .*%(gpt2: use fused = false%)"
     expect(function() trinity.model('gpt2', { layers = 1, size = 'xl', heads = 24 }) end)
-      :raises 'do not divide each other; heads may be 1, 2, 4, 5, 8, 10, 16, 20, 25,'
+      :raises '%d KV heads; heads may be 1, 2, 4, 5, 8, 10, 16, 20, 25,'
   end)
 end)

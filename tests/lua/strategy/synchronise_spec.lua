@@ -197,11 +197,11 @@ describe('replicas of a mesh', function()
   it('say how in words', function()
     local text = problem:strategy(plan { kind = 'local_sgd', every = 8 }):explain()
     expect(text):matches 'replicas: weights are averaged every 8 steps'
-    expect(text):matches 'mean of 8 steps'
-    expect(problem:strategy(plan { kind = 'hierarchical', inner = 4 }):explain()):matches 'within runs of 4 and across these'
-    expect(problem:strategy(plan { kind = 'daso', inner = 4, asynchronous = true }):explain()):matches 'merged behind the next step'
+    expect(text):matches 'mean over 8 steps'
+    expect(problem:strategy(plan { kind = 'hierarchical', inner = 4 }):explain()):matches 'within groups of 4 and then across the groups'
+    expect(problem:strategy(plan { kind = 'daso', inner = 4, asynchronous = true }):explain()):matches 'merged after the next step'
     expect(problem:strategy(plan { kind = 'parameter_server', asynchronous = true }):explain())
-      :matches 'by the gradient of one after the other, 7 updates old'
+      :matches 'which apply one gradient at a time, 7 updates old'
   end)
   it('are refused beside what they contradict', function()
     local function refused(way, more, text)

@@ -117,7 +117,7 @@ describe('zero-bubble schedules', function()
   it('have both ends of a V on the first device, with one copy of a tied embedding', function()
     local found = strategy('zb-v', { stages = { 1, 1, 1, 2, 1, 1, 1, 0 } })
     local text = found:explain()
-    expect(text):matches 'bubble of equal stages: 0 of their work, 0.0625 with the last one\'s start'
+    expect(text):matches 'bubble with equal stages: 0 of their work, 0.0625 including the start of the last stage'
     expect(text):matches 'stage 1: 1 layers'
     expect(text):matches 'stage 4: 3 layers'
     local inner = lowered(problem, found)

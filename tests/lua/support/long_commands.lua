@@ -97,7 +97,7 @@ local goes_on = {
     after = 'test -e w.safetensors.training' },
   { name = 'execute', words = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 150 '
       .. '--checkpoint c.safetensors --save w.safetensors', files = { ['d.csv'] = samples() }, kept = '[cw].safetensors',
-    after = 'test -e c.safetensors', says = 'stopped by Ctrl%-C after %d+ steps; with %-%-checkpoint it goes on from there' },
+    after = 'test -e c.safetensors', says = 'stopped by Ctrl%-C after %d+ steps; the same command resumes from %-%-checkpoint' },
   { name = 'study train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1', resumes = 'again',
     after = 'test -e saved/bsp-1',
     says = '0 of 1 trainings are done; the one that ran goes on with the same %-%-checkpoint' },
@@ -127,17 +127,17 @@ for _, command in ipairs(goes_on) do command.resumes = command.resumes or true e
 
 -- Of what does not go on: { command and words, kept, what it says, the sign behind which Ctrl-C comes, files }.
 local begins_anew = {
-  { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'with the best so far, which is not gone on from',
+  { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'trinity pipeline cannot be resumed',
     'best' },
   { 'plan gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --runtime any '
-    .. '--simulations 1000000 --plans 1000', result, 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from',
+    .. '--simulations 1000000 --plans 1000', result, 'stopped early %(Ctrl%-C%); [^\n]*trinity plan cannot be resumed',
     'simulated, best' },
-  { 'execute' .. network .. ' --steps 1000000 --warm_up 1', result, 'after %d+ of 1000000 steps; [^\n]*a new run begins at step 1',
+  { 'execute' .. network .. ' --steps 1000000 --warm_up 1', result, 'after %d+ of 1000000 steps; [^\n]*a new run starts at step 1',
     'step [3-9]' },
   { 'execute' .. network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 1000000', result,
-    'after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1', 'round [2-9]' },
+    'after %d+ of 1000000 rounds; [^\n]*a new run starts at round 1', 'round [2-9]' },
   { 'execute' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --profile p.json', 'p.json',
-    'after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1', 'step [1-9]' },
+    'after %d+ of 1000000 measured steps; [^\n]*a new one starts at step 1', 'step [1-9]' },
   { 'study fidelity vtrain --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', runs(3000) },
   { 'study fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
   { 'study fidelity published --rows r.csv', result, told, '[2-9] of .* pieces', speeds(3000) },

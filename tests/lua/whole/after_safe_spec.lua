@@ -94,7 +94,7 @@ describe('runs resume', function()
     forged('start', { nil, 'x', true, n = 3 }, "field 'start': expected how the run was started")
     core.write_file(path, original)
     core.write_file(folder .. '/stranger.lua', evil)
-    expect(run 'runs resume r'):matches "run 'r' goes on with its own script alone"
+    expect(run 'runs resume r'):matches "run 'r' can only resume with its own script"
     unharmed(folder)
   end)
 end)

@@ -87,9 +87,9 @@ describe('a strategy that a command is given', function()
         .. "--runs none --strategy '%s.json' 2>&1"):format(folder, program, words, path))
     end
     expect(output('simulate --trace trace.json'):find(('step time    %.6g s\n'):format(found.metrics.step_time_s), 1, true) ~= nil):truthy()
-    expect(output 'simulate --schedule gpipe'):matches 'the strategy has a mesh, which says both'
-    expect(output 'study figure4'):matches 'has a mesh, and this command takes one that has every operator on one device'
-    expect(output 'export --format placement'):matches 'has a mesh, and this command takes one'
+    expect(output 'simulate --schedule gpipe'):matches 'the strategy has a mesh, which fixes both'
+    expect(output 'study figure4'):matches 'has a mesh; expected a strategy that puts every operator on one device'
+    expect(output 'export --format placement'):matches 'has a mesh; expected a strategy'
   end)
 end)
 
@@ -130,7 +130,7 @@ describe('a file for something else', function()
       :raises "placement: operator 'op5' of graph '[^']*' is missing"
     expect(function() problem(4, 'p100x4'):load(path) end):raises
       "made for [^\n]*, on p100x2; this is another cluster %('p100x4'%); use reevaluate = true"
-    expect(problem(4, 'p100x4'):load(path, { reevaluate = true }).reevaluated):matches 'evaluated anew for [^ ]+ on p100x4'
+    expect(problem(4, 'p100x4'):load(path, { reevaluate = true }).reevaluated):matches 're%-evaluated for [^ ]+ on p100x4'
     local changed = core.read_file(path):gsub('"op1": "gpu0"', '"op1": "gpu9"', 1)
     core.write_file(path, changed)
     expect(function() here:load(path) end):raises "placement of operator 'op1': no device 'gpu9' in cluster 'p100x2'"

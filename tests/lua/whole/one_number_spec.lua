@@ -125,15 +125,15 @@ describe('a saved plan', function()
     for words, differs in trinity.sorted_pairs { ['--cluster dgx_h100:2'] = "another cluster %('dgx_h100:2'%)",
       ['--batch_size 4'] = 'a micro%-batch of 4', ['--set layers=4'] = "another network %('gpt2_small'%)",
       ['--model vgg16 --cluster p100x2'] = "another network %('vgg16'%) and another cluster %('p100x2'%)",
-      ['--cost costs.csv'] = 'other costs of operators' } do
+      ['--cost costs.csv'] = 'other operator costs' } do
       for _, command in ipairs { 'simulate', 'export --format dot --output e.dot' } do
         expect(shell(('%s --strategy made.json --run none %s'):format(command, words))):matches((made:gsub('%%s', (differs:gsub('%%', '%%%%')))))
       end
     end
     local words = 'simulate --strategy made.json --run none --cluster dgx_h100:2 --reevaluate'
-    expect(shell(words)):matches 'reevaluated     made for gpt2, [^\n]* %(a step of [%d.e-]+ s%); evaluated anew for gpt2_small on dgx_h100:2\n'
+    expect(shell(words)):matches 'reevaluated     made for gpt2, [^\n]* %(step time [%d.e-]+ s%); re%-evaluated for gpt2_small on dgx_h100:2\n'
     expect(json_of(words .. ' --json').reevaluated):matches '^made for gpt2'
-    expect(shell 'simulate --reevaluate --run none'):matches "option '%-%-reevaluate' belongs to %-%-strategy"
+    expect(shell 'simulate --reevaluate --run none'):matches "option '%-%-reevaluate' needs %-%-strategy"
   end)
   it('has the constants and the runtime of its cluster', function()
     local graph = trinity.model('gpt2', { layers = 2, hidden = 64, heads = 4, sequence = 32, positions = 32, batch_size = 2 })
@@ -149,16 +149,16 @@ describe('a saved plan', function()
     local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 2 }), cluster = trinity.cluster 'p100x2' }
     local step_s = problem:strategy(problem:placement()):save(path) and problem:load(path).metrics.step_time_s
     core.write_file(path, (core.read_file(path):gsub('"step_time_s": [%d.e-]+', '"step_time_s": 0.5')))
-    expect(function() problem:load(path) end):raises(('this is a program that simulates %.10g s in place of 0.5 s for it'):format(step_s)
+    expect(function() problem:load(path) end):raises(('this is a version of trinity that predicts %.10g s instead of 0.5 s for it'):format(step_s)
       :gsub('[%-]', '%%-'))
   end)
   it('of an earlier version is refused by the options that say what it lacks', function()
     local text = core.read_file(folder .. '/made.json'):gsub('"version": 3', '"version": 2'):gsub(' "made_for".-\n },\n', '')
     core.write_file(folder .. '/old.json', text)
     expect(shell 'simulate --run none --strategy old.json'):matches
-      "old%.json %(version 2%) does not say its model, micro%-batch and cluster: expected %-%-model, %-%-batch_size and %-%-cluster\n"
+      "old%.json %(version 2%) does not contain its model, micro%-batch and cluster: give %-%-model, %-%-batch_size and %-%-cluster\n"
     expect(shell 'simulate --run none --strategy old.json --model gpt2 --cluster dgx_a100:2'):matches
-      'does not say its micro%-batch: expected %-%-batch_size\n'
+      'does not contain its micro%-batch: give %-%-batch_size\n'
     expect(shell('simulate --run none --strategy old.json --model gpt2 --cluster dgx_a100:2 --batch_size 2 --set layers=2,'
       .. 'hidden=32,heads=4,sequence=16,positions=16,vocabulary=96,dtype=float32')):matches '\nstep time  '
   end)
