@@ -13,20 +13,20 @@ local kernels, norms, biases = { onnx = true, megatron = true, flash = true }, {
   { none = true, qkv = true, all = true }
 
 local function attention_of(o, width)
-  if o.latent > 0 then
-    return { heads = o.heads, latent = o.latent, query_latent = o.query_latent > 0 and o.query_latent or nil,
-      plain_width = o.plain_width,
-      rotary_width = o.rotary_width, value_width = o.value_width }
+  if o.kv_lora_rank > 0 then
+    return { heads = o.heads, latent = o.kv_lora_rank, q_lora_rank = o.q_lora_rank > 0 and o.q_lora_rank or nil,
+      qk_nope_head_dim = o.qk_nope_head_dim,
+      qk_rope_head_dim = o.qk_rope_head_dim, v_head_dim = o.v_head_dim }
   end
-  return { heads = o.heads, key_heads = o.key_heads > 0 and o.key_heads or o.heads, head_width = width,
-    bias = o.bias ~= 'none', output_bias = o.bias == 'all', head_norm = o.head_norm }
+  return { heads = o.heads, num_kv_heads = o.num_kv_heads > 0 and o.num_kv_heads or o.heads, head_dim = width,
+    bias = o.bias ~= 'none', output_bias = o.bias == 'all', qk_norm = o.qk_norm }
 end
 
 local function feed_forward_of(o, layer)
   if o.experts > 0 and layer > o.dense_layers then
     return { feed_forward = o.expert_feed_forward > 0 and o.expert_feed_forward or o.feed_forward, experts = o.experts,
       top_k = o.experts_per_token, gated = o.gated, shared = o.shared > 0 and o.shared or nil,
-      router = o.latent > 0 and 'sigmoid' or nil, apart = o.apart, divisible_by = o.expert_rows_multiple }
+      router = o.kv_lora_rank > 0 and 'sigmoid' or nil, apart = o.apart, divisible_by = o.expert_rows_multiple }
   end
   if o.gated then return { feed_forward = o.feed_forward, bias = o.bias == 'all' } end
   return { plain = true, feed_forward = o.feed_forward, bias = o.bias == 'all', approximate = 'tanh' }
@@ -36,8 +36,8 @@ local function check(o)
   layers.choice('decoder', 'kernels', o.kernels, kernels)
   layers.choice('decoder', 'norm', o.norm, norms)
   layers.choice('decoder', 'bias', o.bias, biases)
-  if o.hidden % o.heads ~= 0 and o.head_width == 0 and o.latent == 0 then
-    util.fail("model 'decoder': hidden = %d is no multiple of heads = %d: give head_width", o.hidden, o.heads)
+  if o.hidden % o.heads ~= 0 and o.head_dim == 0 and o.kv_lora_rank == 0 then
+    util.fail("model 'decoder': hidden = %d is no multiple of heads = %d: give head_dim", o.hidden, o.heads)
   end
   if o.positions > 0 and o.sequence > o.positions then
     util.fail("model 'decoder': a sequence of %d tokens needs as many positions, got %d", o.sequence, o.positions)
@@ -57,13 +57,13 @@ return {
     layers = count(32, 'layers', 1),
     hidden = count(4096, 'hidden size', 1),
     heads = count(32, 'attention heads', 1),
-    key_heads = count(0, 'KV heads (0: heads)'),
-    head_width = count(0, 'of queries and keys (0: hidden / heads)'),
+    num_kv_heads = count(0, 'KV heads (0: heads)'),
+    head_dim = count(0, 'of queries and keys (0: hidden / heads)'),
     feed_forward = count(11008, 'inner width of the feed-forward network', 1),
     gated = { default = true, help = 'whether a gate multiplies the inner values (SwiGLU)' },
     bias = { default = 'none', help = 'none, qkv, or all linear layers' },
     norm = { default = 'rms', help = 'rms or layer' },
-    head_norm = { default = false, help = 'queries and keys are normalised head by head' },
+    qk_norm = { default = false, help = 'queries and keys are normalised head by head' },
     post_norms = { default = false, help = 'results of attention and feed-forward network are normalised, too' },
     vocabulary = count(32000, 'tokens known', 1),
     tied = { default = false, help = 'whether the output has the weights of the token embedding' },
@@ -77,10 +77,10 @@ return {
     shared = count(0, 'inner width of a shared expert (0: none)'),
     dense_layers = count(0, 'first layers without experts'),
     latent = count(0, "width of latent keys and values, as DeepSeek's (0: none)"),
-    query_latent = count(0, 'width of latent queries'),
-    plain_width = count(128, 'with latent: of a head without rotary'),
-    rotary_width = count(64, 'with latent: of a head with rotary'),
-    value_width = count(128, 'with latent: of a head of values'),
+    q_lora_rank = count(0, 'width of latent queries'),
+    qk_nope_head_dim = count(128, 'with latent: of a head without rotary'),
+    qk_rope_head_dim = count(64, 'with latent: of a head with rotary'),
+    v_head_dim = count(128, 'with latent: of a head of values'),
     further = count(0, 'tokens predicted beyond the next, each by a layer of its own (DeepSeek-V3: 1)'),
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_loss = { default = false, help = 'the loss reads logits in 16 bits: no copy in float32' },
@@ -88,12 +88,12 @@ return {
   },
   build = function(o)
     check(o)
-    local width = o.head_width > 0 and o.head_width or math.floor(o.hidden / o.heads)
-    local rotary = o.latent > 0 and o.rotary_width or width
+    local width = o.head_dim > 0 and o.head_dim or math.floor(o.hidden / o.heads)
+    local rotary = o.kv_lora_rank > 0 and o.qk_rope_head_dim or width
     return network.build({ name = 'decoder', layers = o.layers, hidden = o.hidden, vocabulary = o.vocabulary,
       tied = o.tied, positions = o.positions, norm = o.norm, epsilon = 1e-5, dropout = o.dropout,
       post_norms = o.post_norms, further = o.further,
-      rotary_width = o.positions > 0 and 0 or 2 * math.floor(rotary / 2),
+      qk_rope_head_dim = o.positions > 0 and 0 or 2 * math.floor(rotary / 2),
       attention = function() return attention_of(o, width) end,
       feed_forward = function(layer) return feed_forward_of(o, layer) end },
       { batch_size = o.batch_size, sequence = o.sequence, dtype = o.dtype, kernels = o.kernels,

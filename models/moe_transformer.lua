@@ -11,9 +11,9 @@ local util = require 'trinity.base.util'
 
 local kernels = { onnx = true, megatron = true, flash = true }
 local sizes = {
-  granite_1b_a400m = { layers = 24, hidden = 1024, heads = 16, key_heads = 8, feed_forward = 512, experts = 32,
+  granite_1b_a400m = { layers = 24, hidden = 1024, heads = 16, num_kv_heads = 8, feed_forward = 512, experts = 32,
     top_k = 8, vocabulary = 49155, tied = true },
-  mixtral_8x7b = { layers = 32, hidden = 4096, heads = 32, key_heads = 8, feed_forward = 14336, experts = 8,
+  mixtral_8x7b = { layers = 32, hidden = 4096, heads = 32, num_kv_heads = 8, feed_forward = 14336, experts = 8,
     top_k = 2, vocabulary = 32000, tied = false },
 }
 
@@ -113,7 +113,7 @@ return {
     layers = by_size('blocks', 200),
     hidden = by_size 'hidden size',
     heads = by_size 'attention heads',
-    key_heads = by_size 'attention heads of keys and values',
+    num_kv_heads = by_size 'attention heads of keys and values',
     feed_forward = by_size 'inner width of an expert',
     experts = by_size('experts of a layer', 512),
     top_k = by_size 'experts that a token goes to',
@@ -133,8 +133,8 @@ return {
     local labels = net:input('labels', { o.batch_size, o.sequence }, 'int64')
     local angles = { o.sequence, o.hidden / o.heads / 2 }
     layers.choice('moe_transformer', 'kernels', o.kernels, kernels)
-    local attention = { heads = o.heads, key_heads = o.key_heads, bias = false, causal = true, kernels = o.kernels,
-      rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) } }
+    local attention = { heads = o.heads, num_kv_heads = o.num_kv_heads, bias = false, causal = true,
+      kernels = o.kernels, rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) } }
     local embedding = net:variable('embedding', { o.vocabulary, o.hidden })
     local x, balance = net:embedding('embed', tokens, { weight = embedding }), {}
     for i = 1, o.layers do

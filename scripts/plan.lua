@@ -1,8 +1,8 @@
 #!/usr/bin/env trinity
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
 --   plans      best first: dollars, joules or p95_s of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
---              model_flop_utilisation, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
---              expert, context, placement, micro_batch, schedule, recompute, shard; by layer recomputed_layers, of
+--              mfu, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
+--              expert, context, placement, micro_batch, schedule, recompute, zero_stage; by layer recomputed_layers, of
 --              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
 --   refused    { reason =, points = }: why points cannot be simulated, and how many
 --   pareto     simulated plans that no other beats in both time and memory, with the same fields
@@ -62,7 +62,7 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   picture = { type = 'string', rare = true, writes = '', help = 'a file for a picture of the best plan (SVG)' },
   from = { type = 'string', help = 'a job file of Megatron-LM or torchtitan: a diff that makes it faster' },
   keep = { type = 'string', rare = true, help = 'with --from: what stays, with commas: tensor, pipeline, context, '
-    .. 'expert, micro_batch, recompute, shard' },
+    .. 'expert, micro_batch, recompute, zero_stage' },
   explain = { default = false, rare = true, help = 'also what the best plan costs, device by device' },
 }, dimensions.options())))
 
@@ -149,12 +149,12 @@ local tokens = text.tokens(problem.graph)
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
     [options.reward == 'p95' and 'p95_s' or options.reward] = options.reward ~= 'time' and plan.cost or nil,
-    tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
+    tokens_per_s = plan.samples_per_s * tokens, mfu = plan.mfu,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
     placement = plan.placement,
     micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute,
-    recomputed_layers = plan.recomputed, shard = plan.shard, rank = plan.rank, variants = #plan.variants,
+    recomputed_layers = plan.recomputed, zero_stage = plan.zero_stage, rank = plan.rank, variants = #plan.variants,
     included = plan.included }
 end
 

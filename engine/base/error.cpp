@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace trinity {
 namespace {
@@ -23,10 +24,51 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+namespace {
+
+/// Names of earlier versions (underscores for hyphens) and those that replaced them.
+constexpr std::pair<std::string_view, std::string_view> kRenamed[] = {
+    {"account", "breakdown"},
+    {"context_kind", "cp_comm_type"},
+    {"head_norm", "qk_norm"},
+    {"head_width", "head_dim"},
+    {"key_heads", "num_kv_heads"},
+    {"latent", "kv_lora_rank"},
+    {"model_flop_utilisation", "mfu"},
+    {"normalise_advantage", "normalize_advantage"},
+    {"overlap_tensor", "overlap_tp_grad_allreduce"},
+    {"plain_width", "qk_nope_head_dim"},
+    {"query_latent", "q_lora_rank"},
+    {"rotary_width", "qk_rope_head_dim"},
+    {"shard", "zero_stage"},
+    {"synchronise", "sync"},
+    {"value_width", "v_head_dim"},
+};
+
+std::string underscored(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+/// The candidate that replaced an earlier name, or null.
+const std::string* renamed(std::string_view name, const std::vector<std::string>& candidates) {
+  const auto given = underscored(name);
+  for (const auto& [earlier, now] : kRenamed)
+    if (given == earlier)
+      for (const auto& candidate : candidates)
+        if (underscored(candidate) == now) return &candidate;
+  return nullptr;
+}
+
+}  // namespace
+
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
   // Longer names are not typed by hand, and the work is quadratic in the length.
   constexpr size_t kLongest = 256;
   if (name.empty() || name.size() > kLongest) return {};
+  if (const auto* now = renamed(name, candidates))
+    return fmt::format(", now called '{}'", *now);
   // A third of a word may be wrong, at most three letters; otherwise it is another word.
   size_t best = 1 + std::min({size_t{3}, (name.size() + 2) / 3, name.size() - 1});
   const std::string* nearest = nullptr;

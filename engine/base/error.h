@@ -42,7 +42,7 @@ class Interrupted : public Error {
 
 /// Returns ", did you mean 'x'?" for the candidate nearest to `name` (edit distance at most 2 plus
 /// a quarter of the length), or "" if none is near or `name` is longer than 256 bytes. Ties: first
-/// candidate.
+/// candidate. For a name of an earlier version it is ", now called 'x'".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
 [[noreturn]] void check_failed(const char* file, int line, const char* expression,

@@ -84,7 +84,7 @@ DeviceScope::DeviceScope(const WorkerDevice& device) {
 
 DeviceScope::~DeviceScope() = default;
 
-void DeviceScope::synchronise() const {
+void DeviceScope::sync() const {
   if (stream_) stream_->stream.synchronize();
 }
 

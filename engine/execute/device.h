@@ -35,7 +35,7 @@ class DeviceScope {
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
   /// Waits for everything that this thread has started.
-  void synchronise() const;
+  void sync() const;
 
  private:
   struct Stream;

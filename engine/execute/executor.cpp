@@ -317,7 +317,7 @@ struct Executor::Impl {
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
     if (worker.on.cuda)  // some kernels without inputs fill CPU memory
       for (auto& output : outputs) output = output.to(worker.torch_device());
-    device.synchronise();
+    device.sync();
     times.end_s = clock.seconds();
     while (outputs.size() < of.outputs.size() &&
            graph->tensor(of.outputs[outputs.size()]).bytes == 0)

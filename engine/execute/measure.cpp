@@ -108,7 +108,7 @@ void send(Exchange& exchange, const WorkerDevice& device, const std::vector<int6
       if (exchange.closed()) return;
       at::Tensor made = filled(size / 4, static_cast<float>(r), options);
       if (!made.defined()) return exchange.close();
-      scope.synchronise();
+      scope.sync();
       exchange.put(std::move(made));
       exchange.wait_until_clear();
     }
@@ -148,7 +148,7 @@ std::vector<double> measure_copies(const std::string& from, const std::string& t
           if (!source.defined()) return;
           const auto begin = std::chrono::steady_clock::now();
           const at::Tensor copy = source.to(torch_device(devices[1]), at::kFloat, false, true);
-          scope.synchronise();
+          scope.sync();
           if (r > 0)
             list.push_back(
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -182,7 +182,7 @@ DeviceRates measure_rates(const std::string& device) {
       poll_stop();
       const auto begin = std::chrono::steady_clock::now();
       body();
-      scope.synchronise();
+      scope.sync();
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     for (int i = 0; i < kRepeats; ++i) {

@@ -55,7 +55,7 @@ namespace trinity {
 ///                     none: all
 ///   reduction         an AllReduce or Broadcast after updates: "weights": the average (or the
 ///                     first member's weights) replaces those written by the updates of its inputs
-///   every             the same, and updates: they synchronise in the last of this many steps; in
+///   every             the same, and updates: they sync in the last of this many steps; in
 ///                     the others these collectives do not run; 0: the updates write no weights,
 ///                     and their readers fetch the weights themselves
 ///   occasion          a Send of weights, and collectives that run only in steps in which the

@@ -33,7 +33,7 @@ struct ReplicaOptions {
   /// replicate() only: ZeRO stage, for graphs of shard_states(). From stage 1 on gradients end in a
   /// reduce-scatter instead of an all-reduce: at stage 1 once per step, on the tensors that updates
   /// read; from stage 2 on after every micro-batch, on the tensors that backward operators write.
-  int32_t shard = 0;
+  int32_t zero_stage = 0;
   /// replicate() only: [operator] bytes that its copies gather in a collective of their own, 0 for
   /// operators that do not gather; or empty.
   std::span<const int64_t> gathered = {};
@@ -54,7 +54,7 @@ struct ReplicaOptions {
   ///     average weights and broadcast them within.
   ///   - apart: gradients are reduced within.
   ///
-  /// With `shard` the reductions within end in a reduce-scatter. At ZeRO stage 3 each replica
+  /// With `zero_stage` the reductions within end in a reduce-scatter. At ZeRO stage 3 each replica
   /// averages its shard with the corresponding replicas of the other groups.
   int32_t inner = 1;
   /// Meeting::servers and Meeting::in_turn: the first replicas are servers and take buckets

@@ -56,7 +56,7 @@ struct AgentOptions {
   double dropout = 0;
   DropoutMask dropout_mask = DropoutMask::batch;
   bool linear_partition = false;
-  bool normalise_advantage = true;
+  bool normalize_advantage = true;
   bool order_groups = true;
   double switch_probability = 0.1;
   double contiguity = 6;  ///< see contiguous_prior()

@@ -63,7 +63,7 @@ UpdateReport Agent::Impl::update(std::span<const double> rewards, std::span<cons
       mean_of(rewards, weight, [&](double r) { return (r - baseline) * (r - baseline); });
   const double n = options.baseline_n;
   squares = std::isnan(squares) ? batch_squares : (2 * batch_squares + (n - 1) * squares) / (n + 1);
-  const bool normalise = options.normalise_advantage && squares > 1e-24;
+  const bool normalise = options.normalize_advantage && squares > 1e-24;
   const double scale = normalise ? 1 / std::sqrt(std::max(batch_squares, squares)) : 1;
   for (int32_t index = 0; index < options.epochs; ++index) {
     epoch(index, advantages(rewards, scale), weight, report);

@@ -15,7 +15,7 @@ AgentOptions AgentOptions::paper() {
   options.noise_steps = 500;
   options.dropout = 0.3;
   options.hidden = 256;
-  options.normalise_advantage = false;
+  options.normalize_advantage = false;
   options.order_groups = false;
   options.switch_probability = 0;
   options.contiguity = 0;

@@ -52,7 +52,7 @@ void each_network_option(Options& o, Visit&& visit) {
         "while sampling alone (item 12)");
   visit("partition_network", o.linear_partition, std::array{"mlp", "linear"},
         "64 and 128 wide with ReLU, or one linear layer of 64 (the released code)");
-  visit("normalise_advantage", o.normalise_advantage,
+  visit("normalize_advantage", o.normalize_advantage,
         "advantages divided by their root mean square in the batch or its moving average, "
         "whichever is larger: noise does not shake a policy that has settled");
   visit("order_groups", o.order_groups,

@@ -56,7 +56,7 @@ class StrategyPricer {
   std::vector<int32_t> home(const Strategy& strategy);
 
   /// Owners of all devices' peaks, for a strategy with a mesh: in the step in which its replicas
-  /// synchronise. Throws the errors of lower().
+  /// sync. Throws the errors of lower().
   std::vector<OwnedBytes> owners(const Strategy& strategy);
 
   /// Number of representative devices that a strategy with a mesh is simulated on. Throws the

@@ -19,21 +19,21 @@ Strategy structure_of(const Strategy& strategy) {
   given.schedule = pipeline_schedule_name(schedule_of(given));
   if (given.schedule == "gpipe") given.schedule = "1f1b";
   given.tasks.clear();
-  if (given.mesh.data == 1) given.synchronise = {};
-  if (given.mesh.context == 1) given.context_kind = {};
+  if (given.mesh.data == 1) given.sync = {};
+  if (given.mesh.context == 1) given.cp_comm_type = {};
   if (given.mesh.placement == 1) given.inside.clear();
-  given.synchronise.every = std::min(given.synchronise.every, 1);
+  given.sync.every = std::min(given.sync.every, 1);
   same.placement.clear();
   same.schedule = {};
   return same;
 }
 
 bool goes_in_rings(const Parallelism& given) {
-  return given.context_kind == ContextKind::ring && given.mesh.context > 1;
+  return given.cp_comm_type == ContextKind::ring && given.mesh.context > 1;
 }
 
 bool copies_are_alike(const Parallelism& given) {
-  return given.synchronise.kind == Synchronise::all_reduce;
+  return given.sync.kind == Synchronise::all_reduce;
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
@@ -106,11 +106,11 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
 std::vector<CycleStep> cycle_of(const Strategy& strategy) {
   if (!strategy.parallelism) return {{strategy, 1}};
   const auto& given = *strategy.parallelism;
-  const int32_t every = given.synchronise.every;
-  if (!given.synchronise.seldom() || given.mesh.data == 1 || every < 2) return {{strategy, 1}};
+  const int32_t every = given.sync.every;
+  if (!given.sync.seldom() || given.mesh.data == 1 || every < 2) return {{strategy, 1}};
   std::vector<CycleStep> steps(2, {strategy, 1});
-  steps[0].strategy.parallelism->synchronise.every = 1;
-  steps[1].strategy.parallelism->synchronise.every = 0;
+  steps[0].strategy.parallelism->sync.every = 1;
+  steps[1].strategy.parallelism->sync.every = 0;
   steps[1].count = every - 1;
   return steps;
 }

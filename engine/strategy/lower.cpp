@@ -20,7 +20,7 @@ namespace {
 
 /// How replicas meet.
 void set_meeting(const Parallelism& given, ReplicaOptions& options) {
-  const auto& way = given.synchronise;
+  const auto& way = given.sync;
   options.algorithm = way.algorithm;
   options.ranks = given.mesh.expert;
   if (way.in_runs()) options.inner = way.inner;
@@ -141,7 +141,7 @@ Graph with_rings(const Graph& graph) {
                          shape(of.inputs[1])[1] == shape(of.outputs[0])[1];
     if (attends && has_meaning(copy) && !copy.attributes.contains("log_sum_exp"))
       throw ArgumentError(fmt::format(
-          "context_kind: ring: attention '{}' keeps no logarithms of its sums (attribute "
+          "cp_comm_type: ring: attention '{}' keeps no logarithms of its sums (attribute "
           "log_sum_exp), without which its gradient cannot be executed in a ring",
           copy.name));
     if (attends && copy.type.starts_with("Attention")) {
@@ -153,7 +153,7 @@ Graph with_rings(const Graph& graph) {
   }
   if (!any)
     throw ArgumentError(fmt::format(
-        "context_kind: ring: graph '{}' has no attention that is one operator (kernels = 'flash'); "
+        "cp_comm_type: ring: graph '{}' has no attention that is one operator (kernels = 'flash'); "
         "all_gather takes it apart as it is",
         graph.name()));
   builder.colocate_as(graph, {});
@@ -226,7 +226,7 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
                                          std::span<const int32_t> lanes) {
   const auto& mesh = parallelism.mesh;
   const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
-  const bool sums_aside = parallelism.overlap_tensor && mesh.tensor > 1;
+  const bool sums_aside = parallelism.overlap_tp_grad_allreduce && mesh.tensor > 1;
   if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
   const auto run = [&](Lowering lowering) { return lowering.run(parts, lanes); };
@@ -247,7 +247,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   options.together = replica.together;
   options.behind = replica.behind;
   options.gathered = replica.gathered;
-  if (!replica.gathered.empty()) options.shard = replica.of.shard;
+  if (!replica.gathered.empty()) options.zero_stage = replica.of.zero_stage;
   options.bucket_bytes = replica.of.bucket_bytes;
   options.device_of = replica.device;
   options.spread = replica.spread;

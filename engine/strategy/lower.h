@@ -157,7 +157,7 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
 /// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
-/// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()),
+/// attention goes in rings (cp_comm_type), experts are shared out over `expert` (spread_experts()),
 /// operators go to their places inside stages (`inside`), each is split over `tensor` there
 /// (tensor_splits()), layers are recomputed, what stages send each
 /// other is cut in parts (scatter_gather), the backward pass is cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces

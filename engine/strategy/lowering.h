@@ -42,13 +42,13 @@ struct Made {
 /// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
 inline bool joins_context(const Parallelism& given) {
   return given.mesh.context > 1 &&
-         (given.synchronise.kind == Synchronise::all_reduce || given.mesh.data == 1);
+         (given.sync.kind == Synchronise::all_reduce || given.mesh.data == 1);
 }
 
 /// Devices that share out states: all replicas (with their parts of the sequence, where gradients
 /// meet over both), or those of a run.
 inline int32_t shard_group(const Parallelism& given) {
-  const auto& way = given.synchronise;
+  const auto& way = given.sync;
   if (joins_context(given)) return given.mesh.data * given.mesh.context;
   if (given.mesh.data == 1) return 1;
   return way.in_runs() ? way.inner : given.mesh.data;
@@ -86,7 +86,7 @@ class Lowering {
 
   /// Whether gradients are scattered after every micro-batch over parts of the sequence, too: what
   /// else sums them does so behind that, once a step, in shares.
-  bool scatters_first() const { return joins_context(given_) && given_.shard >= 2; }
+  bool scatters_first() const { return joins_context(given_) && given_.zero_stage >= 2; }
 
   /// What of the mesh split() goes by.
   Parallelism what_splits() const {
@@ -97,13 +97,13 @@ class Lowering {
     same.recompute = Recompute::none;
     same.recompute_modules = 0;
     same.tasks.clear();
-    same.shard = 0;
+    same.zero_stage = 0;
     same.micro_batches = 1;
-    same.synchronise = {};
+    same.sync = {};
     if (given_.mesh.context > 1) {  // joins_context() goes by these
       same.mesh.data = std::min(given_.mesh.data, 2);
-      same.shard = given_.shard;
-      same.synchronise = given_.synchronise;
+      same.zero_stage = given_.zero_stage;
+      same.sync = given_.sync;
     }
     same.schedule = is_v_shaped(schedule_) ? "v" : "";
     return same;
@@ -116,11 +116,11 @@ class Lowering {
     if (given_.scatter_gather) cut_sends(made);
     if (splits_backward(schedule_))
       cut_backward(made);
-    else if (given_.overlap_tensor && given_.mesh.tensor > 1)
+    else if (given_.overlap_tp_grad_allreduce && given_.mesh.tensor > 1)
       take_cut(made, overlap_sums(made.graph));
     LoweredReplica result;
     const std::vector<bool> joined_weights = weights_joined(made, partitions);
-    if (given_.shard > 0 && shard_group(given_) > 1)
+    if (given_.zero_stage > 0 && shard_group(given_) > 1)
       result.gathered = shard(made, joined_weights, partitions);
     result.spread = spread_of(made);
     result.joined = joined_collectives(made, partitions);
@@ -217,7 +217,7 @@ class Lowering {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) placement.push_back(first_device(op));
     TensorParts parts{given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_, {}};
     const bool exchanges =
-        given_.context_kind == ContextKind::all_to_all && given_.mesh.context > 1;
+        given_.cp_comm_type == ContextKind::all_to_all && given_.mesh.context > 1;
     if (exchanges) parts.by_heads = attention_by_heads();
     const auto splits = tensor_splits(graph_, parts, placement);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
@@ -282,7 +282,7 @@ class Lowering {
 
   /// What attention does by heads.
   std::vector<bool> attention_by_heads() const {
-    return attention_or_refuse("context_kind: all_to_all", "to cut by heads");
+    return attention_or_refuse("cp_comm_type: all_to_all", "to cut by heads");
   }
 
   std::vector<bool> attention_or_refuse(const char* word, const char* use) const {
@@ -480,7 +480,7 @@ class Lowering {
       apart[op] = 1;  // as many as share out experts, but others
     }
     const auto whole = sums_ahead(made.graph, joined_collectives(made, partitions));
-    ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
+    ShardingOptions options{given_.zero_stage, shard_group(given_), given_.bucket_bytes, made.device, {},
                             spread, apart, whole};
     std::vector<int32_t> unit;
     unit.reserve(made.serves.size());
@@ -510,7 +510,7 @@ class Lowering {
   /// weights have a pass of their own, which ends after all messages.
   std::vector<int32_t> last_sends(const Made& made) const {
     const auto& mesh = given_.mesh;
-    if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.shard > 1 ||
+    if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.zero_stage > 1 ||
         splits_backward(schedule_))
       return {};
     const auto& graph = made.graph;

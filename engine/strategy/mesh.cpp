@@ -25,20 +25,20 @@ Axis parse_axis(std::string_view name) {
 const char* axis_name(Axis axis) { return kAxisNames[static_cast<size_t>(axis)]; }
 
 ContextKind parse_context_kind(std::string_view name) {
-  return static_cast<ContextKind>(parse_word("context_kind", name, kContextKinds));
+  return static_cast<ContextKind>(parse_word("cp_comm_type", name, kContextKinds));
 }
 
 const char* context_kind_name(ContextKind kind) { return kContextKinds[static_cast<size_t>(kind)]; }
 
 Synchronise parse_synchronise(std::string_view name) {
-  return static_cast<Synchronise>(parse_word("synchronise", name, kSynchronises));
+  return static_cast<Synchronise>(parse_word("sync", name, kSynchronises));
 }
 
 const char* synchronise_name(Synchronise kind) { return kSynchronises[static_cast<size_t>(kind)]; }
 
 void check_fields(const Synchronisation& given) {
   const auto refuse = [&](const char* field, const char* kinds) {
-    throw ArgumentError(fmt::format("synchronise: field '{}' is of {}, not of {}", field, kinds,
+    throw ArgumentError(fmt::format("sync: field '{}' is of {}, not of {}", field, kinds,
                                     synchronise_name(given.kind)));
   };
   if (given.inner != 1 && !given.in_runs()) refuse("inner", "hierarchical and daso");

@@ -136,13 +136,13 @@ struct Parallelism {
   bool scatter_gather = false;
   /// Sums of input gradients over `tensor` go on while gradients of weights are computed
   /// (graph/split_backward.h, overlap_sums()).
-  bool overlap_tensor = false;
+  bool overlap_tp_grad_allreduce = false;
   /// What replicas hold a share of (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's state, 2
   /// gradients too, 3 weights too; 0 nothing.
-  int32_t shard = 0;
+  int32_t zero_stage = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
-  ContextKind context_kind = ContextKind::all_gather;  ///< with `context` above one
-  Synchronisation synchronise;
+  ContextKind cp_comm_type = ContextKind::all_gather;  ///< with `context` above one
+  Synchronisation sync;
   std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
   /// Of every operator of the graph its place on the axis `placement` inside its stage, from 0;
   /// empty: said of none, which an axis above one refuses.

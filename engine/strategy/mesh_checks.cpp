@@ -68,52 +68,52 @@ void check_inner(const Synchronisation& given, const Mesh& mesh) {
   const char* kind = synchronise_name(given.kind);
   if (given.inner < 2 || given.inner >= mesh.data || mesh.data % given.inner != 0)
     throw ArgumentError(fmt::format(
-        "synchronise: {} expects runs of replicas that are fewer than all and divide data = {}, "
+        "sync: {} expects runs of replicas that are fewer than all and divide data = {}, "
         "got inner = {} (would do: {})",
         kind, mesh.data, given.inner, runs_of(mesh.data)));
   if (mesh.expert % given.inner != 0 && given.inner % mesh.expert != 0)
     throw ArgumentError(fmt::format(
-        "synchronise: {} in runs of {} replicas with expert = {}: copies of an expert would be "
+        "sync: {} in runs of {} replicas with expert = {}: copies of an expert would be "
         "spread over runs unevenly; one must divide the other",
         kind, given.inner, mesh.expert));
 }
 
 /// Why replicas cannot be kept alike in this way.
 void check_synchronise(const Parallelism& parallelism) {
-  const auto& given = parallelism.synchronise;
+  const auto& given = parallelism.sync;
   const auto& mesh = parallelism.mesh;
   if (mesh.data == 1 || given.kind == Synchronise::all_reduce) return;
   const char* kind = synchronise_name(given.kind);
   const bool server = given.kind == Synchronise::parameter_server;
-  const char* others = "shard = 0, or kind all_reduce or hierarchical";
-  if (parallelism.shard > 0 && given.kind == Synchronise::local_sgd)
+  const char* others = "zero_stage = 0, or kind all_reduce or hierarchical";
+  if (parallelism.zero_stage > 0 && given.kind == Synchronise::local_sgd)
     throw ArgumentError(fmt::format(
-        "synchronise: {} with shard = {}: replicas that differ between meetings have no common "
+        "sync: {} with zero_stage = {}: replicas that differ between meetings have no common "
         "state to share out ({}, or daso, whose runs have one)",
-        kind, parallelism.shard, others));
-  if (parallelism.shard > 0 && server)
+        kind, parallelism.zero_stage, others));
+  if (parallelism.zero_stage > 0 && server)
     throw ArgumentError(
-        fmt::format("synchronise: {} with shard = {}: a server holds the states of its weights, "
+        fmt::format("sync: {} with zero_stage = {}: a server holds the states of its weights, "
                     "replicas have none to share out ({})",
-                    kind, parallelism.shard, others));
+                    kind, parallelism.zero_stage, others));
   if (mesh.expert > 1 && given.seldom())
     throw ArgumentError(fmt::format(
-        "synchronise: {} with mesh: expert = {}: experts would see tokens of replicas whose other "
+        "sync: {} with mesh: expert = {}: experts would see tokens of replicas whose other "
         "weights have drifted apart (expert = 1, or kind all_reduce or hierarchical)",
         kind, mesh.expert));
   if (mesh.expert > 1 && server)
     throw ArgumentError(fmt::format(
-        "synchronise: {} with mesh: expert = {}: no one server would see all copies of a weight "
+        "sync: {} with mesh: expert = {}: no one server would see all copies of a weight "
         "(expert = 1, or kind all_reduce or hierarchical)",
         kind, mesh.expert));
   if (server && given.asynchronous && mesh.pipeline > 1)
     throw ArgumentError(fmt::format(
-        "synchronise: {}, asynchronous, with mesh: pipeline = {}: forward and backward of a "
+        "sync: {}, asynchronous, with mesh: pipeline = {}: forward and backward of a "
         "mini-batch would see different weights, since stages pull theirs apart and none keeps the "
         "old ones (pipeline = 1, or asynchronous = false)",
         kind, mesh.pipeline));
   if (server && given.servers > mesh.data)
-    throw ArgumentError(fmt::format("synchronise: {} servers of data = {} replicas (1 to {})",
+    throw ArgumentError(fmt::format("sync: {} servers of data = {} replicas (1 to {})",
                                     given.servers, mesh.data, mesh.data));
   if (given.in_runs()) check_inner(given, mesh);
 }

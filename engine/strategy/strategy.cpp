@@ -197,16 +197,16 @@ std::string Reader::word(const Json& value, const char* what) const {
 }
 
 Synchronisation Reader::read_synchronise(const Json& json) const {
-  refuse_unknown(json, "synchronise",
+  refuse_unknown(json, "sync",
                  {"algorithm", "asynchronous", "every", "inner", "kind", "servers"});
   Synchronisation given;
-  given.kind = parse_synchronise(word(member(json, "kind"), "synchronise: kind"));
+  given.kind = parse_synchronise(word(member(json, "kind"), "sync: kind"));
   if (json.contains("algorithm"))
     given.algorithm =
-        parse_collective_algorithm(word(json["algorithm"], "synchronise: algorithm"));
+        parse_collective_algorithm(word(json["algorithm"], "sync: algorithm"));
   const auto read = [&](const char* name, int32_t& number) {
     if (json.contains(name))
-      number = whole_number(json[name], 1 << 20, fmt::format("synchronise: {}", name));
+      number = whole_number(json[name], 1 << 20, fmt::format("sync: {}", name));
   };
   read("inner", given.inner);
   if (json.contains("every") && json["every"] == 0)
@@ -217,7 +217,7 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
   if (json.contains("asynchronous")) {
     const auto& said = json["asynchronous"];
     if (!said.is_boolean())
-      fail(fmt::format("synchronise: asynchronous: expected true or false, got {}", said.dump()));
+      fail(fmt::format("sync: asynchronous: expected true or false, got {}", said.dump()));
     given.asynchronous = said.get<bool>();
   }
   check_fields(given);
@@ -227,9 +227,9 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "inside",
-                  "made_for", "mesh", "notes", "operators", "order", "overlap_tensor", "recompute",
-                  "scatter_gather", "schedule", "sequence_parallel", "shard", "synchronise",
+                 {"bucket_bytes", "cluster", "cp_comm_type", "devices", "format", "graph", "inside",
+                  "made_for", "mesh", "notes", "operators", "order", "overlap_tp_grad_allreduce", "recompute",
+                  "scatter_gather", "schedule", "sequence_parallel", "sync", "zero_stage",
                   "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
@@ -264,11 +264,11 @@ Parallelism Reader::read_parallelism() const {
   };
   boolean("sequence_parallel", given.sequence_parallel);
   boolean("scatter_gather", given.scatter_gather);
-  boolean("overlap_tensor", given.overlap_tensor);
-  if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
-  if (json_.contains("context_kind"))
-    given.context_kind = parse_context_kind(word(json_["context_kind"], "context_kind"));
-  if (json_.contains("synchronise")) given.synchronise = read_synchronise(json_["synchronise"]);
+  boolean("overlap_tp_grad_allreduce", given.overlap_tp_grad_allreduce);
+  if (json_.contains("zero_stage")) given.zero_stage = whole_number(json_["zero_stage"], 3, "zero_stage");
+  if (json_.contains("cp_comm_type"))
+    given.cp_comm_type = parse_context_kind(word(json_["cp_comm_type"], "cp_comm_type"));
+  if (json_.contains("sync")) given.sync = read_synchronise(json_["sync"]);
   if (json_.contains("operators")) {
     const auto& rules = json_["operators"];
     if (!rules.is_object()) fail("field 'operators': expected an object");

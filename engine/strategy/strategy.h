@@ -65,7 +65,7 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 /// order (a list of operators by device; "operator@micro-batch", from 1, when there are several).
 /// With `parallelism` there are in place of the placement the fields mesh (axes above 1), schedule
 /// (name, micro_batches, and virtual_stages, stages where they are given), recompute and
-/// bucket_bytes, overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they
+/// bucket_bytes, overlap_tp_grad_allreduce, scatter_gather, sequence_parallel, zero_stage and sync where they
 /// are not the default, inside (by operator, from 1; those on the first place are left out). This is
 /// version 3; version 2 lacks `made_for`.
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,

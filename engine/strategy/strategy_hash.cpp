@@ -53,10 +53,10 @@ void add(Hasher& hash, const Parallelism& given) {
   add(hash, given.tasks);
   hash.add(static_cast<uint64_t>(given.recompute) | uint64_t{given.recompute_modules} << 8);
   hash.add(uint64_t{given.sequence_parallel});
-  hash.add(uint64_t{given.scatter_gather}).add(uint64_t{given.overlap_tensor});
-  hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
-  hash.add(static_cast<uint64_t>(given.context_kind));
-  const auto& way = given.synchronise;
+  hash.add(uint64_t{given.scatter_gather}).add(uint64_t{given.overlap_tp_grad_allreduce});
+  hash.add(static_cast<uint64_t>(given.zero_stage)).add(static_cast<uint64_t>(given.bucket_bytes));
+  hash.add(static_cast<uint64_t>(given.cp_comm_type));
+  const auto& way = given.sync;
   hash.add(static_cast<uint64_t>(way.kind)).add(static_cast<uint64_t>(way.algorithm));
   for (const int32_t number : {way.inner, way.every, way.servers})
     hash.add(static_cast<uint64_t>(number));

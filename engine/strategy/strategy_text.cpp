@@ -90,7 +90,7 @@ void write_schedule(JsonWriter& json, const ScheduleSpec& spec, const Graph& gra
 /// Fields kind and, where they are not the default, algorithm, inner, every, servers, asynchronous.
 void write_synchronise(JsonWriter& json, const Synchronisation& given) {
   const Synchronisation plain;
-  json.key("synchronise").begin_object();
+  json.key("sync").begin_object();
   json.key("kind").text(synchronise_name(given.kind));
   if (given.algorithm != plain.algorithm)
     json.key("algorithm").text(collective_algorithm_name(given.algorithm));
@@ -144,11 +144,11 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Graph& 
     json.key("bucket_bytes").integer(given.bucket_bytes);
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
   if (given.scatter_gather) json.key("scatter_gather").boolean(true);
-  if (given.overlap_tensor) json.key("overlap_tensor").boolean(true);
-  if (given.shard > 0) json.key("shard").integer(given.shard);
-  if (given.context_kind != plain.context_kind)
-    json.key("context_kind").text(context_kind_name(given.context_kind));
-  if (given.synchronise != plain.synchronise) write_synchronise(json, given.synchronise);
+  if (given.overlap_tp_grad_allreduce) json.key("overlap_tp_grad_allreduce").boolean(true);
+  if (given.zero_stage > 0) json.key("zero_stage").integer(given.zero_stage);
+  if (given.cp_comm_type != plain.cp_comm_type)
+    json.key("cp_comm_type").text(context_kind_name(given.cp_comm_type));
+  if (given.sync != plain.sync) write_synchronise(json, given.sync);
   if (!given.inside.empty()) write_inside(json.key("inside"), given.inside, graph);
   if (given.operators.empty()) return;
   json.key("operators").begin_object();

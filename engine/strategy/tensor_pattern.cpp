@@ -425,13 +425,13 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
                              const TensorParts& parts, int32_t first_device) {
   if (heads < 0)
     throw ArgumentError(fmt::format(
-        "context_kind: all_to_all: operator '{}' has no heads to cut; all_gather takes it as it is",
+        "cp_comm_type: all_to_all: operator '{}' has no heads to cut; all_gather takes it as it is",
         op.name));
   const auto& dimension = space.dimensions[heads];
   const int32_t pieces = parts.tensor * parts.context;
   if (dimension.size % pieces != 0)
     throw ArgumentError(fmt::format(
-        "context_kind: all_to_all: operator '{}' has {} heads, which tensor {} x context {} does "
+        "cp_comm_type: all_to_all: operator '{}' has {} heads, which tensor {} x context {} does "
         "not divide; nearest products that do: {}",
         op.name, dimension.size, parts.tensor, parts.context,
         divisors_near(dimension.size, pieces)));

@@ -49,32 +49,32 @@ local strategies = {
   { 'tensor 8 x pipeline 16 x data 128' },
   { 'full recomputation', recompute = 'full' },
   { 'sequence_parallel', sequence_parallel = true },
-  { 'shard 3', shard = 3 },
+  { 'zero_stage 3', zero_stage = 3 },
   { 'zb-h1', schedule = 'zb-h1' },
   { 'two virtual stages', schedule = 'interleaved', virtual_stages = 2 },
   { 'the same, sequence_parallel', schedule = 'interleaved', virtual_stages = 2, sequence_parallel = true },
   { 'zb-v', schedule = 'zb-v', virtual_stages = 2 },
-  { 'zb-v, shard 3', schedule = 'zb-v', virtual_stages = 2, shard = 3 },
+  { 'zb-v, ZeRO 3', schedule = 'zb-v', virtual_stages = 2, zero_stage = 3 },
   { 'context 2, data 64', mesh = { tensor = 8, pipeline = 16, data = 64, context = 2 } },
   { 'pipeline 32, data 64', mesh = { tensor = 8, pipeline = 32, data = 64 } },
-  { 'the same, shard 3', mesh = { tensor = 8, pipeline = 32, data = 64 }, shard = 3 },
+  { 'the same, ZeRO 3', mesh = { tensor = 8, pipeline = 32, data = 64 }, zero_stage = 3 },
   { 'pipeline 64, data 32', mesh = { tensor = 8, pipeline = 64, data = 32 } },
   { 'tensor 4, data 256', mesh = { tensor = 4, pipeline = 16, data = 256 } },
-  { 'the same, shard 3', mesh = { tensor = 4, pipeline = 16, data = 256 }, shard = 3 },
+  { 'the same, ZeRO 3', mesh = { tensor = 4, pipeline = 16, data = 256 }, zero_stage = 3 },
   { 'tensor 2, data 512', mesh = { tensor = 2, pipeline = 16, data = 512 } },
 }
 
 local of_thousand = {
-  { 'tensor 8 x pipeline 16 x data 8', shard = 0 },
-  { 'shard 1', shard = 1 },
-  { 'shard 2', shard = 2 },
-  { 'shard 3', shard = 3 },
-  { 'sequence_parallel', shard = 0, sequence_parallel = true },
+  { 'tensor 8 x pipeline 16 x data 8', zero_stage = 0 },
+  { 'zero_stage 1', zero_stage = 1 },
+  { 'zero_stage 2', zero_stage = 2 },
+  { 'zero_stage 3', zero_stage = 3 },
+  { 'sequence_parallel', zero_stage = 0, sequence_parallel = true },
 }
 
 local of_experts = {
   { 'pipeline 8, data 2048, expert 8', mesh = { pipeline = 8, data = 2048, expert = 8 } },
-  { 'the same, shard 3', mesh = { pipeline = 8, data = 2048, expert = 8 }, shard = 3 },
+  { 'the same, ZeRO 3', mesh = { pipeline = 8, data = 2048, expert = 8 }, zero_stage = 3 },
   { 'tensor 2, data 1024, expert 8', mesh = { tensor = 2, pipeline = 8, data = 1024, expert = 8 },
     sequence_parallel = true },
   { 'tensor 8, data 256, expert 4', mesh = { tensor = 8, pipeline = 8, data = 256, expert = 4 },
@@ -83,7 +83,7 @@ local of_experts = {
 
 local of_experts_on_thousand = {
   { 'pipeline 8, data 128, expert 8', mesh = { pipeline = 8, data = 128, expert = 8 } },
-  { 'the same, shard 3', mesh = { pipeline = 8, data = 128, expert = 8 }, shard = 3 },
+  { 'the same, ZeRO 3', mesh = { pipeline = 8, data = 128, expert = 8 }, zero_stage = 3 },
 }
 
 --- Stages of so many layers each: { how many, layers, ... }.
@@ -101,7 +101,7 @@ local of_dense_and_experts = {
   { 'pipeline 16, data 1024, expert 64', mesh = { pipeline = 16, data = 1024, expert = 64 }, stages = on_16 },
   { 'the same, expert 256', mesh = { pipeline = 16, data = 1024, expert = 256 }, stages = on_16 },
   { 'pipeline 8, data 2048, expert 64', mesh = { pipeline = 8, data = 2048, expert = 64 }, stages = on_8 },
-  { 'tensor 8, data 128, expert 8', mesh = { tensor = 8, pipeline = 16, data = 128, expert = 8 }, shard = 2,
+  { 'tensor 8, data 128, expert 8', mesh = { tensor = 8, pipeline = 16, data = 128, expert = 8 }, zero_stage = 2,
     sequence_parallel = true, stages = on_16 },
   { 'zb-v, data 1024, expert 64', mesh = { pipeline = 16, data = 1024, expert = 64 }, schedule = 'zb-v',
     virtual_stages = 2, stages = stages { 1, 1, 29, 2, 2, 1 } },
@@ -119,7 +119,8 @@ local clusters = {
 }
 
 local function strategy(problem, data, options)
-  local all = { mesh = { tensor = 8, pipeline = 16, data = data }, micro_batches = 128, shard = 1, schedule = '1f1b' }
+  local all = { mesh = { tensor = 8, pipeline = 16, data = data }, micro_batches = 128, zero_stage = 1,
+    schedule = '1f1b' }
   for name, value in pairs(options) do  -- in any order
     if type(name) == 'string' then all[name] = value end
   end
@@ -156,7 +157,7 @@ local function measure(network, cluster, options, first)
     bind[#bind + 1], problem = seconds(function() return bound(network, cluster) end)
     if first and #bind == 1 then print(('%-34speak %.0f MB'):format(network.name, peak_mb())) end
     problem:evaluate(strategy(problem, cluster.data, { mesh = { tensor = 2, pipeline = 2, data = cluster.data * 32 },
-      micro_batches = 4, shard = 0, sequence_parallel = network.experts, stages = network.halves }))
+      micro_batches = 4, zero_stage = 0, sequence_parallel = network.experts, stages = network.halves }))
     unseen[#unseen + 1] = seconds(function()
       return problem:evaluate(strategy(problem, cluster.data, options))
     end)

@@ -338,14 +338,14 @@ double ms_of(const std::function<void()>& work) {
 }
 
 Strategy mesh_of(int32_t tensor, int32_t pipeline, int32_t data, int32_t micro_batches,
-                 int32_t shard) {
+                 int32_t zero_stage) {
   Strategy strategy;
   auto& given = strategy.parallelism.emplace();
   given.mesh.data = data;
   given.mesh.tensor = tensor;
   given.mesh.pipeline = pipeline;
   given.micro_batches = micro_batches;
-  given.shard = shard;
+  given.zero_stage = zero_stage;
   given.bucket_bytes = 1;  // every gradient by itself, as those of large layers are
   return strategy;
 }
@@ -382,7 +382,7 @@ void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool
 
 void bench_meshes() {
   print_head("6. Meshes over the number of devices (128 equal layers, tensor x pipeline x data of "
-             "micro-batches, shard 1, queue route); processor time, medians of 5",
+             "micro-batches, ZeRO 1, queue route); processor time, medians of 5",
              "devices   mesh            slower   simulated   unseen ms    later ms       "
              "step ms");
   const auto graph = std::make_shared<const Graph>(test::layered_graph(128));

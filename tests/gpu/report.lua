@@ -98,7 +98,7 @@ local networks = {
   not options.quick and { 'inception_v3', { batch_size = 2, image_size = 139 } } or nil,
 }
 local on_one, on_two = { mesh = {} }, {
-  { 'data 2', { mesh = { data = 2 } } }, { 'data 2, shard 3', { mesh = { data = 2 }, shard = 3 } },
+  { 'data 2', { mesh = { data = 2 } } }, { 'data 2, ZeRO 3', { mesh = { data = 2 }, zero_stage = 3 } },
   { 'tensor 2', { mesh = { tensor = 2 } } }, { 'context 2', { mesh = { context = 2 } } },
   { 'pipeline 2, 1f1b', { mesh = { pipeline = 2 }, micro_batches = 4, schedule = '1f1b' } },
   { 'pipeline 2, zb-h2', { mesh = { pipeline = 2 }, micro_batches = 4, schedule = 'zb-h2' } },

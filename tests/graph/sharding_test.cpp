@@ -43,7 +43,7 @@ ShardedReplicas shard_and_replicate(const Graph& graph, int32_t level, int32_t r
   const std::vector<int32_t> same(static_cast<size_t>(sharded.graph.operator_count()), 0);
   ReplicaOptions options;
   options.device_of = same;
-  options.shard = level;
+  options.zero_stage = level;
   options.gathered = sharded.gathered;
   auto copies = replicate(sharded.graph, replicas, options);
   return {std::move(sharded), std::move(copies)};

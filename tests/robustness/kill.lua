@@ -94,7 +94,7 @@ if job.rank == 0 then require('trinity.core').write_file(at .. '/rows.csv', tabl
 job:barrier()
 local graph = trinity.model('mlp', { inputs = 2, hidden = { 20 }, classes = 3, batch_size = 2, optimizer = 'momentum' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
-local plan = problem:strategy { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }
+local plan = problem:strategy { mesh = { data = 2 }, sync = { kind = 'local_sgd', every = 3 } }
 local kept = at .. '/state'
 job:print('begins at ' .. (io.open(kept) and 'its checkpoint' or 'the start'))
 local ok, message = pcall(trinity.execute, problem, plan, { data = at .. '/rows.csv', scale = 1 / 100, epochs = 150,

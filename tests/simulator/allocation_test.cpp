@@ -130,14 +130,14 @@ TEST_CASE("a mesh whose structure was seen allocates nothing, collectives includ
         std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
     SymmetryPricer pricer(problem);
     std::vector<Strategy> strategies;
-    for (const int32_t shard : {0, 1, 3})
+    for (const int32_t zero_stage : {0, 1, 3})
       for (const int64_t bucket : {int64_t{1}, int64_t{25'000'000}}) {
         auto& given = strategies.emplace_back().parallelism.emplace();
         given.mesh.data = 4;
         given.mesh.tensor = 4;
         given.mesh.pipeline = 2;
         given.micro_batches = 8;
-        given.shard = shard;
+        given.zero_stage = zero_stage;
         given.bucket_bytes = bucket;
       }
     std::vector<Metrics> metrics(strategies.size());

@@ -112,7 +112,7 @@ TEST_CASE("strategies that differ in order, devices and micro-batches alone shar
   const auto second = pricer.bind(strategy);
   CHECK(second.made == first.made);
   CHECK(second.arranged.placement != first.arranged.placement);
-  given.shard = 1;
+  given.zero_stage = 1;
   CHECK(pricer.bind(strategy).made != first.made);
 }
 

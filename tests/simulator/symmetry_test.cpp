@@ -54,7 +54,7 @@ bool priced(const Strategy& strategy, const std::shared_ptr<const Problem>& prob
 void check_kin(RandomStream& random, Strategy strategy,
                const std::shared_ptr<const Problem>& problem, SymmetryPricer& pricer) {
   auto& given = *strategy.parallelism;
-  given.shard = static_cast<int32_t>(random.below(4));
+  given.zero_stage = static_cast<int32_t>(random.below(4));
   given.recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;
   given.micro_batches *= 2;
   Metrics metrics;
@@ -422,7 +422,7 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
     const auto kinds = std::ssize(std::set<int32_t>(lane->lanes.begin(), lane->lanes.end()));
     several += kinds > 1 && kinds < width;
     if (mesh.context > 1 && kinds < width)
-      ++context[static_cast<size_t>(given->strategy.parallelism->context_kind)];
+      ++context[static_cast<size_t>(given->strategy.parallelism->cp_comm_type)];
     CAPTURE(draw);
     const auto replica =
         lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster);

@@ -40,7 +40,7 @@ TEST_CASE("a mesh is read from a file, lowered and priced without Lua") {
   given.mesh.data = given.mesh.tensor = given.mesh.pipeline = 2;
   given.mesh.order = {Axis::pipeline, Axis::tensor};
   given.micro_batches = 4;
-  given.shard = 1;
+  given.zero_stage = 1;
   given.stages = {1, 3};
   const auto text = strategy_to_json(strategy, graph, *cluster, {{"seed", 3.0}});
   const auto loaded = strategy_from_json(text, "mesh.json", graph, *cluster);
@@ -66,7 +66,7 @@ TEST_CASE("what a mesh shares out stays out of what every device keeps") {
   given.mesh.data = 4;
   int64_t before = 0;
   for (int32_t level = 0; level <= 3; ++level) {
-    given.shard = level;
+    given.zero_stage = level;
     const auto low = lower(of_mesh(given), graph, *cluster);
     int64_t kept = 0;
     for (int32_t op = 0; op < low.made.graph.operator_count(); ++op)

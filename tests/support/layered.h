@@ -86,7 +86,7 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
 
 /// Options of decoder_graph().
 struct DecoderOptions {
-  int64_t key_heads = 8;   ///< KV heads for 8 query heads
+  int64_t num_kv_heads = 8;   ///< KV heads for 8 query heads
   int64_t vocabulary = 64;
   bool tied = false;       ///< tied token embedding and logits
   bool mask = false;       ///< a source that all layers read
@@ -111,7 +111,7 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
     if (op.type == "Einsum") op.attributes["equation"] = std::string("eci,eio->eco");
     if (op.type == "Attention") {
       op.attributes["q_num_heads"] = int64_t{8};
-      op.attributes["kv_num_heads"] = options.key_heads;
+      op.attributes["kv_num_heads"] = options.num_kv_heads;
     }
     if (!weight.empty()) op.parameters.push_back({"weight", weight, DType::float32, true});
     if (adapt) adapt(op);
@@ -133,7 +133,7 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
   for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
     int32_t y = add(name + "norm", "LayerNormalization", {x}, rows, {kHidden});
-    const int64_t keys = kHidden / 8 * options.key_heads;
+    const int64_t keys = kHidden / 8 * options.num_kv_heads;
     y = add(name + "attention", "Attention",
             {product(name + "query", y, kHidden, kHidden), product(name + "key", y, kHidden, keys),
              product(name + "value", y, kHidden, keys)},

@@ -42,7 +42,7 @@ inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers, in
     if (op.parameters.empty() && free) op.measured_time_s = op.measured_backward_time_s = 0;
   };
   DecoderOptions options;
-  options.key_heads = random.below(3) == 0 ? 4 : 8;
+  options.num_kv_heads = random.below(3) == 0 ? 4 : 8;
   options.vocabulary = random.below(2) == 0 ? 64 : 67;
   options.tied = random.below(2) == 0;
   options.mask = random.below(3) == 0;
@@ -109,10 +109,10 @@ inline Parallelism mesh_of(RandomStream& random) {
   given.mesh.tensor = pick({1, 2, 4});
   given.mesh.pipeline = pick({1, 2, 4});
   given.micro_batches = pick({1, 2, 4, 8});
-  given.shard = pick({0, 0, 1, 2, 3});
+  given.zero_stage = pick({0, 0, 1, 2, 3});
   given.sequence_parallel = random.below(2) == 0;
   given.scatter_gather = random.below(2) == 0;
-  given.overlap_tensor = random.below(2) == 0;
+  given.overlap_tp_grad_allreduce = random.below(2) == 0;
   given.bucket_bytes = pick({1, 3000, 25'000'000});
   given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
   constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
@@ -129,10 +129,10 @@ inline Parallelism mesh_of(RandomStream& random) {
 inline void share_sequence(RandomStream& random, Parallelism& given) {
   given.mesh.context = random.below(2) == 0 ? 2 : 4;
   given.mesh.data = std::min(given.mesh.data, 3);
-  given.scatter_gather = given.overlap_tensor = false;
+  given.scatter_gather = given.overlap_tp_grad_allreduce = false;
   constexpr ContextKind kKinds[] = {ContextKind::all_gather, ContextKind::ring,
                                     ContextKind::all_to_all};
-  given.context_kind = kKinds[random.below(3)];
+  given.cp_comm_type = kKinds[random.below(3)];
 }
 
 /// Shards experts among some of many replicas; a first stage with a few more layers.
@@ -148,7 +148,7 @@ inline void share_experts(RandomStream& random, Parallelism& given, int32_t laye
   if (given.mesh.pipeline == 8) given.mesh.data = std::min(given.mesh.data, 8);
   given.mesh.order.clear();
   given.sequence_parallel = given.mesh.tensor > 1;
-  given.scatter_gather = given.overlap_tensor = false;
+  given.scatter_gather = given.overlap_tp_grad_allreduce = false;
   given.micro_batches = 8;
   given.virtual_stages = given.schedule == "zb-v" || given.schedule == "interleaved" ? 2 : 1;
   const int32_t chunks = given.mesh.pipeline * given.virtual_stages;
@@ -169,7 +169,7 @@ inline void share_nodes(RandomStream& random, Parallelism& given) {
   given.mesh.order.clear();
   given.micro_batches = 8;
   given.virtual_stages = given.schedule == "zb-v" || given.schedule == "interleaved" ? 2 : 1;
-  given.shard = static_cast<int32_t>(random.below(4));
+  given.zero_stage = static_cast<int32_t>(random.below(4));
 }
 
 /// Nodes that hold one or two replicas' devices of a stage, each with its own link to other nodes,
@@ -207,10 +207,10 @@ inline void share_buckets(RandomStream& random, Parallelism& given, int32_t laye
   given.mesh.order.clear();
   given.micro_batches = 2 * given.mesh.pipeline;
   given.sequence_parallel = random.below(6) > 0;
-  given.scatter_gather = given.overlap_tensor = false;
+  given.scatter_gather = given.overlap_tp_grad_allreduce = false;
   given.bucket_bytes = pick({500, 1000, 1500, 3000, 6000, 20'000, 25'000'000});
   given.recompute = static_cast<Recompute>(random.below(3));
-  given.shard = pick({0, 0, 1, 2, 3});
+  given.zero_stage = pick({0, 0, 1, 2, 3});
   unequal_stages(random, given, layers);
   const auto stages = static_cast<int32_t>(given.stages.size());
   if (random.below(3) > 0 && layers % stages == 0) given.stages.clear();

@@ -65,7 +65,7 @@ bool Replication::meets_joined(int32_t tensor) const {
 
 bool Replication::comes_every_time(int32_t op) const {
   const auto& about = graph_.op(op);
-  return options_.shard >= 2 && about.phase == Phase::update && about.collective >= 0 &&
+  return options_.zero_stage >= 2 && about.phase == Phase::update && about.collective >= 0 &&
          std::any_of(about.outputs.begin(), about.outputs.end(),
                      [&](int32_t output) { return meets_joined(output); });
 }
@@ -78,13 +78,13 @@ void Replication::join_collective(size_t c) {
     all.members.clear();
     all.name = numbered(of.name, g, groups.size());
     all.algorithm = options_.algorithm;
-    if (options_.shard > 0) all.kind = CollectiveKind::reduce_scatter;
+    if (options_.zero_stage > 0) all.kind = CollectiveKind::reduce_scatter;
     for (const int32_t replica : groups[g])
       for (const int32_t member : of.members) {
         const int32_t id = id_of(member, replica);
         const auto place = static_cast<int64_t>(all.members.size());
         all.members.push_back(id);
-        if (!meaning_ || options_.shard == 0) continue;
+        if (!meaning_ || options_.zero_stage == 0) continue;
         builder_.op(id).attributes["share"] = place;
         builder_.op(id).attributes["shares"] = joined_members(member);
         state_share(member, replica, place);
@@ -214,14 +214,14 @@ void Replication::reduce(size_t k) {
   if (options_.meeting == Meeting::servers) return add_server(bucket, k);
   if (options_.meeting == Meeting::in_turn) return add_turns(bucket, k);
   using Kind = CollectiveKind;
-  const Phase phase = options_.shard >= 2 ? Phase::backward : Phase::update;
+  const Phase phase = options_.zero_stage >= 2 ? Phase::backward : Phase::update;
   const Groups all = alike(bucket.stage, bucket.spread);
   const Groups runs = options_.inner > 1 ? within(all) : all;
   const auto name = [&](const char* what) {
     return name_of([&] { return fmt::format("{}{}", what, k); });
   };
   if (options_.meeting != Meeting::gradients) {
-    if (options_.shard > 0)  // in every step: an inner group has one state
+    if (options_.zero_stage > 0)  // in every step: an inner group has one state
       return add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, runs);
     occasion_ = on_occasion() ? "gradients" : "";
     add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
@@ -229,14 +229,14 @@ void Replication::reduce(size_t k) {
     return;
   }
   if (options_.inner < 2 || runs[0].size() < 2) {
-    const bool scatter = options_.shard > 0 && options_.inner < 2;
+    const bool scatter = options_.zero_stage > 0 && options_.inner < 2;
     return scatter
                ? add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, all)
                : add_step(bucket, name("all_reduce"), Kind::all_reduce, Phase::update, all);
   }
   add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, runs);
   add_step(bucket, name("all_reduce"), Kind::all_reduce, Phase::update, across(all));
-  if (options_.shard == 0) add_step(bucket, name("all_gather"), Kind::all_gather, phase, runs);
+  if (options_.zero_stage == 0) add_step(bucket, name("all_gather"), Kind::all_gather, phase, runs);
 }
 
 void Replication::average(size_t k) {
@@ -245,7 +245,7 @@ void Replication::average(size_t k) {
   Groups groups = alike(bucket.stage, bucket.spread);
   if (options_.inner > 1) groups = across(groups);
   const size_t lines = alike(bucket.stage, bucket.spread).size();
-  const bool hands_out = options_.inner > 1 && options_.shard < 3;
+  const bool hands_out = options_.inner > 1 && options_.zero_stage < 3;
   if (hands_out) {
     Groups first;
     for (size_t g = 0; g < groups.size(); g += groups.size() / lines) first.push_back(groups[g]);
@@ -284,7 +284,7 @@ void Replication::average_on_occasion(size_t k) {
   const Bucket& bucket = weights_[k];
   const Groups all = alike(bucket.stage, bucket.spread), lines = across(all);
   // every position has another shard: all take part, in any order
-  const bool apart = options_.shard == 3;
+  const bool apart = options_.zero_stage == 3;
   const auto updated = joined_;
   std::vector<std::map<std::pair<int32_t, int32_t>, int32_t>> sent;
   for (size_t place = 0; place < lines.size(); ++place) {

@@ -78,7 +78,7 @@ Operator Replication::shared(int32_t op) const {
 Tensor Replication::shared_tensor(int32_t tensor) const {
   Tensor copy = graph_.tensor(tensor);
   const int64_t parts = whole_[tensor] ? 1 : replicas_of(copy.producer);
-  if (options_.shard > 0 && is_joined(copy.producer)) {
+  if (options_.zero_stage > 0 && is_joined(copy.producer)) {
     const int64_t members = joined_members(copy.producer);
     copy.bytes = (copy.bytes + members - 1) / members;
     copy.shape.clear();
@@ -105,7 +105,7 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     copy.persistent_bytes = copy.workspace_bytes = 0;
     copy.traffic_bytes = static_cast<double>(weight_bytes(op));
   }
-  if (is_joined(op) && options_.shard > 0) copy.type = "ReduceScatter";
+  if (is_joined(op) && options_.zero_stage > 0) copy.type = "ReduceScatter";
   if (comes_every_time(op)) copy.phase = Phase::backward;
   if (meaning_) state_copy(copy, op, replica);
   const int32_t id = builder_.add_operator(std::move(copy));

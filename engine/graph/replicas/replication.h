@@ -169,7 +169,7 @@ class Replication {
     return options_.meeting == Meeting::servers || options_.meeting == Meeting::in_turn;
   }
   /// True if local sums of gradients come before their reduction.
-  bool sums_first() const { return options_.shard == 1 || have_servers(); }
+  bool sums_first() const { return options_.zero_stage == 1 || have_servers(); }
   /// True if the operator reads gradients after their reduction.
   bool reads_reduced(int32_t op) const;
   /// True if the tensor is a gradient that is reduced over the replicas.

@@ -348,7 +348,7 @@ void push_traffic(lua_State* L, const Traffic& traffic) {
   lua_setfield(L, -2, "devices");
 }
 
-/// timeline:account(groups or nil) -> list of devices, list of traffic
+/// timeline:breakdown(groups or nil) -> list of devices, list of traffic
 /// (engine/simulator/account.h). groups: of every operator, from 1.
 int timeline_account(lua_State* L) {
   const auto& self = object_arg<BoundTimeline>(L, 1);

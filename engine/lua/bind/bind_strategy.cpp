@@ -66,11 +66,11 @@ Mesh mesh_arg(Fields& fields) {
   return mesh;
 }
 
-Synchronisation synchronise_arg(Fields& fields) {
+Synchronisation sync_arg(Fields& fields) {
   Synchronisation given;
-  if (!fields.push_table("synchronise")) return given;
+  if (!fields.push_table("sync")) return given;
   lua_State* L = fields.state();
-  Fields said(L, lua_gettop(L), "synchronise");
+  Fields said(L, lua_gettop(L), "sync");
   given.kind = parse_synchronise(said.string("kind", "all_reduce"));
   given.algorithm = parse_collective_algorithm(said.string("algorithm", "automatic"));
   given.inner = static_cast<int32_t>(said.integer("inner", 1, 1, 1 << 20));
@@ -94,7 +94,7 @@ void push_synchronise(lua_State* L, const Synchronisation& given) {
   if (given.every != plain.every) set_field(L, "every", given.every);
   if (given.servers != plain.servers) set_field(L, "servers", given.servers);
   if (given.asynchronous) set_boolean(L, "asynchronous", true);
-  lua_setfield(L, -2, "synchronise");
+  lua_setfield(L, -2, "sync");
 }
 
 }  // namespace
@@ -137,10 +137,10 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
   given.scatter_gather = fields.boolean("scatter_gather", false);
-  given.overlap_tensor = fields.boolean("overlap_tensor", false);
-  given.shard = static_cast<int32_t>(fields.integer("shard", 0, 0, 3));
-  given.context_kind = parse_context_kind(fields.string("context_kind", "all_gather"));
-  given.synchronise = synchronise_arg(fields);
+  given.overlap_tp_grad_allreduce = fields.boolean("overlap_tp_grad_allreduce", false);
+  given.zero_stage = static_cast<int32_t>(fields.integer("zero_stage", 0, 0, 3));
+  given.cp_comm_type = parse_context_kind(fields.string("cp_comm_type", "all_gather"));
+  given.sync = sync_arg(fields);
   if (fields.push_table("stages")) {
     for (const int64_t layers : integers(L, lua_gettop(L), "stages")) {
       if (layers < 0 || layers > 1 << 20)
@@ -203,11 +203,11 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
   if (given.scatter_gather) set_boolean(L, "scatter_gather", true);
-  if (given.overlap_tensor) set_boolean(L, "overlap_tensor", true);
-  if (given.shard > 0) set_field(L, "shard", given.shard);
-  if (given.context_kind != plain.context_kind)
-    set_field(L, "context_kind", std::string(context_kind_name(given.context_kind)));
-  push_synchronise(L, given.synchronise);
+  if (given.overlap_tp_grad_allreduce) set_boolean(L, "overlap_tp_grad_allreduce", true);
+  if (given.zero_stage > 0) set_field(L, "zero_stage", given.zero_stage);
+  if (given.cp_comm_type != plain.cp_comm_type)
+    set_field(L, "cp_comm_type", std::string(context_kind_name(given.cp_comm_type)));
+  push_synchronise(L, given.sync);
   if (!given.operators.empty()) {
     push_rules(L, given.operators);
     lua_setfield(L, -2, "operators");

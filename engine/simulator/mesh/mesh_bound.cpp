@@ -272,7 +272,7 @@ class MeshBounder::Bounding {
     const auto queue = problem_.rules().queue;
     const bool queues = queue == QueueModel::sender || queue == QueueModel::pair ||
                         queue == QueueModel::route;
-    if (given_.mesh.data == 1 || !queues || given_.synchronise.kind != Synchronise::all_reduce)
+    if (given_.mesh.data == 1 || !queues || given_.sync.kind != Synchronise::all_reduce)
       return;
     for (int32_t s = 0; s < p_; ++s) {
       groups_.push_back(meeting(groups, s, 1));
@@ -312,8 +312,8 @@ class MeshBounder::Bounding {
     if (bytes <= 0 || groups[0].size() < 2) return 0;
     double least = std::numeric_limits<double>::infinity();
     for (const auto& group : groups) {
-      const auto algorithm = group.applies(kind, given_.synchronise.algorithm)
-                                 ? given_.synchronise.algorithm : CollectiveAlgorithm::automatic;
+      const auto algorithm = group.applies(kind, given_.sync.algorithm)
+                                 ? given_.sync.algorithm : CollectiveAlgorithm::automatic;
       least = std::min(least, std::floor(group.cost(kind, algorithm, bytes).time_s() * 1e9));
     }
     return least;
@@ -335,13 +335,13 @@ class MeshBounder::Bounding {
     for (auto* counts : {&stage.live, &stage.waiting, &stage.back}) counts->assign(at(chunks()), 0);
     for (int32_t c = 0; c < chunks(); ++c)
       if (stage_of(c) == s) {
-        stage.weights += share(chunks_[c].weights, given_.shard > 2);
-        stage.resident += share(chunks_[c].optimizer, given_.shard > 0);
+        stage.weights += share(chunks_[c].weights, given_.zero_stage > 2);
+        stage.resident += share(chunks_[c].optimizer, given_.zero_stage > 0);
       }
     stage.resident += stage.weights;
     stage.fixed = stage.resident + framework_bytes_;
     for (int32_t c = 0; c < chunks() && keeps_; ++c)
-      if (stage_of(c) == s) stage.fixed += share(chunks_[c].gradients, given_.shard > 1);
+      if (stage_of(c) == s) stage.fixed += share(chunks_[c].gradients, given_.zero_stage > 1);
     stage.most = stage.fixed;
   }
 
@@ -397,13 +397,13 @@ class MeshBounder::Bounding {
   void complete(Stage& stage, const ChunkTask& task) {
     const auto& gradients = chunks_[task.chunk].gradients;
     if (stage.back[task.chunk]++ == 0) {
-      if (!keeps_) stage.summed += share(gradients, given_.shard > 1);
-      stage.gradients += share(gradients, given_.shard > 1);
+      if (!keeps_) stage.summed += share(gradients, given_.zero_stage > 1);
+      stage.gradients += share(gradients, given_.zero_stage > 1);
     }
     if (stage.back[task.chunk] < m_) return;
     if (stage.first_complete < 0) stage.first_complete = stage.free;
     // They are scattered at once, while other virtual stages still have backward tasks.
-    if (given_.shard == 1 && !keeps_) stage.summed += share(gradients, true) - share(gradients, false);
+    if (given_.zero_stage == 1 && !keeps_) stage.summed += share(gradients, true) - share(gradients, false);
   }
 
   /// End of a stage's work: updates, and remaining messages.
@@ -419,8 +419,8 @@ class MeshBounder::Bounding {
       add(trained, chunks_[c].trained);
       add(gathered, chunks_[c].gathered);
     }
-    if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.fixed + stage.summed);
-    if (given_.shard > 0) {
+    if (given_.zero_stage < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.fixed + stage.summed);
+    if (given_.zero_stage > 0) {
       update /= lowering::shard_group(given_);
       spread_update /= static_cast<double>(copies());
     }
@@ -429,7 +429,7 @@ class MeshBounder::Bounding {
     if (groups_.empty()) return end + update;
     const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
     const double gather = message(s, CollectiveKind::all_gather, trained);
-    switch (given_.shard) {
+    switch (given_.zero_stage) {
       case 0:
         return std::max(end + update, stage.first_complete +
                                           message(s, CollectiveKind::all_reduce, gradients));

@@ -115,7 +115,7 @@ bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
 
 /// True if input-gradient reductions overlap with W operators: they meet others at one instant in
 /// an order that differs between pipeline groups.
-bool sums_aside(const Parallelism& given) { return given.overlap_tensor && given.mesh.tensor > 1; }
+bool sums_aside(const Parallelism& given) { return given.overlap_tp_grad_allreduce && given.mesh.tensor > 1; }
 
 bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
   return symmetry.replicas.size() == at(mesh.data) &&

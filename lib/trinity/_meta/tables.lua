@@ -376,7 +376,7 @@ error 'this file is for editors'
 ---@field cost number of a step, that the search made least: seconds, or by reward 'dollars' or 'joules' these
 ---@field lower_bound_s number of its point
 ---@field samples_per_s number
----@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do
+---@field mfu number FLOP of products, without what is computed again, over what all devices could do
 ---@field memory_bytes number of the fullest device
 ---@field rank integer among plans of other shapes (mesh, schedule, recomputation, sharding)
 ---@field variants trinity.FoundPlan[] slower plans of its shape that were simulated
@@ -403,7 +403,7 @@ error 'this file is for editors'
 ---@field schedule trinity.MeshSchedule
 ---@field virtual_stages integer
 ---@field stages 'even'|'balanced'|integer[] how layers are shared out over virtual stages
----@field shard integer
+---@field zero_stage integer
 ---@field bucket_bytes integer
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
 ---@field order 'natural'|'fastest_first'|'fastest_last'|integer[] of unequal devices; a list where moves changed them

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local rules = {}
 
 local function without_pipeline(least)
-  return function(shard, point) return shard < least or point.pipeline == 1 end
+  return function(zero_stage, point) return zero_stage < least or point.pipeline == 1 end
 end
 local function with_tensor(on, point) return on or point.tensor == 1 or point.expert == 1 end
 local function even(stages) return stages == 'even' end
@@ -28,7 +28,7 @@ rules.list = {
   any = {},
   megatron = { -- Megatron-LM d98e8a64
     { 'schedule', { '1f1b', 'interleaved' }, '1F1B, interleaved 1F1B', 'megatron/core/pipeline_parallel/schedules.py' },
-    { 'shard', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline',
+    { 'zero_stage', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline',
       'megatron/core/distributed/fsdp/mcore_fsdp_adapter.py:629' },
     { 'sequence_parallel', with_tensor, 'experts with tensor parallelism need sequence parallelism',
       'megatron/core/model_parallel_config.py:560' },
@@ -46,7 +46,7 @@ rules.list = {
     { 'recompute', { 'none', 'selective', 'full', 'by_layer' }, 'none, core attention, layers',
       'megatron/training/arguments.py' },
     { 'stages', even, 'layers that divide over all stages', 'megatron/training/arguments.py: num_layers %' },
-    { 'shard', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
+    { 'zero_stage', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
   },
   ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
     { 'base', 'megatron-2024' },
@@ -66,7 +66,7 @@ rules.list = {
     { 'recompute', { 'none', 'full' }, 'none, whole layers', 'deepspeed/runtime/activation_checkpointing' },
     { 'placement', { 1 }, 'whole layers', 'deepspeed/runtime/pipe/module.py' },
     { 'schedule', { '1f1b' }, '1F1B', 'deepspeed/runtime/pipe/schedule.py: TrainSchedule' },
-    { 'shard', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline', 'deepspeed/runtime/pipe/engine.py' },
+    { 'zero_stage', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline', 'deepspeed/runtime/pipe/engine.py' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'deepspeed/comm' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'deepspeed/runtime/pipe/topology.py' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'deepspeed/runtime/pipe/topology.py' },
@@ -77,7 +77,7 @@ rules.list = {
     { 'placement', { 1 }, 'whole layers', 'torchtitan/distributed/pipeline_parallel.py' },
     { 'schedule', { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' },
       'the schedules of torch.distributed.pipelining', 'torch/distributed/pipelining/schedules.py' },
-    { 'shard', function(shard, point) return point.data == 1 or shard >= 2 or shard == 0 and point.context == 1 end,
+    { 'zero_stage', function(stage, point) return point.data == 1 or stage >= 2 or stage == 0 and point.context == 1 end,
       'fully_shard: ZeRO 2 or 3; 0 only without context parallelism', 'torchtitan/distributed/parallel_dims.py' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'torch/distributed/fsdp' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'torchtitan/distributed/parallel_dims.py' },
@@ -90,7 +90,7 @@ rules.list = {
     { 'recompute', { 'none', 'full' }, 'none, whole layers', 'the same: activation_checkpointing' },
     { 'placement', { 1 }, 'whole layers', 'the same' },
     { 'pipeline', { 1 }, 'no pipeline', 'the same' },
-    { 'shard', { 0, 2, 3 }, 'FSDP: NO_SHARD, SHARD_GRAD_OP, FULL_SHARD', 'the same: fsdp_config' },
+    { 'zero_stage', { 0, 2, 3 }, 'FSDP: NO_SHARD, SHARD_GRAD_OP, FULL_SHARD', 'the same: fsdp_config' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'the same' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'the same' },
     { 'rank_order', { 'default' }, 'data before pipeline', 'the same' },

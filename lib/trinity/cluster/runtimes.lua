@@ -104,7 +104,7 @@ local most_bucket_bytes = 2 ^ 50
 ---@return integer
 function runtimes.bucket_bytes(runtime, strategy)
   local mesh = strategy.mesh
-  if runtime.bucket_elements == 0 or strategy.shard == 3 then
+  if runtime.bucket_elements == 0 or strategy.zero_stage == 3 then
     return (mesh.pipeline or 1) > 1 and most_bucket_bytes or 25000000
   end
   local replicas = (mesh.data or 1) * (mesh.context or 1)

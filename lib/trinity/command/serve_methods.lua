@@ -74,7 +74,7 @@ end
 -- Fields of a mesh strategy that name no file.
 local allowed = {}
 for name in ([[mesh schedule micro_batches virtual_stages stages layout recompute sequence_parallel scatter_gather
-    overlap_tensor shard bucket_bytes context_kind synchronise]]):gmatch '%S+' do
+    overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync]]):gmatch '%S+' do
   allowed[name] = true
 end
 
@@ -152,7 +152,7 @@ method('plan', 'Searches the strategy of a network on a cluster.',
       end }
     return { simulations = found.counts.simulated, refused = found.refused, plans = util.map(found.plans, function(one)
       local row = util.picked(one.strategy, { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'recompute',
-        'shard', 'sequence_parallel', 'stages', 'bucket_bytes' })
+        'zero_stage', 'sequence_parallel', 'stages', 'bucket_bytes' })
       return { strategy = row, micro_batch = one.micro_batch, step_time_s = one.step_time_s,
         memory_bytes = one.memory_bytes, lower_bound_s = one.lower_bound_s }
     end) }
@@ -261,7 +261,7 @@ method('env.best', 'The best plan that an environment has simulated.',
     local best = env_named(session, params.env):best()
     if not best then return { step_time_s = nil, feasible = false } end
     local strategy = best.mesh
-      and util.picked(best, { 'mesh', 'schedule', 'micro_batches', 'recompute', 'shard' }) or nil
+      and util.picked(best, { 'mesh', 'schedule', 'micro_batches', 'recompute', 'zero_stage' }) or nil
     return { step_time_s = best.metrics.step_time_s, feasible = best.metrics.feasible, strategy = strategy,
       placement = not strategy and util.listed(#best.placement, function(op) return best.placement[op] - 1 end) or nil }
   end)

@@ -78,7 +78,7 @@ return function(problem, plan, source, path)
     1e3 * took))
   local exposed_s, exposed = timeline:exposed_communication()
   local span_s = span_of(timeline)
-  local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise or {}).asynchronous
+  local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.sync or {}).asynchronous
   print_step(plan.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
   if timeline.metrics.step_time_s ~= plan.metrics.step_time_s and not stream then
     print(('mean over the steps between two synchronizations of replicas; the step that synchronizes, %s, is shown '

@@ -109,7 +109,7 @@ local function receive(self, actions)
 end
 
 --- What a batch with a global synchronisation does; `planned` batches until its data are merged.
-local function synchronise(self, last, planned, actions)
+local function sync(self, last, planned, actions)
   local blocking = self.batch == last or self.batches_to_wait == 0
   local outgoing = { group = self.group, batch = self.batch, planned = planned }
   actions[#actions + 1] = { what = 'send', group = self.group, bfloat16 = self.bfloat16 and self.global_skips < 1 }
@@ -162,7 +162,7 @@ function Schedule:after_batch(batches)
   if self.nodes > 1 and self.max_global_skips > 0 then
     local wait = math.min(self.batches_to_wait, last - t)
     if t == last or self.global_skips == 0 or t % self.global_skips == 0 then
-      synchronise(self, last, wait, actions)
+      sync(self, last, wait, actions)
     else
       between(self, last, wait, actions)
     end

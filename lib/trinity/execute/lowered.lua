@@ -40,7 +40,7 @@ local function placement_of(problem, plan)
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
   if strategies.is(plan) and plan.replication then
     check.refuse('execute', 2, 'plan', 'its replication (%s) is priced beside it and not lowered: replicas that are '
-      .. 'executed are those of a mesh, as problem:strategy { mesh = { data = %d }, synchronise = ... }',
+      .. 'executed are those of a mesh, as problem:strategy { mesh = { data = %d }, sync = ... }',
       tostring(plan.replication), plan.replication.replicas)
   end
   local placement, schedule = simulator.parts('execute', problem, plan)

@@ -21,7 +21,7 @@ Occasions.__index = Occasions
 local function state_of(self) return util.merged(self.schedule:state(), { loss = self.loss }) end
 
 local function way_of(plan)
-  local given = type(plan) == 'table' and plan.mesh and plan.mesh.data and plan.mesh.data > 1 and plan.synchronise
+  local given = type(plan) == 'table' and plan.mesh and plan.mesh.data and plan.mesh.data > 1 and plan.sync
   return given and given.kind == 'daso' and (given.every or 1) > 0 and given or nil
 end
 
@@ -36,12 +36,12 @@ local function course_of(options, per_epoch, steps)
 end
 
 --- Replicas of a run that share out a state meet in every step.
-local function check_skips(cycling, shard)
+local function check_skips(cycling, zero_stage)
   local held = cycling.held
   local skips = held and (held.local_skips or 1) or math.floor(cycling.max_global_skips / cycling.local_skip_factor)
-  if shard > 0 and skips ~= 1 then
-    check.refuse('execute', 3, 'options', "'daso': with shard = %d replicas of a run share out one state and meet in "
-      .. 'every step: expected 1 local skip (%s), got %d', shard,
+  if zero_stage > 0 and skips ~= 1 then
+    check.refuse('execute', 3, 'options', "'daso': with zero_stage = %d replicas of a run share out one state and meet "
+      .. 'in every step: expected 1 local skip (%s), got %d', zero_stage,
       held and 'held.local_skips' or 'max_global_skips over local_skip_factor', skips)
   end
 end
@@ -51,17 +51,17 @@ function occasions.new(plan, options, per_epoch, steps)
   local way = way_of(plan)
   if options.daso and not way then
     check.refuse('execute', 3, 'options', "'daso': expected a strategy whose replicas meet by 'daso', got %s",
-      type(plan) == 'table' and plan.synchronise and plan.synchronise.kind or 'none')
+      type(plan) == 'table' and plan.sync and plan.sync.kind or 'none')
   end
   local self = setmetatable({ way = way, done = 0, loss = 0 }, Occasions)
   if not way then return self end
-  self.inner, self.nodes, self.shard = way.inner or 1, plan.mesh.data / (way.inner or 1), plan.shard or 0
+  self.inner, self.nodes, self.zero_stage = way.inner or 1, plan.mesh.data / (way.inner or 1), plan.zero_stage or 0
   if not options.daso then return self end
   local cycling = daso.cycling:read('execute', 3, 'daso', options.daso)
   if cycling.max_global_skips == 0 then
-    check.refuse('execute', 3, 'options', "'daso': without skips it is synchronise = { kind = 'all_reduce' }")
+    check.refuse('execute', 3, 'options', "'daso': without skips it is sync = { kind = 'all_reduce' }")
   end
-  check_skips(cycling, self.shard)
+  check_skips(cycling, self.zero_stage)
   self.batches, self.epochs = course_of(options, per_epoch, steps)
   self.schedule = daso.schedule(util.merged(cycling, { epochs = self.epochs, groups = self.inner, nodes = self.nodes }))
   self.kept = state_of(self)
@@ -117,7 +117,7 @@ function Occasions:next(done)
   if not self.way then return nil end
   local list, hand_out = {}, nil
   local every = self.way.every or 1
-  local gradients = self.inner > 1 and self.shard == 0 -- else in every step
+  local gradients = self.inner > 1 and self.zero_stage == 0 -- else in every step
   if self.schedule then
     if gradients and self.schedule.gradients == 'node' then list[1] = { name = 'gradients' } end
     list, hand_out = of_actions(self.schedule:after_batch(self.batches), list)
@@ -125,7 +125,7 @@ function Occasions:next(done)
     if gradients then list[1] = { name = 'gradients' } end
     if self.nodes > 1 then hand_out = of_steps(self, done, every, list) end
   end
-  if self.inner > 1 and self.shard < 3 then list[#list + 1] = hand_out end -- else each place has merged its own share
+  if self.inner > 1 and self.zero_stage < 3 then list[#list + 1] = hand_out end -- else each has merged its own share
   return list
 end
 

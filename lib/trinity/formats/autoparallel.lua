@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 local autoparallel = { name = 'autoparallel', writes = 'placements of parameters and inputs, JSON (with --nodes FILE)',
   of = 'AutoParallel a54c252' }
 
-local said = unsaid.set 'data tensor shard'
+local said = unsaid.set 'data tensor zero_stage'
 
 local axis_of = { dp = 'data', data = 'data', fsdp = 'data', dp_shard = 'data', dp_replicate = 'data', tp = 'tensor',
   tensor = 'tensor', model = 'tensor' }
@@ -98,7 +98,7 @@ function autoparallel.write(outline, options)
   for k, node in ipairs(field(solved.nodes, path, 'nodes', 'table')) do
     field(node, path, ('nodes[%d]'):format(k), 'table')
     field(node.name, path, ('nodes[%d].name'):format(k), 'string')
-    local text = placement_of(node, by_path, axes, outline.strategy.shard or 0)
+    local text = placement_of(node, by_path, axes, outline.strategy.zero_stage or 0)
     if text then
       placements[#placements + 1] = { node.name, ordered.object { { 'output', text }, { 'inputs', { text } } } }
     else

@@ -15,7 +15,7 @@ local chakra = { name = 'chakra', writes = 'execution traces of the simulated st
   reads = 'the traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
-  sequence_parallel shard bucket_bytes context_kind synchronise operators order devices placement splits]]
+  sequence_parallel zero_stage bucket_bytes cp_comm_type sync operators order devices placement splits]]
 
 local types = { comp = 4, send = 5, receive = 6, collective = 7 }
 local kinds = { all_reduce = 0, all_gather = 2, broadcast = 5, all_to_all = 6, reduce_scatter = 7 }
@@ -52,7 +52,7 @@ local function new_trace(strategy)
     self.graph = strategy.problem.graph
   end
   self.timeline = simulator.timeline(owner, strategy.problem, strategy)
-  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.synchronise or {}).asynchronous then
+  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.sync or {}).asynchronous then
     util.fail('%s: mini-batches that none waits for have no end of a step, which a trace has', owner)
   end
   if self.timeline.tasks > most_nodes then

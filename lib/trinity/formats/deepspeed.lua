@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, JSON',
   of = 'DeepSpeed edaa722 (0.19.6)' }
 
-local said = unsaid.set 'data tensor micro_batches shard pipeline bucket_bytes'
+local said = unsaid.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
 
 --- What type the weights of a graph's products have.
 ---@param graph trinity.Graph
@@ -26,8 +26,8 @@ local function precision(pairs_of, dtype)
 end
 
 local function zero(outline)
-  local shard, bytes = outline.strategy.shard or 0, outline.strategy.bucket_bytes
-  local fields = { { 'stage', shard } }
+  local zero_stage, bytes = outline.strategy.zero_stage or 0, outline.strategy.bucket_bytes
+  local fields = { { 'stage', zero_stage } }
   -- Buckets are counted in elements, of gradients in 32 bits.
   if bytes then fields[2] = { 'reduce_bucket_size', math.max(1, math.floor(bytes / 4)) } end
   return ordered.object(fields)
@@ -36,9 +36,9 @@ end
 -- What the pipeline engine cannot do.
 local function check_pipeline(outline, unspoken)
   if outline.pipeline == 1 then return end
-  if (outline.strategy.shard or 0) > 1 then
-    util.fail('export: deepspeed: its pipeline engine refuses ZeRO stage %d (shard), expected 0 or 1',
-      outline.strategy.shard)
+  if (outline.strategy.zero_stage or 0) > 1 then
+    util.fail('export: deepspeed: its pipeline engine refuses ZeRO stage %d (zero_stage), expected 0 or 1',
+      outline.strategy.zero_stage)
   end
   if outline.schedule ~= '1f1b' or outline.virtual_stages > 1 then
     unspoken[#unspoken + 1] = ("schedule '%s': its pipeline engine runs 1F1B"):format(outline.schedule)

@@ -11,7 +11,7 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an arr
   of = 'Megatron-LM d98e8a64' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel shard schedule context_kind bucket_bytes operators order]]
+  sequence_parallel zero_stage schedule cp_comm_type bucket_bytes operators order]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
@@ -131,7 +131,7 @@ end
 local context_words = { all_gather = 'all_gather', ring = 'p2p', all_to_all = 'a2a' } -- Megatron-LM's --cp-comm-type
 
 local function add_sharding(add, outline)
-  local shard = outline.strategy.shard or 0
+  local shard = outline.strategy.zero_stage or 0
   if shard == 0 then return end
   if shard == 1 then
     add '--use-distributed-optimizer'
@@ -161,7 +161,7 @@ function megatron.arguments(outline)
   add_pipeline(add, outline, unspoken)
   if mesh.context > 1 then
     add('--context-parallel-size', mesh.context)
-    add('--cp-comm-type', context_words[outline.strategy.context_kind or 'all_gather'])
+    add('--cp-comm-type', context_words[outline.strategy.cp_comm_type or 'all_gather'])
   end
   if mesh.expert > 1 then
     add('--expert-model-parallel-size', mesh.expert)

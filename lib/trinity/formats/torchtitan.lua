@@ -47,19 +47,19 @@ end
 -- Degrees of replicas: how many have weights of their own, how many share them out. Ranks that share the sequence share
 -- out weights, too (its mesh 'fsdp' is data_parallel_shard by context_parallel).
 local function degrees(outline, unspoken)
-  local shard, data, expert = outline.strategy.shard or 0, outline.mesh.data, outline.mesh.expert
+  local shard, data, expert = outline.strategy.zero_stage or 0, outline.mesh.data, outline.mesh.expert
   if outline.mesh.context > 1 and shard == 0 then
-    unspoken[#unspoken + 1] = ('shard = 0: torchtitan shares out the weights over the %d ranks of context'):format(
+    unspoken[#unspoken + 1] = ('zero_stage = 0: torchtitan shares out the weights over the %d ranks of context'):format(
       outline.mesh.context)
   end
   if shard > 0 then
     if shard == 1 then
-      unspoken[#unspoken + 1] = "shard = 1 (the optimiser's state): torchtitan shares out gradients, too, as shard = 2"
+      unspoken[#unspoken + 1] = "zero_stage = 1 (the optimiser's state): torchtitan shards gradients, too, as zero_stage = 2"
     end
     return 1, data, shard == 3 and 'always' or 'never'
   end
   if expert > 1 and outline.mesh.context * outline.mesh.tensor % expert ~= 0 then
-    unspoken[#unspoken + 1] = ('shard = 0: torchtitan shares out the weights over the %d ranks of expert'):format(
+    unspoken[#unspoken + 1] = ('zero_stage = 0: torchtitan shares out the weights over the %d ranks of expert'):format(
       expert)
     return data / expert, expert, 'never'
   end
@@ -112,7 +112,7 @@ function torchtitan.write(outline)
     util.fail("export: torchtitan: expected a decoder that a config.json describes, got network '%s'",
       outline.graph.name)
   end
-  local lines, unspoken = {}, unsaid.of(outline, util.merged(said, { shard = true, recompute = true }))
+  local lines, unspoken = {}, unsaid.of(outline, util.merged(said, { zero_stage = true, recompute = true }))
   local function add(name, value) lines[#lines + 1] = ('    %s=%s,\n'):format(name, tostring(value)) end
   local replicate, shard, reshard = degrees(outline, unspoken)
   add('data_parallel_replicate_degree', replicate)

@@ -40,21 +40,21 @@ local features = {
     return word ~= 'none' and ("recompute = '%s'"):format(word) or nil
   end },
   { 'sequence_parallel', function(o) return o.strategy.sequence_parallel and 'sequence_parallel' or nil end },
-  { 'shard', function(o)
-    local shard = o.strategy.shard or 0
-    return shard > 0 and ('shard = %d (%s)'):format(shard, shared[shard]) or nil
+  { 'zero_stage', function(o)
+    local shard = o.strategy.zero_stage or 0
+    return shard > 0 and ('zero_stage = %d (%s)'):format(shard, shared[shard]) or nil
   end },
   { 'bucket_bytes', function(o)
     local bytes = o.strategy.bucket_bytes
     return bytes and ('bucket_bytes = %d'):format(bytes) or nil
   end },
-  { 'context_kind', function(o)
-    return o.mesh.context > 1 and ("context_kind = '%s'"):format(o.strategy.context_kind or 'all_gather') or nil
+  { 'cp_comm_type', function(o)
+    return o.mesh.context > 1 and ("cp_comm_type = '%s'"):format(o.strategy.cp_comm_type or 'all_gather') or nil
   end },
-  { 'synchronise', function(o)
-    local way = o.strategy.synchronise
+  { 'sync', function(o)
+    local way = o.strategy.sync
     local kind = way and way.kind or 'all_reduce'
-    return way and (kind ~= 'all_reduce' or way.algorithm) and ("synchronise = { kind = '%s' }"):format(kind) or nil
+    return way and (kind ~= 'all_reduce' or way.algorithm) and ("sync = { kind = '%s' }"):format(kind) or nil
   end },
   { 'operators', function(o)
     return o.strategy.operators and 'what holds for single operators' or nil

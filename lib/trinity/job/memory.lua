@@ -1,4 +1,4 @@
--- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and what would
+-- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:breakdown), and what would
 -- free most of the fullest with its cost in step time.
 
 local model = require 'trinity.graph.model'
@@ -19,8 +19,8 @@ local function common(job)
       util.fail("trinity.job.memory: %s does not say the network's %s", job.path, name)
     end
   end
-  return { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads or 0,
-    head_width = not m.latent_attention and m.head_size or nil, feed_forward = m.ffn, tied = m.tied_embeddings or false,
+  return { layers = m.layers, hidden = m.hidden, heads = m.heads, num_kv_heads = m.kv_heads or 0,
+    head_dim = not m.latent_attention and m.head_size or nil, feed_forward = m.ffn, tied = m.tied_embeddings or false,
     experts = m.experts or 0, experts_per_token = m.experts_per_token or 0, expert_feed_forward = m.expert_ffn or 0,
     shared = m.shared_expert_ffn or 0, further = m.mtp_layers or 0, vocabulary = m.vocab or 50257, gated = true,
     apart = true, optimizer = 'adam', gradient_dtype = 'float32', dtype = 'bfloat16', kernels = 'flash',
@@ -43,13 +43,13 @@ clients['Megatron-LM'] = function(job)
   o.gated, o.norm = v.swiglu, v.normalization == 'RMSNorm' and 'rms' or 'layer'
   o.bias = v.add_bias_linear and 'all' or v.add_qkv_bias and 'qkv' or 'none'
   o.positions = v.position_embedding_type == 'learned_absolute' and v.max_position_embeddings or 0
-  o.dropout, o.head_norm = v.hidden_dropout > 0 and 0.1 or 0, v.qk_layernorm
+  o.dropout, o.qk_norm = v.hidden_dropout > 0 and 0.1 or 0, v.qk_layernorm
   o.kernels = (v.attention_backend == 'unfused' or here) and 'megatron' or 'flash'
   o.dtype = v.fp8 and 'float8' or dtypes[job.precision] or 'float32'
   if v.fp16 then o.gradient_dtype = 'float16' end
   if v.multi_latent_attention then
-    o.latent, o.query_latent, o.plain_width = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
-    o.rotary_width, o.value_width, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
+    o.kv_lora_rank, o.q_lora_rank, o.qk_nope_head_dim = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
+    o.qk_rope_head_dim, o.v_head_dim, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
   end
   local freq, dense = v.moe_layer_freq, 0
   for _, kind in ipairs(type(freq) == 'table' and freq or {}) do
@@ -68,7 +68,8 @@ clients.torchtitan = function(job)
   o.dense_layers, o.shared = n.dense or 0, (n.shared or 0) * (n.expert_ffn or 0)
   if n.experts and not n.expert_ffn then o.expert_feed_forward = n.ffn end
   if n.latent then
-    o.latent, o.query_latent, o.plain_width, o.rotary_width, o.value_width = n.latent, n.query or 0, 128, 64, 128
+    o.kv_lora_rank, o.q_lora_rank = n.latent, n.query or 0
+    o.qk_nope_head_dim, o.qk_rope_head_dim, o.v_head_dim = 128, 64, 128
   end
   return o, { base = 'torchtitan' }
 end
@@ -127,20 +128,20 @@ function memory.case(job, cluster, whole)
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
       order = job.rank_order,
       micro_batches = micro_batches, recompute = recompute_of(job),
-      synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
-      shard = run == 1 and 0 or job.zero_stage or 0,
+      sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
+      zero_stage = run == 1 and 0 or job.zero_stage or 0,
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
---- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, the
---- mean error of the constants, the kind of GPU, and the weights that a token meets.
+--- What a case comes to in the simulated step: stages and devices (strategy:breakdown), step_time_s, whether it fits,
+--- the mean error of the constants, the kind of GPU, and the weights that a token meets.
 ---@param one table
 ---@return table
 function memory.evaluated(one)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
     cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
   local found = problem:strategy(one.strategy)
-  local account, kind = found:account(), problem.cluster.basis.kinds[1]
+  local account, kind = found:breakdown(), problem.cluster.basis.kinds[1]
   local result = { active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
     stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
     fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
@@ -203,8 +204,8 @@ function memory.changes(job, one, faster)
   end
   if s.recompute ~= 'full' then add('full recomputation', { recompute = 'full' }) end
   if mesh.tensor > 1 and not s.sequence_parallel then add('sequence parallelism', { sequence_parallel = true }) end
-  if s.shard == 0 and mesh.data > 1 then add('distributed optimizer (ZeRO 1)', { shard = 1 }) end
-  if s.shard < 3 and mesh.data > 1 and mesh.pipeline == 1 then add('FSDP (ZeRO 3)', { shard = 3 }) end
+  if s.zero_stage == 0 and mesh.data > 1 then add('distributed optimizer (ZeRO 1)', { zero_stage = 1 }) end
+  if s.zero_stage < 3 and mesh.data > 1 and mesh.pipeline == 1 then add('FSDP (ZeRO 3)', { zero_stage = 3 }) end
   if job.micro_batch > 1 and job.micro_batch % 2 == 0 then
     add(('micro-batch %d'):format(job.micro_batch / 2), { micro_batches = 2 * s.micro_batches },
       { batch_size = job.micro_batch / 2 })

@@ -37,8 +37,8 @@ arguments['Megatron-LM'] = function(point, job)
   set('recompute_method', point.recompute == 'full' and 'uniform' or nil)
   set('recompute_num_layers', point.recompute == 'full' and 1 or nil)
   set('recompute_modules', nil)
-  if job.zero_stage < 2 then set('use_distributed_optimizer', point.shard > 0) end
-  if point.shard == 0 then set('overlap_param_gather', false) end
+  if job.zero_stage < 2 then set('use_distributed_optimizer', point.zero_stage > 0) end
+  if point.zero_stage == 0 then set('overlap_param_gather', false) end
   return list
 end
 
@@ -95,7 +95,7 @@ end
 
 --- The fastest plan of the space that the client takes, with what each change gives: { changes, job, step_time_s }; nil
 --- where none is faster. Also the step time of the job as it is. keep: what stays (tensor, pipeline, context, expert,
---- micro_batch, recompute, shard).
+--- micro_batch, recompute, zero_stage).
 ---@param job trinity.JobFile
 ---@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean }
 ---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
@@ -107,9 +107,9 @@ function replan.from(job, options)
   local titan = job.client == 'torchtitan'
   local recompute = type(job.recompute) == 'table' and job.recompute.granularity or 'none'
   local current = { tensor = job.mesh.tensor, pipeline = job.mesh.pipeline, context = job.mesh.context or 1,
-    expert = job.mesh.expert or 1, micro_batch = job.micro_batch, recompute = recompute, shard = job.zero_stage }
+    expert = job.mesh.expert or 1, micro_batch = job.micro_batch, recompute = recompute, zero_stage = job.zero_stage }
   local space = { stages = 'even', schedule = { '1f1b', 'interleaved' }, recompute = { 'none', 'selective', 'full' },
-    shard = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 }, context = current.context }
+    zero_stage = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 }, context = current.context }
   for _, name in ipairs(options.keep or {}) do
     if current[name] == nil then
       util.fail("trinity plan --from: option 'keep': unknown dimension %s",

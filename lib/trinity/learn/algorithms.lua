@@ -36,7 +36,7 @@ local common = options_of.declare('trinity.LearnerSettings', {
   setting('samples', 16), setting('learning_rate', 2e-3), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
 })
 local reinforce = options_of.declare('trinity.ReinforceSettings', { extends = common, help = 'Of trinity.reinforce.',
-  setting('baseline_n', 19), setting('normalise_advantage', true),
+  setting('baseline_n', 19), setting('normalize_advantage', true),
   { 'advantage', 'any', 'moving_average', check = check_advantage,
     as = "'moving_average'|'batch'|'ranks'|fun(rewards: number[]): number[]",
     help = "what is learned from: rewards less their moving average, less the batch's mean over its deviation, "

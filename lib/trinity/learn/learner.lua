@@ -30,7 +30,7 @@ local settings = {
   baseline_n = { 'number', least = 1, most = 1e9, help = 'the baseline decays by (N - 1) / (N + 1)' },
   clip = { 'number', above = 0, most = 1e6, help = "PPO's epsilon, per choice" },
   elite = { 'number', above = 0, most = 1, help = 'share of the samples that are learned from' },
-  normalise_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
+  normalize_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
 }
 
 --- A setting of a method's for options.declare, with a default and where it needs one a help of its own.
@@ -120,7 +120,7 @@ local function advantages(self, rewards)
   end
   local function average(old, new) return old and (2 * new + (o.baseline_n - 1) * old) / (o.baseline_n + 1) or new end
   self.squares = average(self.squares, squares)
-  local scale = o.normalise_advantage and self.squares > 1e-24 and math.sqrt(math.max(squares, self.squares)) or 1
+  local scale = o.normalize_advantage and self.squares > 1e-24 and math.sqrt(math.max(squares, self.squares)) or 1
   local rows = util.listed(#rewards, function(i) return { (rewards[i] - self.baseline) / scale } end)
   self.baseline = average(self.baseline, mean)
   return tensor.new(rows)

@@ -126,7 +126,7 @@ placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search
   { 'published_reward', 'boolean', true,
     help = "learn from minus the root of the step time, not the problem's reward" },
   setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
-  setting('baseline_n', 19), setting('normalise_advantage', true),
+  setting('baseline_n', 19), setting('normalize_advantage', true),
   { 'preset', { 'default', 'paper' }, 'default',
     help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
   { 'features', { 'node2vec', 'paper' }, 'node2vec',
@@ -144,7 +144,7 @@ placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search
 
 -- What both papers say.
 local published = { hidden = 256, learning_rate = 0.1, entropy_weight = 0, gradient_norm = 1, baseline_n = 19,
-  normalise_advantage = false, published_reward = true, samples = 8, features = 'paper', attention = 'additive',
+  normalize_advantage = false, published_reward = true, samples = 8, features = 'paper', attention = 'additive',
   decoder_start = 'encoder', decoder_input = 'device' }
 
 --- The options of method `name`, complete: those given, else those of the preset, `own` beyond what both papers say.

@@ -15,7 +15,7 @@ local declared = options_of.declare('trinity.PostOptions', { extends = search.de
   setting('elite', 0.1, 'share of the stretch that cross-entropy learns from'),
   { 'elite_every', 'integer', 5, least = 1, most = 1e6, help = 'batches in a stretch' },
   setting('learning_rate', 5e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
-  setting('baseline_n', 19), setting('normalise_advantage', true),
+  setting('baseline_n', 19), setting('normalize_advantage', true),
 })
 
 local function post(problem, options)

@@ -46,7 +46,7 @@ local declared = options_of.declare('trinity.TappOptions', { extends = search.de
   setting('learning_rate', 6e-3), setting('entropy_weight', 1e-2, 'bonus per choice, at least'),
   { 'entropy_start', 'number', 0.1, least = 0, most = 1e6, help = 'bonus per choice at first' },
   { 'entropy_decay', 'number', 0.99, least = 0, most = 1, help = 'factor per batch in between' },
-  setting('gradient_norm', 1), setting('baseline_n', 19), setting('normalise_advantage', true),
+  setting('gradient_norm', 1), setting('baseline_n', 19), setting('normalize_advantage', true),
 })
 
 local infeasible = -10 -- a constant; its value is Hierarchical's: papers/notes.md "Hierarchical"

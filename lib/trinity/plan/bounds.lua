@@ -147,7 +147,7 @@ function bounds.step_time_s(point, totals)
   local joint = p > 1 and point.schedule == 'dualpipe-v' or places > 1 -- other work fills what messages leave
   local work = joint and totals.compute_s or totals.work_s
   if p > 1 and not joint then work = math.max(0, work - (p * v - 1) * totals.gap_s) end
-  local update = point.shard > 0 and shared(point, totals, 'update_s') or totals.update_s
+  local update = point.zero_stage > 0 and shared(point, totals, 'update_s') or totals.update_s
   local least = m * work / p + update / p
   if p > 1 then
     local delays, after = space.delays(point.schedule, p), (p - 1) * totals.after_s
@@ -177,7 +177,7 @@ end
 
 -- Resident bytes of all stages, the sum of 1 / c_r, and the largest c_r.
 local function held(point, totals)
-  local p, shard = point.pipeline, sharing(point) > 1 and point.shard or 0
+  local p, shard = point.pipeline, sharing(point) > 1 and point.zero_stage or 0
   local function share(name, level) return shard >= level and shared(point, totals, name) or totals[name] end
   local resident = share('weight_bytes', 3) + share('optimizer_bytes', 1)
   local inverse, most, gradients = 0, 0, true

@@ -23,7 +23,7 @@ local declared = {
   { 'schedule', 'gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-interleaved, zb-v, dualpipe-v' },
   { 'virtual_stages', 'of a device', 'number', true },
   { 'stages', 'even, balanced', nil, true },
-  { 'shard', 'ZeRO stage, 0 to 3', 'number' },
+  { 'zero_stage', 'ZeRO stage, 0 to 3', 'number' },
   { 'bucket_bytes', 'of gradients that are reduced together', 'number', true },
   { 'algorithm', 'of all-reduces: automatic, ring, tree, ...', nil, true },
   { 'order', 'of the devices of an unequal cluster: natural, fastest_first, fastest_last', nil, true },
@@ -50,7 +50,7 @@ function dimensions.space(options)
     local name, kind = entry[1], entry[3]
     if options[name] then
       if kind == 'number' then
-        given[name] = util.numbers(name, options[name], name == 'shard' and 0 or 1, 2 ^ 50, true,
+        given[name] = util.numbers(name, options[name], name == 'zero_stage' and 0 or 1, 2 ^ 50, true,
           name == 'bucket_bytes' and 'bytes' or nil)
       else
         given[name] = util.map(util.words(options[name]), function(word)

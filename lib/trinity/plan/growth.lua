@@ -13,7 +13,7 @@ local line, single, joint, noise = 2, 0.5, 0.5, 0.02
 -- Dimensions, with the distance of one step (of sizes: of a factor of two).
 local dimensions = { { 'tensor', 0.35, size = true }, { 'context', 0.35, size = true }, { 'expert', 0.35, size = true },
   { 'pipeline', 0.35, size = true }, { 'data', 0.25, size = true }, { 'micro_batch', 0.25, size = true },
-  { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'schedule', 0.7 }, { 'shard', 0.7 },
+  { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'schedule', 0.7 }, { 'zero_stage', 0.7 },
   { 'recompute', 0.5 }, { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
 local count, sizes, farthest = #dimensions, 8, 4
 local words = {} -- a number for every word, so far apart that none is near another

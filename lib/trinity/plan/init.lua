@@ -140,7 +140,7 @@ local function make_space(owner, spec, nets, own_used, devices)
     has_attention = function() return nets:has_attention(first) end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     bucket_bytes = function(point)
-      return model.bucket_bytes(spec.cluster, { mesh = point, shard = point.shard })
+      return model.bucket_bytes(spec.cluster, { mesh = point, zero_stage = point.zero_stage })
     end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
     natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
@@ -179,13 +179,13 @@ local function public(result, nets, spec, peak)
   local made = { metrics = metrics, reward = result.reward, step_time_s = metrics.step_time_s,
     lower_bound_s = math.min(result.bounds.step_time_s, metrics.step_time_s),
     samples_per_s = spec.global_batch / metrics.step_time_s,
-    model_flop_utilisation = flop / (metrics.step_time_s * peak(result)), memory_bytes = metrics.peak_memory_bytes,
+    mfu = flop / (metrics.step_time_s * peak(result)), memory_bytes = metrics.peak_memory_bytes,
     feasible = metrics.feasible, cost = result.cost, point = point_of(point), fields = result.strategy,
     bounds = result.bounds, moved = result.moved, included = result.included, variants = {}, problem = problem,
     networks = nets,
     stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
-    'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
+    'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes',
     'algorithm', 'order', 'placement', 'rank_order' } do
     made[name] = point[name]
   end

@@ -181,13 +181,14 @@ end)
 --- The value before and behind, of each dimension that no other follows from.
 moves.register('dimension', function(point, about)
   local list = {}
-  for _, name in ipairs { 'shard', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule', 'micro_batch' } do
+  for _, name in ipairs { 'zero_stage', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',
+    'micro_batch' } do
     local values = about.space:values(name, point)
     for i, value in ipairs(values) do
       if value == point[name] then
         for _, other in ipairs { values[i - 1], values[i + 1] } do
           local fields = { [name] = other }
-          local kept = name == 'shard' or name == 'micro_batch'
+          local kept = name == 'zero_stage' or name == 'micro_batch'
           if not kept then fields.stages = stages_anew(point, about) end
           list[#list + 1] = changed(point, fields)
         end

@@ -187,7 +187,7 @@ end
 
 -- What points of one kind share beside their family.
 local function kind_of(point)
-  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.shard,
+  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.zero_stage,
     point.algorithm, tostring(point.order))
 end
 

@@ -12,7 +12,7 @@ local space = {}
 --- Those that decide what one device does for one micro-batch: points that share them share a profile.
 space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
 --- The rest, in the order of the loops.
-space.rest = { 'placement', 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes',
+space.rest = { 'placement', 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'zero_stage', 'bucket_bytes',
   'algorithm', 'order', 'rank_order' }
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
@@ -23,7 +23,7 @@ local v_shaped = { ['zb-v'] = true, ['dualpipe-v'] = true }
 --- Whether a schedule delays gradients of weights.
 function space.delays(schedule, pipeline) return pipeline > 1 and split_backward[schedule] or false end
 
---- What a dimension takes: 'integer' (from 1 or, of shard, 0), or words.
+--- What a dimension takes: 'integer' (from 1 or, of zero_stage, 0), or words.
 local words = {
   sequence_parallel = { [true] = true, [false] = true },
   recompute = { none = true, selective = true, full = true, by_layer = true },
@@ -36,8 +36,8 @@ words.schedule = {}
 for _, name in ipairs(schedules) do words.schedule[name] = true end
 
 local integers = { micro_batch = { 1, 2 ^ 20 }, tensor = { 1, 4096 }, context = { 1, 4096 }, expert = { 1, 4096 },
-  placement = { 1, 4096 }, pipeline = { 1, 4096 }, data = { 1, 4096 }, virtual_stages = { 1, 4096 }, shard = { 0, 3 },
-  bucket_bytes = { 1, 2 ^ 50 } }
+  placement = { 1, 4096 }, pipeline = { 1, 4096 }, data = { 1, 4096 }, virtual_stages = { 1, 4096 },
+  zero_stage = { 0, 3 }, bucket_bytes = { 1, 2 ^ 50 } }
 
 local names = {}
 for _, list in ipairs { space.family, space.rest } do
@@ -205,7 +205,7 @@ local defaults = {
     if point.pipeline == 1 then return { 'even' } end
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
-  shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
+  zero_stage = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
   bucket_bytes = function(point, about) -- moves try others
     return { about.bucket_bytes and about.bucket_bytes(point) or 25000000 }
   end,
@@ -406,9 +406,9 @@ function space.strategy(point)
     schedule = plain, micro_batches = point.micro_batches,
     virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
     recompute = point.recompute == 'by_layer' and 'full' or point.recompute,
-    sequence_parallel = point.sequence_parallel, shard = point.shard,
+    sequence_parallel = point.sequence_parallel, zero_stage = point.zero_stage,
     bucket_bytes = point.bucket_bytes,
-    synchronise = point.algorithm ~= 'automatic' and point.data > 1
+    sync = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
     order = space.axes(point.rank_order), devices = point.devices, inside = point.inside, tasks = point.tasks,
     operators = point.operators,
@@ -417,12 +417,12 @@ end
 
 --- The point of a strategy with a mesh.
 function space.point_of(strategy, micro_batch)
-  local mesh, way = strategy.mesh, strategy.synchronise or {}
+  local mesh, way = strategy.mesh, strategy.sync or {}
   return { micro_batch = micro_batch, tensor = mesh.tensor or 1, context = mesh.context or 1, expert = mesh.expert or 1,
     sequence_parallel = strategy.sequence_parallel or false, recompute = strategy.recompute or 'none',
     placement = mesh.placement or 1, pipeline = mesh.pipeline or 1, data = mesh.data or 1,
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
-    stages = strategy.stages or 'even', shard = strategy.shard or 0,
+    stages = strategy.stages or 'even', zero_stage = strategy.zero_stage or 0,
     bucket_bytes = strategy.bucket_bytes or model.bucket_bytes(strategy.problem.cluster, strategy) or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
     rank_order = strategy.order and table.concat(strategy.order, '-') or 'default',
@@ -448,7 +448,7 @@ end
 --- What a person calls a plan: plans that differ in nothing of this are variants of one.
 function space.shape(point)
   return ('%d %d %d %d %d %d %s %s %d'):format(point.tensor, point.context, point.expert, point.placement,
-    point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.shard)
+    point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.zero_stage)
 end
 
 --- The point in a line.
@@ -469,7 +469,7 @@ function space.text(point)
   elseif point.recompute ~= 'none' then
     line[#line + 1] = 'recompute ' .. (point.recompute == 'by_layer' and 'by layer' or point.recompute)
   end
-  if point.shard > 0 then line[#line + 1] = ('shard %d'):format(point.shard) end
+  if point.zero_stage > 0 then line[#line + 1] = ('ZeRO %d'):format(point.zero_stage) end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
   if type(point.order) == 'table' then
     line[#line + 1] = 'devices moved'

@@ -40,7 +40,7 @@ function text.plans(found, tokens)
     rows[i] = { ('%d: %s%s'):format(plan.rank, space.text(plan.point), plan.included and ' (included)'
       or more > 0 and (' (best of %d variants)'):format(more + 1) or ''),
       seconds_text(plan.step_time_s), ('%.5g'):format(plan.samples_per_s * tokens),
-      ('%.1f %%'):format(100 * plan.model_flop_utilisation), bytes_text(plan.memory_bytes),
+      ('%.1f %%'):format(100 * plan.mfu), bytes_text(plan.memory_bytes),
       seconds_text(plan.lower_bound_s) }
   end
   local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' }
@@ -139,7 +139,7 @@ local function straddling_lines(found)
   if not words then return lines end
   lines[1] = ('groups of ranks that straddle machines: %s'):format(words)
   local function same(a, b)
-    for _, name in ipairs { 'tensor', 'context', 'expert', 'pipeline', 'data', 'schedule', 'micro_batch', 'shard',
+    for _, name in ipairs { 'tensor', 'context', 'expert', 'pipeline', 'data', 'schedule', 'micro_batch', 'zero_stage',
       'recompute', 'virtual_stages', 'sequence_parallel' } do
       if a[name] ~= b[name] then return false end
     end
@@ -225,7 +225,7 @@ end
 --- What would help where nothing fits.
 function text.helps(point, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
-  if point.data > 1 and point.shard < 3 then list[#list + 1] = '--shard 3' end
+  if point.data > 1 and point.zero_stage < 3 then list[#list + 1] = '--zero-stage 3' end
   if point.recompute ~= 'full' then list[#list + 1] = '--recompute full' end
   if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro_batch' end
   if larger then list[#list + 1] = ('%s, whose GPUs have more memory'):format(larger) end

@@ -2,10 +2,10 @@
 
 const planFields = [['step_time_s', 'Step', seconds], ['lower_bound_s', 'Bound', seconds],
   ['tokens_per_s', 'Tokens a second', value => trim(value, 5)],
-  ['model_flop_utilisation', 'FLOP used', value => trim(100 * value, 3) + ' %'],
+  ['mfu', 'FLOP used', value => trim(100 * value, 3) + ' %'],
   ['memory_bytes', 'Memory of the fullest device', bytes],
   ...['tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch', 'schedule', 'recompute',
-    'shard'].map(name => [name, name.replace(/_/g, ' '), text])];
+    'zero_stage'].map(name => [name, name.replace(/_/g, ' '), text])];
 
 const planValue = (plan, [name, , say]) => (plan[name] === undefined || plan[name] === null ? '–' : say(plan[name]));
 

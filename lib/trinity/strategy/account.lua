@@ -1,5 +1,5 @@
--- strategy:account(): memory, computation and communication of every device by purpose. The numbers are counted in the
--- simulated step (engine/simulator/account.h), not computed by formulas.
+-- strategy:breakdown(): memory, computation and communication of every device by purpose. The numbers are counted in
+-- the simulated step (engine/simulator/account.h), not computed by formulas.
 
 local parallelism = require 'trinity.strategy.parallelism'
 local printed = require 'trinity.base.printed'
@@ -114,7 +114,7 @@ local account_of = printed.as('account', { 'devices', 'stages', 'samples', 'samp
 
 --- Returns the account and the timeline of the step that it counts.
 return function(found)
-  local owner, there, low = 'strategy:account', nil, nil
+  local owner, there, low = 'strategy:breakdown', nil, nil
   if found.mesh then
     there, low = select(2, simulator.lowered(owner, found.problem, found))
   end

@@ -27,11 +27,11 @@ local function messages(stage, plan, small)
   local rows, gathers, apart = {}, {}, { count = 0, bytes = 0 }
   for _, row in ipairs(stage.traffic) do
     -- With ring attention, only gradients and weights are reduced over parts of the sequence, in their data group.
-    local axis = row.axis == 'context' and row.kind ~= 'send' and plan.context_kind == 'ring' and 'data' or row.axis
+    local axis = row.axis == 'context' and row.kind ~= 'send' and plan.cp_comm_type == 'ring' and 'data' or row.axis
     local own = { kind = row.kind:gsub('_', '-'), axis = axis, count = row.count, bytes = row.bytes }
     if small[row.bytes] and dealing[row.kind] and axis ~= 'data' and row.part == 'layers' then
       apart.count, apart.bytes = apart.count + row.count, apart.bytes + row.count * row.bytes
-    elseif plan.shard == 3 and row.kind == 'all_gather' and axis == 'data' then
+    elseif plan.zero_stage == 3 and row.kind == 'all_gather' and axis == 'data' then
       local key = ('%s %d'):format(row.phase, #row.devices) -- experts are gathered over fewer devices
       if not gathers[key] then
         gathers[key] = util.merged(own, { count = plan.micro_batches, bytes = 0 })
@@ -79,7 +79,7 @@ end
 
 --- Returns the number of weights on the first device of every stage without ZeRO, and the fraction that experts have.
 local function parameters_of(problem, plan)
-  local low = lowered(problem, util.merged(plan, { shard = 0 }))
+  local low = lowered(problem, util.merged(plan, { zero_stage = 0 }))
   local function of_experts(op) return low.graph:operator(op).type == 'Einsum' end
   local count, experts = weights_by_device(low), weights_by_device(low, of_experts)
   local first = parallelism.first_devices(low)
@@ -135,9 +135,9 @@ end
 function counts.stages(found, plan, mixture)
   local small, alone = row_weight_bytes(plan, mixture), mixture and (plan.mesh.expert or 1) == 1
   local whole, share, low
-  if plan.shard == 3 or alone then whole, share = parameters_of(found.problem, plan) end
-  if plan.shard == 3 and mixture then low = lowered(found.problem, found) end
-  return util.map(found:account().stages, function(stage, s)
+  if plan.zero_stage == 3 or alone then whole, share = parameters_of(found.problem, plan) end
+  if plan.zero_stage == 3 and mixture then low = lowered(found.problem, found) end
+  return util.map(found:breakdown().stages, function(stage, s)
     local kept = stage.activations
     local rows, apart = messages(stage, plan, small)
     if alone then rows = experts_apart(rows, share[s]) end

@@ -18,7 +18,7 @@ end
 
 -- Returns the line about synchronization of replicas, or nil if all replicas reduce gradients in every step.
 local function replicas_line(found)
-  local way = found.synchronise or {}
+  local way = found.sync or {}
   local kind, every = way.kind or 'all_reduce', way.every or 1
   local steps = every > 1 and ('every %d steps (the step below is one of these)'):format(every)
     or every == 1 and 'every step' or 'never'
@@ -64,20 +64,21 @@ local function mesh_lines(found)
     ('activation recomputation: %s'):format(found.recompute or 'none') }
   local sees = { ring = 'context parallelism: keys and values are passed round a ring',
     all_to_all = 'context parallelism: attention is split by heads, between all-to-alls' }
-  if (mesh.context or 1) > 1 then lines[#lines + 1] = sees[found.context_kind] end
+  if (mesh.context or 1) > 1 then lines[#lines + 1] = sees[found.cp_comm_type] end
   lines[#lines + 1] = places_line(found)
   lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'sequence parallelism: operators that tensor parallelism does '
     .. 'not split are split along the sequence' end
   if found.scatter_gather then lines[#lines + 1] = 'stages send each other slices of activations, which the receiver '
     .. 'gathers' end
-  if found.overlap_tensor then
+  if found.overlap_tp_grad_allreduce then
     lines[#lines + 1] = 'all-reduces of input gradients overlap the computation of weight gradients'
   end
-  if (found.shard or 0) > 0 then lines[#lines + 1] = ('sharded over data: %s'):format(sharded[found.shard]) end
-  if (found.shard or 0) > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
-    lines[#lines + 1] = ('gradients are reduced after every micro-batch, which sends %d times the bytes of shard = '
-      .. '1'):format(
+  local zero_stage = found.zero_stage or 0
+  if zero_stage > 0 then lines[#lines + 1] = ('sharded over data: %s'):format(sharded[zero_stage]) end
+  if zero_stage > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
+    lines[#lines + 1] = ('gradients are reduced after every micro-batch, which sends %d times the bytes of '
+      .. 'zero_stage = 1'):format(
       micro_batches)
   end
   return lines
@@ -162,7 +163,7 @@ return function(found)
   for _, line in ipairs(stage_lines(timeline.metrics, account)) do lines[#lines + 1] = line end
   lines[#lines + 1] = traffic_line(account)
   lines[#lines + 1] = time_line(timeline, account)
-  local every = found.synchronise and found.synchronise.every or 1
+  local every = found.sync and found.sync.every or 1
   if every > 1 and (found.mesh.data or 1) > 1 then
     lines[#lines + 1] = ('mean over %d steps: %.6g s'):format(every, found.metrics.step_time_s)
   end

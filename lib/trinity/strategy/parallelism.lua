@@ -25,7 +25,7 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
   'order' }
 
-local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'field',
+local sync = options.declare('trinity.MeshSynchronisation', { kind = 'field',
   help = 'How the replicas of a mesh are synchronized.',
   { 'kind', options.words('trinity.MeshSynchronisationKind', { 'all_reduce', 'hierarchical', 'local_sgd',
     'parameter_server', 'daso' }), 'all_reduce',
@@ -121,20 +121,20 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'scatter_gather', 'boolean', false,
     help = "send one slice per tensor rank between stages and gather the slices on the receiving stage (Megatron-LM's "
       .. "scatter-gather)" },
-  { 'overlap_tensor', 'boolean', false,
+  { 'overlap_tp_grad_allreduce', 'boolean', false,
     help = 'overlap all-reduces of input gradients over tensor with the computation of weight gradients' },
-  { 'shard', 'integer', 0, least = 0, most = 3,
+  { 'zero_stage', 'integer', 0, least = 0, most = 3,
     help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', least = 1, most = 2 ^ 50, otherwise = "the runtime's, of a cluster without one 25 MB",
     help = 'of gradients that are reduced together' },
-  { 'context_kind', options.words('trinity.ContextKind', { 'all_gather', 'ring', 'all_to_all' }), 'all_gather',
+  { 'cp_comm_type', options.words('trinity.ContextKind', { 'all_gather', 'ring', 'all_to_all' }), 'all_gather',
     help = "how context parallelism exchanges keys and values: all at once, in a ring, or split by heads (Ulysses)" },
-  { 'synchronise', synchronise, help = 'how replicas are synchronized' },
+  { 'sync', sync, help = 'how replicas are synchronized' },
 })
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'micro_batches', 'virtual_stages',
-  'stages', 'recompute', 'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes',
-  'context_kind', 'synchronise', 'split', 'operators', 'inside' }
+  'stages', 'recompute', 'sequence_parallel', 'scatter_gather', 'overlap_tp_grad_allreduce', 'zero_stage',
+  'bucket_bytes', 'cp_comm_type', 'sync', 'split', 'operators', 'inside' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'Settings of one forward operator that override those of the mesh.',
@@ -306,9 +306,9 @@ end
 --- Returns a plan whose steps are at most as expensive as any step of `plan`: replicas that synchronize every few steps
 --- then never synchronize.
 function parallelism.cheapest(plan)
-  local way = plan.synchronise
+  local way = plan.sync
   if not way or (way.every or 1) < 2 then return plan end
-  return util.merged(util.picked(plan, fields), { synchronise = util.merged(way, { every = 0 }) })
+  return util.merged(util.picked(plan, fields), { sync = util.merged(way, { every = 0 }) })
 end
 
 --- Returns the first device of the first replica in every pipeline stage of a lowered plan.

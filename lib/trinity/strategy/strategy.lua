@@ -30,11 +30,11 @@ local util = require 'trinity.base.util'
 ---@field inside? integer[] device of every operator within its stage, if the mesh axis `placement` is above 1
 ---@field sequence_parallel? boolean
 ---@field scatter_gather? boolean
----@field overlap_tensor? boolean
----@field shard? integer
+---@field overlap_tp_grad_allreduce? boolean
+---@field zero_stage? integer
 ---@field bucket_bytes? integer
----@field context_kind? trinity.ContextKind
----@field synchronise? trinity.MeshSynchronisation
+---@field cp_comm_type? trinity.ContextKind
+---@field sync? trinity.MeshSynchronisation
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics
 ---@field reward number
@@ -145,9 +145,9 @@ function Strategy:infeasibility() return infeasibility.of(self.metrics, self.pro
 function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 
 --- Returns memory (bytes), computation (seconds) and messages of every device in a step, by purpose, and with a mesh
---- also by stage. Example: `strategy:account().devices[1].weight_bytes`
+--- also by stage. Example: `strategy:breakdown().devices[1].weight_bytes`
 ---@return trinity.Account
-function Strategy:account() return (require('trinity.strategy.account')(self)) end
+function Strategy:breakdown() return (require('trinity.strategy.account')(self)) end
 
 --- Simulates one step and returns its timeline. Example: `strategy:timeline():critical_path()`
 ---@return trinity.Timeline

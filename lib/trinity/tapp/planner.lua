@@ -11,7 +11,7 @@ local tapp_policy = require 'trinity.tapp.policy'
 local util = require 'trinity.base.util'
 
 local settings = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, entropy_start = 0.1,
-  entropy_decay = 0.99, gradient_norm = 1, baseline_n = 19, normalise_advantage = true, hidden = 64, groups = 0,
+  entropy_decay = 0.99, gradient_norm = 1, baseline_n = 19, normalize_advantage = true, hidden = 64, groups = 0,
   mode = 'cuts', explore = 0.1 }
 local default_rounds = 800 -- batches
 local policy_share = 0.25 -- of the rounds, or of the seconds

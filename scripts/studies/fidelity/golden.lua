@@ -71,14 +71,14 @@ local function network_of(row, whole, plan)
   local unfused = row.attention_backend == 'unfused' or row.transformer_impl == 'local'
   local dense = row.moe_layer_freq and row.moe_layer_freq:match '^%(%[0%]%*(%d+)'
   local ffn = whole('ffn', gated and 64 * math.floor(8 * hidden / 3 / 64) or 4 * hidden)
-  return { layers = whole 'layers', hidden = hidden, heads = whole 'heads', key_heads = whole('kv_groups', 0, 0),
-    head_width = not latent and whole('kv_channels', 0, 0) or nil, feed_forward = ffn, gated = gated,
+  return { layers = whole 'layers', hidden = hidden, heads = whole 'heads', num_kv_heads = whole('kv_groups', 0, 0),
+    head_dim = not latent and whole('kv_channels', 0, 0) or nil, feed_forward = ffn, gated = gated,
     bias = (experts > 0 or gated or name:find 'disable_bias') and 'none' or 'all', norm = gated and 'rms' or 'layer',
     vocabulary = math.ceil(tokens / (128 * plan.tensor)) * 128 * plan.tensor, tied = row.tied == '1',
     positions = rotary and 0 or whole 'sequence', dropout = (plan.context > 1 or latent) and 0 or 0.1,
-    head_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
+    qk_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
     expert_feed_forward = whole('moe_ffn', 0, 0), apart = true, shared = whole('shared_ffn', 0, 0),
-    dense_layers = tonumber(dense) or 0, latent = latent and 512 or 0, query_latent = latent and 1536 or 0,
+    dense_layers = tonumber(dense) or 0, kv_lora_rank = latent and 512 or 0, q_lora_rank = latent and 1536 or 0,
     further = whole('mtp_layers', 0, 0), logit_bytes = logit_bytes(name),
     kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',
     dtype = (row.fp8 or '') ~= '' and 'float8' or row.precision == 'fp16' and 'float16' or 'bfloat16',
@@ -135,10 +135,10 @@ local function case_of(row)
     cluster = nodes.job(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
     strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
-      synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
+      sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       micro_batches = virtual > 1 and plan.pipeline * math.ceil(micro_batches / plan.pipeline) or micro_batches,
       recompute = recompute_of(row),
-      shard = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and run ~= 1 and 1 or 0,
+      zero_stage = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and run ~= 1 and 1 or 0,
       sequence_parallel = row.sequence_parallel == '1' } }
 end
 
@@ -151,14 +151,14 @@ local function left_bytes(one, last)
   local tensor, data = strategy.mesh.tensor, strategy.mesh.data
   local input = 2 * o.batch_size * o.sequence * o.hidden / (strategy.sequence_parallel and tensor or 1)
   local chunks = strategy.mesh.pipeline > 1 and strategy.virtual_stages or 0
-  local copies = o.dtype == 'float16' and 4 * last.parameters / (strategy.shard > 0 and data or 1) or 0
+  local copies = o.dtype == 'float16' and 4 * last.parameters / (strategy.zero_stage > 0 and data or 1) or 0
   return 2 * chunks * input + copies
 end
 
 --- Peak and resting bytes of the last rank, and owners of the peak, without what PyTorch's allocator does not count.
 local function predict(one)
   local problem = case.problem(one)
-  local account = problem:strategy(one.strategy):account()
+  local account = problem:strategy(one.strategy):breakdown()
   local last = account.stages[#account.stages]
   local context = runtimes.read(one.runtime).context_bytes
   local owned = util.merged(last.peak_bytes, { framework = last.peak_bytes.framework - context })

@@ -29,7 +29,7 @@ end
 local function space_of(list)
   local first = list[1]
   local space = { context = 1, expert = 1, sequence_parallel = false, recompute = first.recompute, schedule = '1f1b',
-    virtual_stages = 1, shard = 0, megatron_runs = true,
+    virtual_stages = 1, zero_stage = 0, megatron_runs = true,
     stages = function(point) return { first.layers % point.pipeline == 0 and 'even' or 'balanced' } end }
   for _, name in ipairs(dimensions) do
     space[name] = function(point)

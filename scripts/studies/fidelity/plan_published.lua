@@ -19,7 +19,7 @@ local util = require 'trinity.base.util'
 local published = {}
 
 local stated = { 'tp', 'pp', 'dp', 'micro_batch' }
-local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages', 'schedule', 'recompute', 'shard',
+local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages', 'schedule', 'recompute', 'zero_stage',
   'context', 'sequence_parallel' }
 
 --- Dense rows of a table that state their plan, in its order; not those whose note says that the source does not, and
@@ -52,8 +52,9 @@ local function point_of(row, recompute, virtual)
     schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, algorithm = 'automatic',
     stages = case.stages(row.network.layers, p.pipeline * virtual) or 'even', order = 'natural',
     micro_batches = p.micro_batches }
-  point.shard = shard_of(point, p.shard)
-  point.bucket_bytes = runtimes.bucket_bytes(runtimes.read(row.case.runtime), { mesh = point, shard = point.shard })
+  point.zero_stage = shard_of(point, p.zero_stage)
+  point.bucket_bytes = runtimes.bucket_bytes(runtimes.read(row.case.runtime),
+    { mesh = point, zero_stage = point.zero_stage })
   return point
 end
 
@@ -82,7 +83,7 @@ local function stated_space(row, batch)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
     end,
     schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
-    shard = function(point) return { shard_of(point, p.shard) } end,
+    zero_stage = function(point) return { shard_of(point, p.zero_stage) } end,
     virtual_stages = function(point)
       if point.schedule ~= 'interleaved' then return nil end
       local list = {}

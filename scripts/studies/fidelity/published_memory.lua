@@ -58,7 +58,7 @@ end
 local function bytes_of(asked, kind)
   local found = strategies.lowered('strategy', asked)
   local in_layers, most = counts.layer_parameters(found), 0
-  for s, stage in ipairs(found:account().stages) do
+  for s, stage in ipairs(found:breakdown().stages) do
     local states = stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes
     most = math.max(most, kind == 'states' and states * (in_layers[s] / stage.parameters) or stage.activations.layers)
   end

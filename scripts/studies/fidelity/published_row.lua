@@ -76,7 +76,7 @@ local function read_network(row, assume)
   -- Widths of latent attention and experts: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2.
   m.deepseek = tostring(row.model):lower():find 'deepseek' and true or nil
   -- Qwen3's heads are 128 wide whatever the hidden size is (Qwen3 Technical Report, 2025, table 1).
-  m.head_width = m.experts > 0 and 128 or nil
+  m.head_dim = m.experts > 0 and 128 or nil
   return m
 end
 
@@ -122,16 +122,16 @@ local function read_virtual(row, plan, m, assume)
 end
 
 local function read_shard(row, plan, assume)
-  plan.shard = csv.number(row.path, row, 'zero', -1)
-  if plan.shard == -1 then
-    plan.shard = 1
+  plan.zero_stage = csv.number(row.path, row, 'zero', -1)
+  if plan.zero_stage == -1 then
+    plan.zero_stage = 1
     assume 'ZeRO 1'
   end
-  if not ({ [0] = true, [1] = true, [2] = true, [3] = true })[plan.shard] then
+  if not ({ [0] = true, [1] = true, [2] = true, [3] = true })[plan.zero_stage] then
     refuse(row, "column 'zero': expected 0 to 3, got %s", util.describe(row.zero))
   end
-  if plan.shard == 3 and plan.pipeline > 1 then
-    plan.shard = 1
+  if plan.zero_stage == 3 and plan.pipeline > 1 then
+    plan.zero_stage = 1
     assume 'weights of a pipeline are gathered once a step'
   end
 end
@@ -237,7 +237,7 @@ local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of whic
 --- what hides behind attention. (FSDP shards weights over parts of sequences, too: torchtitan's mesh dp_shard_cp.)
 local function ring_of(plan, assume)
   local lowered = plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
-    and plan.shard < 3
+    and plan.zero_stage < 3
   local parts = lowered and plan.context or 1
   if plan.context > 1 and not lowered then
     assume('messages of a ring of %d parts hide behind attention', plan.context)
@@ -248,12 +248,12 @@ end
 --- The options of model 'decoder'.
 local function model_options(row, m, plan, kind)
   local d, sequence = m.deepseek, whole(row, 'sequence') * plan.ring.share
-  return { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads, head_width = m.head_width,
+  return { layers = m.layers, hidden = m.hidden, heads = m.heads, num_kv_heads = m.kv_heads, head_dim = m.head_dim,
     feed_forward = m.ffn, gated = m.gated, bias = m.gated and 'none' or 'all', norm = m.gated and 'rms' or 'layer',
     vocabulary = math.ceil(m.vocab / plan.tensor) * plan.tensor, positions = m.gated and 0 or sequence,
     dropout = plan.unfused and 0.1 or 0, experts = m.experts, experts_per_token = m.top_k,
-    expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, latent = d and 512,
-    query_latent = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
+    expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, kv_lora_rank = d and 512,
+    q_lora_rank = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
     kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
     -- recipes of Llama in Megatron-Bridge and for MLPerf: cross_entropy_fusion_impl = 'te'
     fused_loss = m.experts == 0 and m.gated and (contains(row, 'source', 'megatron-bridge')
@@ -269,7 +269,7 @@ local function case_of(row, m, plan, kind, assume)
     strategy = { mesh = { data = plan.ring.data, tensor = plan.tensor, pipeline = plan.pipeline,
       context = plan.ring.parts, expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
       virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
-      micro_batches = plan.micro_batches, recompute = plan.recompute, shard = plan.shard,
+      micro_batches = plan.micro_batches, recompute = plan.recompute, zero_stage = plan.zero_stage,
       sequence_parallel = plan.sequence_parallel } }
 end
 

@@ -5,7 +5,8 @@
 -- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
 -- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
 -- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, stages,
--- schedule, recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
+-- schedule, recompute, sequence_parallel, zero_stage, flash; bytes (of one element) activation, weight, gradient,
+-- optimizer.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -44,7 +45,7 @@ local fields = {
   bytes = declare { integer('activation', 1, 8, 2), integer('weight', 1, 8, 2), integer('gradient', 1, 8, 4),
     integer('optimizer', 0, 64, 12) },
   strategy = declare { { 'mesh', 'table' }, { 'flash', 'boolean' }, { 'virtual_stages', 'any' }, { 'stages', 'any' },
-    { 'schedule', 'any' }, { 'recompute', 'any' }, { 'sequence_parallel', 'any' }, { 'shard', 'any' } },
+    { 'schedule', 'any' }, { 'recompute', 'any' }, { 'sequence_parallel', 'any' }, { 'zero_stage', 'any' } },
   case = declare { { 'name', 'string', needed = true }, { 'model', 'table', needed = true },
     { 'batch', 'table', needed = true }, { 'strategy', 'table', needed = true }, { 'bytes', 'table' },
     { 'expected', 'table' }, { 'refused', 'string' } },
@@ -77,9 +78,9 @@ local function graph_of(owner, case)
       .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
   end
   local parts = size_of(case.strategy.mesh, 'tensor') * size_of(case.strategy.mesh, 'context')
-  local graph = model.load('decoder', { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads,
-    head_width = m.head_dim, feed_forward = m.ffn, gated = m.gated, bias = m.bias, vocabulary = m.vocabulary,
-    norm = m.norm == 'rmsnorm' and 'rms' or 'layer', head_norm = m.qk_norm, post_norms = m.norms_per_layer == 4,
+  local graph = model.load('decoder', { layers = m.layers, hidden = m.hidden, heads = m.heads,
+    num_kv_heads = m.kv_heads, head_dim = m.head_dim, feed_forward = m.ffn, gated = m.gated, bias = m.bias, vocabulary = m.vocabulary,
+    norm = m.norm == 'rmsnorm' and 'rms' or 'layer', qk_norm = m.qk_norm, post_norms = m.norms_per_layer == 4,
     tied = m.tied, positions = m.positions, dropout = m.dropout and 0.1 or 0, experts = m.experts,
     experts_per_token = m.top_k, expert_rows_multiple = parts, batch_size = batch.micro_batch,
     sequence = batch.sequence, dtype = dtypes[bytes.weight], optimizer = optimiser,
@@ -109,7 +110,7 @@ function strategies.lowered(owner, case)
   local plan = util.merged(case.strategy, { mesh = case.strategy.mesh or {}, micro_batches = micro_batches,
     bucket_bytes = 2 ^ 50 })
   plan.flash = nil
-  if (plan.mesh.context or 1) > 1 and case.strategy.flash ~= false then plan.context_kind = 'ring' end
+  if (plan.mesh.context or 1) > 1 and case.strategy.flash ~= false then plan.cp_comm_type = 'ring' end
   local devices = 1
   for _, axis in ipairs { 'data', 'tensor', 'pipeline', 'context' } do devices = devices * size_of(plan.mesh, axis) end
   local problem = problems.new { graph = graph, cluster = cluster_of(math.min(devices, 4096)) }

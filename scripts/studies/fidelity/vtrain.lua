@@ -159,7 +159,7 @@ local function case_of(row, describe)
     strategy = { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
       order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b',
       micro_batches = row.batch / row.data / row.micro_batch, stages = case.stages(row.layers, row.pipeline),
-      recompute = row.recompute, shard = 0, scatter_gather = true } }
+      recompute = row.recompute, zero_stage = 0, scatter_gather = true } }
 end
 
 local function complete(row, describe)

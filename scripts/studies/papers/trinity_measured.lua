@@ -16,7 +16,7 @@ local own_devices = { 'cpu:0', 'cpu:1' } -- where the settings name none
 local full = { placements = 32, steps = 20, warm_up = 10, searches = 4000, copies = 7, largest_copy = 2 ^ 28,
   seconds = 240, networks = { 'inception_v3:1:image_size=139', 'gnmt:4:hidden=256:sequence=12:vocabulary=4000',
     'hrnet_w48:1:height=64:width=64', 'moe_transformer:8:hidden=256:layers=2:sequence=64:vocabulary=4000:experts=4'
-    .. ':top_k=2:heads=4:key_heads=2:feed_forward=512' } }
+    .. ':top_k=2:heads=4:num_kv_heads=2:feed_forward=512' } }
 local quick = { placements = 8, steps = 3, warm_up = 1, searches = 20, copies = 1, largest_copy = 65536, seconds = 30,
   networks = { 'rnnlm:1:sequence=3:hidden=16:vocabulary=40' } }
 

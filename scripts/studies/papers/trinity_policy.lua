@@ -53,7 +53,7 @@ local changes = {
   { 'min(256, 20 devices) groups, hidden 96', { groups = 0, hidden = 96 } },
   { 'features in logarithms, depth, both directions', { raw_time = false, raw_output = false, group_time = true,
     mean_output_size = false, adjacency = 'both', depth_feature = true } },
-  { 'advantages to one scale, entropy 0.01', { normalise_advantage = true, entropy_weight = 1e-2 } },
+  { 'advantages to one scale, entropy 0.01', { normalize_advantage = true, entropy_weight = 1e-2 } },
   { 'groups in order of the graph', { order_groups = true } },
   { 'starts with few cuts (contiguity, switches)', { contiguity = 6, switch_probability = 0.1 } },
 }

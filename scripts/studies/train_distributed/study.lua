@@ -68,7 +68,7 @@ if options.method ~= 'bsp' and options.max_global_skips > 0 and (per_node < 2 or
 end
 
 --- Gradients are averaged in nodes and, by one of each, between them; with DASO between nodes weights are, seldom.
-local function synchronise(is_daso)
+local function sync(is_daso)
   local inner = replicas > per_node and per_node or 1
   if is_daso then return { kind = 'daso', inner = per_node } end
   return inner > 1 and { kind = 'hierarchical', inner = inner } or { kind = 'all_reduce' }
@@ -90,7 +90,7 @@ local function train(method, seed)
   if is_done then return trinity.json.decode(row) end
   local is_daso = method == 'daso' and options.max_global_skips > 0
   local strategy = problem:strategy { mesh = { data = replicas }, bucket_bytes = options.bucket_bytes,
-    synchronise = synchronise(is_daso) }
+    sync = sync(is_daso) }
   if job.rank == 0 then progress.note(('%s, seed %d'):format(method, seed)) end
   local run = trinity.execute(problem, strategy, { data = path, train_rows = train_rows, seed = seed,
     epochs = options.epochs, learning_rate = options.learning_rate, rate = rates,

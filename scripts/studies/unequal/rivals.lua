@@ -163,7 +163,7 @@ end
 --- In the order of the table; draws: whether a seed changes what is found. run(pool, evaluations, seed).
 rivals.list = {
   { name = 'plan', run = ours() },
-  { name = 'plan, 1F1B', run = ours { schedule = '1f1b', context = 1, shard = 0 } },
+  { name = 'plan, 1F1B', run = ours { schedule = '1f1b', context = 1, zero_stage = 0 } },
   { name = 'amp', run = run_grids 'amp' },
   { name = 'even', run = run_grids 'even' },
   { name = 'proportional', run = run_grids 'proportional' },

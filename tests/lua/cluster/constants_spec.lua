@@ -111,13 +111,13 @@ describe('runtimes', function()
   it('reduce as many gradients together as they say, where a strategy does not', function()
     local function bytes(name, strategy) return runtimes.bucket_bytes(runtimes.read(name), strategy) end
     expect(bytes('megatron', { mesh = { data = 8 } })):equals(80e6)
-    expect(bytes('megatron', { mesh = { data = 64, context = 2, pipeline = 4 }, shard = 1 })):equals(256e6)
+    expect(bytes('megatron', { mesh = { data = 64, context = 2, pipeline = 4 }, zero_stage = 1 })):equals(256e6)
     expect(bytes('megatron-2021', { mesh = { data = 8 } })):equals(2 ^ 50)
     for _, name in ipairs { 'torchtitan', 'eager', 'deepspeed', 'composer-2023' } do
       expect(bytes(name, { mesh = { data = 8 } })):equals(25000000)
-      expect(bytes(name, { mesh = { data = 8, pipeline = 2 }, shard = 1 })):equals(2 ^ 50)
+      expect(bytes(name, { mesh = { data = 8, pipeline = 2 }, zero_stage = 1 })):equals(2 ^ 50)
     end
-    expect(bytes('megatron', { mesh = { data = 8 }, shard = 3 })):equals(25000000)
+    expect(bytes('megatron', { mesh = { data = 8 }, zero_stage = 3 })):equals(25000000)
     local cluster = trinity.cluster 'dgx_h100'
     expect(step_s(cluster)):equals(step_s(cluster, graph, 80000000))
     expect(step_s(cluster) ~= step_s(cluster, graph, 4000000)):truthy()

@@ -4,7 +4,7 @@ local trinity = require 'trinity'
 
 local graph = trinity.model('gpt2', { layers = 8, hidden = 512, heads = 8, batch_size = 1, sequence = 256,
   positions = 256, vocabulary = 1024, dtype = 'bfloat16' })
-local mesh = { mesh = { data = 2, pipeline = 2, tensor = 4 }, micro_batches = 8, shard = 1 }
+local mesh = { mesh = { data = 2, pipeline = 2, tensor = 4 }, micro_batches = 8, zero_stage = 1 }
 
 local function problem(slow)
   return trinity.problem { graph = graph, cluster = trinity.cluster('dgx_a100x2', { slow = slow }) }
@@ -23,7 +23,7 @@ describe('what is slow', function()
   it('leaves 8,192 GPUs with a slow one at less than 10 times the devices that are simulated', function()
     local large = trinity.model('gpt2', { layers = 8, hidden = 512, heads = 8, batch_size = 1, sequence = 256, positions = 256,
       vocabulary = 1024 })
-    local plan = { mesh = { data = 128, pipeline = 8, tensor = 8 }, micro_batches = 16, shard = 1 }
+    local plan = { mesh = { data = 128, pipeline = 8, tensor = 8 }, micro_batches = 16, zero_stage = 1 }
     local function devices(slow)
       local cluster = trinity.cluster('dgx_h100x1024', { slow = slow })
       return trinity.problem { graph = large, cluster = cluster }:simulated_devices(plan)

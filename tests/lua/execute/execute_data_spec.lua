@@ -84,7 +84,7 @@ describe('training on a table', function()
   it('has the same samples whatever the strategy', function()
     local one = train({ mesh = {}, micro_batches = 2 }, 1, some)
     expect_same(train({ mesh = { data = 2 } }, 2, some), one)
-    expect_same(train({ mesh = { data = 2 }, shard = 2 }, 2, some), one)
+    expect_same(train({ mesh = { data = 2 }, zero_stage = 2 }, 2, some), one)
     expect_same(train({ mesh = { pipeline = 2 }, micro_batches = 2 }, 2, some), one)
     expect_same(train({ mesh = { tensor = 2 }, micro_batches = 2 }, 2, some), one)
     local other = train({ mesh = {}, micro_batches = 2 }, 1, util.merged(some, { seed = 2 }))
@@ -124,7 +124,7 @@ describe('a checkpoint', function()
       expect(#rest.losses):equals(20)
       for i = 1, 20 do expect(rest.losses[i]):equals(whole.losses[20 + i]) end
       for i, weight in ipairs(whole.weights) do expect(same(rest.weights[i].values, weight.values)):equals(true) end
-      local sharded = train({ mesh = { data = 2 }, shard = 3 }, 2, util.merged(few, { epochs = 4, checkpoint = file .. '.2' }), of)
+      local sharded = train({ mesh = { data = 2 }, zero_stage = 3 }, 2, util.merged(few, { epochs = 4, checkpoint = file .. '.2' }), of)
       for i = 1, 20 do expect(sharded.losses[i]):near(whole.losses[20 + i], 1e-5) end
       expect(function() train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 4, checkpoint = file }), of) end)
         :raises "'checkpoint': .* has 40 steps, expected fewer than the 40 of this training" -- beyond its end

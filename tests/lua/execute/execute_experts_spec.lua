@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 with_torch()
 
 local graph = trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
-  key_heads = 4, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam' })
+  num_kv_heads = 4, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam' })
 local trained = same.new(graph)
 
 local shared = { mesh = { data = 2, expert = 2 } }
@@ -15,11 +15,11 @@ local pipeline = { pipeline = 2 }
 local others = {
   { 'all-reduce', {} },
   { 'four ranks', { mesh = { data = 4, expert = 4 } } },
-  { 'ZeRO 1', { shard = 1 } },
-  { 'ZeRO 2', { shard = 2 } },
-  { 'ZeRO 3', { shard = 3 } },
-  { 'ZeRO 2 over copies of the same experts', { mesh = { data = 4 }, shard = 2 } },
-  { 'ZeRO 3 over copies of the same experts', { mesh = { data = 4 }, shard = 3 } },
+  { 'ZeRO 1', { zero_stage = 1 } },
+  { 'ZeRO 2', { zero_stage = 2 } },
+  { 'ZeRO 3', { zero_stage = 3 } },
+  { 'ZeRO 2 over copies of the same experts', { mesh = { data = 4 }, zero_stage = 2 } },
+  { 'ZeRO 3 over copies of the same experts', { mesh = { data = 4 }, zero_stage = 3 } },
   { 'gpipe', { mesh = pipeline, schedule = 'gpipe', micro_batches = 2 } },
   { '1f1b', { mesh = pipeline, schedule = '1f1b', micro_batches = 2 } },
   { 'interleaved', { mesh = pipeline, schedule = 'interleaved', virtual_stages = 2, micro_batches = 2 } },
@@ -39,9 +39,9 @@ describe('a small mixture of experts trains as on one device: experts shared out
     try(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
   end
   it('ZeRO and context, also where as many parts as ranks hold the other weights', function()
-    for shard = 0, 3 do
+    for zero_stage = 0, 3 do
       for _, data_size in ipairs { 2, 4 } do
-        expect(trained:off { mesh = { data = data_size, expert = 2, context = 2 }, shard = shard }):near(0, 1e-9)
+        expect(trained:off { mesh = { data = data_size, expert = 2, context = 2 }, zero_stage = zero_stage }):near(0, 1e-9)
       end
     end
   end)
@@ -49,9 +49,9 @@ end)
 
 describe('a small mixture of experts with attention in a ring trains as on one device: experts shared out and', function()
   local flash = same.new(trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
-    key_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam',
+    num_kv_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam',
     kernels = 'flash' }))
-  local ring = same.together(shared, { mesh = { context = 2 }, context_kind = 'ring' })
+  local ring = same.together(shared, { mesh = { context = 2 }, cp_comm_type = 'ring' })
   for i, other in ipairs(others) do
     local try = (i + law_seed()) % 3 == 1 and it or it_all
     if other[1] ~= 'context' and not other[1]:find 'over copies' then
@@ -81,7 +81,7 @@ describe('experts that are one product', function()
   it('train as on one device', function()
     local own = same.new(batched())
     for _, strategy in ipairs { shared, { mesh = { data = 4, expert = 2 } },
-      { mesh = { data = 2, expert = 2 }, shard = 1 }, { mesh = { data = 4, expert = 2 }, shard = 3, micro_batches = 2 } } do
+      { mesh = { data = 2, expert = 2 }, zero_stage = 1 }, { mesh = { data = 4, expert = 2 }, zero_stage = 3, micro_batches = 2 } } do
       expect(own:off(strategy)):near(0, 1e-9)
     end
   end)

@@ -114,10 +114,10 @@ local function daso(run, nodes, groups, epochs, batches, given)
 end
 
 --- Expects an execution of so many epochs of 10 batches to be that.
-local function expect_daso(nodes, groups, shard, most)
+local function expect_daso(nodes, groups, zero_stage, most)
   local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = most }
-  local run = execute(network 'sgd', { mesh = { data = nodes * groups }, shard = shard,
-    synchronise = { kind = 'daso', inner = groups, every = 1 } }, nodes * groups, 90, nil, { daso = cycling, epochs = 9 })
+  local run = execute(network 'sgd', { mesh = { data = nodes * groups }, zero_stage = zero_stage,
+    sync = { kind = 'daso', inner = groups, every = 1 } }, nodes * groups, 90, nil, { daso = cycling, epochs = 9 })
   local losses, w, seen = daso(run, nodes, groups, 9, 10, cycling)
   for skips = 0, 3 do expect(seen[skips == 0 and 0 or most / 2 ^ (skips - 1)]):equals(true) end
   for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-9) end
@@ -135,14 +135,14 @@ end)
 describe('replicas that meet seldom are executed:', function()
   it('local SGD, also between meetings', function()
     for _, steps in ipairs { 3, 5, 6 } do
-      local run = execute(network 'sgd', { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }, 2, steps)
+      local run = execute(network 'sgd', { mesh = { data = 2 }, sync = { kind = 'local_sgd', every = 3 } }, 2, steps)
       local w, losses = meeting_seldom(run, 2, 1, 3)
       expect_losses(run, losses)
       expect_weights(layers_of(run.weights), mean(w))
     end
   end)
   it('DASO: gradients in a node in every step, weights between nodes every few', function()
-    local run = execute(network 'sgd', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
+    local run = execute(network 'sgd', { mesh = { data = 4 }, sync = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
     local w, losses = meeting_seldom(run, 4, 2, 2)
     expect_losses(run, losses)
     expect_weights(layers_of(run.weights), mean(w))
@@ -179,32 +179,32 @@ describe('replicas that meet seldom are executed:', function()
     end
     return w, losses
   end
-  for shard = 0, 3 do
+  for zero_stage = 0, 3 do
     for every = 1, 2 do
-      it(('DASO for which nobody waits, level %d, every %d'):format(shard, every), function()
-        local run = execute(network 'sgd', { mesh = { data = 4 }, shard = shard,
-          synchronise = { kind = 'daso', inner = 2, every = every, asynchronous = true } }, 4, 7)
+      it(('DASO for which nobody waits, level %d, every %d'):format(zero_stage, every), function()
+        local run = execute(network 'sgd', { mesh = { data = 4 }, zero_stage = zero_stage,
+          sync = { kind = 'daso', inner = 2, every = every, asynchronous = true } }, 4, 7)
         local w, losses = merging_late(run, 2, every)
         expect_losses(run, losses)
         expect_weights(layers_of(run.weights), mean(w))
       end)
     end
   end
-  for shard = 1, 3 do
-    it(('DASO whose runs share out states, level %d'):format(shard), function()
-      local run = execute(network 'sgd', { mesh = { data = 4 }, shard = shard,
-        synchronise = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
+  for zero_stage = 1, 3 do
+    it(('DASO whose runs share out states, level %d'):format(zero_stage), function()
+      local run = execute(network 'sgd', { mesh = { data = 4 }, zero_stage = zero_stage,
+        sync = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
       local w, losses = meeting_seldom(run, 4, 2, 2)
       expect_losses(run, losses)
       expect_weights(layers_of(run.weights), mean(w))
     end)
-    it(('and with weights on their way, as published, level %d'):format(shard), function() expect_daso(2, 2, shard, 4) end)
+    it(('and with weights on their way, as published, level %d'):format(zero_stage), function() expect_daso(2, 2, zero_stage, 4) end)
   end
   it('but not where replicas of such a run skip meetings', function()
     expect(function()
-      execute(network 'sgd', { mesh = { data = 4 }, shard = 1, synchronise = { kind = 'daso', inner = 2 } }, 4, 8, nil,
+      execute(network 'sgd', { mesh = { data = 4 }, zero_stage = 1, sync = { kind = 'daso', inner = 2 } }, 4, 8, nil,
         { daso = { max_global_skips = 8 }, epochs = 2 })
-    end):raises "'daso': with shard = 1 replicas of a run share out one state and meet in every step: expected 1 local skip"
+    end):raises "'daso': with zero_stage = 1 replicas of a run share out one state and meet in every step: expected 1 local skip"
   end)
   --- A training in one piece, and the same stopped behind every step: what each piece is told, and the last one.
   local function in_pieces(plan, devices, options)
@@ -219,15 +219,15 @@ describe('replicas that meet seldom are executed:', function()
     return train, path
   end
   it('and stopped behind any step they go on to the same numbers: between meetings', function()
-    in_pieces({ mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }, 2, { epochs = 2 })
-    for shard = 1, 3, 2 do
-      in_pieces({ mesh = { data = 4 }, shard = shard, synchronise = { kind = 'daso', inner = 2, every = 3 } }, 4, { epochs = 2 })
+    in_pieces({ mesh = { data = 2 }, sync = { kind = 'local_sgd', every = 3 } }, 2, { epochs = 2 })
+    for zero_stage = 1, 3, 2 do
+      in_pieces({ mesh = { data = 4 }, zero_stage = zero_stage, sync = { kind = 'daso', inner = 2, every = 3 } }, 4, { epochs = 2 })
     end
-    in_pieces({ mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2, asynchronous = true } }, 4,
+    in_pieces({ mesh = { data = 4 }, sync = { kind = 'daso', inner = 2, every = 2, asynchronous = true } }, 4,
       { epochs = 2 })
   end)
   it('and while DASO has weights on their way', function()
-    local plan = { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 1 } }
+    local plan = { mesh = { data = 4 }, sync = { kind = 'daso', inner = 2, every = 1 } }
     local train, path
     for _, held in ipairs { { global_skips = 4 }, { global_skips = 2 }, { global_skips = 5, local_skips = 2, batches_to_wait = 3 } } do
       train, path = in_pieces(plan, 4, { epochs = 4, rate = { decay = 'plateau', patience = 0 },
@@ -238,7 +238,7 @@ describe('replicas that meet seldom are executed:', function()
     os.remove(path)
     for _ = 1, 7 do train { seconds = 1e-9, checkpoint = path } end -- two steps into the second epoch of five
     expect(core.read_file(path)):matches '"[^"]*#sent0@%d+":{"dtype":"F64"'
-    plan.synchronise = { kind = 'local_sgd', every = 3 }
+    plan.sync = { kind = 'local_sgd', every = 3 }
     local problem = trinity.problem { graph = network 'momentum', cluster = trinity.cluster 'p100x4' }
     expect(function()
       trinity.execute(problem, problem:strategy(plan), { steps = 9, warm_up = 0, quiet = true, double_precision = true,
@@ -264,18 +264,18 @@ describe('servers', function()
   for _, servers in ipairs { 1, 2 } do
     it(('%d: sum gradients, update and hand weights out'):format(servers), function()
       expect(trained:off { mesh = { data = 2 }, micro_batches = 2, bucket_bytes = 100,
-        synchronise = { kind = 'parameter_server', servers = servers } }):near(0, 1e-9)
+        sync = { kind = 'parameter_server', servers = servers } }):near(0, 1e-9)
     end)
   end
   it('that are asynchronous are refused', function()
     expect(function()
-      trained:off { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } }
+      trained:off { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } }
     end):raises 'an asynchronous parameter server, which is simulated and not executed; expected asynchronous = false'
   end)
   it('keep tied weights and pipelines alike, too', function()
     local gpt = same.new(trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,
       vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimizer = 'adam' }))
-    expect(gpt:off { mesh = { data = 2, pipeline = 2 }, micro_batches = 2, synchronise = { kind = 'parameter_server' } }):near(0, 1e-9)
+    expect(gpt:off { mesh = { data = 2, pipeline = 2 }, micro_batches = 2, sync = { kind = 'parameter_server' } }):near(0, 1e-9)
   end)
 end)
 

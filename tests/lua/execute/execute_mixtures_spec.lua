@@ -55,7 +55,7 @@ end)
 
 describe('what an executor does, written out', function()
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
-  local what = lowered(problem, problem:strategy { mesh = { data = 2 }, shard = 2, micro_batches = 2 })
+  local what = lowered(problem, problem:strategy { mesh = { data = 2 }, zero_stage = 2, micro_batches = 2 })
   local executor = core.executor(what.graph.handle, what.placement, 2, what.order, { micro_batches = 2 })
   local made = executor:written_out()
   executor:close()

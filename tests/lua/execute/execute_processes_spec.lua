@@ -69,13 +69,13 @@ local trinity = require 'trinity'
 local function run(strategy)
   local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('gpt2', { batch_size = 2,
     sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimizer = 'adam',
-    kernels = strategy.context_kind and 'flash' or 'onnx' }) }
+    kernels = strategy.cp_comm_type and 'flash' or 'onnx' }) }
   return trinity.execute(problem, problem:strategy(strategy), { steps = 3, warm_up = 0, double_precision = true, quiet = true })
 end
 for _, strategy in ipairs { { mesh = { data = 2 } }, { mesh = { tensor = 2 } }, { mesh = { context = 2 } },
-  { mesh = { data = 2 }, shard = 2, micro_batches = 2 }, { mesh = { data = 2 }, shard = 3, micro_batches = 2 },
+  { mesh = { data = 2 }, zero_stage = 2, micro_batches = 2 }, { mesh = { data = 2 }, zero_stage = 3, micro_batches = 2 },
   { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, recompute = 'full' },
-  { mesh = { context = 2 }, context_kind = 'ring', recompute = 'full' } } do
+  { mesh = { context = 2 }, cp_comm_type = 'ring', recompute = 'full' } } do
   for _, loss in ipairs(run(strategy).losses) do print(('%.17g'):format(loss)) end
 end
 ]])
@@ -103,7 +103,7 @@ local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100
 local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 8 }
 for _, case in ipairs(n == 2 and { { { kind = 'local_sgd', every = 3 } } }
   or { { { kind = 'daso', inner = 2, every = 2 } }, { { kind = 'daso', inner = 2 }, cycling } }) do
-  local run = trinity.execute(problem, problem:strategy { mesh = { data = n }, synchronise = case[1] }, { steps = 60,
+  local run = trinity.execute(problem, problem:strategy { mesh = { data = n }, sync = case[1] }, { steps = 60,
     epochs = 6, warm_up = 0, quiet = true, double_precision = true, daso = case[2], keep_weights = true })
   for _, loss in ipairs(run.losses) do print(('%.17g'):format(loss)) end
   for _, weight in ipairs(run.weights) do
@@ -153,7 +153,7 @@ local trinity = require 'trinity'
 local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
 local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
-for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tensor = 2 }, micro_batches = 2 },
+for k, strategy in ipairs { { mesh = { data = 2 }, zero_stage = 3 }, { mesh = { tensor = 2 }, micro_batches = 2 },
   { mesh = { pipeline = 2 }, micro_batches = 2 } } do
   for part = 1, 2 do
     local run = trinity.execute(problem, problem:strategy(strategy), { data = folder .. '/rows.csv', scale = 1 / 100,
@@ -175,7 +175,7 @@ local folder, killed, signal = arg[1], arg[2], arg[3]
 local job = trinity.dist.init { silence_s = 3 }
 local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
-local plan = problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } }
+local plan = problem:strategy { mesh = { data = 4 }, sync = { kind = 'daso', inner = 2 } }
 if killed and job.rank == 1 then
   os.execute(("(until [ -s '%s/kept' ]; do sleep 0.01; done; sleep %s; kill -%s %d) &"):format(folder, killed, signal,
     io.open '/proc/self/stat':read '*n'))

@@ -42,15 +42,15 @@ local parts = {
   { 'zb-interleaved', 'schedule', { mesh = pipeline, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 2 } },
   { 'dualpipe-v', 'schedule', { mesh = pipeline, schedule = 'dualpipe-v', virtual_stages = 2, micro_batches = 4 } },
   { 'all-reduce', 'data', { mesh = data } },
-  { 'ZeRO 1', 'data', { mesh = data, shard = 1 } },
-  { 'ZeRO 2', 'data', { mesh = data, shard = 2 } },
-  { 'ZeRO 3', 'data', { mesh = data, shard = 3 } },
+  { 'ZeRO 1', 'data', { mesh = data, zero_stage = 1 } },
+  { 'ZeRO 2', 'data', { mesh = data, zero_stage = 2 } },
+  { 'ZeRO 3', 'data', { mesh = data, zero_stage = 3 } },
   { 'tensor', 'tensor', { mesh = { tensor = 2 } } },
   { 'sequence', 'tensor', { mesh = { tensor = 2 }, sequence_parallel = true } },
   { 'parts sent', 'tensor', { mesh = { tensor = 2 }, scatter_gather = true } },
-  { 'sums overlapped', 'tensor', { mesh = { tensor = 2 }, overlap_tensor = true } },
+  { 'sums overlapped', 'tensor', { mesh = { tensor = 2 }, overlap_tp_grad_allreduce = true } },
   { 'context', 'context', { mesh = { context = 2 } } },
-  { 'by heads', 'context', { mesh = { context = 2 }, context_kind = 'all_to_all' } },
+  { 'by heads', 'context', { mesh = { context = 2 }, cp_comm_type = 'all_to_all' } },
   { 'recompute', 'recompute', { recompute = 'full' } },
   { 'selective', 'recompute', { recompute = 'selective' } },
   { 'placed inside stages', 'placement', { mesh = { placement = 2 }, inside = by_name } },
@@ -73,41 +73,41 @@ describe('a small GPT trains as on one device:', function()
     end
   end
   it('zero bubble, ZeRO 3, tensor and recompute', function()
-    expect(trained:off { mesh = { pipeline = 2, data = 2, tensor = 2 }, schedule = 'zb-h1', micro_batches = 2, shard = 3,
+    expect(trained:off { mesh = { pipeline = 2, data = 2, tensor = 2 }, schedule = 'zb-h1', micro_batches = 2, zero_stage = 3,
       recompute = 'full' }):near(0, 1e-9)
   end)
-  for shard = 0, 3 do
-    it(('zero bubble with twice the memory, parts of sequences, replicas, shard %d'):format(shard), function()
+  for zero_stage = 0, 3 do
+    it(('zero bubble with twice the memory, parts of sequences, replicas, zero_stage %d'):format(zero_stage), function()
       expect(trained:off { mesh = { pipeline = 2, context = 2, data = 2 }, schedule = 'zb-h2', micro_batches = 4,
-        shard = shard }):near(0, 1e-9)
+        zero_stage = zero_stage }):near(0, 1e-9)
     end)
   end
   it('interleaved, ZeRO 2, context and recompute', function()
     expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2 }, schedule = 'interleaved', virtual_stages = 2,
-      micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
+      micro_batches = 2, zero_stage = 2, recompute = 'full' }):near(0, 1e-9)
   end)
   it('operators placed inside stages, alone and with zero bubble, ZeRO 3, tensor and recompute', function()
     expect(trained:off { mesh = { placement = 3 }, inside = drawn_places(graph, 3) }):near(0, 1e-9)
     expect(trained:off { mesh = { pipeline = 2, data = 2, tensor = 2, placement = 2 }, inside = drawn_places(graph, 2),
-      schedule = 'zb-h1', micro_batches = 2, shard = 3, recompute = 'full' }):near(0, 1e-9)
+      schedule = 'zb-h1', micro_batches = 2, zero_stage = 3, recompute = 'full' }):near(0, 1e-9)
     expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2, placement = 2 }, inside = drawn_places(graph, 2),
-      schedule = 'interleaved', virtual_stages = 2, micro_batches = 2, shard = 1 }):near(0, 1e-9)
+      schedule = 'interleaved', virtual_stages = 2, micro_batches = 2, zero_stage = 1 }):near(0, 1e-9)
   end)
   it('ZeRO 0 to 3 over data and context, with tensor and the sequence, without what Adam makes of factors, too', function()
     local plain = same.new(gpt { optimizer = 'sgd', layers = 2 })
-    for shard = 0, 3 do
-      local strategy = { mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, shard = shard }
+    for zero_stage = 0, 3 do
+      local strategy = { mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, zero_stage = zero_stage }
       expect(trained:off(strategy)):near(0, 1e-9)
       expect(plain:off(strategy)):near(0, 1e-9)
     end
   end)
   it('ZeRO 2 and 3 over context alone, and over data and context with stages, recomputation and heads', function()
     local both = { data = 2, context = 2 }
-    for _, strategy in ipairs { { mesh = { context = 2 }, shard = 2 }, { mesh = { context = 2 }, shard = 3 },
-      { mesh = both, shard = 2, micro_batches = 2, recompute = 'full' },
-      { mesh = util.merged(both, pipeline), shard = 3, micro_batches = 2, schedule = '1f1b' },
-      { mesh = util.merged(both, pipeline), shard = 2, micro_batches = 2, schedule = 'zb-h1' },
-      { mesh = util.merged(both, { tensor = 2 }), shard = 3, context_kind = 'all_to_all' } } do
+    for _, strategy in ipairs { { mesh = { context = 2 }, zero_stage = 2 }, { mesh = { context = 2 }, zero_stage = 3 },
+      { mesh = both, zero_stage = 2, micro_batches = 2, recompute = 'full' },
+      { mesh = util.merged(both, pipeline), zero_stage = 3, micro_batches = 2, schedule = '1f1b' },
+      { mesh = util.merged(both, pipeline), zero_stage = 2, micro_batches = 2, schedule = 'zb-h1' },
+      { mesh = util.merged(both, { tensor = 2 }), zero_stage = 3, cp_comm_type = 'all_to_all' } } do
       expect(trained:off(strategy)):near(0, 1e-9)
     end
   end)
@@ -119,7 +119,7 @@ describe('a vocabulary that tensor does not divide trains as on one device:', fu
       for _, tied in ipairs { true, false } do
         local padded = same.new(gpt { layers = 2, vocabulary = vocabulary, tied = tied })
         for _, strategy in ipairs { { mesh = { tensor = 4 } }, { mesh = { tensor = 4 }, sequence_parallel = true },
-          { mesh = { tensor = 4, data = 2 }, shard = 1 }, { mesh = { tensor = 4, data = 2 }, shard = 3 },
+          { mesh = { tensor = 4, data = 2 }, zero_stage = 1 }, { mesh = { tensor = 4, data = 2 }, zero_stage = 3 },
           { mesh = { tensor = 4, context = 2 } }, { mesh = { tensor = 4, pipeline = 2 }, micro_batches = 2,
             schedule = 'zb-h1', recompute = 'full' },
           { mesh = { tensor = 4 }, operators = { loss = { split = false } } },
@@ -133,9 +133,9 @@ describe('a vocabulary that tensor does not divide trains as on one device:', fu
 end)
 
 describe('replicas whose gradients meet in runs, then across these, train as on one device:', function()
-  for shard = 0, 3 do
-    it('ZeRO ' .. shard, function()
-      local way = { synchronise = { kind = 'hierarchical', inner = 2 }, shard = shard, bucket_bytes = 500 }
+  for zero_stage = 0, 3 do
+    it('ZeRO ' .. zero_stage, function()
+      local way = { sync = { kind = 'hierarchical', inner = 2 }, zero_stage = zero_stage, bucket_bytes = 500 }
       expect(trained:off(util.merged({ mesh = { data = 4 } }, way))):near(0, 1e-9)
       expect(trained:off(util.merged({ mesh = { data = 4, tensor = 2 } }, way))):near(0, 1e-9)
     end)
@@ -146,8 +146,8 @@ describe('attention that is one operator', function()
   local flash = same.new(gpt { layers = 2, dropout = 0, kernels = 'flash' })
   it('is cut by heads and by rows as on one device', function()
     for _, strategy in ipairs { { mesh = { tensor = 2 } }, { mesh = { tensor = 2 }, sequence_parallel = true },
-      { mesh = { context = 2 } }, { mesh = { context = 2 }, context_kind = 'all_to_all' },
-      { mesh = { context = 2, tensor = 2 }, context_kind = 'all_to_all' } } do
+      { mesh = { context = 2 } }, { mesh = { context = 2 }, cp_comm_type = 'all_to_all' },
+      { mesh = { context = 2, tensor = 2 }, cp_comm_type = 'all_to_all' } } do
       expect(flash:off(strategy)):near(0, 1e-9)
     end
   end)
@@ -159,7 +159,7 @@ end)
 
 describe('attention in a ring trains as on one device,', function()
   local flash = same.new(gpt { kernels = 'flash' })
-  local function ring(parts_of_sequence) return { mesh = { context = parts_of_sequence }, context_kind = 'ring' } end
+  local function ring(parts_of_sequence) return { mesh = { context = parts_of_sequence }, cp_comm_type = 'ring' } end
   for _, c in ipairs { 2, 4 } do
     it(('in %d parts'):format(c), function() expect(flash:off(ring(c))):near(0, 1e-9) end)
   end
@@ -169,10 +169,10 @@ describe('attention in a ring trains as on one device,', function()
     end
   end
   it('with interleaved, ZeRO 2 and recompute; zero bubble, ZeRO 3 and tensor', function()
-    expect(flash:off { mesh = { pipeline = 2, data = 2, context = 2 }, context_kind = 'ring', schedule = 'interleaved',
-      virtual_stages = 2, micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
-    expect(flash:off { mesh = { pipeline = 2, data = 2, context = 2, tensor = 2 }, context_kind = 'ring', schedule = 'zb-h1',
-      micro_batches = 2, shard = 3 }):near(0, 1e-9)
+    expect(flash:off { mesh = { pipeline = 2, data = 2, context = 2 }, cp_comm_type = 'ring', schedule = 'interleaved',
+      virtual_stages = 2, micro_batches = 2, zero_stage = 2, recompute = 'full' }):near(0, 1e-9)
+    expect(flash:off { mesh = { pipeline = 2, data = 2, context = 2, tensor = 2 }, cp_comm_type = 'ring', schedule = 'zb-h1',
+      micro_batches = 2, zero_stage = 3 }):near(0, 1e-9)
   end)
   it('bit by bit as often as it is repeated', function()
     local first, second = flash:run(ring(4)), flash:run(ring(4))
@@ -183,7 +183,7 @@ describe('attention in a ring trains as on one device,', function()
       local net = trinity.layers.new('attention', { batch_size = 2 })
       local x = net:embedding('embed', net:input('tokens', { 2, 8 }, 'int64'), { weight = net:variable('table', { 9, 12 }) })
       local y = net:attention('attend', net:linear('query', x, 16), net:linear('key', x, 4 * groups),
-        net:linear('value', x, 6 * groups), { heads = 4, key_heads = groups, causal = causal, window = window, softcap = softcap, kernels = kernels })
+        net:linear('value', x, 6 * groups), { heads = 4, num_kv_heads = groups, causal = causal, window = window, softcap = softcap, kernels = kernels })
       net:softmax_cross_entropy('loss', net:linear('out', y, 5), net:input('labels', { 2, 8 }, 'int64'))
       return same.new(net:build():to_training { optimizer = 'adam' })
     end
@@ -197,15 +197,15 @@ describe('attention in a ring trains as on one device,', function()
       for _, c in ipairs { 2, 4, 8 } do expect(in_parts:off { mesh = { context = c } }):near(0, 1e-9) end
       expect(in_parts:off { mesh = { context = 2, tensor = 2 }, sequence_parallel = true }):near(0, 1e-9)
       for _, c in ipairs { 2, 4, 8 } do expect(one:off(ring(c))):near(0, 1e-9) end
-      expect(one:off { mesh = { context = 2, tensor = 2 }, context_kind = 'ring', sequence_parallel = true }):near(0, 1e-9)
+      expect(one:off { mesh = { context = 2, tensor = 2 }, cp_comm_type = 'ring', sequence_parallel = true }):near(0, 1e-9)
       losses[#losses + 1] = expected.losses[1]
       -- One head of keys serves all.
       in_parts = network(case[1], case[2], case[3], 'onnx', 1)
       expect(same.difference(network(case[1], case[2], case[3], 'flash', 1):on_one(1), in_parts:on_one(1))):near(0, 1e-9)
       for _, strategy in ipairs { { mesh = { context = 2 } }, { mesh = { context = 8 } }, { mesh = { tensor = 2 } },
         { mesh = { tensor = 4 }, sequence_parallel = true }, { mesh = { context = 2, tensor = 2 } },
-        { mesh = { context = 2, tensor = 2, data = 2 }, sequence_parallel = true, shard = 3 },
-        { mesh = { context = 2 }, context_kind = 'all_to_all' } } do
+        { mesh = { context = 2, tensor = 2, data = 2 }, sequence_parallel = true, zero_stage = 3 },
+        { mesh = { context = 2 }, cp_comm_type = 'all_to_all' } } do
         expect(in_parts:off(strategy)):near(0, 1e-9)
       end
     end

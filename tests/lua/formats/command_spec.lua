@@ -17,7 +17,7 @@ local function exported(cluster, plan)
   return ("export '%s' --cluster %s --strategy '%s' --run none"):format(model, cluster, path)
 end
 
-local pipeline = exported('p100x4', { mesh = { pipeline = 2, data = 2 }, micro_batches = 4, stages = { 3, 5 }, shard = 1 })
+local pipeline = exported('p100x4', { mesh = { pipeline = 2, data = 2 }, micro_batches = 4, stages = { 3, 5 }, zero_stage = 1 })
 local nodes = (" --nodes '%s'"):format(data .. 'clients/autoparallel_nodes.json')
 local replicas = exported('p100x4', { mesh = { data = 2, tensor = 2 } })
 

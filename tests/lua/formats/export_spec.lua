@@ -31,12 +31,12 @@ local function placed(problem, device_of)
 end
 
 describe('what a format cannot say', function()
-  local strategy = llama:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, shard = 1 }
+  local strategy = llama:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, zero_stage = 1 }
   it('is returned, and refused where nothing may be lost', function()
     local text, unsaid = strategy:export { format = 'accelerate' }
     expect(trinity.json.decode(text)['model.layers.2']):equals(1)
     expect(table.concat(unsaid, '\n')):equals(table.concat({ 'data = 2 (replicas: the file is of one)', "schedule '1f1b'",
-      '4 micro-batches', "shard = 1 (the optimiser's state)" }, '\n'))
+      '4 micro-batches', "zero_stage = 1 (the optimiser's state)" }, '\n'))
     refused(strategy, { format = 'accelerate', lossless = true },
       'export: accelerate: cannot say data = 2 (replicas: the file is of one); schedule')
     local _, nothing = strategy:export { format = 'megatron', lossless = true }
@@ -46,7 +46,7 @@ describe('what a format cannot say', function()
     local mesh = { data = 2, tensor = 2 }
     for _, further in ipairs { { order = { 'data', 'tensor' } }, { devices = { 4, 3, 2, 1 } },
       { operators = { ['layer_1/feed_forward/gate'] = { recompute = true } } },
-      { synchronise = { kind = 'local_sgd', every = 4 } } } do
+      { sync = { kind = 'local_sgd', every = 4 } } } do
       further.mesh = mesh
       refused(llama:strategy(further), { format = 'megatron', lossless = true }, 'export: megatron: cannot say ')
     end
@@ -55,7 +55,7 @@ end)
 
 describe('a trace', function()
   it('is of what has steps', function()
-    refused(llama:strategy { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } },
+    refused(llama:strategy { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } },
       { format = 'chakra', folder = temporary() }, 'mini-batches that none waits for have no end of a step')
   end)
 end)
@@ -280,8 +280,8 @@ end)
 
 describe('what programs refuse', function()
   it('is refused by name', function()
-    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, shard = 2, micro_batches = 2 }
-    refused(sharded, { format = 'deepspeed' }, 'its pipeline engine refuses ZeRO stage 2 (shard), expected 0 or 1')
+    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, zero_stage = 2, micro_batches = 2 }
+    refused(sharded, { format = 'deepspeed' }, 'its pipeline engine refuses ZeRO stage 2 (zero_stage), expected 0 or 1')
   end)
 end)
 

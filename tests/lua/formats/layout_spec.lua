@@ -89,7 +89,7 @@ describe('a layout of a strategy', function()
   end)
   it('may have the embedding or the loss alone in a stage', function()
     local found = with { layout = 'E|ttttttL' }
-    expect(found:account().stages[1].layers):equals(0)
+    expect(found:breakdown().stages[1].layers):equals(0)
     expect((found:export { format = 'megatron' })):matches "layout 'E|t%*6L'"
   end)
   it('is refused where Megatron-LM refuses it, or the strategy says something else', function()

@@ -114,7 +114,7 @@ describe('an order of its own', function()
     local four = trinity.problem { graph = model { sequence = 32, layers = 4 }, cluster = trinity.cluster 'p100x2' }
     local v = four:strategy { mesh = { pipeline = 2 }, tasks = { '0F0,3F0,3B0,0B0', '1F0,2F0,2B0,1B0' } }
     expect(v.virtual_stages):equals(2)
-    expect(v:account().stages[1].layers):equals(2)
+    expect(v:breakdown().stages[1].layers):equals(2)
   end)
   it('of other micro-batches, stages or schedule is refused', function()
     local function refused(message, tasks, fields)

@@ -46,7 +46,7 @@ local function kept_here(case)
   local graph = network(case.config, { batch_size = case.batch, sequence = case.sequence, dtype = case.dtype,
     kernels = kernels_of[case.attention] })
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'dgx_a100' }
-  return problem:strategy({ mesh = {} }):account().stages[1].activation_bytes
+  return problem:strategy({ mesh = {} }):breakdown().stages[1].activation_bytes
 end
 
 --- What PyTorch keeps of GPT-2 beside that: mean and standard deviation of every LayerNorm's rows, the positions that

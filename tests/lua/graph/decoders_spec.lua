@@ -183,19 +183,19 @@ describe('a mesh', function()
       if case.training_flop then
         local problem = trinity.problem { graph = network(text, { sequence = 16, batch_size = 2 }), cluster = cluster }
         local function share(plan)
-          local stages = problem:strategy(plan):account().stages
+          local stages = problem:strategy(plan):breakdown().stages
           local sum = 0
           for _, stage in ipairs(stages) do sum = sum + stage.parameters end
           return sum / problem.graph.parameters
         end
         local kind = case.config.model_type
         local tied = kind == 'gemma2' or kind == 'gpt2'
-        expect(share { mesh = { tensor = 2, data = 2 }, sequence_parallel = true, shard = 1 }):below(0.56)
+        expect(share { mesh = { tensor = 2, data = 2 }, sequence_parallel = true, zero_stage = 1 }):below(0.56)
         local halves = share { mesh = { tensor = 2, pipeline = 2 }, sequence_parallel = true, micro_batches = 4 }
         expect(halves):below(tied and 0.66 or 0.56) -- tied tables are in both stages
         expect(share { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }):below(tied and 1.15 or 1.0001)
         -- Two replicas of two parts of the sequence share weights out together.
-        expect(share { mesh = { context = 2, data = 2 }, recompute = 'full', shard = 3 }):near(0.25, 0.01)
+        expect(share { mesh = { context = 2, data = 2 }, recompute = 'full', zero_stage = 3 }):near(0.25, 0.01)
         count = count + 1
       end
     end
@@ -263,7 +263,7 @@ describe('activations of a GPT layer', function()
       local problem = trinity.problem { cluster = trinity.cluster 'dgx_a100', graph = network({ model_type = 'gpt2',
         n_embd = h, n_layer = layers, n_head = a, vocab_size = 50, n_positions = s }, { sequence = s, batch_size = b,
         kernels = kernels, dropout = dropout }) }
-      return problem:strategy({ mesh = {} }):account().stages[1].activation_bytes
+      return problem:strategy({ mesh = {} }):breakdown().stages[1].activation_bytes
     end
     return total(3) - total(2), s * b * h, a * s / h, 4 * s * b * a
   end
@@ -282,7 +282,7 @@ describe('layers of decoders', function()
     expect(function() net:mixture_of_experts('m', x, { experts = 2, top_k = 3, feed_forward = 8 }) end):raises(
       'expected at most the 2 experts, got 3')
     expect(function() net:gated_feed_forward('g', x, {}) end):raises 'feed_forward'
-    expect(function() net:latent_attention('l', x, { heads = 2 }) end):raises 'latent'
+    expect(function() net:latent_attention('l', x, { heads = 2 }) end):raises 'kv_lora_rank'
   end)
   it('gather tokens for experts so that the load is even', function()
     net:mixture_of_experts('even', x, { experts = 5, top_k = 2, feed_forward = 8, kernels = 'flash' })

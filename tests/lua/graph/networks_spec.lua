@@ -2,7 +2,7 @@
 
 local trinity = require 'trinity'
 
-local experts = { kernels = 'onnx', fused = true, layers = 2, hidden = 64, heads = 4, key_heads = 2, feed_forward = 96,
+local experts = { kernels = 'onnx', fused = true, layers = 2, hidden = 64, heads = 4, num_kv_heads = 2, feed_forward = 96,
   experts = 4, top_k = 2, vocabulary = 500, batch_size = 2, sequence = 32 }
 -- Attention in ONNX's parts, of which the backward pass has twice the FLOP; a fused kernel computes some again.
 local networks = {

@@ -162,7 +162,7 @@ describe('vit_b16', function()
 end)
 
 describe('moe_transformer', function()
-  local small = { layers = 2, hidden = 64, heads = 4, key_heads = 2, feed_forward = 96, experts = 4, top_k = 2,
+  local small = { layers = 2, hidden = 64, heads = 4, num_kv_heads = 2, feed_forward = 96, experts = 4, top_k = 2,
     vocabulary = 500, batch_size = 2, sequence = 32 }
   local function with(more) return merged(small, more) end
   it('computes with the published number of active parameters', function()
@@ -329,11 +329,11 @@ describe('layers of sequences', function()
     expect(named.time_major.flops):equals(2 * 3 * 7 * (24 * 5 + 24 * 6))
   end)
   it('attend with fewer heads of keys at the same cost', function()
-    local function scores(key_heads)
+    local function scores(num_kv_heads)
       local net = layers.new 'attention'
       local q = net:input('q', { 2, 10, 24 })
-      local k = net:input('k', { 2, 7, 4 * key_heads })
-      local y = net:attention('a', q, k, k, { heads = 6, key_heads = key_heads })
+      local k = net:input('k', { 2, 7, 4 * num_kv_heads })
+      local y = net:attention('a', q, k, k, { heads = 6, num_kv_heads = num_kv_heads })
       expect(table.concat(y.shape, 'x')):equals '2x10x24'
       return product_flops(net:build())
     end

@@ -239,7 +239,7 @@ describe('settings of learners', function()
   it('are refused when out of range, with a suggestion when misspelt', function()
     for _, case in ipairs { { 'ppo', 'clip', 0 }, { 'ppo', 'samples', 0 }, { 'ppo', 'learning_rate', -1 }, { 'ppo', 'epochs', 0 },
       { 'reinforce', 'baseline_n', 0 }, { 'cross_entropy', 'elite', 0 }, { 'cross_entropy', 'elite', 1.5 },
-      { 'ppo', 'entropy_weight', -1 }, { 'ppo', 'gradient_norm', 0 / 0 }, { 'ppo', 'normalise_advantage', 1 },
+      { 'ppo', 'entropy_weight', -1 }, { 'ppo', 'gradient_norm', 0 / 0 }, { 'ppo', 'normalize_advantage', 1 },
       { 'ppo', 'name', 'a b' } } do
       local name, key, value = unpack(case)
       expect(function() trinity[name] { policy = policy, [key] = value } end):raises(

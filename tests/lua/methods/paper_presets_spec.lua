@@ -135,7 +135,7 @@ describe("preset = 'paper'", function()
 
   it_all('has networks that reach the optimum at a rate that trains', function()
     local trains = { samples = 16, evaluations = 1600, hidden = 32, learning_rate = 1e-2, quiet = true }
-    local cases = { colocrl = { preset = 'paper', normalise_advantage = true },
+    local cases = { colocrl = { preset = 'paper', normalize_advantage = true },
       hierarchical = { attention = 'additive', decoder_start = 'encoder', entropy_weight = 1e-3 } }
     for name, case in trinity.sorted_pairs(cases) do
       for seed = 1, 2 do

@@ -73,7 +73,7 @@ local function drawn(random, layers, devices, experts)
   end
   return { mesh = mesh, schedule = mesh.pipeline > 1 and schedule or '1f1b', virtual_stages = v, stages = stages,
     micro_batches = mesh.pipeline * between(random, 1, 4), recompute = pick(random, { 'none', 'selective', 'full' }),
-    sequence_parallel = mesh.tensor > 1 and (experts or between(random, 1, 2) == 1), shard = between(random, 0, 3),
+    sequence_parallel = mesh.tensor > 1 and (experts or between(random, 1, 2) == 1), zero_stage = between(random, 0, 3),
     bucket_bytes = pick(random, { 100000, 25000000 }) }
 end
 
@@ -126,7 +126,7 @@ describe('bounds of meshes', function()
       for _, pipeline in ipairs { 2, 4 } do
         for _, v in ipairs(v_shaped and { 2 } or { 2, 8 / pipeline }) do
           local strategy = { mesh = { pipeline = pipeline, data = 16 / pipeline }, schedule = schedule, virtual_stages = v,
-            micro_batches = (v_shaped and 2 or 1) * pipeline, shard = 1, recompute = 'full', bucket_bytes = 100000 }
+            micro_batches = (v_shaped and 2 or 1) * pipeline, zero_stage = 1, recompute = 'full', bucket_bytes = 100000 }
           local bound = problem.handle:mesh_bounds({ strategy })[1]
           expect(most(bound.memory_bytes) <= problem:evaluate(strategy).peak_memory_bytes):truthy()
         end
@@ -150,8 +150,8 @@ describe('bounds of meshes', function()
     local problem = trinity.simulator { graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
     local found = problem.handle:mesh_bounds { { mesh = { data = 16 }, micro_batches = 2 },
       { mesh = { data = 8, context = 2 }, micro_batches = 2 },
-      { mesh = { data = 8, context = 2 }, micro_batches = 2, context_kind = 'ring' },
-      { mesh = { data = 16 }, micro_batches = 2, synchronise = { kind = 'hierarchical', inner = 4 } } }
+      { mesh = { data = 8, context = 2 }, micro_batches = 2, cp_comm_type = 'ring' },
+      { mesh = { data = 16 }, micro_batches = 2, sync = { kind = 'hierarchical', inner = 4 } } }
     expect(found[1].tasks):equals(2 * problem.graph.operators)
     expect(found[2].tasks):equals(found[1].tasks)
     expect(found[3].tasks):equals(2 * found[1].tasks)
@@ -160,13 +160,13 @@ describe('bounds of meshes', function()
 
   it('experts: what those replicas hold that share out the same ones, and their exchanges, are counted', function()
     local problem = trinity.simulator { graph = mixture(2), cluster = trinity.cluster(slow, sheet) }
-    for _, shard in ipairs { 0, 1, 2, 3 } do
+    for _, zero_stage in ipairs { 0, 1, 2, 3 } do
       for _, ranks in ipairs { 2, 4, 8 } do
-        local strategy = { mesh = { data = 8, expert = ranks }, micro_batches = 4, shard = shard, bucket_bytes = 25000000 }
+        local strategy = { mesh = { data = 8, expert = ranks }, micro_batches = 4, zero_stage = zero_stage, bucket_bytes = 25000000 }
         local bound, metrics = problem.handle:mesh_bounds({ strategy })[1], problem:evaluate(strategy)
         expect(most(bound.memory_bytes) <= metrics.peak_memory_bytes):truthy()
         expect(bound.step_time_s <= metrics.step_time_s):truthy()
-        if shard < 2 then -- else what is gathered and scattered of experts and of all else waits for each other
+        if zero_stage < 2 then -- else what is gathered and scattered of experts and of all else waits for each other
           expect(most(bound.memory_bytes) > 0.9 * metrics.peak_memory_bytes):truthy()
           expect(bound.step_time_s > 0.7 * metrics.step_time_s):truthy()
         end

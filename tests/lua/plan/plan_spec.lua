@@ -119,7 +119,7 @@ describe('a plan', function()
     trinity.plan.move('mine', function() tried = tried + 1 return {} end)
     local seen = {}
     local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 2,
-      space = { links = { 'all_gather', 'ring' }, tensor = 1, pipeline = 1, context = 1, micro_batch = 1, shard = { 0, 1 },
+      space = { links = { 'all_gather', 'ring' }, tensor = 1, pipeline = 1, context = 1, micro_batch = 1, zero_stage = { 0, 1 },
         recompute = 'none' },
       reward = function(metrics, strategy)
         seen[#seen + 1] = strategy.bucket_bytes
@@ -130,7 +130,7 @@ describe('a plan', function()
     for _, plan in ipairs(found.simulated) do
       expect(plan.memory_bytes >= found.plans[1].memory_bytes):truthy()
     end
-    expect(found.plans[1].shard):equals(1)
+    expect(found.plans[1].zero_stage):equals(1)
   end)
 
   it('gives the last stage fewer layers where the head is worth several, and wins by it', function()

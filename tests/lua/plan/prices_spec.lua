@@ -65,11 +65,11 @@ describe('a plan by its cost', function()
     local alone = search('dgx_h100:1', { simulations = 4, space = { recompute = dollars.recompute, context = 1,
       micro_batch = dollars.micro_batch } }).plans[1]
     expect(dollars.tensor * dollars.pipeline * dollars.data):equals(1)
-    expect(dollars.model_flop_utilisation):near(alone.model_flop_utilisation * alone.step_time_s / dollars.step_time_s,
+    expect(dollars.mfu):near(alone.mfu * alone.step_time_s / dollars.step_time_s,
       1e-12)
   end)
   it('by the 95th percentile of steps with noise is no longer than any other that was drawn', function()
-    local space = { recompute = 'none', context = 1, micro_batch = 2, shard = { 0, 1 } }
+    local space = { recompute = 'none', context = 1, micro_batch = 2, zero_stage = { 0, 1 } }
     local found = search('dgx_h100:4', { reward = 'p95', noise = 0.2, draws = 20, space = space })
     local best, drawn = found.plans[1], 0
     for i, one in ipairs(found.plans) do

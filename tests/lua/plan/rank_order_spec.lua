@@ -57,7 +57,7 @@ describe('orders of ranks in a plan', function()
     local function wrong(order, runtime)
       return space.new('spec', {}, { devices = 8, per_node = 8, layers = 6, batch = 8 }, {}, runtime):wrong {
         micro_batch = 1, tensor = 2, context = 1, expert = 1, sequence_parallel = true, recompute = 'none',
-        placement = 1, pipeline = 2, data = 2, schedule = '1f1b', virtual_stages = 1, stages = 'even', shard = 0,
+        placement = 1, pipeline = 2, data = 2, schedule = '1f1b', virtual_stages = 1, stages = 'even', zero_stage = 0,
         bucket_bytes = 2e8, algorithm = 'automatic', order = 'natural', rank_order = order }
     end
     expect(wrong('tensor-pipeline-data', 'megatron')):equals(nil)

@@ -23,7 +23,7 @@ local function point_of(row)
     micro_batch = number(row.micro_batch), placement = 1, recompute = recompute, algorithm = 'automatic',
     order = 'natural', bucket_bytes = 2e8, schedule = v > 1 and 'interleaved' or '1f1b',
     sequence_parallel = tp > 1 and row.sequence_parallel == '1', stages = layers % (pp * v) == 0 and 'even' or 'balanced',
-    shard = row.fsdp ~= '' and tonumber(row.fsdp:match '%d') or number(row.distributed_optimizer) }
+    zero_stage = row.fsdp ~= '' and tonumber(row.fsdp:match '%d') or number(row.distributed_optimizer) }
   return point, layers, number(row.global_batch)
 end
 

@@ -43,7 +43,7 @@ describe('a plan for unlike devices', function()
     local on = cluster_of({ { speed = 0.25 }, {}, { speed = 0.25 }, {} }, all_linked(4, 2e10))
     local given = { micro_batch = { 1, 2 }, tensor = { 1, 2 }, context = 1, pipeline = { 1, 2, 4 }, stages = 'even',
       data = function(point) return math.max(1, 4 / point.tensor / point.pipeline) end, recompute = 'none',
-      bucket_bytes = 25000000, shard = { 0, 1 }, virtual_stages = 1,
+      bucket_bytes = 25000000, zero_stage = { 0, 1 }, virtual_stages = 1,
       schedule = { '1f1b', 'gpipe' }, order = { 'natural', 'fastest_first', 'fastest_last' } }
     local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = given, plans = 1,
       simulations = 100000, quiet = true }

@@ -7,7 +7,7 @@ local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
 local cluster = trinity.cluster 'dgx_h100x1'
 
 local function strategy(expert, more)
-  local graph = mixture(merged({ layers = 2, hidden = 1024, heads = 8, key_heads = 4, feed_forward = 4096, experts = 8,
+  local graph = mixture(merged({ layers = 2, hidden = 1024, heads = 8, num_kv_heads = 4, feed_forward = 4096, experts = 8,
     top_k = 2, vocabulary = 960, batch_size = 2, sequence = 2048 }, more)):to_training { optimizer = 'adam' }
   return trinity.problem { graph = graph, cluster = cluster }:strategy { mesh = { data = 4, expert = expert } }
 end

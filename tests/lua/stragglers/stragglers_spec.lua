@@ -11,9 +11,9 @@ local function strategy(plan, slow, cluster)
 end
 
 local plans = {
-  ['1f1b, shard 1'] = { mesh = { data = 2, pipeline = 2, tensor = 2 }, micro_batches = 4, shard = 1 },
-  ['interleaved, shard 3'] = { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, schedule = 'interleaved',
-    virtual_stages = 2, shard = 3 },
+  ['1f1b, ZeRO 1'] = { mesh = { data = 2, pipeline = 2, tensor = 2 }, micro_batches = 4, zero_stage = 1 },
+  ['interleaved, ZeRO 3'] = { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, schedule = 'interleaved',
+    virtual_stages = 2, zero_stage = 3 },
   ['zb-h1, recomputed'] = { mesh = { data = 2, pipeline = 4 }, micro_batches = 8, schedule = 'zb-h1', recompute = 'full' },
 }
 
@@ -32,13 +32,13 @@ describe('drawn steps', function()
     end)
   end
   it('are those of their seed', function()
-    local found = strategy(plans['1f1b, shard 1'])
+    local found = strategy(plans['1f1b, ZeRO 1'])
     local function mean(seed) return trinity.stragglers(found, { noise = 0.1, draws = 3, seed = seed }).mean_s end
     expect(mean(1)):equals(mean(1))
     expect(mean(1) ~= mean(2)):equals(true)
   end)
   it('wait for what adds up to them, most for the device that is slow', function()
-    local found = strategy(plans['1f1b, shard 1'], { ['n0/gpu5'] = 2 })
+    local found = strategy(plans['1f1b, ZeRO 1'], { ['n0/gpu5'] = 2 })
     local drawn, sum = trinity.stragglers(found, { noise = 0.02, draws = 20 }), 0
     for _, row in ipairs(drawn.waits) do sum = sum + row.time_s end
     expect(sum):near(drawn.mean_s, 1e-9)
@@ -89,19 +89,19 @@ describe('sequences of unequal length', function()
 end)
 
 describe('what helps against a slow device', function()
-  local found = strategy(plans['1f1b, shard 1'], { ['n0/gpu5'] = 1.5 })
+  local found = strategy(plans['1f1b, ZeRO 1'], { ['n0/gpu5'] = 1.5 })
   local by_name, best = {}, nil
   for _, row in ipairs(trinity.stragglers(found, { noise = 0, draws = 1 }).remedies) do
     by_name[row.what], best = row, best or row
   end
   it('is a spare, which gives the step of the healthy cluster', function()
-    expect(by_name['spares for what is slow'].step_time_s):equals(strategy(plans['1f1b, shard 1']).metrics.step_time_s)
+    expect(by_name['spares for what is slow'].step_time_s):equals(strategy(plans['1f1b, ZeRO 1']).metrics.step_time_s)
     expect(best.what):equals 'spares for what is slow'
   end)
   it('are layers that move away from its stage, and replicas without it: plans that price as they say', function()
     local moved, dropped = by_name['layers moved from slow stages'], by_name['replicas with slow devices dropped']
     expect(moved.stages[2]):below(moved.stages[1])
-    local with = strategy({ mesh = plans['1f1b, shard 1'].mesh, micro_batches = 4, shard = 1,
+    local with = strategy({ mesh = plans['1f1b, ZeRO 1'].mesh, micro_batches = 4, zero_stage = 1,
       stages = moved.stages }, { ['n0/gpu5'] = 1.5 })
     expect(with.metrics.step_time_s):equals(moved.step_time_s)
     expect(moved.step_time_s):below(found.metrics.step_time_s)
@@ -110,7 +110,7 @@ describe('what helps against a slow device', function()
     expect(dropped.gain):near(dropped.samples_per_s / found.metrics.samples_per_s - 1, 1e-12)
   end)
   it('is nothing where nothing is slow', function()
-    expect(#trinity.stragglers(strategy(plans['1f1b, shard 1']), { noise = 0, draws = 1 }).remedies):equals(0)
+    expect(#trinity.stragglers(strategy(plans['1f1b, ZeRO 1']), { noise = 0, draws = 1 }).remedies):equals(0)
   end)
 end)
 

@@ -58,8 +58,8 @@ local function on(cluster)
 end
 
 local plans = {
-  { mesh = { tensor = 4, pipeline = 2, data = 4 }, micro_batches = 8, shard = 1 },
-  { mesh = { tensor = 8, data = 4 }, micro_batches = 2, shard = 3, sequence_parallel = true },
+  { mesh = { tensor = 4, pipeline = 2, data = 4 }, micro_batches = 8, zero_stage = 1 },
+  { mesh = { tensor = 8, data = 4 }, micro_batches = 2, zero_stage = 3, sequence_parallel = true },
   { mesh = { tensor = 2, pipeline = 4, data = 4 }, micro_batches = 8, schedule = 'zb-h1' },
   { mesh = { context = 2, tensor = 2, pipeline = 2, data = 4 }, micro_batches = 4, recompute = 'full' },
 }

@@ -15,15 +15,15 @@ local parts = {
   { 'expert', { mesh = { data = 2, expert = 2 } } },
   { 'placement', { mesh = { placement = 2 }, inside = function(op) return op.name:find 'query' and 2 or 1 end } },
   { 'data', { mesh = { data = 2 } } },
-  { 'shard 1', { mesh = { data = 2 }, shard = 1 } },
-  { 'shard 2, 3', { mesh = { data = 2 }, shard = 2 }, { mesh = { data = 2 }, shard = 3 } },
+  { 'zero_stage 1', { mesh = { data = 2 }, zero_stage = 1 } },
+  { 'zero_stage 2, 3', { mesh = { data = 2 }, zero_stage = 2 }, { mesh = { data = 2 }, zero_stage = 3 } },
   { 'recompute', { recompute = 'full' } },
-  { 'hierarchical', { mesh = { data = 4 }, synchronise = { kind = 'hierarchical', inner = 2 } } },
-  { 'local SGD', { mesh = { data = 4 }, synchronise = { kind = 'local_sgd', every = 2 } } },
-  { 'DASO', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2 } } },
-  { 'asynchronous DASO', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2, asynchronous = true } } },
-  { 'parameter server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2 } } },
-  { 'asynchronous server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2, asynchronous = true } } },
+  { 'hierarchical', { mesh = { data = 4 }, sync = { kind = 'hierarchical', inner = 2 } } },
+  { 'local SGD', { mesh = { data = 4 }, sync = { kind = 'local_sgd', every = 2 } } },
+  { 'DASO', { mesh = { data = 4 }, sync = { kind = 'daso', inner = 2, every = 2 } } },
+  { 'asynchronous DASO', { mesh = { data = 4 }, sync = { kind = 'daso', inner = 2, every = 2, asynchronous = true } } },
+  { 'parameter server', { mesh = { data = 4 }, sync = { kind = 'parameter_server', servers = 2 } } },
+  { 'asynchronous server', { mesh = { data = 4 }, sync = { kind = 'parameter_server', servers = 2, asynchronous = true } } },
 }
 
 local reasons = { 'experts are shared out by ranks, each of which would need places of its own',
@@ -53,7 +53,7 @@ end
 
 -- Whether both say one field, which can have one value.
 local function same_field(a, b)
-  return (a.shard and b.shard) ~= nil or (a.synchronise and b.synchronise) ~= nil
+  return (a.zero_stage and b.zero_stage) ~= nil or (a.sync and b.sync) ~= nil
 end
 
 local function lowers(a, b)

@@ -9,12 +9,12 @@ local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2
 local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', merged(about, { kernels = 'onnx' })) }
 local own = 4 * 2 * about.batch_size * about.sequence * about.hidden -- bytes of all keys and values of a layer
 
-local function plan(kind, more) return merged({ mesh = { context = 4 }, context_kind = kind }, more) end
+local function plan(kind, more) return merged({ mesh = { context = 4 }, cp_comm_type = kind }, more) end
 
 -- Number and bytes of the first device's messages by kind and phase, on the axis context.
 local function messages(given)
   local found = {}
-  for _, row in ipairs(problem:strategy(given):account().stages[1].traffic) do
+  for _, row in ipairs(problem:strategy(given):breakdown().stages[1].traffic) do
     if row.axis == 'context' and row.part == 'layers' and row.phase ~= 'update' then
       local key = row.kind .. ' ' .. row.phase
       found[key] = found[key] or { 0, 0 }
@@ -26,12 +26,12 @@ end
 
 describe('attention over context', function()
   it('sends to the neighbour alone', function()
-    for _, row in ipairs(problem:strategy(plan 'ring'):account().traffic) do
+    for _, row in ipairs(problem:strategy(plan 'ring'):breakdown().traffic) do
       if row.kind == 'send' then expect((row.devices[2] - row.devices[1]) % 4):equals(1) end
     end
   end)
   it('does the same work in a ring, and repeats it with its layers', function()
-    local gathered, ring = problem:strategy(plan()):account(), problem:strategy(plan 'ring'):account()
+    local gathered, ring = problem:strategy(plan()):breakdown(), problem:strategy(plan 'ring'):breakdown()
     for d = 1, 4 do expect(ring.devices[d].flops):near(gathered.devices[d].flops, 1e-6 * ring.devices[d].flops) end
     local again = messages(plan('ring', { recompute = 'full' }))
     local sends = again['send forward'][1] + again['send backward'][1]
@@ -57,7 +57,7 @@ describe('attention over context', function()
     end
     local by_heads = problem:strategy(plan('all_to_all', { mesh = { context = 2, tensor = 2 }, recompute = 'full' }))
     local count = 0
-    for _, row in ipairs(by_heads:account().stages[1].traffic) do
+    for _, row in ipairs(by_heads:breakdown().stages[1].traffic) do
       if row.kind == 'all_to_all' then
         expect(row.axis):equals 'context'
         count = count + row.count
@@ -65,23 +65,23 @@ describe('attention over context', function()
     end
     expect(count):equals(about.layers * 12) -- the repeated pass repeats them
     expect(by_heads:explain()):matches 'attention is split by heads, between all%-to%-alls'
-    local gathered = problem:strategy(plan()):account()
-    expect(problem:strategy(plan 'all_to_all'):account().devices[1].flops):near(gathered.devices[1].flops, 1)
+    local gathered = problem:strategy(plan()):breakdown()
+    expect(problem:strategy(plan 'all_to_all'):breakdown().devices[1].flops):near(gathered.devices[1].flops, 1)
   end)
   it('goes by heads where attention is several operators, and is refused where heads do not divide', function()
     local count = 0
-    for _, row in ipairs(several:strategy(plan 'all_to_all'):account().stages[1].traffic) do
+    for _, row in ipairs(several:strategy(plan 'all_to_all'):breakdown().stages[1].traffic) do
       if row.kind == 'all_to_all' then count = count + row.count end
     end
     expect(count):equals(about.layers * 8)
     expect(function() problem:strategy(plan('all_to_all', { mesh = { context = 8 } })) end):raises(
-      "context_kind: all_to_all: operator '.*' has 4 heads, which tensor 1 x context 8 does not divide; nearest products "
+      "cp_comm_type: all_to_all: operator '.*' has 4 heads, which tensor 1 x context 8 does not divide; nearest products "
         .. 'that do: 4')
     local none = trinity.problem { cluster = cluster, graph = trinity.model('mlp', { batch_size = 8 }) }
     expect(function() none:strategy(plan 'all_to_all') end):raises 'no attention to cut by heads'
   end)
   it('is refused where attention is several operators', function()
-    expect(function() several:strategy(plan 'ring') end):raises 'context_kind: ring: graph .* has no attention that is one'
+    expect(function() several:strategy(plan 'ring') end):raises 'cp_comm_type: ring: graph .* has no attention that is one'
     expect(several:evaluate(plan('ring', { mesh = { data = 2 } })).step_time_s):equals(
       several:evaluate({ mesh = { data = 2 } }).step_time_s)
   end)

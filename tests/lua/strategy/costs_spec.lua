@@ -21,7 +21,7 @@ describe('own costs', function()
     local function twice(_, _, default_s) return 2 * default_s end
     for _, plan in ipairs { { mesh = { data = 4 } }, { mesh = { tensor = 4 } }, { mesh = { pipeline = 2 }, micro_batches = 4 },
       { mesh = { tensor = 2, pipeline = 2 }, micro_batches = 4, schedule = 'zb-h1', recompute = 'full' },
-      { mesh = { data = 2 }, shard = 1 } } do
+      { mesh = { data = 2 }, zero_stage = 1 } } do
       local plain, own = problem(), problem(twice)
       local a, b = plain:evaluate(plan), own:evaluate(plan)
       for d = 1, a.device_count do

@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
 
 local cluster = trinity.cluster 'dgx_a100x4'
-local about = { layers = 2, hidden = 32, heads = 4, key_heads = 2, feed_forward = 64, experts = 8, top_k = 2,
+local about = { layers = 2, hidden = 32, heads = 4, num_kv_heads = 2, feed_forward = 64, experts = 8, top_k = 2,
   vocabulary = 96, batch_size = 2, sequence = 32 }
 
 local function problem_of(more)
@@ -28,7 +28,7 @@ describe('experts of a mesh', function()
     expect(seconds(4) / alone):near(1 / 4, 0.1)
   end)
   it('exchange with the ranks beside them', function()
-    local account = problem:strategy({ mesh = { data = 4, expert = 2 } }):account()
+    local account = problem:strategy({ mesh = { data = 4, expert = 2 } }):breakdown()
     local groups = {}
     for _, row in ipairs(account.traffic) do
       if row.kind == 'all_to_all' then groups[table.concat(row.devices, ' ')] = true end
@@ -38,12 +38,12 @@ describe('experts of a mesh', function()
     expect(table.concat(found, ', ')):equals '1 2, 3 4'
   end)
   it('are found as branches of operators too', function()
-    local graph = trinity.model('moe_transformer', { layers = 2, hidden = 64, heads = 4, key_heads = 2, feed_forward = 32,
+    local graph = trinity.model('moe_transformer', { layers = 2, hidden = 64, heads = 4, num_kv_heads = 2, feed_forward = 32,
       experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16, kernels = 'onnx',
       optimizer = 'momentum' })
     local branches = trinity.problem { cluster = cluster, graph = graph }
-    local whole = branches:strategy({ mesh = { data = 2 } }):account()
-    local shared = branches:strategy({ mesh = { data = 2, expert = 2 } }):account()
+    local whole = branches:strategy({ mesh = { data = 2 } }):breakdown()
+    local shared = branches:strategy({ mesh = { data = 2, expert = 2 } }):breakdown()
     expect(whole.devices[1].parameters - shared.devices[1].parameters):equals(2 * 4 / 2 * 3 * 64 * 32)
     local exchanges, rows = 0, 4 * 2 * 16 * 2 -- bytes of a number a row, which the rows' weights take
     for _, row in ipairs(shared.stages[1].traffic) do
@@ -61,11 +61,11 @@ describe('experts of a mesh', function()
   it('as branches lower under tensor where gates are apart, and are told so where not', function()
     local function branches(fused)
       return trinity.problem { cluster = cluster, graph = trinity.model('moe_transformer', { layers = 2, hidden = 64, heads = 4,
-        key_heads = 2, feed_forward = 32, experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16, fused = fused }) }
+        num_kv_heads = 2, feed_forward = 32, experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16, fused = fused }) }
     end
     local plan = { mesh = { data = 2, expert = 2, tensor = 2 }, sequence_parallel = true }
-    local whole = branches(false):strategy({ mesh = { data = 2, expert = 2 } }):account()
-    local cut = branches(false):strategy(plan):account()
+    local whole = branches(false):strategy({ mesh = { data = 2, expert = 2 } }):breakdown()
+    local cut = branches(false):strategy(plan):breakdown()
     expect(whole.devices[1].parameters - cut.devices[1].parameters > 2 * 2 * 3 * 64 * 32 / 2 - 1):truthy()
     expect(function() branches(true):strategy(plan) end):raises 'a network with fused = false has them apart'
     expect(function() branches(false):strategy { mesh = { tensor = 2 } } end):raises 'sequence_parallel = true'

@@ -52,7 +52,7 @@ describe('strategy files', function()
       expect(function() problem:load(path) end):raises(message)
     end
     refused('"linear_2": {', '"linear_9": {', "has no operator 'linear_9', did you mean 'linear_1'")
-    refused('"splits": {', '"shard": 1, "splits": {', "strategy: unknown field 'shard'")
+    refused('"splits": {', '"zero_stage": 1, "splits": {', "strategy: unknown field 'zero_stage'")
     refused('"factors"', '"factor"', "splits of operator 'linear_2': unknown field 'factor', did you mean 'factors'")
     refused('"n": 2', '"m": 2', "unknown field 'm'")
     refused('"n": 2', '"n": 17', "dimension 'n': expected a factor from 1 to 16, got 17")

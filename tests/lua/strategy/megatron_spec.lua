@@ -1,5 +1,5 @@
 -- What Megatron-LM does beside splitting: stages that send each other parts (scatter_gather), sums that go on while
--- gradients of weights are computed (overlap_tensor).
+-- gradients of weights are computed (overlap_tp_grad_allreduce).
 
 local trinity = require 'trinity'
 
@@ -25,7 +25,7 @@ end
 --- Number and bytes of the messages of a stage by axis and kind.
 local function messages(strategy, stage)
   local found = {}
-  for _, row in ipairs(strategy:account().stages[stage].traffic) do
+  for _, row in ipairs(strategy:breakdown().stages[stage].traffic) do
     local key = row.axis .. ' ' .. row.kind
     found[key] = found[key] or { count = 0, bytes = 0 }
     found[key].count, found[key].bytes = found[key].count + row.count, found[key].bytes + row.count * row.bytes
@@ -61,7 +61,7 @@ describe('sums of input gradients', function()
       sequence = 256, positions = 256, vocabulary = 64, batch_size = 4, fused = false, kernels = 'megatron', dtype = 'float16',
       optimizer = 'adam' }) }
     local apart = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2 }
-    local hidden = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2, overlap_tensor = true }
+    local hidden = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2, overlap_tp_grad_allreduce = true }
     local before, after = messages(apart, 1)['tensor all_reduce'], messages(hidden, 1)['tensor all_reduce']
     expect(after.count):equals(before.count)
     expect(after.bytes):equals(before.bytes)

@@ -9,7 +9,7 @@ local clusters = { trinity.cluster 'dgx_a100', trinity.cluster 'p100x4', trinity
   trinity.cluster 'dgx_h100:6x3+dgx_a100x1', trinity.cluster('h100_pcie_8x3', { constants = 'data_sheet' }) }
 
 local function experts(random)
-  return mixture({ layers = random:pick { 2, 4 }, heads = 4, key_heads = random:pick { 2, 4 }, hidden = 32,
+  return mixture({ layers = random:pick { 2, 4 }, heads = 4, num_kv_heads = random:pick { 2, 4 }, hidden = 32,
     feed_forward = 16, experts = random:pick { 4, 6 }, top_k = random:pick { 1, 2 }, vocabulary = random:pick { 50, 96 },
     batch_size = random:pick { 1, 2 }, sequence = 24, dtype = random:pick { 'float32', 'bfloat16' } })
     :to_training { optimizer = 'adam' }
@@ -57,10 +57,10 @@ local function plan_of(random, graph)
   local plan = { mesh = { data = random:pick { 1, 2, 3, 4 }, expert = random:pick { 1, of_experts and 2 or 1 },
     tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 }, context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
     schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-v', 'dualpipe-v' },
-    recompute = random:pick { 'none', 'selective', 'full' }, shard = random:pick { 0, 1, 2, 3 },
-    sequence_parallel = random:pick { true, of_experts }, scatter_gather = random:pick { true, false }, overlap_tensor = random:pick { true, false },
-    context_kind = random:pick { 'all_gather', 'ring', 'all_to_all' },
-    synchronise = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
+    recompute = random:pick { 'none', 'selective', 'full' }, zero_stage = random:pick { 0, 1, 2, 3 },
+    sequence_parallel = random:pick { true, of_experts }, scatter_gather = random:pick { true, false }, overlap_tp_grad_allreduce = random:pick { true, false },
+    cp_comm_type = random:pick { 'all_gather', 'ring', 'all_to_all' },
+    sync = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
   if plan.schedule == 'interleaved' then plan.virtual_stages = random:pick { 1, 2 } end
   if plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' then plan.virtual_stages = 2 end
   if plan.mesh.expert == 1 and random:pick { true, false, false } then
@@ -143,7 +143,7 @@ describe('every mesh', function()
   it('costs on devices that stand for others what it costs on all', function()
     local folded = 0
     for_random(8, 120, function(problem, found, plan)
-      local way = plan.synchronise
+      local way = plan.sync
       if way.every or way.asynchronous then return end -- a mean of several steps
       local whole, devices = problem:timeline(found).metrics, 0
       for d = 1, whole.device_count do
@@ -166,8 +166,8 @@ describe('every mesh', function()
       local problem = trinity.problem { graph = of_experts and experts(random) or dense(random), cluster = cluster }
       local inner = random:pick { { tensor = 2 }, { context = 2 } }
       local plan = { mesh = { data = 2, tensor = inner.tensor, context = inner.context, pipeline = random:pick { 1, 2 },
-        expert = of_experts and random:pick { 1, 2 } or 1 }, micro_batches = 2, shard = random:pick { 0, 1, 2, 3 },
-        sequence_parallel = of_experts, context_kind = random:pick { 'all_gather', 'all_to_all' } }
+        expert = of_experts and random:pick { 1, 2 } or 1 }, micro_batches = 2, zero_stage = random:pick { 0, 1, 2, 3 },
+        sequence_parallel = of_experts, cp_comm_type = random:pick { 'all_gather', 'all_to_all' } }
       local ok, there = pcall(problem.evaluate, problem, plan)
       refused = refused + (ok and 0 or 1)
       if ok then
@@ -198,8 +198,8 @@ describe('every mesh', function()
       local problem = trinity.problem { graph = dense(random), cluster = clusters[1] }
       local plan = { mesh = { data = random:pick { 2, 4 }, tensor = random:pick { 1, 2 } }, micro_batches = 2 }
       local function account(level)
-        plan.shard = level
-        return problem:strategy(plan):account().devices[1]
+        plan.zero_stage = level
+        return problem:strategy(plan):breakdown().devices[1]
       end
       local whole, share = account(0), function(bytes) return bytes / plan.mesh.data end
       local function near(got, wanted) expect(math.abs(got - wanted) <= 1000):truthy() end -- rounded up by operator

@@ -39,7 +39,7 @@ describe('functions of operators in a mesh', function()
       return of:evaluate(strategy)
     end
     for _, strategy in ipairs { { mesh = { tensor = 4 } }, { mesh = { tensor = 4, pipeline = 2, data = 2 },
-      micro_batches = 4, shard = 3 }, { mesh = { tensor = 4, data = 2 }, sequence_parallel = true, shard = 1 } } do
+      micro_batches = 4, zero_stage = 3 }, { mesh = { tensor = 4, data = 2 }, sequence_parallel = true, zero_stage = 1 } } do
       local padded, even, whole = cost(1001, strategy), cost(1004, strategy), cost(1000, strategy)
       expect(padded.step_time_s / even.step_time_s):near(1, 1e-12)
       expect(padded.peak_memory_bytes):equals(even.peak_memory_bytes)
@@ -56,7 +56,7 @@ describe('functions of operators in a mesh', function()
     end }
     expect(found.metrics.feasible):equals(true)
     expect(found.operators['block_1/attention/q/heads'].split):equals(false)
-    for _, row in ipairs(found:account().stages[1].traffic) do expect(row.axis):equals 'tensor' end
+    for _, row in ipairs(found:breakdown().stages[1].traffic) do expect(row.axis):equals 'tensor' end
     local path = os.tmpname()
     local again = odd:load(found:save(path))
     expect(again.metrics.step_time_s):equals(found.metrics.step_time_s)
@@ -69,7 +69,7 @@ describe('a mesh', function()
   local problem = on(gpt2())
 
   it('sends between stages what the next one reads, from every part to its own', function()
-    local account = problem:strategy({ mesh = { pipeline = 2, tensor = 2 }, micro_batches = 3 }):account()
+    local account = problem:strategy({ mesh = { pipeline = 2, tensor = 2 }, micro_batches = 3 }):breakdown()
     local sends = {}
     for _, row in ipairs(account.traffic) do
       if row.kind == 'send' and row.phase == 'forward' then sends[table.concat(row.devices, '>')] = row.count end
@@ -91,19 +91,19 @@ describe('a mesh', function()
     end
   end)
   it('is accounted for as any plan is, which has no parts of a network to count by', function()
-    local account = problem:strategy(problem:placement()):account()
+    local account = problem:strategy(problem:placement()):breakdown()
     expect(account.stages):equals(nil)
     expect(account.devices[1].activations):equals(nil)
-    expect(account.devices[1].activation_bytes):equals(problem:strategy({ mesh = {} }):account().devices[1].activation_bytes)
+    expect(account.devices[1].activation_bytes):equals(problem:strategy({ mesh = {} }):breakdown().devices[1].activation_bytes)
     expect(account.devices[1].parameters):equals(problem.graph.parameters)
     expect(#account.traffic):equals(0)
   end)
   it('says what it shares out, and warns of gradients that are reduced after every micro-batch', function()
-    local text = problem:strategy({ mesh = { data = 2, pipeline = 2 }, micro_batches = 4, shard = 2 }):explain()
+    local text = problem:strategy({ mesh = { data = 2, pipeline = 2 }, micro_batches = 4, zero_stage = 2 }):explain()
     expect(text):matches "sharded over data: optimizer states and gradients\n"
-    expect(text):matches 'gradients are reduced after every micro%-batch, which sends 4 times the bytes of shard = 1\n'
+    expect(text):matches 'gradients are reduced after every micro%-batch, which sends 4 times the bytes of zero_stage = 1\n'
     expect(text):matches 'messages of stage 1: data all%-gather'
-    expect(problem:strategy({ mesh = { data = 2 }, shard = 2 }):explain():find('after every', 1, true)):equals(nil)
+    expect(problem:strategy({ mesh = { data = 2 }, zero_stage = 2 }):explain():find('after every', 1, true)):equals(nil)
   end)
   it('is written to a file, and read', function()
     local path = os.tmpname()
@@ -122,7 +122,7 @@ describe('a mesh', function()
     core.write_file(path, (text:gsub('"mesh": {', '"order": [1], "mesh": {')))
     expect(function() problem:load(path) end):raises 'order: expected a string, got 1'
     core.write_file(path, (text:gsub('"mesh": {', '"shards": 1, "mesh": {')))
-    expect(function() problem:load(path) end):raises "strategy: unknown field 'shards', did you mean 'shard'"
+    expect(function() problem:load(path) end):raises "strategy: unknown field 'shards', did you mean 'zero_stage'"
     core.write_file(path, (text:gsub('"data": 2', '"data": 3000')))
     expect(function() problem:load(path) end):raises "are 6000 devices, cluster 'dgx_a100x4' has 32"
   end)
@@ -168,7 +168,7 @@ describe('operators placed inside the stages of a mesh', function()
     for d = 1, 16 do devices[d] = found.metrics:compute_busy_s(d) > 0 end
     for d = 1, 16 do expect(devices[d]):equals(true) end
     local axes = {}
-    for _, row in ipairs(found:account().traffic) do axes[('%s %s'):format(row.axis, row.kind)] = true end
+    for _, row in ipairs(found:breakdown().traffic) do axes[('%s %s'):format(row.axis, row.kind)] = true end
     expect(axes['placement send']):equals(true)
     expect(axes['tensor all_reduce']):equals(true)
   end)
@@ -278,8 +278,8 @@ describe('words of a mesh that have no effect', function()
   end)
   it('change nothing where the axis that they belong to is 1', function()
     local step_s = problem:evaluate({ mesh = {} }).step_time_s
-    for _, word in ipairs { { sequence_parallel = true }, { overlap_tensor = true }, { scatter_gather = true }, { shard = 3 },
-      { context_kind = 'ring' }, { synchronise = { kind = 'hierarchical', inner = 2 } }, { bucket_bytes = 1000 },
+    for _, word in ipairs { { sequence_parallel = true }, { overlap_tp_grad_allreduce = true }, { scatter_gather = true }, { zero_stage = 3 },
+      { cp_comm_type = 'ring' }, { sync = { kind = 'hierarchical', inner = 2 } }, { bucket_bytes = 1000 },
       { schedule = 'zb-h1' }, { order = { 'pipeline', 'tensor' } }, { inside = function() return 1 end } } do
       expect(problem:evaluate(util.merged({ mesh = {} }, word)).step_time_s):equals(step_s)
     end
@@ -302,7 +302,7 @@ describe('an error of a mesh on 16,384 devices', function()
       for stage = 3, 16 do stages[stage] = 1 end
       refused { mesh = mesh, stages = stages }
       refused { mesh = mesh, schedule = 'interleaved', virtual_stages = 2 }
-      refused { mesh = { data = 127, tensor = 8, pipeline = 16 }, synchronise = { algorithm = 'halving_doubling' } }
+      refused { mesh = { data = 127, tensor = 8, pipeline = 16 }, sync = { algorithm = 'halving_doubling' } }
       refused { mesh = { data = 64, tensor = 16, pipeline = 16 } }
       refused { mesh = mesh, inside = function() return 2 end }
       print(io.open('/proc/self/status'):read '*a':match 'VmHWM:%s*(%d+) kB')
@@ -321,15 +321,15 @@ describe('the account of a mesh', function()
 
   it('shares out the step of every device, and says what each part costs', function()
     local found = problem:strategy { mesh = { pipeline = 2, data = 2, tensor = 2 }, micro_batches = 4,
-      recompute = 'full', shard = 3 }
-    for d, device in ipairs(found:account().devices) do
+      recompute = 'full', zero_stage = 3 }
+    for d, device in ipairs(found:breakdown().devices) do
       local waits = device.exposed_s
       expect(device.computation_s + waits.splits + waits.activations + waits.weights + waits.gradients + device.idle_s)
         :near(found.metrics.step_time_s, 1e-12)
       expect(device.recomputation_s > 0):equals(d <= 8)
       expect(waits.splits > 0 and waits.weights > 0):equals(d <= 8)
     end
-    local plain = problem:strategy({ mesh = { data = 2 } }):account().devices[1]
+    local plain = problem:strategy({ mesh = { data = 2 } }):breakdown().devices[1]
     expect(plain.recomputation_s):equals(0)
     expect(plain.exposed_s.splits + plain.exposed_s.activations + plain.exposed_s.weights):equals(0)
     expect(plain.exposed_s.gradients > 0):equals(true)
@@ -341,7 +341,7 @@ describe('the account of a mesh', function()
     local function peak_of(runtime)
       local own = trinity.problem { graph = graph, cluster = trinity.cluster('dgx_h100', { runtime = runtime }) }
       local found = own:strategy { mesh = { data = 2 } }
-      local device = found:account().devices[1]
+      local device = found:breakdown().devices[1]
       local unused = found.metrics:memory_bytes(3)
       own:close()
       return device.peak_bytes, device.gradient_bytes, found.metrics:memory_bytes(1), unused
@@ -365,12 +365,12 @@ describe('the account of a mesh', function()
 
   it('names the owner of every byte of a peak', function()
     local seen = {}
-    for _, plan in ipairs { { mesh = { pipeline = 2, data = 2, tensor = 2 }, recompute = 'full', shard = 3 },
-      { mesh = { pipeline = 4, data = 2 }, schedule = 'zb-h1' }, { mesh = { data = 4, context = 2 }, shard = 1 },
+    for _, plan in ipairs { { mesh = { pipeline = 2, data = 2, tensor = 2 }, recompute = 'full', zero_stage = 3 },
+      { mesh = { pipeline = 4, data = 2 }, schedule = 'zb-h1' }, { mesh = { data = 4, context = 2 }, zero_stage = 1 },
       { mesh = { pipeline = 2, tensor = 4 }, sequence_parallel = true, schedule = 'zb-v', virtual_stages = 2 } } do
       plan.micro_batches = 8
       local found = problem:strategy(plan)
-      for d, device in ipairs(found:account().devices) do
+      for d, device in ipairs(found:breakdown().devices) do
         local sum = 0
         for owner, bytes in trinity.sorted_pairs(device.peak_bytes) do
           sum = sum + bytes
@@ -384,7 +384,7 @@ describe('the account of a mesh', function()
       local devices = {}
       for d = 1, #problem.cluster.devices do devices[d] = d end
       local owned = simulator.owners('test', problem, plan, devices)
-      for d, device in ipairs(found:account().devices) do -- of two slots that are as full either
+      for d, device in ipairs(found:breakdown().devices) do -- of two slots that are as full either
         expect(owners.sum(owned[d])):equals(owners.sum(device.peak_bytes))
         for _, owner in ipairs { 'weights', 'optimizer', 'framework' } do
           expect(owned[d][owner]):equals(device.peak_bytes[owner])

@@ -40,7 +40,7 @@ describe('orders of ranks', function()
     end
   end)
   it('have experts as a factor of data', function()
-    local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 2, hidden = 32, heads = 4, key_heads = 2,
+    local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 2, hidden = 32, heads = 4, num_kv_heads = 2,
       feed_forward = 64, experts = 8, top_k = 2, vocabulary = 96, batch_size = 2, sequence = 32 }
     local experts = trinity.problem { graph = mixture:to_training(), cluster = trinity.cluster 'dgx_a100x2' }
     local found = trinity.rank_order(experts:strategy { mesh = { data = 8, expert = 4, pipeline = 2 } })

@@ -37,7 +37,7 @@ describe('recomputed modules', function()
     expect(moe('moe').peak_memory_bytes):below(moe('moe_act').peak_memory_bytes)
     expect(moe('moe_act').peak_memory_bytes):below(moe('none').peak_memory_bytes)
     expect(moe('core_attn').step_time_s):equals(moe('selective').step_time_s)
-    local latent = problem_of { latent = 64, query_latent = 64, plain_width = 32, rotary_width = 16, value_width = 32 }
+    local latent = problem_of { kv_lora_rank = 64, q_lora_rank = 64, qk_nope_head_dim = 32, qk_rope_head_dim = 16, v_head_dim = 32 }
     expect(step(latent, 'mla_up_proj').peak_memory_bytes):below(step(latent, 'none').peak_memory_bytes)
   end)
   it('cost the same where few layers stand for all', function()

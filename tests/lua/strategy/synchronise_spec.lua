@@ -9,14 +9,14 @@ local cluster = trinity.cluster('dgx_a100x4', sheet)
 local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2, hidden = 64, heads = 4,
   sequence = 32, positions = 32, vocabulary = 200, batch_size = 2, dropout = 0, fused = false, optimizer = 'adam' }) }
 
-local function plan(synchronise, more)
-  return merged({ mesh = { data = 8 }, micro_batches = 2, bucket_bytes = 1e5, synchronise = synchronise }, more)
+local function plan(sync, more)
+  return merged({ mesh = { data = 8 }, micro_batches = 2, bucket_bytes = 1e5, sync = sync }, more)
 end
 
 -- Bytes of collectives of the first device by kind and number of devices.
 local function met(given)
   local found = {}
-  for _, row in ipairs(problem:strategy(given):account().stages[1].traffic) do
+  for _, row in ipairs(problem:strategy(given):breakdown().stages[1].traffic) do
     local key = row.kind == 'send' and 'send' or ('%s %d'):format(row.kind, #row.devices)
     found[key] = (found[key] or 0) + row.count * row.bytes
   end
@@ -54,26 +54,26 @@ describe('replicas of a mesh', function()
     expect(found['all_reduce 8']):equals(nil)
   end)
   it('share out states within a run, and reduce shares across', function()
-    local whole = problem:strategy(plan()):account().devices[1]
-    local given = plan({ kind = 'hierarchical', inner = 4 }, { shard = 1 })
-    local share, found = problem:strategy(given):account().devices[1], met(given)
+    local whole = problem:strategy(plan()):breakdown().devices[1]
+    local given = plan({ kind = 'hierarchical', inner = 4 }, { zero_stage = 1 })
+    local share, found = problem:strategy(given):breakdown().devices[1], met(given)
     expect(math.abs(share.optimizer_bytes - whole.optimizer_bytes / 4)):below(1000)
     expect(found['reduce_scatter 4']):equals(gradients)
     expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000)
     expect(found['all_gather 4']):equals(gradients) -- of weights, as many bytes
-    given.shard = 3
-    local weights = problem:strategy(given):account().devices[1].weight_bytes
+    given.zero_stage = 3
+    local weights = problem:strategy(given):breakdown().devices[1].weight_bytes
     expect(math.abs(weights - whole.weight_bytes / 4)):below(1000)
   end)
   it('share out states in the runs of DASO, which send what a node has, whole or place by place', function()
-    local whole = problem:strategy(plan { kind = 'daso', inner = 4 }):account().devices[1]
-    for shard = 1, 3 do
-      local given = plan({ kind = 'daso', inner = 4 }, { shard = shard })
-      local share, found = problem:strategy(given):account().devices[1], met(given)
+    local whole = problem:strategy(plan { kind = 'daso', inner = 4 }):breakdown().devices[1]
+    for zero_stage = 1, 3 do
+      local given = plan({ kind = 'daso', inner = 4 }, { zero_stage = zero_stage })
+      local share, found = problem:strategy(given):breakdown().devices[1], met(given)
       expect(math.abs(share.optimizer_bytes - whole.optimizer_bytes / 4)):below(1000)
-      expect(found['reduce_scatter 4']):equals(gradients * (shard > 1 and 2 or 1)) -- of two micro-batches
+      expect(found['reduce_scatter 4']):equals(gradients * (zero_stage > 1 and 2 or 1)) -- of two micro-batches
       expect(found['all_reduce 4']):equals(nil)
-      if shard == 3 then
+      if zero_stage == 3 then
         expect(math.abs(share.weight_bytes - whole.weight_bytes / 4)):below(1000)
         expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000)
         expect(found['broadcast 4']):equals(nil)
@@ -85,12 +85,12 @@ describe('replicas of a mesh', function()
     end
   end)
   it('of DASO for which nobody waits cost less where there is work meanwhile, and no less than where none meet', function()
-    for shard = 0, 3 do
+    for zero_stage = 0, 3 do
       local function step(every, asynchronous)
         return problem:evaluate(plan({ kind = 'daso', inner = 4, every = every, asynchronous = asynchronous or nil },
-          { shard = shard, micro_batches = 8 })).step_time_s
+          { zero_stage = zero_stage, micro_batches = 8 })).step_time_s
       end
-      if shard < 3 then
+      if zero_stage < 3 then
         expect(step(1, true)):below(step(1))
       else -- little is summed, and the gathers with which a step begins are behind it
         expect(step(1, true)):near(step(1), 0.01 * step(1))
@@ -133,11 +133,11 @@ describe('replicas of a mesh', function()
     expect(between['all_reduce 2']):equals(nil)
   end)
   it('have servers that hold the states, and their own weights where they take one replica after the other', function()
-    local whole = problem:strategy(plan()):account().devices[1]
+    local whole = problem:strategy(plan()):breakdown().devices[1]
     for _, servers in ipairs { 1, 2, 8 } do
       for _, asynchronous in ipairs { false, true } do
         local account = problem:strategy(plan({ kind = 'parameter_server', servers = servers, asynchronous = asynchronous },
-          { micro_batches = asynchronous and 1 or 2 })):account()
+          { micro_batches = asynchronous and 1 or 2 })):breakdown()
         local held, sent = 0, 0
         for d = 1, 8 do
           local bytes = account.devices[d].optimizer_bytes
@@ -177,7 +177,7 @@ describe('replicas of a mesh', function()
       for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s, link.latency_s = gbit_s * 1e9 / 8, 1e-6 end
       local apart = trinity.problem { graph = problem.graph, cluster = trinity.cluster(spec, sheet) }
       local function price(asynchronous)
-        return apart:evaluate { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = asynchronous } }
+        return apart:evaluate { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = asynchronous } }
       end
       local found, waits = price(true), price(false)
       local busy_s, messages_s = found:compute_busy_s(1), 2 * bytes / (gbit_s * 1e9 / 8)
@@ -207,8 +207,8 @@ describe('replicas of a mesh', function()
     local function refused(way, more, text)
       expect(function() problem:evaluate(plan(way, more)) end):raises(text)
     end
-    refused({ kind = 'local_sgd' }, { shard = 1 }, 'local_sgd with shard = 1: replicas that differ between meetings')
-    refused({ kind = 'parameter_server' }, { shard = 3 }, 'a server holds the states')
+    refused({ kind = 'local_sgd' }, { zero_stage = 1 }, 'local_sgd with zero_stage = 1: replicas that differ between meetings')
+    refused({ kind = 'parameter_server' }, { zero_stage = 3 }, 'a server holds the states')
     refused({ kind = 'hierarchical', inner = 3 }, {}, 'divide data = 8, got inner = 3 %(would do: 2, 4%)')
     refused({ kind = 'daso' }, {}, 'got inner = 1 %(would do: 2, 4%)')
     refused({ kind = 'parameter_server', servers = 9 }, {}, '9 servers of data = 8 replicas')

@@ -105,11 +105,11 @@ describe('zero-bubble schedules', function()
     local inner = 'block_1/feed_forward/inner/grad'
     expect(inputs(plan, inner .. '@0')):equals 'block_1/feed_forward/gelu/grad'
     expect(inputs(plan, inner .. '@0/weight')):equals 'block_1/feed_forward/gelu/grad block_1/norm_2/gather2'
-    plan = { mesh = { data = 2, pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, shard = 3 }
+    plan = { mesh = { data = 2, pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, zero_stage = 3 }
     expect(inputs(plan, inner .. '@0')):matches '^block_1/feed_forward/gelu/grad [^ ]*/gather_again$'
     expect(inputs(plan, inner .. '/weight@0')):equals 'block_1/feed_forward/gelu/grad block_1/norm_2'
-    for shard = 1, 3 do
-      plan.shard = shard
+    for zero_stage = 1, 3 do
+      plan.zero_stage = zero_stage
       local found = problem:strategy(plan)
       expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     end

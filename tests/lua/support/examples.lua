@@ -146,7 +146,7 @@ local recorded = core.home .. '/tests/data/traces/operations.csv'
 --- A strategy of a network with experts; made once.
 local function experts()
   if made.experts then return made.experts end
-  local graph = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 1, hidden = 8, heads = 2, key_heads = 2,
+  local graph = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 1, hidden = 8, heads = 2, num_kv_heads = 2,
     feed_forward = 8, experts = 2, top_k = 1, vocabulary = 16, batch_size = 1, sequence = 4 }
   local problem = trinity.problem { graph = graph:to_training(), cluster = made.cluster or trinity.cluster 'p100x2' }
   made.experts = problem:strategy { mesh = { data = 2, expert = 2 } }
@@ -426,7 +426,7 @@ layer('transformer_block', function(t) return { 'y', t.sequence(), { heads = 2, 
 layer('gated_feed_forward', function(t) return { 'y', t.sequence(), { feed_forward = 16 } } end)
 layer('mixture_of_experts', function(t) return { 'y', t.sequence(), { feed_forward = 16, experts = 4, top_k = 2 } } end)
 layer('latent_attention', function(t)
-  return { 'y', t.sequence(), { heads = 2, latent = 4, plain_width = 4, rotary_width = 2, value_width = 4,
+  return { 'y', t.sequence(), { heads = 2, kv_lora_rank = 4, qk_nope_head_dim = 4, qk_rope_head_dim = 2, v_head_dim = 4,
     rotary = { t.of('cos', { 6, 1 }), t.of('sin', { 6, 1 }) } } }
 end)
 layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)

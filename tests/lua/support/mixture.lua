@@ -22,7 +22,7 @@ local function mixture_of_experts(net, name, x, o)
     { inputs = { product('down', inner, f, h), numbers }, shapes = { { n, t, h } } }))
 end
 
---- The forward graph. o: layers, hidden, heads, key_heads, feed_forward, experts, top_k, vocabulary, batch_size,
+--- The forward graph. o: layers, hidden, heads, num_kv_heads, feed_forward, experts, top_k, vocabulary, batch_size,
 --- sequence, dtype.
 return function(o)
   local net = layers.new('mixture', { dtype = o.dtype })
@@ -32,7 +32,7 @@ return function(o)
   for i = 1, o.layers do
     local at = 'layer_' .. i
     local attended = net:self_attention(at .. '/attention', net:rms_norm(at .. '/norm_1', x),
-      { heads = o.heads, key_heads = o.key_heads or o.heads, bias = false, causal = true, kernels = 'flash' })
+      { heads = o.heads, num_kv_heads = o.num_kv_heads or o.heads, bias = false, causal = true, kernels = 'flash' })
     x = net:add(at .. '/attention/residual', x, attended)
     local y = mixture_of_experts(net, at .. '/mixture', net:rms_norm(at .. '/norm_2', x), o)
     x = net:add(at .. '/mixture/residual', x, y)

@@ -9,7 +9,7 @@ local made
 local function spec()
   if made then return made end
   made = { graph = graphs.blocks(2), cluster = trinity.cluster 'p100x2', global_batch = 4,
-    space = { tensor = 1, pipeline = 1, context = 1, expert = 1, schedule = '1f1b', recompute = 'none', shard = 0 },
+    space = { tensor = 1, pipeline = 1, context = 1, expert = 1, schedule = '1f1b', recompute = 'none', zero_stage = 0 },
     simulations = 2, quiet = true }
   return made
 end

@@ -329,11 +329,11 @@ describe('the editor types', function()
   local gpt2 = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1 }),
     cluster = trinity.cluster 'p100x2' }
   local meshed = { mesh = { data = 2 }, devices = { 1, 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
-    sequence_parallel = true, scatter_gather = true, overlap_tensor = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
+    sequence_parallel = true, scatter_gather = true, overlap_tp_grad_allreduce = true, zero_stage = 1, sync = { kind = 'all_reduce' }, cp_comm_type = 'ring',
     operators = { ['block_1/feed_forward/gelu'] = { recompute = true } }, inside = function() return 1 end }
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
   see('trinity.Strategy', gpt2:strategy(meshed))
-  see('trinity.Account', gpt2:strategy(meshed):account())
+  see('trinity.Account', gpt2:strategy(meshed):breakdown())
   see_formats(gpt2:strategy(meshed))
   local slow = trinity.cluster('p100x4', { slow = { [trinity.cluster 'p100x4'.devices[1].name] = 3 } })
   see('trinity.Stragglers', trinity.stragglers(trinity.problem { cluster = slow, graph = trinity.model('gpt2', { layers = 4 }) }:strategy {

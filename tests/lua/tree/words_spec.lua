@@ -10,7 +10,7 @@ local dialect = {
   { 'priced?', 'simulated, cost', 'list price', 'prices per', 'price per', 'own prices' }, { 'pricing', 'simulating' },
   { 'beside', 'next to, compared with, in addition to' },
   { 'behind', 'after', 'behind NVSwitch', 'behind PCIe' },
-  { 'shared? out', 'shard, divide' }, { 'shares out', 'shards, divides' }, { 'dealt out', 'divided' },
+  { 'shared? out', 'zero_stage, divide' }, { 'shares out', 'shards, divides' }, { 'dealt out', 'divided' },
   { 'level [123]', 'ZeRO stage' }, { 'computed again', 'recomputed' },
   { 'products?', 'matmul' , 'product of', 'the product' }, { 'meets?', 'synchronize' }, { 'meetings?', 'synchronization' },
   { 'lanes?', 'pipeline group' }, { 'colours?', 'class', 'colour refinement' }, { 'alike', 'equal, in the same way' },
@@ -35,7 +35,8 @@ local covered = {
 
 --- A line without code, names of options, words in quotes, targets of links and marks of pictures.
 local function plain(line)
-  return (line:gsub('`[^`]*`', ' '):gsub('%-%-[%w_-]+', ' '):gsub("'[%w_]+'", ' '):gsub('%(default: [^)]*%)', ' '):gsub('%]%([^)]*%)', ']'):gsub('<img [^>]*alt="([^"]*)"[^>]*>', '%1'))
+  return (line:gsub('`[^`]*`', ' '):gsub('%-%-[%w_-]+', ' '):gsub("'[%w_]+'", ' '):gsub('%(default: [^)]*%)', ' ')
+    :gsub('%]%([^)]*%)', ']'):gsub('<img [^>]*alt="([^"]*)"[^>]*>', '%1'))
 end
 
 --- Reports words of the dialect in a line of prose: report(word, instead).

@@ -50,7 +50,7 @@ describe('the engine outside its program', function()
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster(spec) }
     graph:save(folder .. '/graph.json')
     local placed = problem:placement_by_unit(function(unit) return unit % 8 + 1 end)
-    for i, plan in ipairs { { mesh = { data = 2, tensor = 2, pipeline = 2 }, micro_batches = 4, shard = 1 }, placed,
+    for i, plan in ipairs { { mesh = { data = 2, tensor = 2, pipeline = 2 }, micro_batches = 4, zero_stage = 1 }, placed,
       { placement = placed, splits = { ['block_1/feed_forward/inner'] = { n = 2, devices = { 1, 5 } } } } } do
       local found = problem:strategy(plan)
       found:save(folder .. '/strategy.json')

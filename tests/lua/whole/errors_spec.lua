@@ -158,7 +158,7 @@ describe('what functions return', function()
     local plans = trinity.plan { graph = trinity.model('gpt2', { batch_size = 1, layers = 1, sequence = 64 }), cluster = cluster, global_batch = 1,
       simulations = 1, quiet = true, space = { tensor = 1, context = 1, pipeline = 1, data = 1 } }
     for i, object in ipairs { problem:bounds(), cluster.devices[1], graph:operator(3), graph:operator(3).outputs[1],
-      found:account(), found:account().devices[1], timeline:critical_path(), timeline:critical_steps(), timeline:by_type()[1],
+      found:breakdown(), found:breakdown().devices[1], timeline:critical_path(), timeline:critical_steps(), timeline:by_type()[1],
       cluster:collective { kind = 'all_reduce', bytes = 1e6, devices = { 1, 2 } }, plans, plans.plans[1], plans.plans[1].point,
       problem:step_state(found.placement), problem:moves(), builder, builder:add { name = 'a', type = 'A', outputs = { { bytes = 1 } } },
       trinity.layers.new 'n', trinity.topology.new { name = 'x' }, row, trinity.methods.info 'heft' } do

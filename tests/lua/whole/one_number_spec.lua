@@ -37,8 +37,8 @@ local function mesh(random)
   local way = random:pick { 'all_reduce', 'all_reduce', 'local_sgd' }
   return { mesh = { data = random:pick { 1, 2, 4 }, tensor = random:pick { 1, 1, 2 }, pipeline = random:pick { 1, 1, 2 } },
     micro_batches = random:pick { 1, 2, 4 }, schedule = random:pick { '1f1b', 'gpipe', 'zb-h1' },
-    recompute = random:pick { 'none', 'full', 'selective' }, shard = random:pick { 0, 0, 1, 2, 3 },
-    sequence_parallel = random:pick { false, true }, synchronise = { kind = way, every = way == 'local_sgd' and 4 or nil } }
+    recompute = random:pick { 'none', 'full', 'selective' }, zero_stage = random:pick { 0, 0, 1, 2, 3 },
+    sequence_parallel = random:pick { false, true }, sync = { kind = way, every = way == 'local_sgd' and 4 or nil } }
 end
 
 local function placed(random, problem)

@@ -27,19 +27,19 @@ local function even_width(f, about, heads)
   return about.hidden / heads
 end
 
---- Grouped attention. o: key_heads (the kind's default; false: as many as heads), head_width (the kind's default),
---- bias, output_bias, head_norm, window (a function of the layer).
+--- Grouped attention. o: num_kv_heads (the kind's default; false: as many as heads), head_dim (the kind's default),
+--- bias, output_bias, qk_norm, window (a function of the layer).
 local function grouped(f, about, o)
   local heads = f:integer 'num_attention_heads|n_head'
-  local key_heads = f:integer('num_key_value_heads', o.key_heads or heads,
-    { as_null = heads, quiet = not o.key_heads })
-  local width = f:integer('head_dim', o.head_width or false, { as_null = false }) or even_width(f, about, heads)
-  if heads % key_heads ~= 0 then
-    f:fail('num_attention_heads %d is not divided by num_key_value_heads %d', heads, key_heads)
+  local num_kv_heads = f:integer('num_key_value_heads', o.num_kv_heads or heads,
+    { as_null = heads, quiet = not o.num_kv_heads })
+  local width = f:integer('head_dim', o.head_dim or false, { as_null = false }) or even_width(f, about, heads)
+  if heads % num_kv_heads ~= 0 then
+    f:fail('num_attention_heads %d is not divided by num_key_value_heads %d', heads, num_kv_heads)
   end
-  about.rotary_width = 2 * math.floor(width * (o.rotary_share or 1) / 2)
-  local what = { heads = heads, key_heads = key_heads, head_width = width, bias = o.bias or false,
-    output_bias = o.output_bias or false, head_norm = o.head_norm or false, softcap = o.softcap or false }
+  about.qk_rope_head_dim = 2 * math.floor(width * (o.rotary_share or 1) / 2)
+  local what = { heads = heads, num_kv_heads = num_kv_heads, head_dim = width, bias = o.bias or false,
+    output_bias = o.output_bias or false, qk_norm = o.qk_norm or false, softcap = o.softcap or false }
   about.attention = function(layer)
     what.window = o.window and o.window(layer) or nil
     return what
@@ -87,7 +87,7 @@ end
 
 function families.mistral(f)
   local about = common(f)
-  grouped(f, about, { key_heads = 8, window = one_window(f) })
+  grouped(f, about, { num_kv_heads = 8, window = one_window(f) })
   gated_network(f, about)
   return about
 end
@@ -100,7 +100,7 @@ end
 
 function families.mixtral(f)
   local about = common(f, { epsilon = 1e-5 })
-  grouped(f, about, { key_heads = 8, window = one_window(f) })
+  grouped(f, about, { num_kv_heads = 8, window = one_window(f) })
   mixture(about, { experts = f:integer('num_local_experts|num_experts', 8), top_k = f:integer('num_experts_per_tok', 2),
     feed_forward = f:integer 'intermediate_size', activation = f:word('hidden_act', 'silu', gated) },
     nil, constant(true))
@@ -109,14 +109,14 @@ end
 
 function families.qwen2(f)
   local about = common(f)
-  grouped(f, about, { key_heads = 32, bias = true, window = qwen_windows(f, about) })
+  grouped(f, about, { num_kv_heads = 32, bias = true, window = qwen_windows(f, about) })
   gated_network(f, about)
   return about
 end
 
-local function qwen3_attention(f, about, key_heads, head_width)
+local function qwen3_attention(f, about, num_kv_heads, head_dim)
   local bias = f:boolean('attention_bias', false)
-  grouped(f, about, { key_heads = key_heads, head_width = head_width, bias = bias, output_bias = bias, head_norm = true,
+  grouped(f, about, { num_kv_heads = num_kv_heads, head_dim = head_dim, bias = bias, output_bias = bias, qk_norm = true,
     window = qwen_windows(f, about) })
 end
 
@@ -143,14 +143,14 @@ end
 
 --- Latent attention (DeepSeek-V2, 2024, section 2.1).
 local function latent_attention(f, about)
-  about.rotary_width = f:integer('qk_rope_head_dim', 64)
-  if about.rotary_width % 2 ~= 0 then
-    f:fail("field 'qk_rope_head_dim': %d elements cannot be turned in pairs", about.rotary_width)
+  about.qk_rope_head_dim = f:integer('qk_rope_head_dim', 64)
+  if about.qk_rope_head_dim % 2 ~= 0 then
+    f:fail("field 'qk_rope_head_dim': %d elements cannot be turned in pairs", about.qk_rope_head_dim)
   end
-  about.attention = constant { heads = f:integer 'num_attention_heads', latent = f:integer('kv_lora_rank', 512),
-    query_latent = f:integer('q_lora_rank', 1536, { as_null = false }),
-    plain_width = f:integer('qk_nope_head_dim', 128),
-    rotary_width = about.rotary_width, value_width = f:integer('v_head_dim', 128),
+  about.attention = constant { heads = f:integer 'num_attention_heads', kv_lora_rank = f:integer('kv_lora_rank', 512),
+    q_lora_rank = f:integer('q_lora_rank', 1536, { as_null = false }),
+    qk_nope_head_dim = f:integer('qk_nope_head_dim', 128),
+    qk_rope_head_dim = about.qk_rope_head_dim, v_head_dim = f:integer('v_head_dim', 128),
     bias = f:boolean('attention_bias', false) }
 end
 
@@ -219,7 +219,7 @@ function families.gemma2(f)
   local function capped(name, otherwise) return not f:null(name) and f:number(name, otherwise) > 0 end
   about.post_norms, about.final_softcap = true, capped('final_logit_softcapping', 30)
   local window = f:integer('sliding_window', 4096, { quiet = true, as_null = false })
-  grouped(f, about, { key_heads = 4, head_width = 256, bias = bias, output_bias = bias,
+  grouped(f, about, { num_kv_heads = 4, head_dim = 256, bias = bias, output_bias = bias,
     softcap = capped('attn_logit_softcapping', 50),
     window = windows(f, about, window, function(layer) return layer % 2 == 1 end) })
   about.feed_forward = constant { feed_forward = f:integer 'intermediate_size',

@@ -4,8 +4,8 @@
 -- A description has name, layers, hidden, vocabulary, tied, norm ('rms' or 'layer'), epsilon, positions (rows of a
 -- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are
 -- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention
--- takes, or with `latent` what layers:latent_attention takes), feed_forward (the same of layers:gated_feed_forward,
--- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), rotary_width
+-- takes, or with `kv_lora_rank` what layers:latent_attention takes), feed_forward (as layers:gated_feed_forward,
+-- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), qk_rope_head_dim
 -- (0: none), and further (tokens predicted beyond the next; nil: none).
 
 local layers = require 'trinity.graph.layers'
@@ -25,7 +25,7 @@ end
 local function attend(net, name, x, about, run, i)
   local o = util.merged({ causal = true, epsilon = about.epsilon }, about.attention(i), { kernels = run.kernels,
     rotary = run.rotary })
-  if o.latent then
+  if o.kv_lora_rank then
     o.causal = nil
     return net:latent_attention(name, x, o)
   end
@@ -119,8 +119,8 @@ function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
   run = util.merged(run)
   local x, table_of = embed(net, about, run) -- its tokens are the first input: the batch goes by them
-  if about.rotary_width > 0 then
-    local angles = { run.sequence, about.rotary_width / 2 }
+  if about.qk_rope_head_dim > 0 then
+    local angles = { run.sequence, about.qk_rope_head_dim / 2 }
     run.rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) }
   end
   for i = 1, about.layers do x = add_layer(net, x, about, run, i, 'layer_' .. i) end

@@ -15,8 +15,8 @@ local Layers = {}
 local attention_options = options_of.declare('trinity.AttentionOptions', {
   help = 'Of attention and the blocks around it; see the methods for which they take and need.',
   { 'heads', 'integer', least = 1, help = 'of queries; needed but for feed_forward' },
-  { 'key_heads', 'integer', least = 1, otherwise = 'heads', help = 'heads of keys and values' },
-  { 'head_width', 'integer', least = 1, otherwise = 'the width over the heads', help = 'of queries and keys' },
+  { 'num_kv_heads', 'integer', least = 1, otherwise = 'heads', help = 'heads of keys and values' },
+  { 'head_dim', 'integer', least = 1, otherwise = 'the width over the heads', help = 'of queries and keys' },
   { 'mask', 'tensor', help = 'added to the scores' },
   { 'dropout', 'number', 0, least = 0, most = 1, help = 'of shares and results' },
   { 'causal', 'boolean', false, help = 'no position sees later ones' },
@@ -24,7 +24,7 @@ local attention_options = options_of.declare('trinity.AttentionOptions', {
   { 'softcap', 'boolean', false, help = 'scores are bounded by a tanh' },
   { 'bias', 'boolean', true, help = 'of the projections' },
   { 'output_bias', 'boolean', otherwise = 'bias', help = 'of the projection behind attention' },
-  { 'head_norm', 'boolean', false, help = 'queries and keys are normalised head by head' },
+  { 'qk_norm', 'boolean', false, help = 'queries and keys are normalised head by head' },
   { 'fused', 'boolean', false, help = 'one product for queries, keys and values' },
   { 'rotary', 'tensors', help = 'tables of cosines and sines' },
   { 'feed_forward', 'integer', least = 1, help = 'width between the two linear layers' },
@@ -94,7 +94,7 @@ end
 local function flash_attention(net, name, parts, o)
   local q, k, v = unpack(parts)
   if o.mask then check.refuse('layers:attention', 'option', 'mask', "expected none with kernels = 'flash'") end
-  local groups, shape = o.key_heads or o.heads, { q.shape[1], q.shape[2], 0 }
+  local groups, shape = o.num_kv_heads or o.heads, { q.shape[1], q.shape[2], 0 }
   shape[3] = v.shape[3] / groups * o.heads
   return (net.builder:add { name = name, type = 'Attention', inputs = parts,
     attributes = { q_num_heads = o.heads, kv_num_heads = groups, is_causal = o.causal and 1 or 0, log_sum_exp = 1,
@@ -122,8 +122,8 @@ local function softmax_apart(net, name, scores, width, attributes)
 end
 
 --- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
---- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A), key_heads
---- (K; default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with the rows of a
+--- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A),
+--- num_kv_heads (K; default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with the rows of a
 --- position together), dropout (of the probabilities), causal and window (each position sees those before it, the
 --- nearest of them: attributes of the Softmax; all products are computed but with kernels = 'flash'), softcap,
 --- fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and softmax takes sequences of 17 to
@@ -140,7 +140,7 @@ function Layers:attention(name, q, k, v, o)
   check.tensor('layers:attention', 3, 'k', k, 3)
   check.tensor('layers:attention', 4, 'v', v, 3)
   o = read_attention('layers:attention', 5, o, 'heads')
-  local heads, groups = o.heads, o.key_heads or o.heads
+  local heads, groups = o.heads, o.num_kv_heads or o.heads
   check_heads(name, q.shape[3], heads, groups)
   if v.shape[3] % groups ~= 0 then check_heads(name, v.shape[3], groups, groups) end
   if o.kernels == 'flash' then return flash_attention(self, name, { q, k, v }, o) end
@@ -186,8 +186,8 @@ local function project(net, name, x, width, narrow, o)
     net:linear(name .. '/value', x, narrow, bias)
 end
 
---- Attention of x [N, T, H] to itself between its projections. o: as for attention; head_width (default H over the
---- heads), bias (default true), output_bias, fused: one product for queries, keys and values; head_norm: a root-mean-
+--- Attention of x [N, T, H] to itself between its projections. o: as for attention; head_dim (default H over the
+--- heads), bias (default true), output_bias, fused: one product for queries, keys and values; qk_norm: a root-mean-
 --- square normalisation of every head of queries and keys; rotary = { cos, sin }: tables [T, width / 2] by which they
 --- are turned (Su et al. 2021), of less than the heads' width: their first elements alone.
 ---@param name string
@@ -198,11 +198,11 @@ function Layers:self_attention(name, x, o)
   begin_tensor('layers:self_attention', name, x)
   check.tensor('layers:self_attention', 2, 'x', x, 3)
   o = read_attention('layers:self_attention', 3, o, 'heads')
-  local groups = o.key_heads or o.heads
-  local width = o.head_width and o.head_width * o.heads or x.shape[3]
+  local groups = o.num_kv_heads or o.heads
+  local width = o.head_dim and o.head_dim * o.heads or x.shape[3]
   check_heads(name, width, o.heads, groups)
   local q, k, v = project(self, name, x, width, width / o.heads * groups, o)
-  if o.head_norm then
+  if o.qk_norm then
     q = norm_heads(self, name .. '/query_norm', q, o.heads, o)
     k = norm_heads(self, name .. '/key_norm', k, groups, o)
   end

@@ -38,12 +38,13 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
 local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   help = 'Of attention whose keys and values come from a vector a position (DeepSeek-V2, 2024, section 2.1).',
   { 'heads', 'integer', least = 1, needed = true, help = 'of queries, keys and values' },
-  { 'latent', 'integer', least = 1, needed = true, help = 'width of that vector' },
-  { 'query_latent', 'integer', least = 1, otherwise = 'queries come from x', help = 'width of another for queries' },
-  { 'plain_width', 'integer', least = 0, needed = true, help = "of a head's queries and keys: what is not turned" },
-  { 'rotary_width', 'integer', least = 1, needed = true,
+  { 'kv_lora_rank', 'integer', least = 1, needed = true, help = 'width of that vector' },
+  { 'q_lora_rank', 'integer', least = 1, otherwise = 'queries come from x', help = 'width of another for queries' },
+  { 'qk_nope_head_dim', 'integer', least = 0, needed = true,
+    help = "of a head's queries and keys: elements that are not rotated" },
+  { 'qk_rope_head_dim', 'integer', least = 1, needed = true,
     help = 'the rest, which is turned; of keys all heads share it' },
-  { 'value_width', 'integer', least = 1, needed = true, help = "of a head's values" },
+  { 'v_head_dim', 'integer', least = 1, needed = true, help = "of a head's values" },
   { 'rotary', 'tensors', needed = true, help = 'tables of cosines and sines' },
   { 'bias', 'boolean', false, help = 'of the products of x and of the result' },
   { 'epsilon', 'number', 1e-6, least = 0, help = 'of the normalisations' },
@@ -135,12 +136,12 @@ function Layers:mixture_of_experts(name, x, o)
     { feed_forward = o.shared, activation = o.activation, bias = o.bias, kernels = o.kernels }))
 end
 
--- Queries [N, T, heads (plain_width + rotary_width)] of x, of which the last elements of every head are turned.
+-- Queries [N, T, heads (qk_nope_head_dim + qk_rope_head_dim)] of x; the last elements of every head are rotated.
 local function latent_queries(net, name, x, o)
-  local width = o.heads * (o.plain_width + o.rotary_width)
+  local width = o.heads * (o.qk_nope_head_dim + o.qk_rope_head_dim)
   local q
-  if o.query_latent then
-    q = net:rms_norm(name .. '/query_norm', net:linear(name .. '/query_down', x, o.query_latent, { bias = o.bias }),
+  if o.q_lora_rank then
+    q = net:rms_norm(name .. '/query_norm', net:linear(name .. '/query_down', x, o.q_lora_rank, { bias = o.bias }),
       { epsilon = o.epsilon })
     q = net:linear(name .. '/query_up', net:operand(name .. '/query_up/input', q), width, { bias = false })
   else
@@ -162,14 +163,14 @@ function Layers:latent_attention(name, x, o)
   local n, t, a = x.shape[1], x.shape[2], o.heads
   local input, bias = self:operand(name .. '/input', x), { bias = o.bias }
   local q = latent_queries(self, name, input, o)
-  local latent = self:rms_norm(name .. '/latent_norm', self:linear(name .. '/latent', input, o.latent, bias),
+  local latent = self:rms_norm(name .. '/latent_norm', self:linear(name .. '/latent', input, o.kv_lora_rank, bias),
     { epsilon = o.epsilon })
-  local turned = self:rotary(name .. '/key_rotary', self:linear(name .. '/key', input, o.rotary_width, bias),
+  local turned = self:rotary(name .. '/key_rotary', self:linear(name .. '/key', input, o.qk_rope_head_dim, bias),
     o.rotary, 1)
   local heads = self:linear(name .. '/key_value', self:operand(name .. '/key_value/input', latent),
-    a * (o.plain_width + o.value_width), { bias = false })
+    a * (o.qk_nope_head_dim + o.v_head_dim), { bias = false })
   local k, v = self:operator('LatentKeyValue', name .. '/heads', { inputs = { heads, turned },
-    shapes = { { n, t, a * (o.plain_width + o.rotary_width) }, { n, t, a * o.value_width } },
+    shapes = { { n, t, a * (o.qk_nope_head_dim + o.qk_rope_head_dim) }, { n, t, a * o.v_head_dim } },
     attributes = { num_heads = a } })
   local result = self:attention(name, q, k, v, { heads = a, causal = true, kernels = o.kernels })
   return self:linear(name .. '/output', self:operand(name .. '/output/input', result), x.shape[3], bias)

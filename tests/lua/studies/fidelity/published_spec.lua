@@ -58,7 +58,7 @@ describe('what a row leaves open', function()
   it('is assumed, and said', function()
     local row = row_of { recompute = '', zero = '', micro_batch = '', vpp = '', heads = '', vocab = '' }
     expect(row.plan.recompute):equals 'none'
-    expect(row.plan.shard):equals(1)
+    expect(row.plan.zero_stage):equals(1)
     expect(row.plan.micro_batch):equals(1)
     expect(row.network.vocab):equals(51200)
     for _, words in ipairs { 'no recomputation', 'ZeRO 1', 'micro-batches of one', 'heads of 128', 'vocabulary',
@@ -74,7 +74,7 @@ describe('what a row leaves open', function()
     local row = row_of { gpu = 'H100-96GB', micro_batch = '', zero = '3', note = 'Interleaved 1F1B' }
     expect(row.plan.virtual):equals(2)
     expect(row.plan.micro_batches):equals(4)
-    expect(row.plan.shard):equals(1)
+    expect(row.plan.zero_stage):equals(1)
   end)
   it('no interleaving where micro-batches do not fill the pipeline', function()
     expect(row_of { vpp = '3', micro_batch = '32' }.plan.virtual):equals(1)

@@ -63,8 +63,8 @@ describe('where the host sets the pace', function()
     same(2, 2, 1, { recompute = 'full' })
   end)
   it('a step that shards states is', function()
-    for shard = 1, 3 do same(1, 4, 1, { shard = shard }) end
-    same(2, 2, 1, { shard = 3 })
+    for zero_stage = 1, 3 do same(1, 4, 1, { zero_stage = zero_stage }) end
+    same(2, 2, 1, { zero_stage = 3 })
   end)
   it('a step with parts of sequences is', function()
     same(2, 2, 1, { sequence_parallel = true, scatter_gather = false })
