@@ -40,7 +40,7 @@ SlotMemory::SlotMemory(const Problem& problem)
   }
 }
 
-void SlotMemory::breakdown(std::span<const int32_t> placement, std::span<const int32_t> devices,
+void SlotMemory::account(std::span<const int32_t> placement, std::span<const int32_t> devices,
                          const Record& record, Metrics& metrics, Timeline* timeline) {
   cluster_devices_ = devices;
   collects_ = timeline && timeline->wants_owners;

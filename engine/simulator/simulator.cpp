@@ -203,7 +203,7 @@ void Simulator::Scratch::total(Metrics& metrics) const {
   }
 }
 
-void Simulator::Scratch::breakdown(const Plan& plan, Metrics& metrics, Timeline* timeline) {
+void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* timeline) {
   if (problem.rules().memory == MemoryModel::outputs_only) {
     account_outputs_only(problem, plan.placement, record, metrics);
   } else if (problem.rules().memory == MemoryModel::slots) {

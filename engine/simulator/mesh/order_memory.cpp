@@ -436,7 +436,7 @@ void OrderEngine::find_levels() {
   }
 }
 
-void OrderEngine::breakdown(Metrics& metrics) {
+void OrderEngine::account(Metrics& metrics) {
   // otherwise done by run_rest()
   if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)
     find_levels();

@@ -54,7 +54,7 @@ local function degrees(outline, unspoken)
   end
   if shard > 0 then
     if shard == 1 then
-      unspoken[#unspoken + 1] = "zero_stage = 1 (the optimiser's state): torchtitan shards gradients, too, as zero_stage = 2"
+      unspoken[#unspoken + 1] = "zero_stage = 1 (the optimiser's state): torchtitan shards gradients, too, as ZeRO 2"
     end
     return 1, data, shard == 3 and 'always' or 'never'
   end
