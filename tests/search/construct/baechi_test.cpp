@@ -18,9 +18,7 @@ namespace {
 
 std::shared_ptr<const Problem> problem_of(std::shared_ptr<const Graph> graph, int devices,
                                           int64_t memory_bytes) {
-  const auto cluster =
-      std::make_shared<const Cluster>(test::uniform_spec(devices, 9.2e9, 5e-6, memory_bytes));
-  return std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+  return test::share_problem(graph, test::uniform_spec(devices, 9.2e9, 5e-6, memory_bytes));
 }
 
 /// What a feasible result must be: units together, precedence, no overlap, memory within capacity.

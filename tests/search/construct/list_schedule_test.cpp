@@ -160,8 +160,7 @@ TEST_CASE("a problem's task graph has its costs, tensors, wires and units; the o
       check_schedule_of(graph, list);
       CHECK_NOTHROW(check_placement(list.processor, problem.graph(), problem.cluster()));
       const auto schedule = order_schedule(list, problem.devices());
-      Metrics metrics;
-      Simulator(problem).run(Plan{list.processor, &schedule}, metrics);
+      const auto metrics = test::metrics_of(problem, {list.processor, &schedule});
       std::vector<int64_t> busy(metrics.devices.size(), 0);
       for (size_t task = 0; task < list.start.size(); ++task)
         busy[list.processor[task]] += list.end[task] - list.start[task];

@@ -78,28 +78,16 @@ TEST_CASE("what a cut of a row refuses") {
 }
 
 TEST_CASE("weights go with their first reader, whatever their number") {
-  Operator weight;
-  weight.name = "weight";
-  weight.type = "Variable";
-  weight.extra_parameter_bytes = 100;
-  GraphBuilder builder("net");
-  const int32_t w = builder.add_operator(weight);
-  Tensor tensor;
-  tensor.bytes = 100;
-  const int32_t weights = builder.add_output(w, tensor);
-  int32_t before = -1;
-  for (int i = 0; i < 4; ++i) {
-    Operator op;
-    op.name = "layer" + std::to_string(i);
-    op.type = "Work";
-    op.measured_time_s = 1e-6;
-    const int32_t id = builder.add_operator(op);
-    if (before >= 0) builder.read(id, before);
-    if (i == 3) builder.read(id, weights);
-    before = builder.add_output(id, tensor);
+  test::GraphMaker make("net");
+  make.type(make.op("weight", 0, 100), "Variable");
+  const int weights = make.output(0, 100);
+  for (int i = 0, before = -1; i < 4; ++i) {
+    const int op = make.op("layer" + std::to_string(i), 1e-6);
+    if (before >= 0) make.read(op, before);
+    if (i == 3) make.read(op, weights);
+    before = make.output(op, 100);
   }
-  const auto graph = std::make_shared<const Graph>(builder.build());
-  const Problem problem(graph, test::uniform_cluster(2, 1e9, 0), {});
+  const auto problem = test::make_problem(make.share(), test::uniform_spec(2, 1e9, 0));
   CHECK(pipeline_order(problem) == std::vector<int32_t>{1, 2, 3, 0, 4});
   CHECK(contiguous_cut(PlacementSpace(problem)) == Assignment{1, 0, 0, 1, 1});
 }
@@ -110,8 +98,7 @@ TEST_CASE("a contiguous cut keeps units together and runs as a pipeline") {
     RandomStream random(test::law_seed(), "net", index);
     const auto graph =
         std::make_shared<const Graph>(lower_to_training(*test::random_graph(random, 30), {}));
-    const Problem problem(graph, test::uniform_cluster(3, 1e9, 1e-6),
-                          SimulationRules::standard(*test::uniform_cluster(3, 1e9, 1e-6)));
+    const auto problem = test::make_problem(graph, test::uniform_spec(3, 1e9, 1e-6));
     const PlacementSpace space(problem);
     const auto placement = space.placement(contiguous_cut(space));
     CHECK_NOTHROW(check_placement(placement, *graph, problem.cluster()));
@@ -121,8 +108,7 @@ TEST_CASE("a contiguous cut keeps units together and runs as a pipeline") {
           CHECK(placement[at(o)] <= placement[at(reader.op)]);
     const auto schedule =
         pipeline_schedule(*graph, placement, 3, placement, 4, PipelineSchedule::one_f_one_b);
-    Metrics metrics;
-    Simulator(problem).run(Plan{placement, &schedule}, metrics);
+    const auto metrics = test::metrics_of(problem, {placement, &schedule});
     CHECK(metrics.feasible());
   }
 }
