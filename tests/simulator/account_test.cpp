@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "simulator/simulator.h"
-#include "support/build.h"
+#include "support/cases.h"
 
 namespace trinity {
 namespace {
@@ -33,15 +33,12 @@ Graph there_and_back() {
 
 TEST_CASE("an account says what is held for the backward pass, and what is sent") {
   const auto graph = std::make_shared<const Graph>(there_and_back());
-  const auto cluster = test::uniform_cluster(2, 1e9, 1e-6);
-  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+  const auto problem = test::make_problem(graph, test::uniform_spec(2, 1e9, 1e-6));
   std::vector<int32_t> placement(7, 0);
   for (const char* name : {"b", "loss", "b/grad"}) placement[graph->find(name)] = 1;
   Schedule schedule;
   schedule.micro_batches = 3;
-  Metrics metrics;
-  Timeline timeline;
-  Simulator(problem).run(Plan{placement, &schedule}, metrics, &timeline);
+  const auto [metrics, timeline] = test::simulate(problem, {placement, &schedule});
   std::vector<int32_t> group(7, 0);
   group[graph->find("b/grad")] = 1;
   const auto found = account(problem, placement, timeline, group, 2);

@@ -87,8 +87,7 @@ TEST_CASE("the sweep allocates nothing after its first pass") {
 }
 
 TEST_CASE("the event loop allocates nothing after its first pass") {
-  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                           QueueModel::route, QueueModel::fair})
+  for (const auto queue : test::kQueues)
     for (const auto& [memory, collectives] :
          {std::pair(MemoryModel::none, false), std::pair(MemoryModel::slots, false),
           std::pair(MemoryModel::slots, true)}) {
@@ -125,10 +124,7 @@ TEST_CASE("a mesh whose structure was seen allocates nothing, collectives includ
   for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::route}) {
     auto spec = test::rail_spec(4, 8);
     spec.queue = queue;
-    const auto cluster = std::make_shared<const Cluster>(std::move(spec));
-    const auto problem =
-        std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
-    SymmetryPricer pricer(problem);
+    SymmetryPricer pricer(test::share_problem(graph, spec));
     std::vector<Strategy> strategies;
     for (const int32_t zero_stage : {0, 1, 3})
       for (const int64_t bucket : {int64_t{1}, int64_t{25'000'000}}) {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "simulator/simulator.h"
-#include "support/build.h"
+#include "support/cases.h"
 #include "support/tier.h"
 
 using namespace trinity;
@@ -27,10 +27,10 @@ struct Ran {
 
   Ran(std::shared_ptr<const Graph> graph, const ClusterSpec& spec, std::vector<int32_t> devices,
       Schedule with = {})
-      : placement(std::move(devices)), schedule(std::move(with)) {
-    auto cluster = std::make_shared<const Cluster>(spec);
-    const auto rules = SimulationRules::standard(*cluster);
-    problem = std::make_shared<const Problem>(std::move(graph), cluster, rules);
+      : Ran(std::make_shared<const Problem>(test::make_problem(std::move(graph), spec)),
+            std::move(devices), std::move(with)) {}
+  Ran(std::shared_ptr<const Problem> of, std::vector<int32_t> devices, Schedule with)
+      : problem(std::move(of)), placement(std::move(devices)), schedule(std::move(with)) {
     Simulator(*problem).run(Plan{placement, &schedule}, metrics, &timeline);
   }
   CriticalPath path() const { return critical_path(*problem, placement, timeline); }
@@ -54,95 +54,36 @@ Ran worked_example() {
   return {make.share(), test::uniform_spec(2, 1e9, 1e-6), {0, 0, 1, 0, 1, 1}};
 }
 
-Operator named(const std::string& name, const char* type, double time_s) {
-  Operator op;
-  op.name = name;
-  op.type = type;
-  op.measured_time_s = time_s;
-  return op;
-}
-
-int output(GraphBuilder& builder, int op, int64_t bytes) {
-  Tensor tensor;
-  tensor.bytes = bytes;
-  return builder.add_output(op, tensor);
-}
-
 /// Gradients of unequal cost on `devices` devices, reduced together, then one update each.
 std::shared_ptr<const Graph> data_parallel(int devices) {
-  GraphBuilder builder("replicas");
-  Collective reduce;
-  reduce.name = "reduce";
-  reduce.bytes = 8000;
-  std::vector<int> gradients;
+  test::GraphMaker make("replicas");
+  std::vector<int> gradients, members;
   for (int d = 0; d < devices; ++d) {
-    const int op = builder.add_operator(
-        named("gradient" + std::to_string(d), "Conv", (10000 + 5000 * d) * kNs));
-    gradients.push_back(output(builder, op, 8000));
+    const int op = make.op("gradient" + std::to_string(d), (10000 + 5000 * d) * kNs);
+    make.type(op, "Conv");
+    gradients.push_back(make.output(op, 8000));
   }
   for (int d = 0; d < devices; ++d) {
-    auto member = named("member" + std::to_string(d), "AllReduce", 0);
-    member.phase = Phase::update;
-    const int op = builder.add_operator(member);
-    builder.read(op, gradients[d]);
-    reduce.members.push_back(op);
+    members.push_back(make.op_of(Phase::update, "member" + std::to_string(d), 0));
+    make.read(members.back(), gradients[d]);
   }
   for (int d = 0; d < devices; ++d) {
-    auto update = named("update" + std::to_string(d), "Update", 2000 * kNs);
-    update.phase = Phase::update;
-    const int op = builder.add_operator(update);
-    builder.read(op, output(builder, reduce.members[d], 8000));
+    const int op = make.op_of(Phase::update, "update" + std::to_string(d), 2000 * kNs);
+    make.type(op, "Update");
+    make.read(op, make.output(members[d], 8000));
   }
-  builder.add_collective(reduce);
-  return std::make_shared<const Graph>(builder.build());
-}
-
-/// Forward, backward and update operators that read each other at random, some in collectives.
-std::shared_ptr<const Graph> random_training_graph(RandomStream& random, int operators) {
-  GraphBuilder builder("random");
-  std::vector<int> outputs;
-  const auto read_some = [&](int op) {
-    for (uint64_t r = random.below(4); r > 0 && !outputs.empty(); --r)
-      builder.read(
-          op, outputs[outputs.size() - 1 - random.below(std::min<uint64_t>(outputs.size(), 8))]);
-  };
-  for (int i = 0; i < operators; ++i) {
-    const auto time_ns = static_cast<double>(random.below(5) ? random.below(50000) : 0);
-    const int op = builder.add_operator(named("op" + std::to_string(i), "Work", time_ns * kNs));
-    read_some(op);
-    for (uint64_t t = random.below(3); t > 0; --t)
-      outputs.push_back(output(builder, op, static_cast<int64_t>(random.below(90000))));
-  }
-  Collective reduce;
-  reduce.name = "reduce";
-  reduce.bytes = 50000;
-  const auto updates = static_cast<int>(random.below(6));
-  for (int i = 0; i < updates; ++i) {
-    auto update = named("update" + std::to_string(i), "Update", double(random.below(9000)) * kNs);
-    update.phase = Phase::update;
-    const int op = builder.add_operator(update);
-    read_some(op);
-    if (i < 3) reduce.members.push_back(op);
-  }
-  if (!reduce.members.empty() && random.below(2)) builder.add_collective(reduce);
-  return std::make_shared<const Graph>(builder.build());
+  make.collective("reduce", 8000, members);
+  return make.share();
 }
 
 Ran random_run(uint64_t index) {
-  RandomStream random(test::law_seed(), "analysis", index);
-  const auto devices = static_cast<int>(1 + random.below(5));
-  auto spec = test::uniform_spec(devices, 1e9 * double(1 + random.below(9)),
-                                 1e-6 * double(random.below(9)));
-  for (auto& device : spec.devices) device.speed = random.below(2) ? 1 : 0.5;
   constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
                                     QueueModel::route, QueueModel::fair, QueueModel::receiver};
-  spec.queue = kQueues[index % 6];
-  Schedule schedule;
-  schedule.micro_batches = static_cast<int32_t>(1 + random.below(4));
-  schedule.dispatch = random.below(3) ? DispatchRule::fifo : DispatchRule::lifo;
-  auto graph = random_training_graph(random, static_cast<int>(1 + random.below(60)));
-  auto placement = test::random_placement(random, *graph, devices);
-  return {graph, spec, std::move(placement), schedule};
+  auto c = test::random_case(index, {.queue = kQueues[index % 6],
+                                     .dispatch = test::kDispatchRules[index % 2],
+                                     .most_micro_batches = 4,
+                                     .collectives = index % 4 == 0});
+  return {std::move(c.problem), std::move(c.placement), std::move(c.schedule)};
 }
 
 /// Whether device d is exposed throughout the elementary interval that starts at `t`.
@@ -282,15 +223,13 @@ TEST_CASE("a collective's chain leads through the member that was ready last") {
 }
 
 TEST_CASE("an accumulated tensor comes from the last micro-batch to end") {
-  GraphBuilder builder("accumulate");
-  const int gradient = builder.add_operator(named("gradient", "Conv", 10000 * kNs));
-  const int shared = output(builder, gradient, 1000);
-  const int reader = builder.add_operator(named("reader", "Relu", 1000 * kNs));
-  builder.read(reader, shared);
-  auto update = named("update", "Update", 3000 * kNs);
-  update.phase = Phase::update;
-  builder.read(builder.add_operator(update), shared);
-  const auto graph = std::make_shared<const Graph>(builder.build());
+  test::GraphMaker make("accumulate");
+  const int gradient = make.op("gradient", 10000 * kNs), reader = make.op("reader", 1000 * kNs);
+  const int update = make.op_of(Phase::update, "update", 3000 * kNs);
+  const int shared = make.output(gradient, 1000);
+  make.read(reader, shared);
+  make.read(update, shared);
+  const auto graph = make.share();
   Schedule schedule;
   schedule.micro_batches = 3;
   for (const int32_t update_device : {0, 1}) {
@@ -342,9 +281,7 @@ TEST_CASE("the published rules: one transfer for all receivers") {
   const auto cluster = test::uniform_cluster(3, 1e9, 0);
   const Problem problem(make.share(), cluster, SimulationRules::compat());
   const std::vector<int32_t> placement = {0, 1, 2};
-  Metrics metrics;
-  Timeline timeline;
-  Simulator(problem).run(placement, metrics, &timeline);
+  const auto [metrics, timeline] = test::simulate(problem, {placement});
   REQUIRE(timeline.transfers.size() == 1);
   const auto path = critical_path(problem, placement, timeline);
   CHECK(path.steps.size() == 3);

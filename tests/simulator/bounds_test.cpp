@@ -205,9 +205,7 @@ ClusterSpec random_small_cluster(RandomStream& random) {
   auto spec = random.below(2) ? two_types(1, devices - 1)
                               : test::uniform_spec(devices, 1e9, 1e-6 * double(random.below(3)));
   for (auto& device : spec.devices) device.speed = random.below(2) ? 1 : 0.5;
-  constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                    QueueModel::route, QueueModel::fair};
-  spec.queue = kQueues[random.below(5)];
+  spec.queue = test::kQueues[random.below(5)];
   return spec;
 }
 
@@ -244,19 +242,11 @@ TEST_CASE("work rounds up, and counts every micro-batch but updates once") {
   CHECK(lower_bounds(test::make_problem(three.share(), test::uniform_spec(2, 1e9, 0))).work_ns ==
         8);
 
-  GraphBuilder builder("update");
-  Operator op;
-  op.name = "gradient";
-  op.type = "Work";
-  op.measured_time_s = 10 * kNs;
-  const int gradient = builder.add_operator(op);
-  op.name = "update";
-  op.measured_time_s = 5 * kNs;
-  op.phase = Phase::update;
-  const int update = builder.add_operator(op);
-  builder.read(update, builder.add_output(gradient, Tensor{}));
-  const auto problem = test::make_problem(std::make_shared<const Graph>(builder.build()),
-                                          test::uniform_spec(1, 1e9, 0));
+  test::GraphMaker update("update");
+  update.op("gradient", 10 * kNs);
+  update.op_of(Phase::update, "update", 5 * kNs);
+  update.edge(0, 1, 0);
+  const auto problem = test::make_problem(update.share(), test::uniform_spec(1, 1e9, 0));
   const auto bounds = lower_bounds(problem, 4);
   CHECK(bounds.critical_path_ns == 15);
   CHECK(bounds.work_ns == 45);
@@ -352,8 +342,7 @@ TEST_CASE("memory: fixed bytes spread, one operator's needs, views for nothing")
 TEST_CASE("two inputs that are views of one tensor count once") {
   const auto problem = test::make_problem(viewed_twice(0, 0), test::uniform_spec(1, 1e9, 0));
   const std::vector<int32_t> placement(3, 0);
-  Metrics metrics;
-  Simulator(problem).run(placement, metrics);
+  const auto metrics = test::metrics_of(problem, {placement});
   CHECK(lower_bounds(problem).peak_memory_bytes == 137);  // b: 100 in, 30 out, 7 workspace
   CHECK(metrics.peak_memory_bytes == 137);
 }
@@ -448,8 +437,7 @@ TEST_CASE("memory: what backward reads of forward exists when it turns") {
   CHECK(bound_on(1, 4, true) == 7920);
   CHECK(bound_on(2, 1, false) == 300 + 10 + 10 + 4000);
   const Problem problem = test::make_problem(graph, test::uniform_spec(1, 1e9, 0));
-  Metrics metrics;
-  Simulator(problem).run(std::vector<int32_t>(7, 0), metrics);
+  const auto metrics = test::metrics_of(problem, {std::vector<int32_t>(7, 0)});
   CHECK(metrics.peak_memory_bytes == 7920);
 }
 
@@ -457,8 +445,7 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
   for (uint64_t i = 0; i < test::draws(4000); ++i) {
     CAPTURE(i);
     const auto c = test::mixed_case(i);
-    Metrics metrics;
-    Simulator(*c.problem).run(c.plan(), metrics);
+    const auto metrics = test::metrics_of(*c.problem, c.plan());
     CHECK(peak_memory_bound(*c.problem, c.schedule.micro_batches, false) <=
           metrics.peak_memory_bytes);
   }
@@ -469,15 +456,11 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
     auto spec = test::random_cluster(random, 1 + int(random.below(4)));
     spec.queue = i % 7 == 6 ? QueueModel::receiver : test::kQueues[i % 5];
     const auto problem = test::make_problem(graph, spec);
-    std::vector<int32_t> unit_device, placement;
-    for (int32_t u = 0; u < graph->unit_count(); ++u)
-      unit_device.push_back(int32_t(random.below(uint64_t(problem.devices()))));
-    for (const int32_t unit : graph->units()) placement.push_back(unit_device[size_t(unit)]);
+    const auto placement = test::random_placement(random, *graph, problem.devices());
     Schedule schedule;
     schedule.dispatch = test::kDispatchRules[i % 2];
     schedule.micro_batches = 1 + int32_t(i % 3);
-    Metrics metrics;
-    Simulator(problem).run(Plan{placement, &schedule}, metrics);
+    const auto metrics = test::metrics_of(problem, {placement, &schedule});
     CHECK(peak_memory_bound(problem, schedule.micro_batches, false) <= metrics.peak_memory_bytes);
   }
 }
@@ -548,9 +531,7 @@ TEST_CASE("what must exist at one instant exists, whatever starts then") {
     CAPTURE(i);
     const auto c = test::mixed_case(i);
     const auto& problem = *c.problem;
-    Metrics metrics;
-    Timeline timeline;
-    Simulator(problem).run(c.plan(), metrics, &timeline);
+    const auto [metrics, timeline] = test::simulate(problem, c.plan());
     int64_t fixed = 0;
     for (int32_t o = 0; o < problem.operators(); ++o) fixed += problem.fixed_bytes(o);
     const bool several = c.schedule.micro_batches > 1;

@@ -12,7 +12,7 @@
 #include "formats/instances/doppler.h"
 #include "simulator/bounds.h"
 #include "simulator/simulator.h"
-#include "support/build.h"
+#include "support/cases.h"
 #include "support/shared_data.h"
 #include "support/tier.h"
 
@@ -151,8 +151,7 @@ TEST_CASE("doppler's rules by hand: a transfer an edge, ties in the order of eve
   CHECK(makespan(graph, {0, 1, 1, 1}, 2) == 14);
   CHECK(makespan(graph, {0, 1, 0, 0}, 2) == 9);
   const Problem problem(graph, doppler_cluster(2), SimulationRules::doppler());
-  Metrics metrics;
-  Simulator(problem).run(by_number(*graph, {0, 1, 1, 1}), metrics);
+  const auto metrics = test::metrics_of(problem, {by_number(*graph, {0, 1, 1, 1})});
   CHECK(metrics.transfers == 3);
   CHECK(metrics.total_communication_bytes == 15);
   CHECK(metrics.feasible());
@@ -177,8 +176,7 @@ TEST_CASE("doppler's rules are those of one heap of events, whatever the ties") 
     auto rules = SimulationRules::standard(*doppler_cluster(devices));
     rules.queue = QueueModel::none;
     const Problem plain(graph, doppler_cluster(devices), rules);
-    Metrics metrics;
-    Simulator(plain).run(by_number(*graph, device), metrics);
+    const auto metrics = test::metrics_of(plain, {by_number(*graph, device)});
     differ += metrics.step_time_ns != expected;
   }
   CHECK(differ >= 20);  // ties by number of operator are another simulator

@@ -12,8 +12,6 @@ using namespace trinity;
 
 namespace {
 
-constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                  QueueModel::route, QueueModel::fair};
 constexpr DispatchRule kDispatchRules[] = {DispatchRule::fifo, DispatchRule::lifo,
                                            DispatchRule::priority, DispatchRule::order};
 
@@ -36,7 +34,7 @@ void judge(test::Case c, bool replay) {
 void judge_many(DispatchRule rule, int32_t micro_batches, bool collectives) {
   const bool replay = rule == DispatchRule::order;
   uint64_t index = 100000 + 1000 * static_cast<uint64_t>(rule) + (collectives ? 500000 : 0);
-  for (const auto queue : kQueues)
+  for (const auto queue : test::kQueues)
     for (uint64_t i = 0; i < test::draws(200); ++i, ++index) {
       CAPTURE(index);
       judge(test::random_case(index, {.queue = queue,
@@ -99,9 +97,7 @@ struct Recorded {
     make.edge(d, x, 100);
     make.collective("sum", 500, {x, y});
     c.spec = test::uniform_spec(2, 1e9, 1e-6);
-    const auto cluster = std::make_shared<const Cluster>(c.spec);
-    c.problem =
-        std::make_shared<const Problem>(make.share(), cluster, SimulationRules::standard(*cluster));
+    c.problem = test::share_problem(make.share(), c.spec);
     c.placement = {0, 0, 0, 1, 1, 0};
     c.schedule.dispatch = rule;
     Simulator(*c.problem).run(c.plan(), metrics, &timeline);
@@ -161,8 +157,7 @@ TEST_CASE("on one device the step is the sum of the work and nothing is sent") {
       std::fill(c.placement.begin(), c.placement.end(), d);
       int64_t work = 0;
       for (const int64_t cost : problem.costs(d)) work += cost;
-      Metrics metrics;
-      Simulator(problem).run(c.placement, metrics);
+      const auto metrics = test::metrics_of(problem, {c.placement});
       CHECK(metrics.step_time_ns == work);
       CHECK(metrics.total_communication_bytes == 0);
     }

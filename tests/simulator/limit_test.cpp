@@ -55,9 +55,7 @@ TEST_CASE("fixed orders are rejected exactly when their step is longer than the 
   for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);
     auto c = test::mixed_case(i);
-    Metrics metrics;
-    Timeline timeline;
-    Simulator(*c.problem).run(c.plan(), metrics, &timeline);
+    const auto [metrics, timeline] = test::simulate(*c.problem, c.plan());
     c.schedule = test::order_of(*c.problem, timeline);
     check_limits(*c.problem, c.plan());
   }

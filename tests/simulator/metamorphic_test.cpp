@@ -14,26 +14,16 @@ using namespace trinity;
 
 namespace {
 
-constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                  QueueModel::route, QueueModel::fair};
-constexpr DispatchRule kDispatchRules[] = {DispatchRule::fifo, DispatchRule::lifo,
-                                           DispatchRule::priority};
+using test::kDispatchRules;
+using test::kQueues;
 
-struct Result {
-  Metrics metrics;
-  Timeline timeline;
-};
-
-Result run(const Problem& problem, std::span<const int32_t> placement, const Schedule& schedule) {
-  Result result;
-  Simulator(problem).run(Plan{placement, &schedule}, result.metrics, &result.timeline);
-  return result;
+test::Ran run(const Problem& problem, std::span<const int32_t> placement,
+              const Schedule& schedule) {
+  return test::simulate(problem, {placement, &schedule});
 }
 
 int64_t step(const Problem& problem, const test::Case& c) {
-  Metrics metrics;
-  Simulator(problem).run(c.plan(), metrics);
-  return metrics.step_time_ns;
+  return test::metrics_of(problem, c.plan()).step_time_ns;
 }
 
 /// Case `index`, whose queue model, rule and micro-batches take turns.
@@ -65,7 +55,7 @@ void check_unchanged(const Problem& before, const Problem& after, const test::Ca
 }
 
 /// The other problem's results are those of `plain`, whatever operators it has beyond.
-void check_same(const Result& plain, Result other) {
+void check_same(const test::Ran& plain, test::Ran other) {
   CHECK(other.metrics == plain.metrics);
   auto& timeline = other.timeline;
   timeline.collectives.clear();
@@ -149,8 +139,7 @@ TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
     RandomStream random(test::law_seed(), "wide", i);
     auto spec = test::uniform_spec(1 + static_cast<int>(i / 5 % 5), 5e9, i % 2 ? 0 : 1e-6);
     spec.queue = kQueues[i % 5];
-    const auto cluster = std::make_shared<const Cluster>(spec);
-    const Problem plain(wide_graph(random, 800), cluster, SimulationRules::standard(*cluster));
+    const auto plain = test::make_problem(wide_graph(random, 800), spec);
     const auto slow = test::changed(plain, spec, add_idle_collective);
     auto placement = test::random_placement(random, plain.graph(), plain.devices());
     test::Case c;
@@ -487,8 +476,7 @@ TEST_CASE("a tensor without bytes costs its latency") {
     CAPTURE(std::string(queue_model_name(queue)));
     auto spec = test::uniform_spec(2, 1e9, 3e-6);
     spec.queue = queue;
-    const auto cluster = std::make_shared<const Cluster>(spec);
-    const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+    const auto problem = test::make_problem(graph, spec);
     const auto result = run(problem, std::vector<int32_t>{0, 1, 1}, {});
     const bool waits = queue != QueueModel::none && queue != QueueModel::fair;
     CHECK(result.timeline.ready_ns == std::vector<int64_t>{0, 13000, waits ? 16000 : 13000});

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "simulator/simulator.h"
-#include "support/build.h"
+#include "support/cases.h"
 
 using namespace trinity;
 
@@ -43,9 +43,7 @@ TEST_CASE("compat mode reproduces every row of the published simulator's diamond
     for (const double bytes_per_us : {7600.0, 9200.0}) {
       const Problem problem(diamond(), test::uniform_cluster(3, bytes_per_us * 1e6, 0),
                             SimulationRules::compat());
-      Metrics metrics;
-      Timeline timeline;
-      Simulator(problem).run(row.placement, metrics, &timeline);
+      const auto [metrics, timeline] = test::simulate(problem, {row.placement});
       const bool slow = bytes_per_us == 7600.0;
       CHECK(rounded(metrics.step_time_ns) == (slow ? row.at_7600_us : row.at_9200_us));
       for (size_t d = 0; d < 3; ++d)

@@ -39,8 +39,7 @@ TEST_CASE("equal stages take (m + p - 1)(f + b), under GPipe and 1F1B") {
     CAPTURE(p);
     CAPTURE(m);
     CHECK(units == (m + p - 1) * 3);
-    for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                             QueueModel::route, QueueModel::fair}) {
+    for (const auto queue : test::kQueues) {
       CHECK(pipeline(p, m, 1, kGpipe, queue).units == units);
       CHECK(pipeline(p, m, 1, k1F1B, queue).units == units);
     }

@@ -27,8 +27,7 @@ TEST_CASE("compat mode by hand: a pause after every operator, transfers beside t
   const auto step_time_us = [&](int devices, std::vector<int32_t> placement, int64_t transfers) {
     const Problem problem(graph, test::uniform_cluster(devices, 7600e6, 0),
                           SimulationRules::placeto());
-    Metrics metrics;
-    Simulator(problem).run(placement, metrics);
+    const auto metrics = test::metrics_of(problem, {placement});
     CHECK(metrics.transfers == transfers);
     return static_cast<double>(metrics.step_time_ns) / 1e3;
   };
@@ -61,8 +60,7 @@ TEST_CASE("compat mode gives the published simulator's step times on real profil
       for (size_t i = 0; i < digits.size(); ++i) placement[file_order[i]] = digits[i] - '0';
       const Problem problem(graph, test::uniform_cluster(devices, 7600e6, 0),
                             SimulationRules::placeto());
-      Metrics metrics;
-      Simulator(problem).run(placement, metrics);
+      const auto metrics = test::metrics_of(problem, {placement});
       const double makespan_us = entry["makespan_us"];
       // Times are whole nanoseconds here.
       CHECK_MESSAGE(std::abs(static_cast<double>(metrics.step_time_ns) / 1e3 - makespan_us) <=

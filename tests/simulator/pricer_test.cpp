@@ -8,7 +8,7 @@
 #include "base/index.h"
 #include "base/stop.h"
 #include "simulator/mesh/mesh_bound.h"
-#include "support/build.h"
+#include "support/cases.h"
 #include "support/layered.h"
 
 namespace trinity {
@@ -16,9 +16,8 @@ namespace {
 
 struct Priced {
   std::shared_ptr<const Cluster> cluster = test::uniform_cluster(8, 1e10, 1e-6);
-  std::shared_ptr<const Problem> problem = std::make_shared<const Problem>(
-      std::make_shared<const Graph>(test::layered_graph()), cluster,
-      SimulationRules::standard(*cluster));
+  std::shared_ptr<const Problem> problem =
+      test::share_problem(std::make_shared<const Graph>(test::layered_graph()), cluster);
 };
 
 /// Every mesh of up to eight devices, with each schedule that it has, and placements with splits.
@@ -153,8 +152,8 @@ TEST_CASE("results are remembered up to a number of bytes, the oldest are forgot
   for (int32_t m = 1; m <= 5; ++m) CHECK(cache.find(strategy(m), found) == (m > 2));
   CHECK(found == metrics);
 
-  const auto cluster = test::uniform_cluster(16'384, 1e10, 1e-6);
-  const Problem problem(std::make_shared<const Graph>(test::layered_graph()), cluster, SimulationRules::standard(*cluster));
+  const auto problem = test::make_problem(std::make_shared<const Graph>(test::layered_graph()),
+                                          test::uniform_spec(16'384, 1e10, 1e-6));
   ResultCache results(problem, ResultCache::default_bytes(problem));
   int known = 0;
   const auto key = [](int32_t device) { return ResultCache::key(std::span(&device, 1), 0); };

@@ -40,9 +40,7 @@ void make_contend(test::Case& c, uint64_t index) {
     type.contention = 1 + 0.37 * static_cast<double>(index % 7);
     type.operators["Work"].contention = 1.0 + 0.001 * static_cast<double>(index);
   }
-  const auto cluster = std::make_shared<const Cluster>(c.spec);
-  c.problem = std::make_shared<const Problem>(std::make_shared<const Graph>(c.problem->graph()),
-                                              cluster, SimulationRules::standard(*cluster));
+  c.problem = test::share_problem(std::make_shared<const Graph>(c.problem->graph()), c.spec);
 }
 
 }  // namespace

@@ -28,9 +28,7 @@ class TwoDevices {
   TwoDevices() : problem_(chain().share(), test::uniform_cluster(2, 1e9, 1e-6), {}) {}
 
   Metrics run(const Schedule& schedule) const {
-    Metrics metrics;
-    Simulator(problem_).run(Plan{placement_, &schedule}, metrics);
-    return metrics;
+    return test::metrics_of(problem_, {placement_, &schedule});
   }
   /// Runs fixed sequences: the tasks of d0, then those of d1.
   Metrics in_order(std::vector<int32_t> first, const std::vector<int32_t>& second,
@@ -176,17 +174,11 @@ TEST_CASE("what runs once cannot feed what runs every micro-batch") {
 }
 
 TEST_CASE("a collective whose algorithm does not apply to its devices is refused") {
-  GraphBuilder builder("reduce");
-  Operator op;
-  op.type = "AllReduce";
-  for (const char* name : {"x", "y", "z"}) {
-    op.name = name;
-    builder.add_operator(op);
-  }
-  builder.add_collective(
-      {"sum", CollectiveKind::all_reduce, CollectiveAlgorithm::halving_doubling, 800, {0, 1, 2}});
-  const Problem problem(std::make_shared<const Graph>(builder.build()),
-                        test::uniform_cluster(3, 1e9, 0), {});
+  test::GraphMaker make("reduce");
+  for (const char* name : {"x", "y", "z"}) make.op(name, 0);
+  make.collective("sum", 800, {0, 1, 2}, CollectiveKind::all_reduce,
+                  CollectiveAlgorithm::halving_doubling);
+  const auto problem = test::make_problem(make.share(), test::uniform_spec(3, 1e9, 0));
   Simulator simulator(problem);
   Metrics metrics;
   simulator.run(std::vector<int32_t>{0, 2, 2}, metrics);  // two devices
@@ -346,37 +338,25 @@ TEST_CASE("micro-batches beyond the clock are refused") {
 
 TEST_CASE("collectives beyond the clock are refused") {
   const auto run = [](int collectives, int64_t bytes, QueueModel queue = QueueModel::sender) {
-    GraphBuilder builder("reduce");
+    test::GraphMaker make("reduce");
     std::vector<int32_t> placement;
     int32_t before = -1;
     for (int i = 0; i < collectives; ++i) {
-      Operator op;
-      op.type = "AllReduce";
-      op.name = fmt::format("x{}", i);
-      const int32_t x = builder.add_operator(op);
-      op.name = fmt::format("y{}", i);
-      const int32_t y = builder.add_operator(op);
-      if (before >= 0) builder.read(x, before);
-      before = builder.add_output(x, Tensor{});
-      builder.add_collective({fmt::format("sum{}", i),
-                              CollectiveKind::all_reduce,
-                              CollectiveAlgorithm::ring,
-                              bytes,
-                              {x, y}});
+      const int x = make.op(fmt::format("x{}", i), 0), y = make.op(fmt::format("y{}", i), 0);
+      if (before >= 0) make.read(x, before);
+      before = make.output(x, 0);
+      make.collective(fmt::format("sum{}", i), bytes, {x, y}, CollectiveKind::all_reduce,
+                      CollectiveAlgorithm::ring);
       placement.insert(placement.end(), {0, 1});
     }
-    const auto cluster = test::uniform_cluster(2, 1, 0);
-    SimulationRules rules;
-    rules.queue = queue;
-    const Problem problem(std::make_shared<const Graph>(builder.build()), cluster, rules);
-    Metrics metrics;
-    Simulator(problem).run(placement, metrics);
-    return metrics.step_time_ns;
+    auto spec = test::uniform_spec(2, 1, 0);
+    spec.queue = queue;
+    const auto problem = test::make_problem(make.share(), spec);
+    return test::metrics_of(problem, {placement}).step_time_ns;
   };
   CHECK(run(3, 900'000) == 2'700'000'000'000'000);
   refuses<LimitError>("collective 'sum0' would take 1000000 s", [&] { run(1, 1'000'000); });
-  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                           QueueModel::route, QueueModel::fair})
+  for (const auto queue : test::kQueues)
     CHECK_THROWS_AS(run(12'000, 900'000, queue), LimitError);  // 900,000 s each, 342 years in all
 }
 
@@ -391,24 +371,20 @@ TEST_CASE("the least priority goes last") {
   for (const int64_t least : {int64_t{-1}, INT64_MIN + 1, INT64_MIN}) {
     CAPTURE(least);
     schedule.priority = {least, 0};
-    Metrics metrics;
-    Timeline timeline;
-    Simulator(problem).run(Plan{placement, &schedule}, metrics, &timeline);
+    const auto [metrics, timeline] = test::simulate(problem, {placement, &schedule});
     CHECK(timeline.start_ns == std::vector<int64_t>{1000, 0});
   }
 }
 
 TEST_CASE("a bandwidth without bounds makes a wire free under every queue model") {
-  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                           QueueModel::route, QueueModel::fair})
+  for (const auto queue : test::kQueues)
     for (const double bandwidth : {1e15, 1e18, 1e20, 1e300}) {
       CAPTURE(std::string(queue_model_name(queue)));
       CAPTURE(bandwidth);
       auto spec = test::uniform_spec(2, bandwidth, 0);
       spec.queue = queue;
       const auto problem = bind(spec);
-      Metrics metrics;
-      Simulator(problem).run(std::vector<int32_t>{0, 1}, metrics);
+      const auto metrics = test::metrics_of(problem, {std::vector<int32_t>{0, 1}});
       CHECK(metrics.step_time_ns <= 2001);  // fair shares end in the nanosecond that they need
     }
 }

@@ -6,7 +6,7 @@
 
 #include "graph/recompute.h"
 #include "graph/replicas.h"
-#include "support/build.h"
+#include "support/cases.h"
 #include "support/laws.h"
 
 using namespace trinity;
@@ -51,9 +51,7 @@ Ran run(const Graph& graph, const std::vector<int32_t>& placement,
   const int devices = *std::max_element(placement.begin(), placement.end()) + 1;
   auto spec = test::uniform_spec(devices, 1e9, 0);
   spec.queue = QueueModel::pair;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(std::make_shared<const Graph>(graph), cluster,
-                        SimulationRules::standard(*cluster));
+  const auto problem = test::make_problem(std::make_shared<const Graph>(graph), spec);
   const auto schedule = pipeline_schedule(graph, placement, devices, stage, micro_batches, kind);
   const Plan plan{placement, &schedule};
   Ran ran;
@@ -109,10 +107,8 @@ Ran recomputed(int p, int m, PipelineSchedule kind, bool eager) {
   options.eager = eager;
   const auto result = recompute(graph, test::stages_of(graph), options);
   const auto stage = test::stages_of(result.graph);
-  auto spec = test::uniform_spec(p, 1e18, 0);
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(std::make_shared<const Graph>(result.graph), cluster,
-                        SimulationRules::standard(*cluster));
+  const auto problem = test::make_problem(std::make_shared<const Graph>(result.graph),
+                                          test::uniform_spec(p, 1e18, 0));
   const auto schedule = pipeline_schedule(result.graph, stage, p, stage, m, kind);
   const Plan plan{stage, &schedule};
   Ran ran;

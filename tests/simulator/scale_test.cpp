@@ -48,8 +48,7 @@ void check_bounds(const Problem& problem, const Metrics& metrics) {
 TEST_CASE("more than a million operators on four devices" * test::all_tier) {
   const auto graph = large_graph(1'100'000, 500);
   CHECK(graph->operator_count() == 1'100'000);
-  const auto cluster = test::uniform_cluster(4, 12e9, 5e-6);
-  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+  const auto problem = test::make_problem(graph, test::uniform_spec(4, 12e9, 5e-6));
   std::vector<int32_t> placement;
   for (int32_t o = 0; o < problem.operators(); ++o) placement.push_back(o / 100 % 4);
   Simulator simulator(problem);

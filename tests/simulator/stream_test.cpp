@@ -120,8 +120,7 @@ TEST_CASE("the laws hold on random pipelines") {
     stages.crossing_bytes = static_cast<int64_t>(random.below(4000));
     stages.update_ns = static_cast<int64_t>(random.below(500));
     const auto m = static_cast<int>(1 + random.below(9));
-    for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                             QueueModel::route, QueueModel::fair})
+    for (const auto queue : test::kQueues)
       for (const auto kind : {kGpipe, k1F1B, kPipedream}) run(stages, m, kind, queue);
   }
 }

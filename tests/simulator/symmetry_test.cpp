@@ -12,6 +12,7 @@
 #include "simulator/order_engine.h"
 #include "simulator/pricer.h"
 #include "strategy/mesh_schedule.h"
+#include "support/cases.h"
 #include "support/random_meshes.h"
 #include "support/reference.h"
 #include "support/tier.h"
@@ -131,8 +132,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
       std::swap(mesh.devices[i - 1], mesh.devices[random.below(i)]);
     mesh.devices.resize(static_cast<size_t>(devices));
   }
-  const auto problem =
-      std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+  const auto problem = test::share_problem(graph, cluster);
   SymmetryPricer pricer(problem);
   Metrics metrics;
   std::vector<int32_t> home;
@@ -263,7 +263,7 @@ std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false,
 bool check_pieces(const Drawn& given, OrderEngine& engine) {
   const auto low = lower(given.strategy, *given.graph, *given.cluster);
   const auto graph = std::make_shared<const Graph>(low.made.graph);
-  const Problem problem(graph, given.cluster, SimulationRules::standard(*given.cluster));
+  const auto problem = test::make_problem(graph, given.cluster);
   const auto& spec = low.arranged.schedule;
   Schedule schedule;
   OrderPieces pieces;
@@ -451,9 +451,7 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
 
 int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
   RandomStream random(1, "one", 0);
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  SymmetryPricer pricer(std::make_shared<const Problem>(test::blocks(random, 8), cluster,
-                                                        SimulationRules::standard(*cluster)));
+  SymmetryPricer pricer(test::share_problem(test::blocks(random, 8), spec));
   Strategy strategy;
   strategy.parallelism = given;
   return pricer.simulated_devices(strategy);
@@ -494,7 +492,7 @@ TEST_CASE("lowered graphs equal the slow reference") {
     if (!given || given->strategy.parallelism->mesh.device_count() > 8) continue;
     const auto low = lower(given->strategy, *given->graph, *given->cluster);
     const auto graph = std::make_shared<const Graph>(low.made.graph);
-    const Problem problem(graph, given->cluster, SimulationRules::standard(*given->cluster));
+    const auto problem = test::make_problem(graph, given->cluster);
     const auto& [placement, home, spec] = low.arranged;
     const auto schedule = bind_schedule(spec, placement, problem, OnContradiction::fail);
     const Plan plan{placement, &schedule};

@@ -28,6 +28,7 @@ class GraphMaker {
     tensor.bytes = bytes;
     return builder_.add_output(op, tensor);
   }
+  void type(int op, const std::string& type) { builder_.op(op).type = type; }
   void read(int op, int tensor) { builder_.read(op, tensor); }
   /// Adds a tensor of its own from one operator to another.
   void edge(int from, int to, int64_t bytes) { read(to, output(from, bytes)); }
@@ -40,9 +41,9 @@ class GraphMaker {
     return id;
   }
   void collective(const std::string& name, int64_t bytes, std::vector<int32_t> members,
-                  CollectiveKind kind = CollectiveKind::all_reduce) {
-    builder_.add_collective(
-        {name, kind, CollectiveAlgorithm::automatic, bytes, std::move(members)});
+                  CollectiveKind kind = CollectiveKind::all_reduce,
+                  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) {
+    builder_.add_collective({name, kind, algorithm, bytes, std::move(members)});
   }
   Graph build() { return builder_.build(); }
   std::shared_ptr<const Graph> share() { return std::make_shared<const Graph>(builder_.build()); }

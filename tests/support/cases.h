@@ -8,10 +8,35 @@
 namespace trinity::test {
 
 /// The problem of a graph on a cluster under its standard rules.
-inline Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpec& spec) {
-  auto cluster = std::make_shared<const Cluster>(spec);
+inline Problem make_problem(std::shared_ptr<const Graph> graph,
+                            std::shared_ptr<const Cluster> cluster) {
   const auto rules = SimulationRules::standard(*cluster);
   return {std::move(graph), std::move(cluster), rules};
+}
+inline Problem make_problem(std::shared_ptr<const Graph> graph, const ClusterSpec& spec) {
+  return make_problem(std::move(graph), std::make_shared<const Cluster>(spec));
+}
+template <class Where>
+std::shared_ptr<const Problem> share_problem(std::shared_ptr<const Graph> graph,
+                                             const Where& where) {
+  return std::make_shared<const Problem>(make_problem(std::move(graph), where));
+}
+
+/// What simulating a plan gives.
+inline Metrics metrics_of(const Problem& problem, const Plan& plan) {
+  Metrics metrics;
+  Simulator(problem).run(plan, metrics);
+  return metrics;
+}
+
+struct Ran {
+  Metrics metrics;
+  Timeline timeline;
+};
+inline Ran simulate(const Problem& problem, const Plan& plan) {
+  Ran ran;
+  Simulator(problem).run(plan, ran.metrics, &ran.timeline);
+  return ran;
 }
 
 /// A plan of a problem with everything it refers to.

@@ -8,7 +8,7 @@
 
 #include "search/placement/searcher.h"
 #include "simulator/batch.h"
-#include "support/build.h"
+#include "support/cases.h"
 
 namespace trinity::test {
 
@@ -52,8 +52,7 @@ inline std::shared_ptr<const Problem> small_problem(uint64_t index, int operator
     for (const auto& tensor : graph->tensors()) bytes += tensor.bytes / 2;
     spec.device_types[0].memory_bytes = bytes * 3 / (2 * devices);
   }
-  const auto cluster = std::make_shared<const Cluster>(std::move(spec));
-  return std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+  return share_problem(graph, spec);
 }
 
 /// `count` groups of `size` operators: a random spanning tree and `size` more edges of `inside`
@@ -83,8 +82,7 @@ inline std::shared_ptr<const Graph> planted_graph(int count, int size, int64_t i
 
 /// A graph of 160 operators on four devices.
 inline Problem medium_problem() {
-  const auto cluster = uniform_cluster(4, 1e9, 1e-6);
-  return {planted_graph(8, 20, 2000, 500, 1e-5), cluster, SimulationRules::standard(*cluster)};
+  return make_problem(planted_graph(8, 20, 2000, 500, 1e-5), uniform_spec(4, 1e9, 1e-6));
 }
 
 /// The step time in nanoseconds as a score.
@@ -94,9 +92,7 @@ inline Score score_of(const Metrics& metrics) {
 }
 
 inline Score price(const Problem& problem, const std::vector<int32_t>& placement) {
-  Metrics metrics;
-  Simulator(problem).run(placement, metrics);
-  return score_of(metrics);
+  return score_of(metrics_of(problem, {placement}));
 }
 
 /// Runs a search for `evaluations`; trials beyond its limits are rejected.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/build.h"
+#include "support/cases.h"
 #include "support/laws.h"
 
 namespace trinity::test {
@@ -59,8 +59,7 @@ inline RanStages run(const Stages& stages, int micro_batches, PipelineSchedule k
   if (devices == 0) devices = static_cast<int>(stages.forward.size());
   auto spec = uniform_spec(devices, 1e9, 0);
   spec.queue = queue;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+  const auto problem = make_problem(graph, spec);
   std::vector<int32_t> stage, placement;
   for (const auto& op : graph->operators()) {
     stage.push_back(std::stoi(op.name.substr(1)));

@@ -20,52 +20,14 @@ namespace {
 
 constexpr double kNs = 1e-9;
 
-Timeline simulate(const Problem& problem, const std::vector<int32_t>& placement,
-                  const Schedule& schedule = {}) {
-  Metrics metrics;
-  Timeline timeline;
-  Simulator(problem).run(Plan{placement, &schedule}, metrics, &timeline);
-  return timeline;
+std::string trace_of(const Problem& problem, const std::vector<int32_t>& placement) {
+  return chrome_trace(problem, test::simulate(problem, {placement}).timeline);
 }
 
 /// Whole nanoseconds of a time in microseconds.
 int64_t ns(const json& micros) { return std::llround(micros.get<double>() * 1000); }
 
-/// Operators with updates that are reduced together, on up to four devices.
-std::shared_ptr<const Graph> random_training_graph(RandomStream& random) {
-  GraphBuilder builder("random");
-  std::vector<int> outputs;
-  for (int i = 0; i < 40; ++i) {
-    Operator op;
-    op.name = "op" + std::to_string(i);
-    op.type = i % 3 ? "Work" : "Relu";
-    op.measured_time_s = double(random.below(5) ? random.below(50000) : 0) * kNs;
-    op.phase = i % 2 ? Phase::backward : Phase::forward;
-    const int number = builder.add_operator(op);
-    for (uint64_t r = random.below(4); r > 0 && !outputs.empty(); --r)
-      builder.read(number, outputs[random.below(outputs.size())]);
-    for (uint64_t t = random.below(3); t > 0; --t) {
-      Tensor tensor;
-      tensor.bytes = static_cast<int64_t>(random.below(90000));
-      outputs.push_back(builder.add_output(number, tensor));
-    }
-  }
-  Collective reduce;
-  reduce.name = "reduce";
-  reduce.bytes = 50000;
-  for (int i = 0; i < 3; ++i) {
-    Operator op;
-    op.name = "update" + std::to_string(i);
-    op.type = "AllReduce";
-    op.phase = Phase::update;
-    reduce.members.push_back(builder.add_operator(op));
-    builder.read(reduce.members.back(), outputs[random.below(outputs.size())]);
-  }
-  builder.add_collective(reduce);
-  return std::make_shared<const Graph>(builder.build());
-}
-
-/// One of them on its thread, as a trace has it.
+/// A slice of a thread.
 struct Span {
   int64_t start_ns, end_ns;
 };
@@ -183,24 +145,17 @@ TEST_CASE("the trace of three operators, byte for byte") {
   make.edge(a, b, 1000);
   make.edge(b, c, 10);
   const auto problem = test::make_problem(make.share(), test::uniform_spec(2, 1e9, 1e-6));
-  const auto timeline = simulate(problem, {0, 1, 1});
-  CHECK(chrome_trace(problem, timeline) == kThreeOperators);
+  CHECK(trace_of(problem, {0, 1, 1}) == kThreeOperators);
 }
 
 TEST_CASE("parsed back: slices, arrows, counters and names, whatever the queue model") {
   for (uint64_t i = 0; i < 60; ++i) {
     CAPTURE(i);
-    RandomStream random(17, "trace", i);
-    auto spec = test::uniform_spec(4, 2e9, 1e-6);
-    constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair, QueueModel::none,
-                                      QueueModel::route, QueueModel::fair};
-    spec.queue = kQueues[i % 5];
-    const auto graph = random_training_graph(random);
-    const auto placement = test::random_placement(random, *graph, 4);
-    const auto problem = test::make_problem(graph, spec);
-    Schedule schedule;
-    schedule.micro_batches = static_cast<int32_t>(1 + i % 3);
-    const auto timeline = simulate(problem, placement, schedule);
+    const auto c = test::random_case(i, {.queue = test::kQueues[i % 5],
+                                         .most_micro_batches = 3,
+                                         .collectives = i % 2 == 0});
+    const auto& problem = *c.problem;
+    const auto timeline = test::simulate(problem, c.plan()).timeline;
     const std::string text = chrome_trace(problem, timeline);
     CHECK(text == chrome_trace(problem, timeline));
     const auto trace = json::parse(text);
@@ -212,12 +167,23 @@ TEST_CASE("parsed back: slices, arrows, counters and names, whatever the queue m
     const auto transfers = static_cast<int64_t>(timeline.transfers.size());
     int64_t levels = 0;
     for (const auto& device : timeline.memory) levels += static_cast<int64_t>(device.size());
-    CHECK(count(trace, "X", "forward") + count(trace, "X", "backward") ==
-          40 * schedule.micro_batches);
-    CHECK(count(trace, "X", "update") == 0);  // all updates are members of the collective
+    std::map<Phase, int64_t> tasks;
+    for (size_t t = 0; t < timeline.start_ns.size(); ++t) {
+      const auto& op = problem.graph().op(static_cast<int32_t>(t) % problem.operators());
+      if (timeline.start_ns[t] >= 0 && op.collective < 0) ++tasks[op.phase];
+    }
+    int64_t collective_slices = 0;
+    for (const auto& run : timeline.collectives) {
+      std::set<int32_t> devices;
+      for (const int32_t member : problem.graph().collectives()[run.collective].members)
+        devices.insert(c.placement[member]);
+      collective_slices += static_cast<int64_t>(devices.size());
+    }
+    CHECK(count(trace, "X", "forward") == tasks[Phase::forward]);
+    CHECK(count(trace, "X", "backward") == tasks[Phase::backward]);
+    CHECK(count(trace, "X", "update") == tasks[Phase::update]);
     CHECK(count(trace, "X", "transfer") == transfers);
-    const std::set<int32_t> devices(placement.end() - 3, placement.end());
-    CHECK(count(trace, "X", "collective") == static_cast<int64_t>(devices.size()));
+    CHECK(count(trace, "X", "collective") == collective_slices);
     CHECK(count(trace, "s") == 2 * transfers);
     CHECK(count(trace, "f") == 2 * transfers);
     CHECK(count(trace, "C") == levels);
@@ -230,7 +196,7 @@ TEST_CASE("transfers lie on one thread a queue, and on further ones where they o
   const std::vector<int32_t> placement = {0, 0, 1, 1, 2};
   const auto names = [&](QueueModel queue) {
     const auto problem = two_receivers(queue);
-    return thread_names(json::parse(chrome_trace(problem, simulate(problem, placement))));
+    return thread_names(json::parse(trace_of(problem, placement)));
   };
   using Names = std::set<std::string>;
   CHECK(names(QueueModel::sender) == Names{"compute", "send"});
@@ -244,7 +210,7 @@ TEST_CASE("a trace takes names with control characters, and a graph called after
   test::GraphMaker make("\xff");
   make.op("\x1f\\\"", 1000 * kNs);
   const auto problem = test::make_problem(make.share(), test::uniform_spec(1, 1e9, 0));
-  const auto trace = json::parse(chrome_trace(problem, simulate(problem, {0})));
+  const auto trace = json::parse(trace_of(problem, {0}));
   CHECK(trace.at("otherData").at("graph") == "\\xFF");
   const auto& events = trace.at("traceEvents");
   const auto slice = std::find_if(events.begin(), events.end(),

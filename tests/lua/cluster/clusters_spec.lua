@@ -281,7 +281,6 @@ describe('machines by name', function()
     expect(function() trinity.cluster 'dgx_h100:9' end):raises "cluster 'dgx_h100:9': dgx_h100 has 8 GPUs, got a part of 9"
     expect(function() trinity.cluster 'dgx_h100x0+dgx_a100' end):raises 'expected at least 1 dgx_h100, got 0'
     expect(function() trinity.cluster 'dgx_h10+dgx_a100' end):raises "no machine 'dgx_h10', did you mean 'dgx_h100'"
-    expect(function() trinity.cluster 'dgx_h20x2' end):raises "no cluster 'dgx_h20x2', did you mean 'dgx_h"
     expect(function() trinity.cluster 'gb200_nvl72x1821' end):raises 'has 131112 devices, more than 131072'
   end)
 end)
@@ -479,8 +478,6 @@ return net:spec()
       .. "launch = 1 }); return net:spec()", "unknown field 'launch', did you mean 'launch_s'")
     refuses(head .. "local spec = net:spec(); spec.device_types.t4 = { peak_flops_per_s = { float23 = 1 } }; return spec",
       "unknown dtype 'float23', did you mean 'float32'")
-    refuses(head .. "local spec = net:spec(); spec.queue = 'rout'; return spec", "unknown queue model 'rout', did you mean 'route'")
-    refuses(head .. "net:switch('t', 1e9); return net:spec()", "switch 't' is not connected to any link")
     refuses(head .. "net:link('s', 't', 'qip')", ":2: topology:link: argument 3 %('wire'%): unknown value 'qip' %(known: .*qpi")
     refuses(head .. "net:link('s', 't', { bandwidth_bytes_per_s = 1, latency = 1 })",
       ":2: topology:link: wire: unknown field 'latency', did you mean 'latency_s'")

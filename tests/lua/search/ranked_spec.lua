@@ -77,11 +77,6 @@ describe('a rank function', function()
     end
     expect(scored[1]):below(scored[2])
   end)
-  it('is the same search with the same scores, whoever gives them', function()
-    local plain = annealed(zeros, { seed = 5 })
-    local same = annealed(function(candidates) return zeros(candidates) end, { seed = 5 })
-    expect_same(same, plain)
-  end)
 end)
 
 it('what a rank, moves or accept function gives wrongly is refused in a sentence', function()

@@ -47,11 +47,6 @@ std::vector<double> loads(const PartitionWeights& weights, const Assignment& ass
   return load;
 }
 
-Problem on(std::shared_ptr<const Graph> graph, ClusterSpec spec) {
-  const auto cluster = std::make_shared<const Cluster>(std::move(spec));
-  return {std::move(graph), cluster, SimulationRules::standard(*cluster)};
-}
-
 bool valid(const PlacementSpace& space, const Assignment& assignment) {
   return static_cast<int32_t>(assignment.size()) == space.units() &&
          std::all_of(assignment.begin(), assignment.end(),
@@ -63,7 +58,7 @@ bool valid(const PlacementSpace& space, const Assignment& assignment) {
 TEST_CASE("partitioners find planted groups: their cut is the planted one, and balanced") {
   for (const int groups : {2, 4}) {
     const auto graph = test::planted_graph(groups, 40, 100'000, 1000);
-    const auto problem = on(graph, test::uniform_spec(groups, 1e9, 1e-6));
+    const auto problem = test::make_problem(graph, test::uniform_spec(groups, 1e9, 1e-6));
     const PlacementSpace space(problem);
     const PartitionWeights weights(space);
     const Hypergraph nets(space);
@@ -86,7 +81,7 @@ TEST_CASE("devices of different speed get work in proportion to it") {
   spec.devices[0].speed = 1;
   spec.devices[1].speed = 2;
   spec.devices[2].speed = 5;
-  const auto problem = on(test::planted_graph(8, 50, 10'000, 9'000), spec);
+  const auto problem = test::make_problem(test::planted_graph(8, 50, 10'000, 9'000), spec);
   const PlacementSpace space(problem);
   const PartitionWeights weights(space);
   CHECK(weights.shares[0].work == doctest::Approx(0.125));
@@ -107,8 +102,8 @@ TEST_CASE("where memory presses, it is balanced beside work") {
   }
   const auto graph = make.share();
   const int64_t capacity = graph->parameter_bytes() * 3;
-  const auto problem = on(graph, test::uniform_spec(2, 1e9, 1e-6, capacity));
-  const auto roomy = on(graph, test::uniform_spec(2, 1e9, 1e-6, int64_t{1} << 50));
+  const auto problem = test::make_problem(graph, test::uniform_spec(2, 1e9, 1e-6, capacity));
+  const auto roomy = test::make_problem(graph, test::uniform_spec(2, 1e9, 1e-6, int64_t{1} << 50));
   const PlacementSpace space(problem), free(roomy);
   CHECK(PartitionWeights(space).pressure > 0.1);
   CHECK(PartitionWeights(free).pressure < 0.001);
@@ -144,7 +139,8 @@ TEST_CASE("static mapping keeps groups that talk on devices that are near") {
     make.edge(80 + i, 120 + i, 8000);
   }
   make.edge(79, 80, 8000);
-  const auto problem = on(make.share(), test::node_spec(2, 2, 1e10, 1e9, 1e-6, 5e-6));
+  const auto problem =
+      test::make_problem(make.share(), test::node_spec(2, 2, 1e10, 1e9, 1e-6, 5e-6));
   const PlacementSpace space(problem);
   const auto assignment = scotch_map(space);
   const auto at = [&](int op) {
@@ -167,8 +163,7 @@ TEST_CASE("bytes that the hypergraph counts are those that the simulator sends")
     Assignment assignment(static_cast<size_t>(space.units()));
     for (auto& device : assignment)
       device = static_cast<int32_t>(random.below(static_cast<uint64_t>(space.devices())));
-    Metrics metrics;
-    Simulator(*test_case.problem).run(space.placement(assignment), metrics);
+    const auto metrics = test::metrics_of(*test_case.problem, {space.placement(assignment)});
     int64_t empty = 0;  // tensors without bytes count one here
     for (const int64_t bytes : test_case.problem->all_output_bytes()) empty += bytes == 0;
     const int64_t counted = nets.sent_bytes(assignment);
@@ -210,7 +205,8 @@ TEST_CASE("a Fiduccia-Mattheyses refinement never worsens cut or balance, and un
 
 TEST_CASE("partitioners are deterministic, whoever calls them at the same time") {
   const auto problem =
-      on(test::planted_graph(6, 40, 20'000, 15'000), test::node_spec(2, 2, 1e10, 1e9, 1e-6, 5e-6));
+      test::make_problem(test::planted_graph(6, 40, 20'000, 15'000),
+                         test::node_spec(2, 2, 1e10, 1e9, 1e-6, 5e-6));
   const PlacementSpace space(problem);
   for (const auto& [name, partition] : kPartitioners) {
     CAPTURE(name);
@@ -229,7 +225,8 @@ TEST_CASE("a request to end that comes while METIS works is this process's, not 
   ours.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &ours, &before);
   const auto problem =
-      on(test::planted_graph(4, 200, 100'000, 1000), test::uniform_spec(4, 1e9, 1e-6));
+      test::make_problem(test::planted_graph(4, 200, 100'000, 1000),
+                         test::uniform_spec(4, 1e9, 1e-6));
   const PlacementSpace space(problem);
   const auto quiet = metis_partition(space);
   std::atomic<bool> done{false};
@@ -257,7 +254,8 @@ TEST_CASE("degenerate graphs are placed too: few units, no edges, no time, one h
           make.op("o" + std::to_string(op), shape == 1 ? 0 : shape == 2 && op == 0 ? 1 : 1e-6);
           if (shape != 0 && op > 0) make.edge(op - 1, op, shape == 1 ? 0 : 1'000'000);
         }
-        const auto problem = on(make.share(), test::uniform_spec(devices, 1e9, 1e-6));
+        const auto problem =
+            test::make_problem(make.share(), test::uniform_spec(devices, 1e9, 1e-6));
         const PlacementSpace space(problem);
             for (const auto& [name, partition] : kPartitioners) {
           CAPTURE(name);

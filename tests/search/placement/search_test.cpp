@@ -99,8 +99,7 @@ TEST_CASE("placements beyond memory lose to all that fit, and lead to one that d
   }
   const auto graph = maker.share();
   const int64_t capacity = graph->parameter_bytes() * 2 / 5;
-  const auto cluster = std::make_shared<const Cluster>(test::uniform_spec(4, 1e9, 1e-6, capacity));
-  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
+  const auto problem = test::make_problem(graph, test::uniform_spec(4, 1e9, 1e-6, capacity));
   const PlacementSpace space(problem);
   const Assignment alone(60, 0);
   REQUIRE_FALSE(test::price(problem, space.placement(alone)).fits());
@@ -173,8 +172,7 @@ TEST_CASE("a search on one device, or of one unit, ends without trouble") {
   row.edge(0, 1, 10);
   const auto pair = row.share();
   for (const auto& [work, devices] : {std::pair(graph, 1), {graph, 3}, {pair, 1}, {pair, 2}}) {
-    const auto cluster = test::uniform_cluster(devices, 1e9, 1e-6);
-    const Problem problem(work, cluster, SimulationRules::standard(*cluster));
+    const auto problem = test::make_problem(work, test::uniform_spec(devices, 1e9, 1e-6));
     const PlacementSpace space(problem);
     for (const std::string method : kMethods) {
       CAPTURE(method);

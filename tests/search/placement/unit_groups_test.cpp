@@ -30,8 +30,7 @@ Problem layers() {
       last = make.output(count++, 1000);
     }
   }
-  const auto cluster = test::uniform_cluster(2, 1e9, 1e-6);
-  return {make.share(), cluster, SimulationRules::standard(*cluster)};
+  return test::make_problem(make.share(), test::uniform_spec(2, 1e9, 1e-6));
 }
 
 }  // namespace
