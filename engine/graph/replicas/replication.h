@@ -114,7 +114,7 @@ class Replication {
   int32_t item_of(int32_t update) const {
     return static_cast<int32_t>(graph_.tensors().size()) + update;
   }
-  /// The gather of updated weights that reads an update's zero_stage; -1: none.
+  /// The gather of updated weights that reads an update's shard; -1: none.
   int32_t gather_of(int32_t update) const;
   /// Adds to a copy an output with the weights of an update, for synchronisation after it.
   void hand_on(int32_t update, int32_t id, int32_t replica);
