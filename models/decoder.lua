@@ -14,7 +14,7 @@ local kernels, norms, biases = { onnx = true, megatron = true, flash = true }, {
 
 local function attention_of(o, width)
   if o.kv_lora_rank > 0 then
-    return { heads = o.heads, latent = o.kv_lora_rank, q_lora_rank = o.q_lora_rank > 0 and o.q_lora_rank or nil,
+    return { heads = o.heads, kv_lora_rank = o.kv_lora_rank, q_lora_rank = o.q_lora_rank > 0 and o.q_lora_rank or nil,
       qk_nope_head_dim = o.qk_nope_head_dim,
       qk_rope_head_dim = o.qk_rope_head_dim, v_head_dim = o.v_head_dim }
   end
@@ -76,11 +76,11 @@ return {
     apart = { default = false, help = "experts without gates: as layers:mixture_of_experts has it" },
     shared = count(0, 'inner width of a shared expert (0: none)'),
     dense_layers = count(0, 'first layers without experts'),
-    latent = count(0, "width of latent keys and values, as DeepSeek's (0: none)"),
+    kv_lora_rank = count(0, "width of latent keys and values, as DeepSeek's (0: none)"),
     q_lora_rank = count(0, 'width of latent queries'),
-    qk_nope_head_dim = count(128, 'with latent: of a head without rotary'),
-    qk_rope_head_dim = count(64, 'with latent: of a head with rotary'),
-    v_head_dim = count(128, 'with latent: of a head of values'),
+    qk_nope_head_dim = count(128, 'with kv_lora_rank: of a head without rotary'),
+    qk_rope_head_dim = count(64, 'with kv_lora_rank: of a head with rotary'),
+    v_head_dim = count(128, 'with kv_lora_rank: of a head of values'),
     further = count(0, 'tokens predicted beyond the next, each by a layer of its own (DeepSeek-V3: 1)'),
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_loss = { default = false, help = 'the loss reads logits in 16 bits: no copy in float32' },
