@@ -1,6 +1,7 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "strategy/mesh_words.h"
 #include "strategy/strategy.h"
 
 namespace trinity {
@@ -9,9 +10,13 @@ namespace {
 void add(Hasher& hash, double value) { hash.add(std::bit_cast<uint64_t>(value)); }
 
 template <class Number>
-void add_all(Hasher& hash, const std::vector<Number>& list) {
+void add(Hasher& hash, const std::vector<Number>& list) {
   hash.add(static_cast<uint64_t>(list.size()));
   for (const auto value : list) hash.add(static_cast<uint64_t>(value));
+}
+
+void add(Hasher& hash, const RecomputeWord<const Parallelism>& word) {
+  hash.add(static_cast<uint64_t>(word.given.recompute) | uint64_t{word.given.recompute_modules} << 8);
 }
 
 void add(Hasher& hash, const Scalar& scalar) {
@@ -35,43 +40,47 @@ void add(Hasher& hash, const PipelineOrder& order) {
 void add(Hasher& hash, const ScheduleSpec& schedule) {
   hash.add(schedule.name).add(static_cast<uint64_t>(schedule.micro_batches));
   for (const double priority : schedule.priority) add(hash, priority == 0 ? 0.0 : priority);
-  add_all(hash, schedule.stage);
-  for (const auto& tasks : schedule.order) add_all(hash, tasks);
+  add(hash, schedule.stage);
+  for (const auto& tasks : schedule.order) add(hash, tasks);
   add(hash, schedule.tasks);
 }
 
-void add(Hasher& hash, const Parallelism& given) {
-  const auto& mesh = given.mesh;
-  for (const int32_t size : {mesh.data, mesh.tensor, mesh.pipeline, mesh.context, mesh.expert,
-                             mesh.placement})
-    hash.add(static_cast<uint64_t>(size));
-  add_all(hash, mesh.order);
-  add_all(hash, mesh.devices);
-  hash.add(given.schedule).add(static_cast<uint64_t>(given.virtual_stages));
-  hash.add(static_cast<uint64_t>(given.micro_batches));
-  add_all(hash, given.stages);
-  add(hash, given.tasks);
-  hash.add(static_cast<uint64_t>(given.recompute) | uint64_t{given.recompute_modules} << 8);
-  hash.add(uint64_t{given.sequence_parallel});
-  hash.add(uint64_t{given.scatter_gather}).add(uint64_t{given.overlap_tensor});
-  hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
-  hash.add(static_cast<uint64_t>(given.context_kind));
-  const auto& way = given.synchronise;
-  hash.add(static_cast<uint64_t>(way.kind)).add(static_cast<uint64_t>(way.algorithm));
-  for (const int32_t number : {way.inner, way.every, way.servers})
-    hash.add(static_cast<uint64_t>(number));
-  hash.add(uint64_t{way.asynchronous});
-  for (const auto& [name, rule] : given.operators) {
+void add(Hasher& hash, const std::map<std::string, OperatorChoice>& operators) {
+  for (const auto& [name, rule] : operators) {
     hash.add(name).add(uint64_t{rule.recompute.has_value()});
     hash.add(uint64_t{rule.recompute.value_or(false)}).add(uint64_t{rule.split.has_value()});
     hash.add(rule.split.value_or(""));
   }
-  add_all(hash, given.inside);
 }
 
+/// A visitor of words.
+struct WordHasher {
+  Hasher& hash;
+  const Parallelism& given;
+
+  template <class Get>
+  void operator()(const MeshWord&, Get get) {
+    add_value(get(given));
+  }
+  void group(const char*, auto words) { words(); }
+
+ private:
+  template <class Value>
+  void add_value(const Value& value) {
+    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>)
+      hash.add(static_cast<uint64_t>(value));
+    else if constexpr (std::is_same_v<Value, std::string>)
+      hash.add(value);
+    else
+      add(hash, value);
+  }
+};
+
+void add(Hasher& hash, const Parallelism& given) { each_mesh_word(WordHasher{hash, given}); }
+
 void add(Hasher& hash, const OperatorSplit& split) {
-  add_all(hash, split.factors);
-  add_all(hash, split.devices);
+  add(hash, split.factors);
+  add(hash, split.devices);
   hash.add(static_cast<uint64_t>(split.copies)).add(uint64_t{split.in_order});
 }
 
@@ -99,9 +108,9 @@ uint64_t hash_value(const Schedule& schedule) {
   for (const int32_t number : {schedule.stream, schedule.measured_from, schedule.measured_to})
     hash.add(static_cast<uint64_t>(number));
   hash.add(static_cast<uint64_t>(schedule.contradicts));
-  add_all(hash, schedule.priority);
+  add(hash, schedule.priority);
   for (const auto* list : {&schedule.order, &schedule.order_first, &schedule.weight_versions})
-    add_all(hash, *list);
+    add(hash, *list);
   return hash.value();
 }
 
@@ -113,7 +122,7 @@ uint64_t hash_value(const Parallelism& given) {
 
 uint64_t hash_value(const Strategy& strategy) {
   Hasher hash;
-  add_all(hash, strategy.placement);
+  add(hash, strategy.placement);
   add(hash, strategy.schedule);
   if (strategy.parallelism) add(hash, *strategy.parallelism);
   for (const auto& split : strategy.splits) add(hash, split);

@@ -10,36 +10,22 @@ local util = require 'trinity.base.util'
 
 local parallelism = {}
 
-local mesh = options.declare('trinity.Mesh', { kind = 'axis',
-  help = 'Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.',
-  { 'data', 'integer', 1, least = 1, most = 4096, help = 'replicas' },
-  { 'tensor', 'integer', 1, least = 1, most = 4096, help = 'devices that share every operator' },
-  { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'stages' },
-  { 'context', 'integer', 1, least = 1, most = 4096, help = 'devices that share the sequence' },
-  { 'expert', 'integer', 1, least = 1, most = 4096, help = 'of data: devices that share the experts' },
-  { 'placement', 'integer', 1, least = 1, most = 4096,
-    help = "places in a replica's stage on which single operators run (`inside`)" },
-})
+-- Numbers, flags and words that the engine lists (engine/strategy/mesh_words.h).
+local listed = core.strategy_words()
+local aliases = { context_kind = 'trinity.ContextKind', ['synchronise.algorithm'] = 'trinity.MeshAlgorithm',
+  ['synchronise.kind'] = 'trinity.MeshSynchronisationKind' }
+for _, word in ipairs(listed) do
+  if word.words then word.words = options.words(aliases[word.name], word.words) end
+end
+
+local mesh = options.declare('trinity.Mesh', options.of_engine({ kind = 'axis',
+  help = 'Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.' }, listed, 'mesh.'))
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
   'order' }
 
-local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'field',
-  help = 'How the replicas of a mesh are kept alike.',
-  { 'kind', options.words('trinity.MeshSynchronisationKind', { 'all_reduce', 'hierarchical', 'local_sgd',
-    'parameter_server', 'daso' }), 'all_reduce',
-    help = 'gradients in every step (in one level or two), weights every few, servers, or gradients and weights' },
-  { 'algorithm', options.words('trinity.MeshAlgorithm', { 'automatic', 'ring', 'halving_doubling', 'tree',
-    'hierarchical', 'leader' }), 'automatic', help = 'of what replicas do together' },
-  { 'inner', 'integer', least = 1, most = 2 ^ 20, otherwise = '1, which hierarchical and daso refuse',
-    help = 'hierarchical, daso: replicas of a run' },
-  { 'every', 'integer', 1, least = 0, most = 2 ^ 20,
-    help = 'local_sgd, daso: steps from meeting to meeting (0: there is none)' },
-  { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: replicas that are servers' },
-  { 'asynchronous', 'boolean', false,
-    help = 'parameter_server: gradients are applied one by one, and no replica waits for others; '
-      .. 'daso: weights that a step sends are merged behind the next' },
-})
+local synchronise = options.declare('trinity.MeshSynchronisation', options.of_engine({ kind = 'field',
+  help = 'How the replicas of a mesh are kept alike.' }, listed, 'synchronise.'))
 
 --- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
 parallelism.recompute_modules = { 'core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts' }
@@ -80,7 +66,7 @@ local function check_tasks(owner, place, name, value)
   end
 end
 
-local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
+local declared = options.declare('trinity.MeshStrategy', options.of_engine({ kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
   { 'mesh', mesh, needed = true, help = 'how devices are used' },
   { 'order', 'table', as = "('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[]",
@@ -91,9 +77,6 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
     otherwise = "the schedule's",
     help = "an order of one's own: one row of tasks per place on `pipeline`, '0F0,0F1,0B0,0B1' or a list (virtual "
       .. "stage, F, B, I or W, micro-batch, from 0), as PyTorch's schedules have them; or a CSV file of such rows" },
-  { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
-  { 'virtual_stages', 'integer', 1, least = 1, most = 4096,
-    help = 'of a device: some of interleaved schedules, two of zb-v and dualpipe-v' },
   { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
     help = 'layers of every virtual stage' },
   { 'layout', 'string', otherwise = 'as `stages` say',
@@ -111,22 +94,10 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
       .. 'forward operators (nil: 1), whom the others follow' },
   { 'operators', 'table', as = 'table<string, trinity.OperatorChoice>',
     help = 'what these functions said of single operators, by name' },
-  { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
-  { 'scatter_gather', 'boolean', false,
-    help = 'stages send each other parts of what tensor leaves whole, and gather them there' },
-  { 'overlap_tensor', 'boolean', false,
-    help = 'sums of input gradients over tensor go on while gradients of weights are computed' },
-  { 'shard', 'integer', 0, least = 0, most = 3,
-    help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
-  { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
-  { 'context_kind', options.words('trinity.ContextKind', { 'all_gather', 'ring', 'all_to_all' }), 'all_gather',
-    help = 'how parts of the sequence see keys and values of others: all at once, round a ring, or by heads' },
   { 'synchronise', synchronise, help = 'how replicas are kept alike' },
-})
+}, listed))
 
-local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'micro_batches', 'virtual_stages',
-  'stages', 'recompute', 'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes',
-  'context_kind', 'synchronise', 'split', 'operators', 'inside' }
+local fields = util.map(declared.all, function(word) return word.name end)
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'What holds for one forward operator in place of the words of a mesh.',
