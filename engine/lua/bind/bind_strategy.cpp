@@ -241,19 +241,6 @@ Scalar scalar_arg(lua_State* L, const char* name) {
   return string_arg(L, top, name);
 }
 
-namespace {
-
-void push_scalar(lua_State* L, const Scalar& scalar) {
-  if (const auto* truth = std::get_if<bool>(&scalar))
-    lua_pushboolean(L, *truth);
-  else if (const auto* number = std::get_if<double>(&scalar))
-    lua_pushnumber(L, *number);
-  else
-    lua_pushstring(L, std::get<std::string>(scalar).c_str());
-}
-
-}  // namespace
-
 Scalars scalars_arg(lua_State* L, int index, const char* owner) {
   Scalars scalars;
   for_each_field(L, index, owner, [&](const std::string& name) {
@@ -282,28 +269,8 @@ Replication replication_arg(lua_State* L, int index) {
   return replication;
 }
 
-void push_scalars(lua_State* L, const Scalars& scalars) {
-  lua_newtable(L);
-  for (const auto& [name, value] : scalars) {
-    if (const auto* scalar = std::get_if<Scalar>(&value)) {
-      push_scalar(L, *scalar);
-    } else {
-      lua_newtable(L);
-      for (const auto& [key, entry] : std::get<1>(value)) {
-        push_scalar(L, entry);
-        lua_setfield(L, -2, key.c_str());
-      }
-    }
-    lua_setfield(L, -2, name.c_str());
-  }
-}
-
 void push_replication(lua_State* L, const Replication& replication) {
-  lua_newtable(L);
-  set_field(L, "kind", replication.kind);
-  set_field(L, "replicas", replication.replicas);
-  push_scalars(L, replication.options);
-  lua_setfield(L, -2, "options");
+  push(L, record("kind", replication.kind, "replicas", replication.replicas, "options", replication.options));
 }
 
 namespace {
@@ -338,10 +305,7 @@ StrategyPricer& pricer_of(BoundProblem& self) {
 /// problem:price(strategies, metrics, limit_s, any, entries): simulates strategies that lower and
 /// fills a list of as many metrics structs. any: see evaluate(). entries: what the strategies are
 /// called in errors, or nil.
-int problem_price(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  table_arg(L, 2, "strategies");
-  table_arg(L, 3, "metrics");
+void problem_price(lua_State* L, BoundProblem& self, Table<"strategies">, Table<"metrics">) {
   std::vector<int64_t> entries;
   if (lua_istable(L, 6)) entries = integers(L, 6, "entries");
   std::vector<Strategy> strategies;
@@ -359,45 +323,39 @@ int problem_price(lua_State* L) {
   for_each(L, 3, [&](int i) {
     fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
   });
-  return 0;
 }
 
 /// problem:home(strategy, placement): writes where the first part of every operator is.
-int problem_home(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  const auto strategy = strategy_arg(L, 2, *self.problem);
-  fill_from_1(L, 3, "placement", pricer_of(self).home(strategy));
-  return 0;
+void problem_home(lua_State* L, BoundProblem& self) {
+  fill_from_1(L, 3, "placement", pricer_of(self).home(strategy_arg(L, 2, *self.problem)));
+}
+
+/// A strategy with a mesh.
+Strategy meshed_arg(lua_State* L, const BoundProblem& self) {
+  auto strategy = strategy_arg(L, 2, *self.problem);
+  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
+  return strategy;
 }
 
 /// problem:simulated_devices(strategy) -> of how many devices a strategy with a mesh is
 /// simulated.
-int problem_simulated_devices(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  const auto strategy = strategy_arg(L, 2, *self.problem);
-  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
-  lua_pushinteger(L, pricer_of(self).simulated_devices(strategy));
-  return 1;
+int problem_simulated_devices(lua_State* L, BoundProblem& self) {
+  return push_number(L, pricer_of(self).simulated_devices(meshed_arg(L, self)));
 }
 
 /// problem:owners(strategy, devices) -> who owns the peaks of these devices (from 1), of a strategy
 /// with a mesh: bytes by name.
-int problem_owners(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  const auto strategy = strategy_arg(L, 2, *self.problem);
-  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
+int problem_owners(lua_State* L, BoundProblem& self) {
+  const auto strategy = meshed_arg(L, self);
   table_arg(L, 3, "devices");
   const auto owners = pricer_of(self).owners(strategy);
   lua_newtable(L);
-  for (int i = 1; i <= static_cast<int>(lua_objlen(L, 3)); ++i) {
-    lua_rawgeti(L, 3, i);
+  for_each(L, 3, [&](int i) {
     const lua_Integer device = lua_tointeger(L, -1);
-    lua_pop(L, 1);
-    if (device < 1 || device > std::ssize(owners))
-      throw WrongArgument(3, "devices", "no device of the cluster");
+    if (device < 1 || device > std::ssize(owners)) throw WrongArgument(3, "devices", "no device of the cluster");
     push_owners(L, owners[static_cast<size_t>(device) - 1]);
-    lua_rawseti(L, -2, i);
-  }
+    lua_rawseti(L, -3, i);
+  });
   return 1;
 }
 
@@ -406,46 +364,28 @@ int problem_owners(lua_State* L) {
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
 /// or sums), the layers of every virtual stage and where on the axis `pipeline` it is. strategy:
 /// see strategy_arg().
-int problem_lower(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
+int problem_lower(lua_State* L, BoundProblem& self) {
   const auto strategy = strategy_arg(L, 2, *self.problem);
   const auto bound = pricer_of(self).bind(strategy);
   const auto& made = *bound.made;
-  lua_newtable(L);
-  if (strategy.parallelism) {
-    push_coordinates(L, strategy.parallelism->mesh);
-    lua_setfield(L, -2, "coordinates");
-  }
-  const auto set_list = [L](const char* name, const std::vector<int32_t>& list, int32_t from) {
-    push_numbers(L, list, from);
-    lua_setfield(L, -2, name);
-  };
-  push_object<const Graph>(L, std::shared_ptr<const Graph>(bound.made, &made.graph));
-  lua_setfield(L, -2, "graph");
-  push_object(L, std::make_shared<BoundProblem>(bound.problem, shared_pool()));
-  lua_setfield(L, -2, "problem");
-  set_list("placement", bound.arranged.placement, 1);
-  set_list("origin", made.origin, 1);
-  const auto& stage = bound.arranged.schedule.stage;
-  if (!stage.empty()) set_list("stage", stage, 1);
-  set_list("layers", made.layers, 0);
-  set_list("part", made.part, 1);
-  set_list("pipeline", made.pipeline, 1);
-  set_field(L, "schedule", bound.arranged.schedule.name);
-  if (!bound.arranged.schedule.tasks.empty()) {
-    push_order(L, bound.arranged.schedule.tasks);
-    lua_setfield(L, -2, "tasks");
-  }
-  set_field(L, "micro_batches", bound.arranged.schedule.micro_batches);
+  const auto& schedule = bound.arranged.schedule;
+  push(L, record("graph", std::shared_ptr<const Graph>(bound.made, &made.graph), "problem",
+                 std::make_shared<BoundProblem>(bound.problem, shared_pool()), "placement",
+                 from_1(bound.arranged.placement), "origin", from_1(made.origin), "layers", made.layers, "part",
+                 from_1(made.part), "pipeline", from_1(made.pipeline), "schedule", schedule.name, "micro_batches",
+                 schedule.micro_batches));
+  if (!schedule.stage.empty()) set_numbers(L, "stage", schedule.stage, 1);
+  if (!schedule.tasks.empty()) set_fields(L, "tasks", order_rows(schedule.tasks));
+  if (!strategy.parallelism) return 1;
+  push_coordinates(L, strategy.parallelism->mesh);
+  lua_setfield(L, -2, "coordinates");
   return 1;
 }
 
 /// schedule_bubble(strategy) -> idle over ideal time of equal stages: of a device, of the step.
-int equal_stage_bubble(lua_State* L) {
-  const auto bubble = schedule_bubble(parallelism_arg(L, 1));
-  lua_pushnumber(L, bubble.of_device);
-  lua_pushnumber(L, bubble.of_step);
-  return 2;
+auto equal_stage_bubble(lua_State* L, Given<"strategy"> strategy) {
+  const auto bubble = schedule_bubble(parallelism_arg(L, strategy));
+  return std::tuple(bubble.of_device, bubble.of_step);
 }
 
 /// mesh_coordinates(strategy) -> as `coordinates` of problem:lower().
@@ -454,15 +394,14 @@ int mesh_coordinates(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal_stage_bubble),
-                                           TRINITY_BIND("strategy_words", strategy_words),
-                                           TRINITY_BIND("mesh_coordinates", mesh_coordinates)};
+constexpr luaL_Reg kStrategyFunctions[] = {
+    TRINITY_BIND("schedule_bubble", equal_stage_bubble), TRINITY_BIND("strategy_words", strategy_words),
+    TRINITY_BIND("mesh_coordinates", mesh_coordinates)};
 /// Further methods of a problem.
-constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
-                                 TRINITY_BIND("home", problem_home),
-                                 TRINITY_BIND("simulated_devices", problem_simulated_devices),
-                                 TRINITY_BIND("owners", problem_owners),
-                                 TRINITY_BIND("lower", problem_lower)};
+constexpr luaL_Reg kPricing[] = {
+    TRINITY_BIND("price", problem_price), TRINITY_BIND("home", problem_home),
+    TRINITY_BIND("simulated_devices", problem_simulated_devices), TRINITY_BIND("owners", problem_owners),
+    TRINITY_BIND("lower", problem_lower)};
 
 }  // namespace
 
@@ -490,10 +429,7 @@ Strategy strategy_arg(lua_State* L, int index, const Problem& problem) {
 
 void open_strategy(lua_State* L) {
   register_functions(L, kStrategyFunctions);
-  luaL_getmetatable(L, kTypeName<BoundProblem>);
-  lua_getfield(L, -1, "__index");
-  register_functions(L, kPricing, kTypeName<BoundProblem>, true);
-  lua_pop(L, 2);
+  add_methods<BoundProblem>(L, kPricing);
 }
 
 }  // namespace trinity::lua
