@@ -59,16 +59,6 @@ class Socket {
   int file_;
 };
 
-/// Of a connect() that goes on: 0, or its errno.
-int await_connection(int file, double timeout_s) {
-  pollfd state = {file, POLLOUT, 0};
-  if (poll(&state, 1, static_cast<int>(1e3 * timeout_s)) <= 0) return ETIMEDOUT;
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &size);
-  return error;
-}
-
 }  // namespace
 
 std::vector<Interface> interfaces() {
@@ -127,23 +117,6 @@ std::string listening_failure(const std::string& host, int port) {
     if (errno == EADDRNOTAVAIL)
       return fmt::format("{} is no address of this machine", text_of(list->ai_addr));
     return std::strerror(errno);
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-std::string connecting_failure(const std::string& host, int port, double timeout_s) {
-  try {
-    const auto list = resolve(host, port, SOCK_STREAM);
-    int error = ETIMEDOUT;
-    for (const addrinfo* entry = list.get(); entry; entry = entry->ai_next) {
-      const Socket socket(*entry, SOCK_NONBLOCK);
-      if (socket.file() < 0) continue;
-      error = connect(socket.file(), entry->ai_addr, entry->ai_addrlen) == 0 ? 0 : errno;
-      if (error == EINPROGRESS) error = await_connection(socket.file(), timeout_s);
-      if (error == 0) return "";
-    }
-    return std::strerror(error);
   } catch (const Error& error) {
     return error.what();
   }

@@ -30,9 +30,6 @@ std::string address_towards(const std::string& host, int port);
 /// Why nothing can listen at host:port of this machine; empty where something can.
 std::string listening_failure(const std::string& host, int port);
 
-/// Why there is no connection to host:port within `timeout_s`; empty where there is one.
-std::string connecting_failure(const std::string& host, int port, double timeout_s);
-
 /// A sentence about a host of a job that resolves to this machine alone, empty for others:
 /// "'a' resolves to 127.0.1.1, ...".
 std::string loopback_advice(const std::string& host);

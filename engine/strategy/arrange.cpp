@@ -5,22 +5,41 @@
 #include "graph/subgraph.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/mesh_words.h"
 
 namespace trinity {
+namespace {
+
+/// A visitor that resets words.
+struct WordResetter {
+  Parallelism& given;
+  KeptBy result;
+  const Parallelism plain = {};
+
+  template <class Get>
+  void operator()(const MeshWord& word, Get get) {
+    if ((word.free & result) != 0) get(given) = get(plain);
+  }
+  void group(const char*, auto words) { words(); }
+};
+
+}  // namespace
+
+Parallelism without(Parallelism given, KeptBy result) {
+  each_mesh_word(WordResetter{given, result});
+  return given;
+}
 
 Strategy structure_of(const Strategy& strategy) {
   Strategy same = strategy;
   same.replication.reset();
   if (!same.parallelism) return same;
   auto& given = *same.parallelism;
-  given.mesh.order.clear();
-  given.mesh.devices.clear();
-  given.micro_batches = 1;
-  given.schedule = pipeline_schedule_name(schedule_of(given));
-  if (given.schedule == "gpipe") given.schedule = "1f1b";
-  given.tasks.clear();
-  if (given.mesh.data == 1) given.sync = {};
-  if (given.mesh.context == 1) given.cp_comm_type = {};
+  const std::string schedule = pipeline_schedule_name(schedule_of(given));
+  given = without(std::move(given), kStructure);
+  given.schedule = schedule == "gpipe" ? "1f1b" : schedule;
+  if (given.mesh.data == 1) given.synchronise = {};
+  if (given.mesh.context == 1) given.context_kind = {};
   if (given.mesh.placement == 1) given.inside.clear();
   given.sync.every = std::min(given.sync.every, 1);
   same.placement.clear();

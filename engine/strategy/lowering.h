@@ -12,11 +12,11 @@
 #include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
-#include "strategy/recompute_modules.h"
 #include "graph/replicas.h"
 #include "graph/sharding.h"
 #include "graph/split_backward.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/mesh_words.h"
 #include "strategy/sent_parts.h"
 #include "strategy/shared_variables.h"
 #include "strategy/splits.h"
@@ -90,16 +90,7 @@ class Lowering {
 
   /// What of the mesh split() goes by.
   Parallelism what_splits() const {
-    Parallelism same = given_;
-    same.mesh.data = 1;
-    same.mesh.order.clear();
-    same.mesh.devices.clear();
-    same.recompute = Recompute::none;
-    same.recompute_modules = 0;
-    same.tasks.clear();
-    same.zero_stage = 0;
-    same.micro_batches = 1;
-    same.sync = {};
+    Parallelism same = without(given_, kSplits);
     if (given_.mesh.context > 1) {  // joins_context() goes by these
       same.mesh.data = std::min(given_.mesh.data, 2);
       same.zero_stage = given_.zero_stage;

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "strategy/lower.h"
+#include "strategy/mesh_words.h"
 #include "strategy/own_order.h"
-#include "strategy/recompute_modules.h"
 #include "strategy/strategy_format.h"
 
 namespace trinity {
@@ -32,6 +32,8 @@ class Reader {
  private:
   /// Whether an operator has no entry of its own in an object by operator.
   using Left = bool (*)(const Operator&);
+  struct WordNames;
+  struct WordReader;
 
   [[noreturn]] void fail(const std::string& what) const {
     throw FileError(fmt::format("{}: {}", source_, what));
@@ -41,7 +43,7 @@ class Reader {
   bool same_fingerprint(const char* part, uint64_t fingerprint) const;
   int32_t operator_number(const std::string& name, const std::string& field) const;
   int32_t device_number(const Json& value, const std::string& what) const;
-  int64_t large_number(const Json& value, int64_t high, const std::string& what) const;
+  int64_t large_number(const Json& value, int64_t high, const std::string& what, int64_t low = 1) const;
   int32_t whole_number(const Json& value, int32_t high, const std::string& what) const {
     return static_cast<int32_t>(large_number(value, high, what));
   }
@@ -60,12 +62,12 @@ class Reader {
   PipelineOrder read_tasks(const Json& json) const;
   std::vector<std::vector<int32_t>> read_order(const Json& object, int32_t micro_batches) const;
   int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
-  Mesh read_mesh(const Json& json) const;
   OperatorChoice read_rule(const Json& json, const std::string& name) const;
+  std::map<std::string, OperatorChoice> read_rules(const Json& json) const;
   Parallelism read_parallelism() const;
-  Synchronisation read_synchronise(const Json& json) const;
-  std::string word(const Json& value, const char* what) const;
-  const Json& list(const Json& json, const char* what) const;
+  bool truth(const Json& value, const std::string& what) const;
+  std::string word(const Json& value, const std::string& what) const;
+  const Json& list(const Json& json, const std::string& what) const;
   void read_placed(Strategy& strategy) const;
   OperatorSplit read_split(const Json& json, int32_t op, const std::string& what) const;
   Splits read_splits(const Json& json) const;
@@ -123,9 +125,9 @@ int32_t Reader::device_number(const Json& value, const std::string& what) const 
   return device;
 }
 
-int64_t Reader::large_number(const Json& value, int64_t high, const std::string& what) const {
-  if (!value.is_number_integer() || value < 1 || value > high)
-    fail(fmt::format("{}: expected an integer from 1 to {}, got {}", what, high, value.dump()));
+int64_t Reader::large_number(const Json& value, int64_t high, const std::string& what, int64_t low) const {
+  if (!value.is_number_integer() || value < low || value > high)
+    fail(fmt::format("{}: expected an integer from {} to {}, got {}", what, low, high, value.dump()));
   return value.get<int64_t>();
 }
 
@@ -170,132 +172,129 @@ void Reader::refuse_unknown(const Json& object, const char* what,
     }
 }
 
-Mesh Reader::read_mesh(const Json& json) const {
-  refuse_unknown(json, "mesh", {"context", "data", "expert", "pipeline", "placement", "tensor"});
-  Mesh mesh;
-  const auto read = [&](const char* axis, int32_t& size) {
-    if (json.contains(axis))
-      size = whole_number(json[axis], 1 << 20, fmt::format("mesh: {}", axis));
-  };
-  read("data", mesh.data);
-  read("tensor", mesh.tensor);
-  read("pipeline", mesh.pipeline);
-  read("context", mesh.context);
-  read("expert", mesh.expert);
-  read("placement", mesh.placement);
-  return mesh;
-}
-
-const Json& Reader::list(const Json& json, const char* what) const {
+const Json& Reader::list(const Json& json, const std::string& what) const {
   if (!json.is_array()) fail(fmt::format("{}: expected a list, got {}", what, json.dump()));
   return json;
 }
 
-std::string Reader::word(const Json& value, const char* what) const {
+std::string Reader::word(const Json& value, const std::string& what) const {
   if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
   return value.get<std::string>();
 }
 
-Synchronisation Reader::read_synchronise(const Json& json) const {
-  refuse_unknown(json, "sync",
-                 {"algorithm", "asynchronous", "every", "inner", "kind", "servers"});
-  Synchronisation given;
-  given.kind = parse_synchronise(word(member(json, "kind"), "sync: kind"));
-  if (json.contains("algorithm"))
-    given.algorithm =
-        parse_collective_algorithm(word(json["algorithm"], "sync: algorithm"));
-  const auto read = [&](const char* name, int32_t& number) {
-    if (json.contains(name))
-      number = whole_number(json[name], 1 << 20, fmt::format("sync: {}", name));
-  };
-  read("inner", given.inner);
-  if (json.contains("every") && json["every"] == 0)
-    given.every = 0;
-  else
-    read("every", given.every);
-  read("servers", given.servers);
-  if (json.contains("asynchronous")) {
-    const auto& said = json["asynchronous"];
-    if (!said.is_boolean())
-      fail(fmt::format("sync: asynchronous: expected true or false, got {}", said.dump()));
-    given.asynchronous = said.get<bool>();
+bool Reader::truth(const Json& value, const std::string& what) const {
+  if (!value.is_boolean()) fail(fmt::format("{}: expected true or false, got {}", what, value.dump()));
+  return value.get<bool>();
+}
+
+/// A visitor that notes the names of words, those in groups of their own by group.
+struct Reader::WordNames {
+  std::map<std::string_view, std::vector<std::string_view>> known;
+  std::string_view within = "strategy";
+
+  void operator()(const MeshWord& word, auto) { known[within].push_back(word.name == within ? "name" : word.name); }
+  void group(std::string_view name, auto words) {
+    known[within].push_back(name);
+    within = name;
+    words();
+    within = "strategy";
   }
-  check_fields(given);
+};
+
+/// A visitor that reads the words which the file has.
+struct Reader::WordReader {
+  const Reader& reader;
+  Parallelism& given;
+  const WordNames& names;
+  const Json* object = &reader.json_;
+  std::string_view within = {};
+
+  template <class Get>
+  void operator()(const MeshWord& word, Get get) {
+    const char* name = word.name == within ? "name" : word.name;
+    if (!object->contains(name)) {
+      if (word.always) reader.member(*object, name);
+      return;
+    }
+    read((*object)[name], get(given), word, within.empty() ? name : fmt::format("{}: {}", within, name));
+  }
+  void group(std::string_view name, auto words) {
+    const std::string key(name);
+    if (name == "synchronise" && !object->contains(key)) return;
+    object = &reader.member(reader.json_, key.c_str());
+    reader.refuse_unknown(*object, key.c_str(), names.known.at(name));
+    within = name;
+    words();
+    if (name == "synchronise") check_fields(given.synchronise);
+    within = {};
+    object = &reader.json_;
+  }
+
+ private:
+  template <class Value>
+  void read(const Json& json, Value&& value, const MeshWord& word, const std::string& what) {
+    using Plain = std::remove_cvref_t<Value>;
+    if constexpr (std::is_same_v<Plain, bool>)
+      value = reader.truth(json, what);
+    else if constexpr (std::is_integral_v<Plain>)
+      value = static_cast<Plain>(reader.large_number(json, word.max, what, word.min));
+    else if constexpr (std::is_enum_v<Plain>)
+      parse_choice(reader.word(json, what), value);
+    else if constexpr (std::is_same_v<Plain, std::string>)
+      value = reader.word(json, what);
+    else if constexpr (std::is_same_v<Plain, PipelineOrder>)
+      value = reader.read_tasks(json);
+    else if constexpr (std::is_same_v<Plain, RecomputeWord<Parallelism>>)
+      parse_recompute(reader.word(json, what), given);
+    else if constexpr (std::is_same_v<Plain, std::map<std::string, OperatorChoice>>)
+      value = reader.read_rules(json);
+    else
+      read_list(json, value, word, what);
+  }
+  template <class Value>
+  void read_list(const Json& json, std::vector<Value>& list, const MeshWord& word, const std::string& what) {
+    if constexpr (std::is_enum_v<Value>) {
+      for (const auto& entry : reader.list(json, what)) parse_choice(reader.word(entry, what), list.emplace_back());
+    } else if (word.listed == Listed::places) {
+      const auto place = [&](const Json& entry, const std::string& of) {
+        return reader.whole_number(entry, given.mesh.placement, of) - 1;
+      };
+      list = reader.by_operator<int32_t>(json, word.name, place, [](const Operator&) { return true; });
+      for (int32_t& each : list) each = std::max(each, 0);
+    } else {
+      for (const auto& entry : reader.list(json, what))
+        list.push_back(word.listed == Listed::devices
+                           ? reader.device_number(entry, what)
+                           : static_cast<int32_t>(reader.large_number(entry, word.max, what, word.min)));
+    }
+  }
+};
+
+Parallelism Reader::read_parallelism() const {
+  WordNames names;
+  each_mesh_word(names);
+  auto& known = names.known["strategy"];
+  known.insert(known.end(), {"cluster", "format", "graph", "made_for", "notes", "version"});
+  for (auto& group : names.known) std::sort(group.second.begin(), group.second.end());
+  refuse_unknown(json_, "strategy", known);
+  Parallelism given;
+  each_mesh_word(WordReader{*this, given, names});
   return given;
 }
 
-Parallelism Reader::read_parallelism() const {
-  Parallelism given;
-  refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "cp_comm_type", "devices", "format", "graph", "inside",
-                  "made_for", "mesh", "notes", "operators", "order", "overlap_tp_grad_allreduce", "recompute",
-                  "scatter_gather", "schedule", "sequence_parallel", "sync", "zero_stage",
-                  "version"});
-  given.mesh = read_mesh(member(json_, "mesh"));
-  if (json_.contains("order"))
-    for (const auto& axis : list(json_["order"], "order"))
-      given.mesh.order.push_back(parse_axis(word(axis, "order")));
-  if (json_.contains("devices"))
-    for (const auto& name : list(json_["devices"], "devices"))
-      given.mesh.devices.push_back(device_number(name, "devices"));
-  const auto& schedule = member(json_, "schedule");
-  refuse_unknown(schedule, "schedule", {"micro_batches", "name", "stages", "tasks", "virtual_stages"});
-  given.schedule = word(member(schedule, "name"), "schedule: name");
-  given.micro_batches =
-      whole_number(member(schedule, "micro_batches"), 1 << 30, "schedule: micro_batches");
-  if (schedule.contains("virtual_stages"))
-    given.virtual_stages =
-        whole_number(schedule["virtual_stages"], 4096, "schedule: virtual_stages");
-  if (schedule.contains("stages")) {
-    for (const auto& layers : list(schedule["stages"], "schedule: stages"))
-      given.stages.push_back(layers == 0 ? 0 : whole_number(layers, 1 << 20, "schedule: stages"));
-  }
-  if (schedule.contains("tasks")) given.tasks = read_tasks(schedule["tasks"]);
-  if (json_.contains("recompute"))
-    parse_recompute(word(json_["recompute"], "recompute"), given);
-  if (json_.contains("bucket_bytes"))
-    given.bucket_bytes = large_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
-  const auto boolean = [&](const char* field, bool& value) {
-    if (!json_.contains(field)) return;
-    const auto& said = json_[field];
-    if (!said.is_boolean())
-      fail(fmt::format("{}: expected true or false, got {}", field, said.dump()));
-    value = said.get<bool>();
-  };
-  boolean("sequence_parallel", given.sequence_parallel);
-  boolean("scatter_gather", given.scatter_gather);
-  boolean("overlap_tp_grad_allreduce", given.overlap_tp_grad_allreduce);
-  if (json_.contains("zero_stage")) given.zero_stage = whole_number(json_["zero_stage"], 3, "zero_stage");
-  if (json_.contains("cp_comm_type"))
-    given.cp_comm_type = parse_context_kind(word(json_["cp_comm_type"], "cp_comm_type"));
-  if (json_.contains("sync")) given.sync = read_synchronise(json_["sync"]);
-  if (json_.contains("operators")) {
-    const auto& rules = json_["operators"];
-    if (!rules.is_object()) fail("field 'operators': expected an object");
-    for (const auto& [name, rule] : rules.items()) given.operators[name] = read_rule(rule, name);
-  }
-  if (json_.contains("inside")) {
-    given.inside = by_operator<int32_t>(
-        json_["inside"], "inside",
-        [&](const Json& value, const std::string& what) {
-          return whole_number(value, given.mesh.placement, what) - 1;
-        },
-        [](const Operator&) { return true; });
-    for (int32_t& place : given.inside) place = std::max(place, 0);
-  }
-  return given;
+std::map<std::string, OperatorChoice> Reader::read_rules(const Json& json) const {
+  if (!json.is_object()) fail("field 'operators': expected an object");
+  std::map<std::string, OperatorChoice> rules;
+  for (const auto& [name, rule] : json.items()) rules[name] = read_rule(rule, name);
+  return rules;
 }
 
 OperatorChoice Reader::read_rule(const Json& json, const std::string& name) const {
   operator_number(name, "operators");
   refuse_unknown(json, "operators", {"recompute", "split"});
   OperatorChoice rule;
-  if (json.contains("recompute")) {
-    if (!json["recompute"].is_boolean())
-      fail(fmt::format("recompute of operator '{}': expected true or false, got {}", name,
-                       json["recompute"].dump()));
-    rule.recompute = json["recompute"].get<bool>();
-  }
+  if (json.contains("recompute"))
+    rule.recompute = truth(json["recompute"], fmt::format("recompute of operator '{}'", name));
   if (json.contains("split")) {
     if (!json["split"].is_string())
       fail(fmt::format("split of operator '{}': expected the name of a dimension, got {}", name,

@@ -1,15 +1,17 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json.h"
+#include "strategy/mesh_words.h"
 #include "strategy/own_order.h"
-#include "strategy/recompute_modules.h"
 #include "strategy/strategy.h"
 #include "strategy/strategy_format.h"
 
-// What strategy_to_json() writes; strategy.cpp reads it.
+// What strategy_to_json() writes, which strategy.cpp reads, and hash_value(): both go over all that a strategy says.
 
 namespace trinity {
 namespace {
@@ -87,72 +89,10 @@ void write_schedule(JsonWriter& json, const ScheduleSpec& spec, const Graph& gra
   json.end_object();
 }
 
-/// Fields kind and, where they are not the default, algorithm, inner, every, servers, asynchronous.
-void write_synchronise(JsonWriter& json, const Synchronisation& given) {
-  const Synchronisation plain;
-  json.key("sync").begin_object();
-  json.key("kind").text(synchronise_name(given.kind));
-  if (given.algorithm != plain.algorithm)
-    json.key("algorithm").text(collective_algorithm_name(given.algorithm));
-  if (given.inner != plain.inner) json.key("inner").integer(given.inner);
-  if (given.every != plain.every) json.key("every").integer(given.every);
-  if (given.servers != plain.servers) json.key("servers").integer(given.servers);
-  if (given.asynchronous) json.key("asynchronous").boolean(true);
-  json.end_object();
-}
-
-/// {operator name: place from 1} of those that are not on the first.
-void write_inside(JsonWriter& json, const std::vector<int32_t>& inside, const Graph& graph) {
+/// {operator name: {recompute, split}}, what there is.
+void write_operators(JsonWriter& json, const std::map<std::string, OperatorChoice>& operators) {
   json.begin_object();
-  for (size_t op = 0; op < inside.size(); ++op)
-    if (inside[op] > 0) json.key(graph.op(static_cast<int32_t>(op)).name).integer(inside[op] + 1);
-  json.end_object();
-}
-
-/// Fields mesh, schedule, recompute, bucket_bytes and those beside them.
-void write_parallelism(JsonWriter& json, const Parallelism& given, const Graph& graph,
-                       const Cluster& cluster) {
-  const Parallelism plain;
-  json.key("mesh").begin_object();
-  if (given.mesh.data > 1) json.key("data").integer(given.mesh.data);
-  if (given.mesh.tensor > 1) json.key("tensor").integer(given.mesh.tensor);
-  if (given.mesh.pipeline > 1) json.key("pipeline").integer(given.mesh.pipeline);
-  if (given.mesh.context > 1) json.key("context").integer(given.mesh.context);
-  if (given.mesh.expert > 1) json.key("expert").integer(given.mesh.expert);
-  if (given.mesh.placement > 1) json.key("placement").integer(given.mesh.placement);
-  json.end_object();
-  if (!given.mesh.order.empty()) {
-    json.key("order").begin_list();
-    for (const Axis axis : given.mesh.order) json.text(axis_name(axis));
-    json.end_list();
-  }
-  if (!given.mesh.devices.empty()) {
-    json.key("devices").begin_list();
-    for (const int32_t device : given.mesh.devices) json.text(cluster.device(device).name);
-    json.end_list();
-  }
-  json.key("schedule").begin_object();
-  json.key("name").text(given.schedule);
-  json.key("micro_batches").integer(given.micro_batches);
-  if (given.virtual_stages > 1) json.key("virtual_stages").integer(given.virtual_stages);
-  if (!given.stages.empty()) json.key("stages").integers(given.stages);
-  if (!given.tasks.empty()) json.key("tasks").texts(order_rows(given.tasks));
-  json.end_object();
-  if (given.recompute != plain.recompute)
-    json.key("recompute").text(recompute_text(given));
-  if (given.bucket_bytes != plain.bucket_bytes)
-    json.key("bucket_bytes").integer(given.bucket_bytes);
-  if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
-  if (given.scatter_gather) json.key("scatter_gather").boolean(true);
-  if (given.overlap_tp_grad_allreduce) json.key("overlap_tp_grad_allreduce").boolean(true);
-  if (given.zero_stage > 0) json.key("zero_stage").integer(given.zero_stage);
-  if (given.cp_comm_type != plain.cp_comm_type)
-    json.key("cp_comm_type").text(context_kind_name(given.cp_comm_type));
-  if (given.sync != plain.sync) write_synchronise(json, given.sync);
-  if (!given.inside.empty()) write_inside(json.key("inside"), given.inside, graph);
-  if (given.operators.empty()) return;
-  json.key("operators").begin_object();
-  for (const auto& [name, rule] : given.operators) {
+  for (const auto& [name, rule] : operators) {
     json.key(name).begin_object();
     if (rule.recompute) json.key("recompute").boolean(*rule.recompute);
     if (rule.split) json.key("split").text(*rule.split);
@@ -160,6 +100,71 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Graph& 
   }
   json.end_object();
 }
+
+/// A visitor that writes every word that is not the default, and those that are always written.
+struct WordWriter {
+  JsonWriter& json;
+  const Parallelism& given;
+  const Graph& graph;
+  const Cluster& cluster;
+  const Parallelism plain = {};
+  std::string_view within = {};
+
+  template <class Get>
+  void operator()(const MeshWord& word, Get get) {
+    if (!word.always && get(given) == get(plain)) return;
+    json.key(word.name == within ? "name" : word.name);
+    write(get(given), word.listed);
+  }
+  void group(std::string_view name, auto words) {
+    if (name == "synchronise" && given.synchronise == plain.synchronise) return;
+    json.key(name).begin_object();
+    within = name;
+    words();
+    json.end_object();
+  }
+
+ private:
+  template <class Value>
+  void write(const Value& value, Listed listed) {
+    if constexpr (std::is_same_v<Value, bool>)
+      json.boolean(value);
+    else if constexpr (std::is_integral_v<Value>)
+      json.integer(value);
+    else if constexpr (std::is_enum_v<Value>)
+      json.text(choice_name(value));
+    else if constexpr (std::is_same_v<Value, std::string>)
+      json.text(value);
+    else if constexpr (std::is_same_v<Value, PipelineOrder>)
+      json.texts(order_rows(value));
+    else if constexpr (std::is_same_v<Value, std::map<std::string, OperatorChoice>>)
+      write_operators(json, value);
+    else if constexpr (std::is_same_v<Value, RecomputeWord<const Parallelism>>)
+      json.text(recompute_text(value.given));
+    else
+      write_list(value, listed);
+  }
+  template <class Value>
+  void write_list(const std::vector<Value>& list, Listed listed) {
+    if (listed == Listed::places) {  // {operator name: place from 1} of those that are not on the first
+      json.begin_object();
+      for (size_t op = 0; op < list.size(); ++op)
+        if (static_cast<int32_t>(list[op]) > 0)
+          json.key(graph.op(static_cast<int32_t>(op)).name).integer(static_cast<int32_t>(list[op]) + 1);
+      json.end_object();
+      return;
+    }
+    json.begin_list();
+    for (const auto value : list)
+      if constexpr (std::is_enum_v<Value>)
+        json.text(choice_name(value));
+      else if (listed == Listed::devices)
+        json.text(cluster.device(value).name);
+      else
+        json.integer(value);
+    json.end_list();
+  }
+};
 
 void write_split(JsonWriter& json, const OperatorSplit& split, const IterationSpace& space,
                  const Cluster& cluster) {
@@ -233,6 +238,101 @@ void write_placed(JsonWriter& json, const Strategy& strategy, const Graph& graph
                     [&](size_t op) { json.text(cluster.device(strategy.placement[op]).name); });
 }
 
+// --- Hashes
+
+void add(Hasher& hash, double value) { hash.add(std::bit_cast<uint64_t>(value)); }
+
+template <class Number>
+void add(Hasher& hash, const std::vector<Number>& list) {
+  hash.add(static_cast<uint64_t>(list.size()));
+  for (const auto value : list) hash.add(static_cast<uint64_t>(value));
+}
+
+void add(Hasher& hash, const RecomputeWord<const Parallelism>& word) {
+  hash.add(static_cast<uint64_t>(word.given.recompute) | uint64_t{word.given.recompute_modules} << 8);
+}
+
+void add(Hasher& hash, const Scalar& scalar) {
+  hash.add(static_cast<uint64_t>(scalar.index()));
+  if (const auto* number = std::get_if<double>(&scalar))
+    add(hash, *number == 0 ? 0.0 : *number);
+  else if (const auto* text = std::get_if<std::string>(&scalar))
+    hash.add(*text);
+  else
+    hash.add(uint64_t{std::get<bool>(scalar)});
+}
+
+void add(Hasher& hash, const PipelineOrder& order) {
+  for (const auto& tasks : order) {
+    hash.add(static_cast<uint64_t>(tasks.size()));
+    for (const auto& task : tasks)
+      hash.add(static_cast<uint64_t>(task.work)).add(static_cast<uint64_t>(task.chunk))
+          .add(static_cast<uint64_t>(task.micro_batch));
+  }
+}
+
+void add(Hasher& hash, const ScheduleSpec& schedule) {
+  hash.add(schedule.name).add(static_cast<uint64_t>(schedule.micro_batches));
+  for (const double priority : schedule.priority) add(hash, priority == 0 ? 0.0 : priority);
+  add(hash, schedule.stage);
+  for (const auto& tasks : schedule.order) add(hash, tasks);
+  add(hash, schedule.tasks);
+}
+
+void add(Hasher& hash, const std::map<std::string, OperatorChoice>& operators) {
+  for (const auto& [name, rule] : operators) {
+    hash.add(name).add(uint64_t{rule.recompute.has_value()});
+    hash.add(uint64_t{rule.recompute.value_or(false)}).add(uint64_t{rule.split.has_value()});
+    hash.add(rule.split.value_or(""));
+  }
+}
+
+/// A visitor of words.
+struct WordHasher {
+  Hasher& hash;
+  const Parallelism& given;
+
+  template <class Get>
+  void operator()(const MeshWord&, Get get) {
+    add_value(get(given));
+  }
+  void group(const char*, auto words) { words(); }
+
+ private:
+  template <class Value>
+  void add_value(const Value& value) {
+    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>)
+      hash.add(static_cast<uint64_t>(value));
+    else if constexpr (std::is_same_v<Value, std::string>)
+      hash.add(value);
+    else
+      add(hash, value);
+  }
+};
+
+void add(Hasher& hash, const Parallelism& given) { each_mesh_word(WordHasher{hash, given}); }
+
+void add(Hasher& hash, const OperatorSplit& split) {
+  add(hash, split.factors);
+  add(hash, split.devices);
+  hash.add(static_cast<uint64_t>(split.copies)).add(uint64_t{split.in_order});
+}
+
+void add(Hasher& hash, const Replication& replication) {
+  hash.add(replication.kind).add(static_cast<uint64_t>(replication.replicas));
+  for (const auto& [name, option] : replication.options) {
+    hash.add(name).add(static_cast<uint64_t>(option.index()));
+    if (const auto* scalar = std::get_if<Scalar>(&option)) {
+      add(hash, *scalar);
+      continue;
+    }
+    for (const auto& [key, value] : std::get<1>(option)) {
+      hash.add(key);
+      add(hash, value);
+    }
+  }
+}
+
 }  // namespace
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
@@ -255,11 +355,40 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   for (const auto& [key, value] : notes) write_scalar(json.key(key), value);
   json.end_object();
   if (strategy.parallelism)
-    write_parallelism(json, *strategy.parallelism, graph, cluster);
+    each_mesh_word(WordWriter{json, *strategy.parallelism, graph, cluster});
   else
     write_placed(json, strategy, graph, cluster);
   write_parts(json, strategy, graph, cluster);
   return json.end_object().take() + "\n";
+}
+
+uint64_t hash_value(const Schedule& schedule) {
+  Hasher hash;
+  hash.add(static_cast<uint64_t>(schedule.micro_batches));
+  hash.add(static_cast<uint64_t>(schedule.dispatch));
+  for (const int32_t number : {schedule.stream, schedule.measured_from, schedule.measured_to})
+    hash.add(static_cast<uint64_t>(number));
+  hash.add(static_cast<uint64_t>(schedule.contradicts));
+  add(hash, schedule.priority);
+  for (const auto* list : {&schedule.order, &schedule.order_first, &schedule.weight_versions})
+    add(hash, *list);
+  return hash.value();
+}
+
+uint64_t hash_value(const Parallelism& given) {
+  Hasher hash;
+  add(hash, given);
+  return hash.value();
+}
+
+uint64_t hash_value(const Strategy& strategy) {
+  Hasher hash;
+  add(hash, strategy.placement);
+  add(hash, strategy.schedule);
+  if (strategy.parallelism) add(hash, *strategy.parallelism);
+  for (const auto& split : strategy.splits) add(hash, split);
+  if (strategy.replication) add(hash, *strategy.replication);
+  return hash.value();
 }
 
 }  // namespace trinity

@@ -22,15 +22,12 @@ inline constexpr const char* kTypeName<IndexVector> = "int32 vector";
 
 namespace {
 
-void add_one(std::vector<int32_t>& values) {
-  for (int32_t& value : values) ++value;
-}
+void add_one(std::vector<int32_t>& values) { for (int32_t& value : values) ++value; }
 
-/// Pushes a vector of numbers from 0 as one of numbers from 1 (-1, none, as 0).
-int push_vector(lua_State* L, std::vector<int32_t> values) {
+/// A vector of numbers from 0 as one of numbers from 1 (-1, none, as 0).
+std::shared_ptr<IndexVector> counted_from_1(std::vector<int32_t> values) {
   add_one(values);
-  push_object<IndexVector>(L, std::make_shared<IndexVector>(std::move(values)));
-  return 1;
+  return std::make_shared<IndexVector>(std::move(values));
 }
 
 /// A list of operators at `index`, not empty.
@@ -71,7 +68,7 @@ size_t choice_arg(lua_State* L, int index, const char* name,
 
 /// vector:span(out): points a fresh int32 span at the vector, which then lives as long as the span,
 /// closed or not.
-int vector_span(lua_State* L) {
+void vector_span(lua_State* L) {
   const auto vector = handle_arg<IndexVector>(L, 1);
   const auto& values = *vector;
   auto* out = struct_arg<trinity_int32_span>(L, 2, Magic::int32_span, "out", "an int32 span");
@@ -80,30 +77,23 @@ int vector_span(lua_State* L) {
   keep_with(L, 2);
   out->data = values.data();
   out->length = static_cast<int32_t>(values.size());
-  return 0;
 }
 
 /// graph:find(name) -> operator, or nil
-int graph_find(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  const int32_t found = graph.find(string_arg(L, 2, "name"));
-  if (found < 0) return 0;
-  return push_number(L, found + 1);
+std::optional<int32_t> graph_find(const Graph& graph, Text<"name"> name) {
+  const int32_t found = graph.find(name);
+  return found < 0 ? std::nullopt : std::optional(found + 1);
 }
 
 /// graph:suggestion(name) -> ", did you mean '...'?" with the nearest operator's name, or ""
-int graph_suggestion(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  std::vector<std::string> names;
-  for (const auto& op : graph.operators()) names.push_back(op.name);
-  return push_text(L, suggestion(string_arg(L, 2, "name"), names));
+auto graph_suggestion(const Graph& graph, Text<"name"> name) {
+  return suggestion(name, list_of(graph.operators(), [](const Operator& op) { return op.name; }));
 }
 
 /// graph:unit(unit) -> list of its operators
-int graph_unit(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_unit(lua_State* L, const Graph& graph) {
   const auto unit = integer_arg(L, 2, "unit", 1, graph.unit_count());
-  return push_numbers(L, graph.unit(static_cast<int32_t>(unit) - 1), 1);
+  return from_1(graph.unit(static_cast<int32_t>(unit) - 1));
 }
 
 /// Offsets of the edges of every operator, one more at the end.
@@ -139,30 +129,24 @@ std::vector<int32_t> targets(const Graph& graph) {
 /// are the graph in compressed rows: edges of operator v are first[v] to first[v + 1] - 1 in
 /// 'target'; those that it reads are in_first[v] to in_first[v + 1] - 1 in 'in_source' and, as
 /// their numbers among the former, in 'in_edge'.
-int graph_numbers(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  const auto which = choice_arg(
-      L, 2, "which", {"depth", "unit", "first", "target", "in_first", "in_source", "in_edge"});
+std::shared_ptr<IndexVector> graph_numbers(lua_State* L, const Graph& graph) {
   const auto out = [](int32_t v, const auto& g) { return boost::out_degree(v, g); };
   const auto in = [](int32_t v, const auto& g) { return boost::in_degree(v, g); };
-  switch (which) {
-    case 0: {  // a length, which does not count from 1
-      push_object<IndexVector>(
-          L, std::make_shared<IndexVector>(graph.depth().begin(), graph.depth().end()));
-      return 1;
-    }
+  switch (choice_arg(L, 2, "which", {"depth", "unit", "first", "target", "in_first", "in_source", "in_edge"})) {
+    case 0:  // a length, which does not count from 1
+      return std::make_shared<IndexVector>(graph.depth().begin(), graph.depth().end());
     case 1:
-      return push_vector(L, {graph.units().begin(), graph.units().end()});
+      return counted_from_1({graph.units().begin(), graph.units().end()});
     case 2:
-      return push_vector(L, offsets(graph, out));
+      return counted_from_1(offsets(graph, out));
     case 3:
-      return push_vector(L, targets(graph));
+      return counted_from_1(targets(graph));
     case 4:
-      return push_vector(L, offsets(graph, in));
+      return counted_from_1(offsets(graph, in));
     case 5:
-      return push_vector(L, of_in_edges(graph, [](int32_t source, int32_t) { return source; }));
+      return counted_from_1(of_in_edges(graph, [](int32_t source, int32_t) { return source; }));
     default:
-      return push_vector(L, of_in_edges(graph, [](int32_t, int32_t edge) { return edge; }));
+      return counted_from_1(of_in_edges(graph, [](int32_t, int32_t edge) { return edge; }));
   }
 }
 
@@ -174,8 +158,7 @@ int64_t output_bytes(const Graph& graph, const Operator& op) {
 
 /// graph:values(which, out): writes a number an operator ('edge_bytes': an edge) into a double
 /// array; NaN for the time of an operator that was not measured.
-int graph_values(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+void graph_values(lua_State* L, const Graph& graph) {
   const auto which =
       choice_arg(L, 2, "which",
                  {"flops", "output_bytes", "parameter_bytes", "measured_time_s", "persistent_bytes",
@@ -188,7 +171,7 @@ int graph_values(lua_State* L) {
     double* slot = out;
     for (auto edge = first; edge != last; ++edge)
       *slot++ = static_cast<double>(graph.tensor(graph.csr()[*edge].tensor).bytes);
-    return 0;
+    return;
   }
   for (int32_t v = 0; v < graph.operator_count(); ++v) {
     const auto& op = graph.op(v);
@@ -200,29 +183,21 @@ int graph_values(lua_State* L) {
     if (which == 5) out[v] = static_cast<double>(op.workspace_bytes);
     if (which == 6) out[v] = is_variable(op) ? 0 : static_cast<double>(output_bytes(graph, op));
   }
-  return 0;
 }
 
 /// graph:topological_order(kind) -> int32 vector of operators
-int graph_topological_order(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  switch (choice_arg(L, 2, "kind", {"number", "depth_first", "breadth_first"})) {
-    case 1:
-      return push_vector(L, depth_first_order(graph));
-    case 2:
-      return push_vector(L, breadth_first_order(graph));
-    default: {
-      std::vector<int32_t> order(at(graph.operator_count()));
-      std::iota(order.begin(), order.end(), 0);
-      return push_vector(L, std::move(order));
-    }
-  }
+std::shared_ptr<IndexVector> graph_topological_order(lua_State* L, const Graph& graph) {
+  const auto kind = choice_arg(L, 2, "kind", {"number", "depth_first", "breadth_first"});
+  if (kind == 1) return counted_from_1(depth_first_order(graph));
+  if (kind == 2) return counted_from_1(breadth_first_order(graph));
+  std::vector<int32_t> order(at(graph.operator_count()));
+  std::iota(order.begin(), order.end(), 0);
+  return counted_from_1(std::move(order));
 }
 
 /// graph:critical_path(time_s, transfer_s or nil, start_s, tail_s) -> list of operators, length in
 /// seconds; all four are double arrays, the last two are written
-int graph_critical_path(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_critical_path(lua_State* L, const Graph& graph) {
   const auto time_s = numbers_arg(L, 2, "time_s");
   std::span<const double> transfer_s;
   if (!lua_isnoneornil(L, 3)) transfer_s = numbers_arg(L, 3, "transfer_s");
@@ -231,63 +206,43 @@ int graph_critical_path(lua_State* L) {
   const auto path = longest_path(graph, time_s, transfer_s);
   std::copy(path.start_s.begin(), path.start_s.end(), start_s.begin());
   std::copy(path.tail_s.begin(), path.tail_s.end(), tail_s.begin());
-  push_numbers(L, path.operators, 1);
-  lua_pushnumber(L, path.length_s);
-  return 2;
+  return std::tuple(from_1(path.operators), path.length_s);
 }
 
 /// graph:min_cut(sources, sinks, backward, capacity or nil) -> capacity, bytes, source side (list)
-int graph_min_cut(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_min_cut(lua_State* L, const Graph& graph) {
   const auto sources = operators_arg(L, 2, "sources", graph);
   const auto sinks = operators_arg(L, 3, "sinks", graph);
   CutOptions options;
   options.backward = parse_backward_edges(string_arg(L, 4, "backward"));
   if (!lua_isnoneornil(L, 5)) options.edge_capacity = numbers_arg(L, 5, "capacity");
-  const auto cut = min_cut(graph, sources, sinks, options);
-  lua_pushnumber(L, cut.capacity);
-  lua_pushnumber(L, static_cast<double>(cut.bytes));
-  push_numbers(L, cut.source_side, 1);
-  return 3;
+  auto cut = min_cut(graph, sources, sinks, options);
+  return std::tuple(cut.capacity, cut.bytes, from_1(std::move(cut.source_side)));
 }
 
 /// graph:unit_edges() -> how many edges lie between colocation units; graph:unit_edges(from, to,
 /// bytes): writes them, sorted, into arrays of as many entries
-int graph_unit_edges(lua_State* L) {
-  const auto units = make_unit_graph(object_arg<const Graph>(L, 1));
+int graph_unit_edges(lua_State* L, const Graph& graph) {
+  const auto units = make_unit_graph(graph);
   if (lua_isnoneornil(L, 2)) return push_number(L, static_cast<double>(units.edges.size()));
-  std::vector<int32_t> from, to;
-  std::vector<double> bytes;
-  for (const auto& edge : units.edges) {
-    from.push_back(edge.from);
-    to.push_back(edge.to);
-    bytes.push_back(static_cast<double>(edge.bytes));
-  }
-  fill_from_1(L, 2, "from", from);
-  fill_from_1(L, 3, "to", to);
-  fill_numbers(L, 4, "bytes", bytes);
+  fill_from_1(L, 2, "from", list_of(units.edges, [](const auto& edge) { return edge.from; }));
+  fill_from_1(L, 3, "to", list_of(units.edges, [](const auto& edge) { return edge.to; }));
+  fill_numbers(L, 4, "bytes", list_of(units.edges, [](const auto& edge) { return edge.bytes; }));
   return 0;
 }
 
 constexpr luaL_Reg kVector[] = {TRINITY_BIND("span", vector_span)};
-constexpr luaL_Reg kGraph[] = {TRINITY_BIND("find", graph_find),
-                               TRINITY_BIND("suggestion", graph_suggestion),
-                               TRINITY_BIND("unit", graph_unit),
-                               TRINITY_BIND("numbers", graph_numbers),
-                               TRINITY_BIND("values", graph_values),
-                               TRINITY_BIND("topological_order", graph_topological_order),
-                               TRINITY_BIND("critical_path", graph_critical_path),
-                               TRINITY_BIND("min_cut", graph_min_cut),
-                               TRINITY_BIND("unit_edges", graph_unit_edges)};
+constexpr luaL_Reg kGraph[] = {
+    TRINITY_BIND("find", graph_find), TRINITY_BIND("suggestion", graph_suggestion), TRINITY_BIND("unit", graph_unit),
+    TRINITY_BIND("numbers", graph_numbers), TRINITY_BIND("values", graph_values),
+    TRINITY_BIND("topological_order", graph_topological_order), TRINITY_BIND("critical_path", graph_critical_path),
+    TRINITY_BIND("min_cut", graph_min_cut), TRINITY_BIND("unit_edges", graph_unit_edges)};
 
 }  // namespace
 
 void open_algorithms(lua_State* L) {
   register_type<IndexVector>(L, kVector);
-  luaL_getmetatable(L, kTypeName<const Graph>);
-  lua_getfield(L, -1, "__index");
-  register_functions(L, kGraph, kTypeName<const Graph>, true);
-  lua_pop(L, 2);
+  add_methods<const Graph>(L, kGraph);
 }
 
 }  // namespace trinity::lua

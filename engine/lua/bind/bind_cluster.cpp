@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "base/words.h"
 #include "cluster/collectives.h"
@@ -60,16 +61,10 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   type.reserved_memory_bytes =
       bytes("reserved_memory_bytes", fields.number("reserved_memory_bytes", 0));
   type.framework_bytes = bytes("framework_bytes", fields.number("framework_bytes", 0));
-  type.keeps_gradients = fields.boolean("keeps_gradients", false);
-  type.launch_s = fields.number("launch_s", 0);
-  type.dispatch_s = fields.number("dispatch_s", 0);
-  type.half_width = fields.number("half_width", 0);
-  type.fuses_elementwise = fields.boolean("fuses_elementwise", false);
-  type.joins_products = fields.boolean("joins_products", false);
-  type.overlap = fields.number("overlap", 1);
-  type.compute_efficiency = fields.number("compute_efficiency", type.compute_efficiency);
-  type.memory_efficiency = fields.number("memory_efficiency", type.memory_efficiency);
-  type.contention = fields.number("contention", type.contention);
+  fields.take("keeps_gradients", type.keeps_gradients, "launch_s", type.launch_s, "dispatch_s", type.dispatch_s,
+              "half_width", type.half_width, "fuses_elementwise", type.fuses_elementwise, "joins_products",
+              type.joins_products, "overlap", type.overlap, "compute_efficiency", type.compute_efficiency,
+              "memory_efficiency", type.memory_efficiency, "contention", type.contention);
   if (fields.push_table("operators")) {
     type.operators = read_efficiencies(L, fields.owner());
     lua_pop(L, 1);
@@ -219,19 +214,11 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
 CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   Fields fields(L, -1, owner + ": collectives");
   CollectiveLibrary library;
-  library.call_s = fields.number("call_s", library.call_s);
-  library.pipelining = fields.number("pipelining", library.pipelining);
-  library.low_latency_hop = fields.number("low_latency_hop", library.low_latency_hop);
-  library.low_latency_bandwidth =
-      fields.number("low_latency_bandwidth", library.low_latency_bandwidth);
-  library.copy_bandwidth = fields.number("copy_bandwidth", library.copy_bandwidth);
-  library.multicast_bandwidth = fields.number("multicast_bandwidth", library.multicast_bandwidth);
-  library.multicast_s = fields.number("multicast_s", library.multicast_s);
-  library.rails = fields.number("rails", library.rails);
-  library.in_network = fields.boolean("in_network", library.in_network);
-  library.trees = fields.boolean("trees", library.trees);
-  library.shared_bandwidth = fields.number("shared_bandwidth", library.shared_bandwidth);
-  fields.refuse_unknown();
+  fields.take_all("call_s", library.call_s, "pipelining", library.pipelining, "low_latency_hop", library.low_latency_hop,
+                  "low_latency_bandwidth", library.low_latency_bandwidth, "copy_bandwidth", library.copy_bandwidth,
+                  "multicast_bandwidth", library.multicast_bandwidth, "multicast_s", library.multicast_s, "rails",
+                  library.rails, "in_network", library.in_network, "trees", library.trees, "shared_bandwidth",
+                  library.shared_bandwidth);
   return library;
 }
 
@@ -239,7 +226,7 @@ CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
 /// links={{from=, to=, bandwidth_bytes_per_s=, latency_s=, duplex='full'}},
 /// switches={{name=, bandwidth_bytes_per_s=}}, machines=read_machines(), queue='sender',
 /// collectives=read_library()} -> cluster
-int cluster_new(lua_State* L) {
+auto cluster_new(lua_State* L) {
   Fields fields(L, 1, "cluster");
   ClusterSpec spec;
   spec.name = fields.string("name", "unnamed");
@@ -259,37 +246,25 @@ int cluster_new(lua_State* L) {
     lua_pop(L, 1);
   }
   fields.refuse_unknown();
-  push_object<const Cluster>(L, std::make_shared<const Cluster>(std::move(spec)));
-  return 1;
+  return std::make_shared<const Cluster>(std::move(spec));
 }
 
-int cluster_fingerprint(lua_State* L) {
-  return push_text(L, fmt::format("{:016x}", object_arg<const Cluster>(L, 1).fingerprint()));
-}
+auto cluster_fingerprint(const Cluster& cluster) { return fmt::format("{:016x}", cluster.fingerprint()); }
 
-int cluster_summary(lua_State* L) {
-  const auto& cluster = object_arg<const Cluster>(L, 1);
-  lua_newtable(L);
-  set_field(L, "name", cluster.name());
-  set_field(L, "queue", std::string(queue_model_name(cluster.queue())));
-  set_field(L, "device_count", static_cast<double>(cluster.device_count()));
-  return 1;
+auto cluster_summary(const Cluster& cluster) {
+  return record("name", cluster.name(), "queue", queue_model_name(cluster.queue()), "device_count",
+                cluster.device_count());
 }
 
 /// cluster:devices() -> {{name=, type=, speed=, node=, capacity_bytes=}}
-int cluster_devices(lua_State* L) {
-  const auto& cluster = object_arg<const Cluster>(L, 1);
-  lua_createtable(L, cluster.device_count(), 0);
-  for (int32_t d = 0; d < cluster.device_count(); ++d) {
-    lua_newtable(L);
-    set_field(L, "name", cluster.device(d).name);
-    set_field(L, "type", cluster.type_of(d).name);
-    set_field(L, "speed", cluster.device(d).speed);
-    set_field(L, "node", cluster.device(d).node);
-    set_field(L, "capacity_bytes", static_cast<double>(cluster.capacity_bytes(d)));
-    lua_rawseti(L, -2, d + 1);
-  }
-  return 1;
+auto cluster_devices(const Cluster& cluster) {
+  std::vector<int32_t> all(static_cast<size_t>(cluster.device_count()));
+  std::iota(all.begin(), all.end(), 0);
+  return list_of(all, [&](int32_t d) {
+    const auto& device = cluster.device(d);
+    return record("name", device.name, "type", cluster.type_of(d).name, "speed", device.speed, "node", device.node,
+                  "capacity_bytes", cluster.capacity_bytes(d));
+  });
 }
 
 /// Arguments 2 and 3 as two different devices, 0-based.
@@ -301,27 +276,20 @@ std::pair<int32_t, int32_t> pair_args(lua_State* L, const Cluster& cluster) {
 }
 
 /// cluster:wire(from, to) -> latency_s, bandwidth_bytes_per_s of the route between two devices.
-int cluster_wire(lua_State* L) {
-  const auto& cluster = object_arg<const Cluster>(L, 1);
+auto cluster_wire(lua_State* L, const Cluster& cluster) {
   const auto [from, to] = pair_args(L, cluster);
-  lua_pushnumber(L, cluster.latency_s(from, to));
-  lua_pushnumber(L, cluster.bandwidth_bytes_per_s(from, to));
-  return 2;
+  return std::tuple(cluster.latency_s(from, to), cluster.bandwidth_bytes_per_s(from, to));
 }
 
 /// cluster:route(from, to) -> the names of the channels on the route, in order.
-int cluster_route(lua_State* L) {
-  const auto& cluster = object_arg<const Cluster>(L, 1);
+auto cluster_route(lua_State* L, const Cluster& cluster) {
   const auto [from, to] = pair_args(L, cluster);
-  push_list(L, cluster.route(from, to),
-            [&](int32_t channel) { push_text(L, cluster.channel_name(channel)); });
-  return 1;
+  return list_of(cluster.route(from, to), [&](int32_t channel) { return cluster.channel_name(channel); });
 }
 
 /// cluster:collective{kind=, algorithm='automatic', devices={1-based numbers}, bytes=} ->
 /// {algorithm=, time_s=, latency_s=, transfer_s=, sent_bytes=}
-int cluster_collective(lua_State* L) {
-  const auto& cluster = object_arg<const Cluster>(L, 1);
+auto cluster_collective(lua_State* L, const Cluster& cluster) {
   Fields fields(L, 2, "collective");
   const auto kind = parse_collective_kind(fields.required_string("kind"));
   const auto algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
@@ -338,33 +306,24 @@ int cluster_collective(lua_State* L) {
   lua_pop(L, 1);
   fields.refuse_unknown();
   const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes);
-  lua_newtable(L);
-  set_field(L, "algorithm", std::string(collective_algorithm_name(cost.algorithm)));
-  set_field(L, "time_s", cost.time_s());
-  set_field(L, "latency_s", cost.latency_s);
-  set_field(L, "transfer_s", cost.transfer_s);
-  set_field(L, "sent_bytes", cost.sent_bytes);
-  return 1;
+  return record("algorithm", collective_algorithm_name(cost.algorithm), "time_s", cost.time_s(), "latency_s",
+                cost.latency_s, "transfer_s", cost.transfer_s, "sent_bytes", cost.sent_bytes);
 }
 
 /// cost_key(graph, operator) -> the most special name under which a device type can state
 /// efficiencies for it (strategy/cost.h); nil where none can
-int cost_key_of(lua_State* L) {
-  const auto graph = handle_arg<const Graph>(L, 1);
-  const auto op = static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph->operator_count()));
-  const auto keys = cost_keys(graph->op(op - 1));
-  if (is_cost_key(keys.back())) return push_text(L, keys.back());
-  lua_pushnil(L);
-  return 1;
+std::optional<std::string> cost_key_of(lua_State* L, const Graph& graph) {
+  const auto op = static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph.operator_count()));
+  const auto keys = cost_keys(graph.op(op - 1));
+  return is_cost_key(keys.back()) ? std::optional(keys.back()) : std::nullopt;
 }
 
 constexpr luaL_Reg kCluster[] = {
     TRINITY_BIND("summary", cluster_summary), TRINITY_BIND("devices", cluster_devices),
-    TRINITY_BIND("fingerprint", cluster_fingerprint),
-    TRINITY_BIND("wire", cluster_wire), TRINITY_BIND("route", cluster_route),
-    TRINITY_BIND("collective", cluster_collective)};
-constexpr luaL_Reg kClusterFunctions[] = {TRINITY_BIND("cost_key", cost_key_of),
-                                          TRINITY_BIND("cluster", cluster_new)};
+    TRINITY_BIND("fingerprint", cluster_fingerprint), TRINITY_BIND("wire", cluster_wire),
+    TRINITY_BIND("route", cluster_route), TRINITY_BIND("collective", cluster_collective)};
+constexpr luaL_Reg kClusterFunctions[] = {
+    TRINITY_BIND("cost_key", cost_key_of), TRINITY_BIND("cluster", cluster_new)};
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "base/utf8.h"
 #include "formats/export/dot.h"
 #include "formats/export/placement_export.h"
 #include "formats/json/graph_json.h"
@@ -155,10 +154,10 @@ void ValueWriter::write(int index) {
 
 /// to_json(value, form) -> text with sorted keys. form: nil indented; 'line' on one line; 'exact' on
 /// one line, only of values that read back as they are
-int value_to_json(lua_State* L) {
+auto value_to_json(lua_State* L) {
   lua_settop(L, 2);
   const std::string form = lua_isnil(L, 2) ? "" : string_arg(L, 2, "form");
-  return push_text(L, ValueWriter(L, form.empty() ? 2 : -1, form == "exact").text(1));
+  return ValueWriter(L, form.empty() ? 2 : -1, form == "exact").text(1);
 }
 
 /// Objects and lists become tables, null nil, and false in a list, which keeps its length.
@@ -182,16 +181,10 @@ void push_json(lua_State* L, const nlohmann::json& value, bool in_list) {
 }
 
 /// from_json(text, source) -> value; errors begin with `source`
-int value_from_json(lua_State* L) {
-  const auto text = string_arg(L, 1, "text");
+int value_from_json(lua_State* L, Text<"text"> text) {
   if (push_plain_json(L, text)) return 1;
   push_json(L, JsonDocument(text, string_arg(L, 2, "source")).json(), false);
   return 1;
-}
-
-void push_strings(lua_State* L, const char* key, const std::vector<std::string>& list) {
-  push_list(L, list, [L](const auto& text) { push_text(L, text); });
-  lua_setfield(L, -2, key);
 }
 
 /// { open_dimension =, dimensions = { name = size }, copy_shared_vectors = }
@@ -221,21 +214,15 @@ OnnxOptions onnx_options(lua_State* L, int index) {
 
 /// read_model(path, {open_dimension=, dimensions=}) -> graph, {format=, whole_step=, warnings=,
 /// unknown_types=}
-int formats_read_model(lua_State* L) {
-  auto imported = read_model(string_arg(L, 1, "path"), onnx_options(L, 2));
-  push_object<const Graph>(L, std::make_shared<const Graph>(std::move(imported.graph)));
-  lua_newtable(L);
-  set_field(L, "format", imported.format);
-  set_boolean(L, "whole_step", imported.whole_step);
-  push_strings(L, "warnings", imported.warnings);
-  push_strings(L, "unknown_types", imported.unknown_types);
-  return 2;
+auto formats_read_model(lua_State* L, Text<"path"> path) {
+  auto imported = read_model(path, onnx_options(L, 2));
+  return std::tuple(std::make_shared<const Graph>(std::move(imported.graph)),
+                    record("format", imported.format, "whole_step", imported.whole_step, "warnings", imported.warnings,
+                           "unknown_types", imported.unknown_types));
 }
 
 /// graph_to_json(graph) -> text
-int formats_graph_to_json(lua_State* L) {
-  return push_text(L, graph_to_json(object_arg<const Graph>(L, 1)));
-}
+auto formats_graph_to_json(const Graph& graph) { return graph_to_json(graph); }
 
 /// The names at `index`, a list of strings; empty for nil.
 std::vector<std::string> names_arg(lua_State* L, int index, const char* name) {
@@ -253,37 +240,32 @@ std::vector<std::string> names_arg(lua_State* L, int index, const char* name) {
 
 /// graph_to_dot(graph, by units, problem or nil, placement or nil) -> text; devices
 /// are those of the problem's cluster
-int formats_graph_to_dot(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto formats_graph_to_dot(lua_State* L, const Graph& graph, bool units) {
   DotOptions options;
-  options.units = lua_toboolean(L, 2);
+  options.units = units;
   if (!lua_isnoneornil(L, 3)) {
     const auto& problem = *object_arg<BoundProblem>(L, 3).problem;
     options.devices = problem.cluster().device_names();
     options.placement.resize(static_cast<size_t>(problem.operators()));
     placement_arg(L, 4, problem, options.placement.data());
   }
-  return push_text(L, graph_to_dot(graph, options));
+  return graph_to_dot(graph, options);
 }
 
 /// placement_to_json(problem, placement, schedule, device names or nil) -> text
-int formats_placement_to_json(lua_State* L) {
-  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+auto formats_placement_to_json(lua_State* L, const BoundProblem& of) {
+  const auto& problem = *of.problem;
   Strategy strategy;
   strategy.placement.resize(static_cast<size_t>(problem.operators()));
   placement_arg(L, 2, problem, strategy.placement.data());
   strategy.schedule = schedule_arg(L, 3, problem);
-  return push_text(L, placement_to_json(strategy, problem.graph(), problem.cluster(),
-                                        names_arg(L, 4, "device names")));
+  return placement_to_json(strategy, problem.graph(), problem.cluster(), names_arg(L, 4, "device names"));
 }
 
 constexpr luaL_Reg kFormatsFunctions[] = {
-    TRINITY_BIND("to_json", value_to_json),
-    TRINITY_BIND("from_json", value_from_json),
-    TRINITY_BIND("read_model", formats_read_model),
-    TRINITY_BIND("graph_to_json", formats_graph_to_json),
-    TRINITY_BIND("graph_to_dot", formats_graph_to_dot),
-    TRINITY_BIND("placement_to_json", formats_placement_to_json)};
+    TRINITY_BIND("to_json", value_to_json), TRINITY_BIND("from_json", value_from_json),
+    TRINITY_BIND("read_model", formats_read_model), TRINITY_BIND("graph_to_json", formats_graph_to_json),
+    TRINITY_BIND("graph_to_dot", formats_graph_to_dot), TRINITY_BIND("placement_to_json", formats_placement_to_json)};
 
 }  // namespace
 

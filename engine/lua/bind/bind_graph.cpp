@@ -216,8 +216,7 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
 /// parameters=, flops=, phase='forward', forward= and colocate_with= operators' names, ...},
 /// by_hand) -> the first output's tensor number, which others follow, nil where there are none.
 /// by_hand: times and memory have the names of trinity.HandOperatorSpec, and a type may be missing.
-int builder_add_operator(lua_State* L) {
-  auto& builder = object_arg<GraphBuilder>(L, 1);
+int builder_add_operator(lua_State* L, GraphBuilder& builder) {
   lua_settop(L, 3);
   const bool by_hand = lua_toboolean(L, 3) != 0;
   Fields fields(L, 2, by_hand ? "builder:add_operator" : "builder:add");
@@ -257,8 +256,7 @@ int32_t endpoint_arg(lua_State* L, int index, const char* name, const GraphBuild
 
 /// builder:add_edge(from, to, size_bytes) -> number of the tensor that `to` reads: of a new output
 /// of operator `from`, or, where `from` is a tensor, of that one, whose size may be left out.
-int builder_add_edge(lua_State* L) {
-  auto& builder = object_arg<GraphBuilder>(L, 1);
+int builder_add_edge(lua_State* L, GraphBuilder& builder) {
   const int32_t from = endpoint_arg(L, 2, "from", builder);
   const int32_t to = endpoint_arg(L, 3, "to", builder);
   if (from == to)
@@ -285,8 +283,7 @@ int builder_add_edge(lua_State* L) {
 }
 
 /// builder:collective{name=, kind=, algorithm='automatic', bytes=, members={operator names}}
-int builder_collective(lua_State* L) {
-  auto& builder = object_arg<GraphBuilder>(L, 1);
+void builder_collective(lua_State* L, GraphBuilder& builder) {
   Fields fields(L, 2, "collective");
   Collective collective;
   collective.name = fields.required_string("name");
@@ -305,21 +302,9 @@ int builder_collective(lua_State* L) {
   lua_pop(L, 1);
   fields.refuse_unknown();
   builder.add_collective(std::move(collective));
-  return 0;
 }
 
-int builder_build(lua_State* L) {
-  push_object<const Graph>(L, share(object_arg<GraphBuilder>(L, 1).build()));
-  return 1;
-}
-
-int graph_builder(lua_State* L) {
-  push_object(L, std::make_shared<GraphBuilder>(string_arg(L, 1, "name")));
-  return 1;
-}
-
-int graph_training(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_training(lua_State* L, const Graph& graph) {
   lua_settop(L, 2);
   if (lua_isnil(L, 2)) {
     lua_newtable(L);
@@ -332,13 +317,7 @@ int graph_training(lua_State* L) {
   if (const auto gradient = fields.string("gradient_dtype"))
     options.gradient = parse_dtype(*gradient);
   fields.refuse_unknown();
-  push_object<const Graph>(L, share(lower_to_training(graph, options)));
-  return 1;
-}
-
-int graph_fold_backward(lua_State* L) {
-  push_object<const Graph>(L, share(fold_backward(object_arg<const Graph>(L, 1))));
-  return 1;
+  return share(lower_to_training(graph, options));
 }
 
 /// The devices (0-based) of a placement of `graph` at `index`, whatever the cluster.
@@ -355,72 +334,46 @@ std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) 
 
 /// graph:replicate({replicas=, bucket_bytes=, algorithm='automatic'}, placement or nil) -> graph,
 /// origin (per operator: the 1-based one it copies, 0 for none), replica (per operator, from 0)
-int graph_replicate(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_replicate(lua_State* L, const Graph& graph) {
   lua_settop(L, 3);
   Fields fields(L, 2, "replicate");
   ReplicaOptions options;
   int32_t replicas = 0;
-  fields.take("replicas", replicas);
-  fields.take("bucket_bytes", options.bucket_bytes);
+  fields.take("replicas", replicas, "bucket_bytes", options.bucket_bytes);
   options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
   fields.refuse_unknown();
   std::vector<int32_t> devices;
   if (!lua_isnil(L, 3)) devices = device_of_arg(L, 3, graph);
   options.device_of = devices;
   auto result = replicate(graph, replicas, options);
-  push_object<const Graph>(L, share(std::move(result.graph)));
-  push_numbers(L, result.origin, 1);
-  push_numbers(L, result.replica, 0);
-  return 3;
+  return std::tuple(share(std::move(result.graph)), from_1(std::move(result.origin)), std::move(result.replica));
 }
 
 /// Field `stage`: the stage of every operator, an int32 array or a list of integers from `low`, as
 /// numbers from 0.
 std::vector<int32_t> stage_field(lua_State* L, Fields& fields, int64_t low) {
   fields.push_any("stage");
-  const auto owner = fields.owner() + ": field 'stage'";
-  std::vector<int64_t> values;
-  if (const auto* array = find_struct<trinity_int32_array>(L, -1, Magic::int32_array)) {
-    const auto* data = reinterpret_cast<const int32_t*>(array + 1);
-    values.assign(data, data + array->length);
-  } else if (lua_istable(L, -1)) {
-    values = integers(L, -1, owner);
-  } else {
-    throw ArgumentError(
-        fmt::format("{}: expected a list or an int32 array, got {}", owner, type_name(L, -1)));
-  }
+  auto stage = indices_arg(L, lua_gettop(L), fields.owner() + ": field 'stage'", low, static_cast<int64_t>(kMaxOperators));
   lua_pop(L, 1);
-  std::vector<int32_t> stage;
-  for (const int64_t value : values) {
-    if (value < low || value > static_cast<int64_t>(kMaxOperators))
-      throw ArgumentError(
-          fmt::format("{}: expected {} to {}, got {}", owner, low, kMaxOperators, value));
-    stage.push_back(static_cast<int32_t>(value) - 1);
-  }
   return stage;
 }
 
 /// graph:recompute({stage=, eager=false}) -> graph, origin (per operator, from 1); stage 0: left as
 /// it is.
-int graph_recompute(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_recompute(lua_State* L, const Graph& graph) {
   Fields fields(L, 2, "recompute");
   RecomputeOptions options;
   fields.take("eager", options.eager);
   const auto stage = stage_field(L, fields, 0);
   fields.refuse_unknown();
   auto result = recompute(graph, stage, options);
-  push_object<const Graph>(L, share(std::move(result.graph)));
-  push_numbers(L, result.origin, 1);
-  return 2;
+  return std::tuple(share(std::move(result.graph)), from_1(std::move(result.origin)));
 }
 
 /// graph:replicate_stages({stage=, replicas={...}, bucket_bytes=, algorithm=}, {graph or false per
 /// stage}) -> graph, and per operator origin (from 1, 0 for an all-reduce), stage and replica (from
 /// 1)
-int graph_replicate_stages(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_replicate_stages(lua_State* L, const Graph& graph) {
   table_arg(L, 3, "at_share");
   Fields fields(L, 2, "replicate_stages");
   ReplicaOptions options;
@@ -439,11 +392,8 @@ int graph_replicate_stages(lua_State* L) {
     options.at_share.push_back(there ? &object_arg<const Graph>(L, lua_gettop(L)) : nullptr);
   });
   auto result = replicate_stages(graph, stage, replicas, options);
-  push_object<const Graph>(L, share(std::move(result.graph)));
-  push_numbers(L, result.origin, 1);
-  push_numbers(L, result.stage, 1);
-  push_numbers(L, result.replica, 1);
-  return 4;
+  return std::tuple(share(std::move(result.graph)), from_1(std::move(result.origin)), from_1(std::move(result.stage)),
+                    from_1(std::move(result.replica)));
 }
 
 /// Samples that a graph takes at once: the first axis of its first source of data; 0: not known.
@@ -457,49 +407,12 @@ int64_t batch_size(const Graph& graph) {
 }
 
 /// Totals that describe a graph in one table.
-int graph_summary(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
-  lua_newtable(L);
-  set_field(L, "name", graph.name());
-  set_field(L, "operators", graph.operator_count());
-  set_field(L, "edges", graph.edge_count());
-  set_field(L, "units", graph.unit_count());
-  set_field(L, "parameters", static_cast<double>(graph.parameter_count()));
-  set_field(L, "active_parameters", static_cast<double>(graph.active_parameter_count()));
-  set_field(L, "parameter_bytes", static_cast<double>(graph.parameter_bytes()));
-  set_field(L, "flops", graph.flops());
-  set_field(L, "fingerprint", fmt::format("{:016x}", graph.fingerprint()));
-  set_boolean(L, "training", graph.has_backward());
-  set_field(L, "batch_size", static_cast<double>(batch_size(graph)));
-  return 1;
-}
-
-void push_attributes(lua_State* L, const Attributes& attributes) {
-  lua_newtable(L);
-  for (const auto& [name, attribute] : attributes) {
-    if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute))
-      push_numbers(L, *list);
-    else if (const auto* text = std::get_if<std::string>(&attribute))
-      lua_pushlstring(L, text->data(), text->size());
-    else if (const auto* integer = std::get_if<int64_t>(&attribute))
-      lua_pushnumber(L, static_cast<double>(*integer));
-    else
-      lua_pushnumber(L, std::get<double>(attribute));
-    lua_setfield(L, -2, name.c_str());
-  }
-}
-
-void push_parameters(lua_State* L, const std::vector<Parameter>& parameters) {
-  lua_newtable(L);
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    lua_newtable(L);
-    set_field(L, "name", parameters[i].name);
-    set_field(L, "dtype", std::string(dtype_name(parameters[i].dtype)));
-    set_boolean(L, "trainable", parameters[i].trainable);
-    push_numbers(L, parameters[i].shape);
-    lua_setfield(L, -2, "shape");
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+auto graph_summary(const Graph& graph) {
+  return record("name", graph.name(), "operators", graph.operator_count(), "edges", graph.edge_count(), "units",
+                graph.unit_count(), "parameters", graph.parameter_count(), "active_parameters",
+                graph.active_parameter_count(), "parameter_bytes", graph.parameter_bytes(), "flops", graph.flops(),
+                "fingerprint", fmt::format("{:016x}", graph.fingerprint()), "training", graph.has_backward(),
+                "batch_size", batch_size(graph));
 }
 
 /// How many operators read a tensor.
@@ -510,76 +423,45 @@ int32_t readers_of(const Graph& graph, int32_t tensor) {
   return readers;
 }
 
-/// Pushes the tensors that an operator reads (with their producers) or writes (with the number of
-/// readers).
-void push_tensors(lua_State* L, const Graph& graph, const TensorNumbers& tensors,
-                  bool producers) {
-  lua_newtable(L);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    lua_newtable(L);
-    const auto& tensor = graph.tensor(tensors[i]);
-    set_field(L, "name", tensor.name);
-    set_field(L, "dtype", std::string(dtype_name(tensor.dtype)));
-    set_field(L, "bytes", static_cast<double>(tensor.bytes));
-    set_boolean(L, "gradient", tensor.gradient);
-    if (producers)
-      set_field(L, "producer", tensor.producer + 1);
-    else
-      set_field(L, "readers", readers_of(graph, tensors[i]));
-    push_numbers(L, tensor.shape);
-    lua_setfield(L, -2, "shape");
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+/// The tensors that an operator reads (with their producers) or writes (with the number of readers).
+auto tensors_of(const Graph& graph, const TensorNumbers& tensors, bool producers) {
+  return list_of(tensors, [&](int32_t number) {
+    const auto& tensor = graph.tensor(number);
+    return record("name", tensor.name, "dtype", dtype_name(tensor.dtype), "bytes", tensor.bytes, "gradient",
+                  tensor.gradient, producers ? "producer" : "readers",
+                  producers ? tensor.producer + 1 : readers_of(graph, number), "shape", tensor.shape);
+  });
 }
 
 /// graph:operator(i) -> a table describing operator i (1-based).
-int graph_operator(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1);
+auto graph_operator(lua_State* L, const Graph& graph) {
   const auto& op =
       graph.op(static_cast<int32_t>(integer_arg(L, 2, "operator", 1, graph.operator_count())) - 1);
-  lua_newtable(L);
-  set_field(L, "name", op.name);
-  set_field(L, "type", op.type);
-  set_field(L, "phase", std::string(phase_name(op.phase)));
-  set_boolean(L, "known", has_operator_rule(op.type));
-  set_field(L, "flops", op.flops);
-  set_field(L, "traffic_bytes", op.traffic_bytes);
-  set_field(L, "parameter_bytes", static_cast<double>(op.parameter_bytes()));
-  set_field(L, "persistent_bytes", static_cast<double>(op.persistent_bytes));
-  set_field(L, "workspace_bytes", static_cast<double>(op.workspace_bytes));
-  if (op.measured()) set_field(L, "measured_time_s", op.measured_time_s);
-  if (op.forward >= 0) set_field(L, "forward", op.forward + 1);
-  if (op.collective >= 0) set_field(L, "collective", graph.collectives()[op.collective].name);
-  set_field(L, "unit", op.unit + 1);
-  push_attributes(L, op.attributes);
-  lua_setfield(L, -2, "attributes");
-  push_parameters(L, op.parameters);
-  lua_setfield(L, -2, "parameters");
-  push_tensors(L, graph, op.inputs, true);
-  lua_setfield(L, -2, "inputs");
-  push_tensors(L, graph, op.outputs, false);
-  lua_setfield(L, -2, "outputs");
-  return 1;
-}
-
-/// operator_types() -> names of all types that have a rule
-int operator_type_names(lua_State* L) {
-  push_list(L, operator_types(), [&](const std::string& type) { lua_pushstring(L, type.c_str()); });
-  return 1;
+  const auto parameter = [](const Parameter& of) {
+    return record("name", of.name, "dtype", dtype_name(of.dtype), "trainable", of.trainable, "shape", of.shape);
+  };
+  const auto where = [](bool there, auto value) { return there ? std::optional(value) : std::nullopt; };
+  return record("name", op.name, "type", op.type, "phase", phase_name(op.phase), "known", has_operator_rule(op.type),
+                "flops", op.flops, "traffic_bytes", op.traffic_bytes, "parameter_bytes", op.parameter_bytes(),
+                "persistent_bytes", op.persistent_bytes, "workspace_bytes", op.workspace_bytes, "measured_time_s",
+                where(op.measured(), op.measured_time_s), "forward", where(op.forward >= 0, op.forward + 1), "collective",
+                op.collective >= 0 ? std::optional(graph.collectives()[op.collective].name) : std::nullopt, "unit",
+                op.unit + 1, "attributes", op.attributes, "parameters", list_of(op.parameters, parameter), "inputs",
+                tensors_of(graph, op.inputs, true), "outputs", tensors_of(graph, op.outputs, false));
 }
 
 constexpr luaL_Reg kBuilder[] = {
     TRINITY_BIND("add_operator", builder_add_operator), TRINITY_BIND("add_edge", builder_add_edge),
-    TRINITY_BIND("collective", builder_collective), TRINITY_BIND("build", builder_build)};
-constexpr luaL_Reg kGraphMethods[] = {TRINITY_BIND("training", graph_training),
-                                      TRINITY_BIND("fold_backward", graph_fold_backward),
-                                      TRINITY_BIND("replicate", graph_replicate),
-                                      TRINITY_BIND("recompute", graph_recompute),
-                                      TRINITY_BIND("replicate_stages", graph_replicate_stages),
-                                      TRINITY_BIND("summary", graph_summary),
-                                      TRINITY_BIND("operator", graph_operator)};
-constexpr luaL_Reg kGraphFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
-                                        TRINITY_BIND("operator_types", operator_type_names)};
+    TRINITY_BIND("collective", builder_collective),
+    TRINITY_BIND("build", [](GraphBuilder& builder) { return share(builder.build()); })};
+constexpr luaL_Reg kGraphMethods[] = {
+    TRINITY_BIND("training", graph_training), TRINITY_BIND("replicate", graph_replicate),
+    TRINITY_BIND("recompute", graph_recompute), TRINITY_BIND("replicate_stages", graph_replicate_stages),
+    TRINITY_BIND("summary", graph_summary), TRINITY_BIND("operator", graph_operator),
+    TRINITY_BIND("fold_backward", [](const Graph& graph) { return share(fold_backward(graph)); })};
+constexpr luaL_Reg kGraphFunctions[] = {
+    TRINITY_BIND("graph_builder", [](Text<"name"> name) { return std::make_shared<GraphBuilder>(name); }),
+    TRINITY_BIND("operator_types", operator_types)};
 
 }  // namespace
 

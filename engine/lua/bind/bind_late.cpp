@@ -50,23 +50,18 @@ int late_index(lua_State* L) {
   return 1;
 }
 
-/// torch_is_open() -> whether something has asked for LibTorch
-int late_torch_is_open(lua_State* L) { return push_boolean(L, is_open(kTorchPart)); }
-
-/// has_torch() -> whether the part on LibTorch was built
-int late_has_torch(lua_State* L) { return push_boolean(L, is_built(kTorchPart)); }
-
 /// when_torch_opens(f): f() is called when LibTorch is opened; of several f the last
-int late_when_torch_opens(lua_State* L) {
+void late_when_torch_opens(lua_State* L) {
   function_arg(L, 1, "f");
   lua_settop(L, 1);
   lua_setfield(L, LUA_REGISTRYINDEX, kWaiting);
-  return 0;
 }
 
-constexpr luaL_Reg kLateFunctions[] = {TRINITY_BIND("torch_is_open", late_torch_is_open),
-                                       TRINITY_BIND("has_torch", late_has_torch),
-                                       TRINITY_BIND("when_torch_opens", late_when_torch_opens)};
+constexpr luaL_Reg kLateFunctions[] = {
+    // Whether something has asked for LibTorch, and whether the part on it was built.
+    TRINITY_BIND("torch_is_open", [] { return is_open(kTorchPart); }),
+    TRINITY_BIND("has_torch", [] { return is_built(kTorchPart); }),
+    TRINITY_BIND("when_torch_opens", late_when_torch_opens)};
 
 }  // namespace
 

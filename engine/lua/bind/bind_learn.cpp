@@ -39,21 +39,15 @@ int agent_option_list(lua_State* L) {
 }
 
 /// check_agent(options, ranks): refuses what agent() would, before anything is computed.
-int agent_check(lua_State* L) {
-  table_arg(L, 1, "options");
-  Fields fields(L, 1, "agent options");
+void agent_check(lua_State* L, Options<"agent options"> fields) {
   const auto options = read_options(L, fields);
   fields.refuse_unknown();
   options.check(static_cast<int>(integer_arg(L, 2, "ranks", 1, 1 << 20)));
-  return 0;
 }
 
 /// agent(problem, options [, job]) -> agent, share of weights that came from the file `load`. In a
 /// job its ranks share the samples of every batch.
-int agent_new(lua_State* L) {
-  auto& bound = object_arg<BoundProblem>(L, 1);
-  table_arg(L, 2, "options");
-  Fields fields(L, 2, "agent options");
+int agent_new(lua_State* L, BoundProblem& bound, Options<"agent options"> fields) {
   const auto options = read_options(L, fields);
   const auto load = fields.string("load", ""), resume = fields.string("resume", "");
   fields.refuse_unknown();
@@ -83,38 +77,28 @@ void fill_placements(lua_State* L, int index, std::span<const int32_t> placement
 }
 
 /// agent:share() -> the first sample of a batch that is drawn here (from 1), how many are
-int agent_share(lua_State* L) {
-  const auto& agent = object_arg<Agent>(L, 1);
+int agent_share(lua_State* L, const Agent& agent) {
   lua_pushinteger(L, agent.first_sample() + 1);
   lua_pushinteger(L, agent.own_samples());
   return 2;
 }
 
 /// agent:sample(placements): draws a batch into a list of int32 arrays, as many as share() says.
-int agent_sample(lua_State* L) {
-  auto& agent = object_arg<Agent>(L, 1);
-  table_arg(L, 2, "placements");
+void agent_sample(lua_State* L, Agent& agent, Table<"placements">) {
   const auto count = static_cast<int32_t>(lua_objlen(L, 2));
   if (count != agent.own_samples())
     throw WrongArgument(2, "placements",
                         fmt::format("expected {} arrays, got {}", agent.own_samples(), count));
   fill_placements(L, 2, agent.sample());
-  return 0;
 }
 
 /// agent:greedy(placements): the most likely placement, into a list of one array.
-int agent_greedy(lua_State* L) {
-  auto& agent = object_arg<Agent>(L, 1);
-  table_arg(L, 2, "placements");
-  fill_placements(L, 2, agent.greedy());
-  return 0;
-}
+void agent_greedy(lua_State* L, Agent& agent, Table<"placements">) { fill_placements(L, 2, agent.greedy()); }
 
 /// agent:update(rewards [, failing [, slopes]]) -> report; rewards is a double array of the batch's
 /// length, failing an int32 array with 1 where a sample failed, slopes a double array with three
 /// numbers a sample: those of the reward by step time, communication and memory.
-int agent_update(lua_State* L) {
-  auto& agent = object_arg<Agent>(L, 1);
+auto agent_update(lua_State* L, Agent& agent) {
   const auto rewards = numbers_arg(L, 2, "rewards");
   std::vector<uint8_t> failing;
   if (!lua_isnoneornil(L, 3))
@@ -127,16 +111,9 @@ int agent_update(lua_State* L) {
       slopes.push_back({given[i], given[i + 1], given[i + 2]});
   }
   const auto report = agent.update(rewards, failing, slopes);
-  lua_newtable(L);
-  set_field(L, "mean_reward", report.mean_reward);
-  set_field(L, "loss", report.loss);
-  set_field(L, "baseline", report.baseline);
-  set_field(L, "entropy_groups", report.entropy_groups);
-  set_field(L, "entropy_devices", report.entropy_devices);
-  set_field(L, "clipped_share", report.clipped_share);
-  set_field(L, "gradient_norm", report.gradient_norm);
-  set_field(L, "learning_rate", report.learning_rate);
-  return 1;
+  return record("mean_reward", report.mean_reward, "loss", report.loss, "baseline", report.baseline, "entropy_groups",
+                report.entropy_groups, "entropy_devices", report.entropy_devices, "clipped_share",
+                report.clipped_share, "gradient_norm", report.gradient_norm, "learning_rate", report.learning_rate);
 }
 
 /// The list of int32 arrays at `index` as 0-based devices, one placement after the other.
@@ -150,17 +127,13 @@ std::vector<int32_t> read_placements(lua_State* L, int index) {
 }
 
 /// agent:imitate(placements, settings) -> report
-int agent_imitate(lua_State* L) {
-  auto& agent = object_arg<Agent>(L, 1);
-  table_arg(L, 2, "placements");
+auto agent_imitate(lua_State* L, Agent& agent, Table<"placements">) {
   ImitationOptions how;
   std::vector<double> weights;
   if (!lua_isnoneornil(L, 3)) {
     table_arg(L, 3, "settings");
     Fields fields(L, 3, "settings");
-    fields.take("steps", how.steps);
-    fields.take("learning_rate", how.learning_rate);
-    fields.take("smoothing", how.smoothing);
+    fields.take("steps", how.steps, "learning_rate", how.learning_rate, "smoothing", how.smoothing);
     if (fields.push_table("weights")) {
       for_each(L, lua_gettop(L), [&](int) { weights.push_back(lua_tonumber(L, -1)); });
       lua_pop(L, 1);
@@ -168,72 +141,50 @@ int agent_imitate(lua_State* L) {
     fields.refuse_unknown();
   }
   const auto report = agent.imitate(read_placements(L, 2), weights, how);
-  lua_newtable(L);
-  set_field(L, "steps", report.steps);
-  set_field(L, "log_likelihood_groups", report.log_likelihood_groups);
-  set_field(L, "log_likelihood_devices", report.log_likelihood_devices);
-  set_field(L, "agreement", report.agreement);
-  return 1;
+  return record("steps", report.steps, "log_likelihood_groups", report.log_likelihood_groups,
+                "log_likelihood_devices", report.log_likelihood_devices, "agreement", report.agreement);
 }
 
 /// agent:reset_baseline([value])
-int agent_reset_baseline(lua_State* L) {
-  auto& agent = object_arg<Agent>(L, 1);
+void agent_reset_baseline(lua_State* L, Agent& agent) {
   agent.reset_baseline(lua_isnoneornil(L, 2) ? std::numeric_limits<double>::quiet_NaN()
                                              : number_arg(L, 2, "value"));
-  return 0;
 }
 
 /// agent:save(path)
-int agent_save(lua_State* L) {
-  object_arg<Agent>(L, 1).save(string_arg(L, 2, "path"));
-  return 0;
-}
+void agent_save(const Agent& agent, Text<"path"> path) { agent.save(path); }
 
 /// agent:actions(groups, devices, group_logs, device_logs): the latest batch into int32 and double
 /// arrays of samples x units and samples x groups.
-int agent_actions(lua_State* L) {
-  const auto actions = object_arg<Agent>(L, 1).actions();
+void agent_actions(lua_State* L, Agent& agent) {
+  const auto actions = agent.actions();
   fill_from_1(L, 2, "groups", actions.groups);
   fill_from_1(L, 3, "devices", actions.devices);
   fill_numbers(L, 4, "group_logs", actions.group_log_probability);
   fill_numbers(L, 5, "device_logs", actions.device_log_probability);
-  return 0;
 }
 
 /// agent:profile() -> seconds spent in parts of the policy's steps
-int agent_profile(lua_State* L) {
-  const auto profile = object_arg<Agent>(L, 1).profile();
-  lua_newtable(L);
-  set_field(L, "sample_s", profile.sample_s);
-  set_field(L, "forward_s", profile.forward_s);
-  set_field(L, "objective_s", profile.objective_s);
-  set_field(L, "backward_s", profile.backward_s);
-  set_field(L, "optimise_s", profile.optimise_s);
-  set_field(L, "exchange_s", profile.exchange_s);
-  return 1;
+auto agent_profile(Agent& agent) {
+  const auto profile = agent.profile();
+  return record("sample_s", profile.sample_s, "forward_s", profile.forward_s, "objective_s", profile.objective_s,
+                "backward_s", profile.backward_s, "optimise_s", profile.optimise_s, "exchange_s", profile.exchange_s);
 }
 
-int agent_summary(lua_State* L) {
-  const auto& agent = object_arg<Agent>(L, 1);
-  lua_newtable(L);
-  set_field(L, "groups", agent.groups());
-  set_field(L, "units", agent.units());
-  set_field(L, "samples", agent.options().samples);
-  set_field(L, "gradient_steps", static_cast<double>(agent.gradient_steps()));
-  set_field(L, "parameters", static_cast<double>(agent.parameter_count()));
-  return 1;
+auto agent_summary(const Agent& agent) {
+  return record("groups", agent.groups(), "units", agent.units(), "samples", agent.options().samples,
+                "gradient_steps", agent.gradient_steps(), "parameters", agent.parameter_count());
 }
 
 constexpr luaL_Reg kAgent[] = {
-    TRINITY_BIND("share", agent_share),     TRINITY_BIND("sample", agent_sample),
-    TRINITY_BIND("greedy", agent_greedy),   TRINITY_BIND("update", agent_update),
-    TRINITY_BIND("imitate", agent_imitate), TRINITY_BIND("reset_baseline", agent_reset_baseline),
-    TRINITY_BIND("save", agent_save),       TRINITY_BIND("actions", agent_actions),
-    TRINITY_BIND("profile", agent_profile), TRINITY_BIND("summary", agent_summary)};
-constexpr luaL_Reg kLearnFunctions[] = {TRINITY_BIND("agent", agent_new),
-                                        TRINITY_BIND("check_agent", agent_check),
-                                        TRINITY_BIND("agent_options", agent_option_list)};
+    TRINITY_BIND("share", agent_share), TRINITY_BIND("sample", agent_sample), TRINITY_BIND("greedy", agent_greedy),
+    TRINITY_BIND("update", agent_update), TRINITY_BIND("imitate", agent_imitate),
+    TRINITY_BIND("reset_baseline", agent_reset_baseline), TRINITY_BIND("save", agent_save),
+    TRINITY_BIND("actions", agent_actions), TRINITY_BIND("profile", agent_profile),
+    TRINITY_BIND("summary", agent_summary)};
+constexpr luaL_Reg kLearnFunctions[] = {
+    TRINITY_BIND("agent", agent_new), TRINITY_BIND("check_agent", agent_check),
+    TRINITY_BIND("agent_options", agent_option_list)};
 
 }  // namespace
 

@@ -81,36 +81,21 @@ int parallel_run_workers(lua_State* L) {
 }
 
 /// print_output(item, before): what the item printed, if anything, after before()
-int parallel_print_output(lua_State* L) {
+void parallel_print_output(lua_State* L) {
   const auto found = g_outputs.find(static_cast<int>(integer_arg(L, 1, "item", 1, INT32_MAX)));
   function_arg(L, 2, "before");
-  if (found == g_outputs.end()) return 0;
+  if (found == g_outputs.end()) return;
   lua_pushvalue(L, 2);
   lua_call(L, 0, 0);
   found->second.write_to(stdout);
   std::fflush(stdout);
   g_outputs.erase(found);
-  return 0;
-}
-
-int parallel_in_worker(lua_State* L) { return push_boolean(L, in_worker()); }
-
-int parallel_was_interrupted(lua_State* L) { return push_boolean(L, was_interrupted()); }
-
-int parallel_stop_status(lua_State* L) { return push_number(L, stop_status()); }
-
-int parallel_stop_name(lua_State* L) {
-  lua_pushstring(L, stop_name());
-  return 1;
 }
 
 constexpr luaL_Reg kParallelFunctions[] = {
-    TRINITY_BIND("run_workers", parallel_run_workers),
-    TRINITY_BIND("print_output", parallel_print_output),
-    TRINITY_BIND("in_worker", parallel_in_worker),
-    TRINITY_BIND("was_interrupted", parallel_was_interrupted),
-    TRINITY_BIND("stop_status", parallel_stop_status),
-    TRINITY_BIND("stop_name", parallel_stop_name)};
+    TRINITY_BIND("run_workers", parallel_run_workers), TRINITY_BIND("print_output", parallel_print_output),
+    TRINITY_BIND("in_worker", in_worker), TRINITY_BIND("was_interrupted", was_interrupted),
+    TRINITY_BIND("stop_status", stop_status), TRINITY_BIND("stop_name", stop_name)};
 
 }  // namespace
 

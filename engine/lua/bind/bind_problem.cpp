@@ -69,9 +69,7 @@ CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
     lua_pushvalue(L, index);
     lua_pushinteger(L, &op - graph.operators().data() + 1);
     lua_newtable(L);
-    set_field(L, "name", device.name);
-    set_field(L, "type", type.name);
-    set_field(L, "speed", device.speed);
+    set_fields(L, "name", device.name, "type", type.name, "speed", device.speed);
     lua_pushnumber(L, default_s);
     lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
     const bool own = !lua_isnil(L, -1);
@@ -87,28 +85,18 @@ CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
 }
 
 /// problem(graph, cluster, rules, cost) -> problem
-int problem_new(lua_State* L) {
+auto problem_new(lua_State* L) {
   auto graph = handle_arg<const Graph>(L, 1);
   auto cluster = handle_arg<const Cluster>(L, 2);
   const auto rules = rules_arg(L, 3, *cluster);
   const auto cost = cost_arg(L, 4, *graph);
-  push_object(L, std::make_shared<BoundProblem>(
-                     std::make_shared<const Problem>(graph, cluster, rules, cost), shared_pool()));
-  return 1;
-}
-
-int problem_check_memory(lua_State* L) {
-  check_memory(*object_arg<BoundProblem>(L, 1).problem);
-  return 0;
+  return std::make_shared<BoundProblem>(std::make_shared<const Problem>(graph, cluster, rules, cost), shared_pool());
 }
 
 /// problem:evaluate(list, metrics, limit_s, any): simulates a list of placements, or of {placement,
 /// schedule}, on all threads and fills a list of as many metrics structs. `any`: a plan whose order
 /// contradicts the graph does not fit, instead of an error.
-int problem_evaluate(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  table_arg(L, 2, "placements");
-  table_arg(L, 3, "metrics");
+void problem_evaluate(lua_State* L, BoundProblem& self, Table<"placements">, Table<"metrics">) {
   const int64_t limit_ns = limit_arg(L, 4);
   const auto n = static_cast<size_t>(self.problem->operators());
   self.placements.resize(lua_objlen(L, 2) * n);
@@ -122,13 +110,12 @@ int problem_evaluate(lua_State* L) {
   for_each(L, 3, [&](int i) {
     fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
   });
-  return 0;
 }
 
 /// problem:to_json(placement, notes, schedule, parallelism, splits, replication, made_for) -> text;
 /// see schedule_arg() and so on, nil where there is none.
-int problem_to_json(lua_State* L) {
-  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+int problem_to_json(lua_State* L, const BoundProblem& of) {
+  const auto& problem = *of.problem;
   Strategy strategy;
   table_arg(L, 3, "notes");
   if (!lua_isnoneornil(L, 5)) {
@@ -149,27 +136,19 @@ int problem_to_json(lua_State* L) {
     lua_pop(L, 1);
   }
   const auto made_for = lua_istable(L, 8) ? scalars_arg(L, 8, "made_for") : Scalars();
-  return push_text(
-      L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
+  return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
 }
 
 /// problem:from_json(text, source, placement) -> {version=, same_graph=, same_cluster=, notes={},
 /// made_for={}, schedule=, parallelism=, splits=, replication=};
 /// fills the placement array. schedule: as to_json() takes it, nil for the default.
-int problem_from_json(lua_State* L) {
-  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+int problem_from_json(lua_State* L, const BoundProblem& of) {
+  const auto& problem = *of.problem;
   const auto loaded = strategy_from_json(string_arg(L, 2, "text"), string_arg(L, 3, "source"),
                                          problem.graph(), problem.cluster());
   fill_from_1(L, 4, "placement", loaded.strategy.placement);
-  lua_newtable(L);
-  set_field(L, "version", loaded.version);
-  push_scalars(L, loaded.made_for);
-  lua_setfield(L, -2, "made_for");
-  set_boolean(L, "same_graph", loaded.same_graph);
-  set_boolean(L, "same_cluster", loaded.same_cluster);
-  lua_newtable(L);
-  for (const auto& [key, value] : loaded.notes) set_field(L, key.c_str(), value);
-  lua_setfield(L, -2, "notes");
+  push(L, record("version", loaded.version, "made_for", loaded.made_for, "same_graph", loaded.same_graph, "same_cluster",
+                 loaded.same_cluster, "notes", loaded.notes));
   push_schedule(L, loaded.strategy.schedule);
   lua_setfield(L, -2, "schedule");
   if (loaded.strategy.parallelism) {
@@ -189,8 +168,8 @@ int problem_from_json(lua_State* L) {
 
 /// problem:cost_fingerprint() -> text: equal for equal times of a cost model of one's own; nil
 /// without one.
-int problem_cost_fingerprint(lua_State* L) {
-  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+std::optional<std::string> problem_cost_fingerprint(const BoundProblem& of) {
+  const auto& problem = *of.problem;
   Hasher hash;
   bool any = false;
   for (int32_t o = 0; o < problem.operators(); ++o) {
@@ -201,11 +180,10 @@ int problem_cost_fingerprint(lua_State* L) {
       for (const double value : {on.speed, on.time_s}) hash.add(std::bit_cast<uint64_t>(value));
     }
   }
-  if (!any) return 0;
-  return push_text(L, fmt::format("{:016x}", hash.value()));
+  return any ? std::optional(fmt::format("{:016x}", hash.value())) : std::nullopt;
 }
 
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", problem_check_memory),
+constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", [](const BoundProblem& of) { check_memory(*of.problem); }),
                                  TRINITY_BIND("cost_fingerprint", problem_cost_fingerprint),
                                  TRINITY_BIND("evaluate", problem_evaluate),
                                  TRINITY_BIND("to_json", problem_to_json),

@@ -20,9 +20,7 @@ inline constexpr const char* kTypeName<MoveTrainer> = "move trainer";
 namespace {
 
 /// ranker({ hidden = widths, seed =, told = }) -> ranker with weights as they are drawn
-int ranker_new(lua_State* L) {
-  table_arg(L, 1, "options");
-  Fields fields(L, 1, "ranker options");
+auto ranker_new(lua_State* L, Options<"ranker options"> fields) {
   std::vector<int32_t> hidden;
   if (fields.push_table("hidden")) {
     for_each(L, lua_gettop(L), [&](int) {
@@ -35,13 +33,11 @@ int ranker_new(lua_State* L) {
   fields.refuse_unknown();
   auto bound = std::make_shared<BoundRanker>();
   bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed, told);
-  push_object(L, std::move(bound));
-  return 1;
+  return bound;
 }
 
 /// ranker:score(features, count, scores): rows of kMoveFeatureCount numbers; double arrays
-int ranker_score(lua_State* L) {
-  const auto& self = object_arg<BoundRanker>(L, 1);
+void ranker_score(lua_State* L, const BoundRanker& self) {
   const auto features = numbers_arg(L, 2, "features");
   const auto scores = numbers_arg(L, 4, "scores");
   const auto count = integer_arg(L, 3, "count", 1, std::ssize(scores));
@@ -52,41 +48,29 @@ int ranker_score(lua_State* L) {
   std::vector<float> out(at(count));
   self.network->score(rows.data(), static_cast<int32_t>(count), out.data());
   std::copy(out.begin(), out.end(), scores.begin());
-  return 0;
 }
 
 /// load_ranker(path) -> ranker, notes
-int ranker_load(lua_State* L) {
-  auto saved = load_move_network(string_arg(L, 1, "path"));
+auto ranker_load(Text<"path"> path) {
+  auto saved = load_move_network(path);
   auto bound = std::make_shared<BoundRanker>();
   bound->network = std::move(saved.network);
-  push_object(L, std::move(bound));
-  push_notes(L, saved.notes);
-  return 2;
+  return std::tuple(std::move(bound), std::move(saved.notes));
 }
 
 /// ranker:save(path, notes): notes are texts by name
-int ranker_save(lua_State* L) {
-  const auto& self = object_arg<BoundRanker>(L, 1);
-  save_move_network(*self.network, string_arg(L, 2, "path"), notes_arg(L, 3));
-  return 0;
+void ranker_save(lua_State* L, const BoundRanker& self, Text<"path"> path) {
+  save_move_network(*self.network, path, notes_arg(L, 3));
 }
 
 /// ranker:about() -> widths of the hidden layers, number of weights, whether it is told everything
-int ranker_about(lua_State* L) {
-  const auto& network = *object_arg<BoundRanker>(L, 1).network;
-  push_numbers(L, network.hidden());
-  lua_pushnumber(L, static_cast<double>(network.parameters().size() - 2 * network.inputs()));
-  lua_pushboolean(L, network.is_told());
-  return 3;
+auto ranker_about(const BoundRanker& self) {
+  const auto& network = *self.network;
+  return std::tuple(network.hidden(), network.parameters().size() - 2 * network.inputs(), network.is_told());
 }
 
 /// move_features() -> names of the features of moves
-int move_features(lua_State* L) {
-  push_list(L, kMoveFeatures,
-            [&](std::string_view name) { lua_pushlstring(L, name.data(), name.size()); });
-  return 1;
-}
+auto move_features() { return kMoveFeatures; }
 
 /// training_options() -> those of move_trainer() but for the seed, as OptionList has them
 int training_options(lua_State* L) {
@@ -103,73 +87,48 @@ void read_training(Fields& fields, MoveTrainingOptions& options) {
 }
 
 /// move_trainer(ranker, options) -> trainer, which changes the ranker
-int trainer_new(lua_State* L) {
-  const auto& ranker = object_arg<BoundRanker>(L, 1, "ranker");
-  table_arg(L, 2, "options");
-  Fields fields(L, 2, "training options");
+auto trainer_new(const BoundRanker& ranker, Options<"training options"> fields) {
   MoveTrainingOptions options;
   read_training(fields, options);
-  push_object(L, std::make_shared<MoveTrainer>(ranker.network, options, shared_pool()));
-  return 1;
+  return std::make_shared<MoveTrainer>(ranker.network, options, shared_pool());
 }
 
 /// trainer:set(options): changes those that are given
-int trainer_set(lua_State* L) {
-  auto& self = object_arg<MoveTrainer>(L, 1);
-  table_arg(L, 2, "options");
-  Fields fields(L, 2, "training options");
+void trainer_set(MoveTrainer& self, Options<"training options"> fields) {
   auto options = self.options();
   read_training(fields, options);
   self.set_options(options);
-  return 0;
 }
 
 /// trainer:add(problem, placements)
-int trainer_add(lua_State* L) {
-  auto& self = object_arg<MoveTrainer>(L, 1);
-  const auto problem = object_arg<BoundProblem>(L, 2, "problem").problem;
-  table_arg(L, 3, "placements");
+void trainer_add(lua_State* L, MoveTrainer& self, const BoundProblem& of, Table<"placements"> placements) {
+  const auto problem = of.problem;
   std::vector<std::vector<int32_t>> starts;
-  for_each(L, 3, [&](int) {
+  for_each(L, placements, [&](int) {
     starts.emplace_back(at(problem->operators()));
     placement_arg(L, lua_gettop(L), *problem, starts.back().data());
   });
   self.add(problem, starts);
-  return 0;
 }
 
-int push_report(lua_State* L, const MoveTrainer::Report& report) {
-  lua_newtable(L);
-  set_field(L, "trials", static_cast<double>(report.trials));
-  set_field(L, "improving", static_cast<double>(report.improving));
-  set_field(L, "loss", report.loss);
-  set_field(L, "entropy", report.entropy);
-  set_field(L, "clipped_share", report.clipped);
-  set_field(L, "best_share", report.best_share);
-  return 1;
+auto report_of(const MoveTrainer::Report& report) {
+  return record("trials", report.trials, "improving", report.improving, "loss", report.loss, "entropy", report.entropy,
+                "clipped_share", report.clipped, "best_share", report.best_share);
 }
 
-int32_t episodes_arg(lua_State* L) {
-  return static_cast<int32_t>(integer_arg(L, 2, "episodes", 1, 1 << 20));
-}
+using Episodes = Integer<"episodes", 1, 1 << 20>;
 
-/// trainer:imitate(episodes) -> report; see MoveTrainer
-int trainer_imitate(lua_State* L) {
-  return push_report(L, object_arg<MoveTrainer>(L, 1).imitate(episodes_arg(L)));
+/// trainer:imitate(episodes), trainer:reinforce(episodes) -> report; see MoveTrainer
+auto trainer_imitate(MoveTrainer& self, Episodes episodes) {
+  return report_of(self.imitate(static_cast<int32_t>(episodes)));
 }
-
-/// trainer:reinforce(episodes) -> report; see MoveTrainer
-int trainer_reinforce(lua_State* L) {
-  return push_report(L, object_arg<MoveTrainer>(L, 1).reinforce(episodes_arg(L)));
+auto trainer_reinforce(MoveTrainer& self, Episodes episodes) {
+  return report_of(self.reinforce(static_cast<int32_t>(episodes)));
 }
 
 /// trainer:learn(kind, searchers, shares) -> report: as imitate() or reinforce(), from searches by
 /// annealing with `record`, which lose their record; shares: best found / start of each
-int trainer_learn(lua_State* L) {
-  auto& self = object_arg<MoveTrainer>(L, 1);
-  const auto kind = string_arg(L, 2, "kind");
-  table_arg(L, 3, "searchers");
-  table_arg(L, 4, "shares");
+auto trainer_learn(lua_State* L, MoveTrainer& self, Text<"kind"> kind, Table<"searchers">, Table<"shares">) {
   std::vector<MoveTrainer::Episode> episodes;
   for_each(L, 3, [&](int i) {
     auto* annealing =
@@ -179,45 +138,28 @@ int trainer_learn(lua_State* L) {
     episodes.push_back({annealing->take_choices(), number_arg(L, lua_gettop(L), "share")});
     lua_pop(L, 1);
   });
-  return push_report(L, kind == "imitate" ? self.imitate(episodes) : self.reinforce(episodes));
-}
-
-/// trainer:episodes() -> how many were learned from
-int trainer_episodes(lua_State* L) {
-  return push_number(L, static_cast<double>(object_arg<MoveTrainer>(L, 1).episodes()));
+  return report_of(kind == "imitate" ? self.imitate(episodes) : self.reinforce(episodes));
 }
 
 /// trainer:save(path, notes): the ranker and what the training goes on from
-int trainer_save(lua_State* L) {
-  object_arg<MoveTrainer>(L, 1).save(string_arg(L, 2, "path"), notes_arg(L, 3));
-  return 0;
-}
+void trainer_save(lua_State* L, MoveTrainer& self, Text<"path"> path) { self.save(path, notes_arg(L, 3)); }
 
 /// trainer:resume(path) -> notes
-int trainer_resume(lua_State* L) {
-  push_notes(L, object_arg<MoveTrainer>(L, 1).resume(string_arg(L, 2, "path")));
-  return 1;
-}
+auto trainer_resume(MoveTrainer& self, Text<"path"> path) { return self.resume(path); }
 
-constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
-                                TRINITY_BIND("score", ranker_score),
-                                TRINITY_BIND("about", ranker_about)};
+constexpr luaL_Reg kRanker[] = {
+    TRINITY_BIND("save", ranker_save), TRINITY_BIND("score", ranker_score), TRINITY_BIND("about", ranker_about)};
 constexpr luaL_Reg kTrainer[] = {
-    TRINITY_BIND("add", trainer_add),         TRINITY_BIND("set", trainer_set),
-    TRINITY_BIND("imitate", trainer_imitate), TRINITY_BIND("reinforce", trainer_reinforce),
-    TRINITY_BIND("learn", trainer_learn),     TRINITY_BIND("episodes", trainer_episodes),
-    TRINITY_BIND("save", trainer_save),       TRINITY_BIND("resume", trainer_resume)};
+    TRINITY_BIND("add", trainer_add), TRINITY_BIND("set", trainer_set), TRINITY_BIND("imitate", trainer_imitate),
+    TRINITY_BIND("reinforce", trainer_reinforce), TRINITY_BIND("learn", trainer_learn),
+    TRINITY_BIND("episodes", [](const MoveTrainer& self) { return self.episodes(); }),
+    TRINITY_BIND("save", trainer_save), TRINITY_BIND("resume", trainer_resume)};
 constexpr luaL_Reg kRankerFunctions[] = {
     TRINITY_BIND("ranker", ranker_new), TRINITY_BIND("load_ranker", ranker_load),
-    TRINITY_BIND("move_features", move_features),
-    TRINITY_BIND("training_options", training_options), TRINITY_BIND("move_trainer", trainer_new)};
+    TRINITY_BIND("move_features", move_features), TRINITY_BIND("training_options", training_options),
+    TRINITY_BIND("move_trainer", trainer_new)};
 
 }  // namespace
-
-void push_notes(lua_State* L, const std::map<std::string, std::string>& notes) {
-  lua_newtable(L);
-  for (const auto& [name, text] : notes) set_field(L, name.c_str(), text);
-}
 
 std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
   table_arg(L, index, "notes");
@@ -234,21 +176,6 @@ std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
 
 namespace {
 
-void expect_function(lua_State* L, int index, const char* name) {
-  if (lua_type(L, index) != LUA_TFUNCTION)
-    throw WrongArgument(index, name,
-                        fmt::format("expected a function, got {}", type_name(L, index)));
-}
-
-/// Calls the function below `arguments` on the stack.
-void call(lua_State* L, int arguments, int results) {
-  if (lua_pcall(L, arguments, results, 0) == 0) return;
-  const char* text = lua_tostring(L, -1);
-  const std::string message = text ? text : "an error that is not a string";
-  lua_pop(L, 1);
-  throw Error(message);
-}
-
 /// Tells a script where units are.
 void fill_devices(const Assignment& assignment, std::span<int32_t> device_of) {
   TRINITY_CHECK_EQ(device_of.size(), assignment.size());
@@ -260,7 +187,7 @@ void fill_devices(const Assignment& assignment, std::span<int32_t> device_of) {
 LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores,
                       int device_of)
     : ranker_(ranker) {
-  expect_function(L, function, "rank");
+  function_arg(L, function, "rank");
   ranker.function_ = function;
   ranker.features_ = numbers_arg(L, features, "features");
   ranker.scores_ = numbers_arg(L, scores, "scores");
@@ -280,7 +207,7 @@ void LuaRanker::score(const float* features, int32_t count, float* scores) {
   std::copy(features, features + numbers, features_.begin());
   lua_pushvalue(L_, function_);
   lua_pushinteger(L_, count);
-  call(L_, 1, 0);
+  call_function(L_, 1, 0);
   for (int32_t i = 0; i < count; ++i) {
     const auto score = static_cast<float>(scores_[i]);
     if (!std::isfinite(score))
@@ -291,7 +218,7 @@ void LuaRanker::score(const float* features, int32_t count, float* scores) {
 
 LuaAcceptance::Loan::Loan(LuaAcceptance& acceptance, lua_State* L, int function)
     : acceptance_(acceptance) {
-  expect_function(L, function, "accept");
+  function_arg(L, function, "accept");
   acceptance.function_ = function;
   acceptance.L_ = L;
 }
@@ -301,7 +228,7 @@ double LuaAcceptance::rise(double progress, double drawn) {
   lua_pushvalue(L_, function_);
   lua_pushnumber(L_, progress);
   lua_pushnumber(L_, drawn);
-  call(L_, 2, 1);
+  call_function(L_, 2, 1);
   const double rise = lua_tonumber(L_, -1);
   lua_pop(L_, 1);
   return rise;
@@ -309,7 +236,7 @@ double LuaAcceptance::rise(double progress, double drawn) {
 
 LuaMoves::Loan::Loan(LuaMoves& moves, lua_State* L, int function, int device_of, int units)
     : moves_(moves) {
-  expect_function(L, function, "moves");
+  function_arg(L, function, "moves");
   moves.function_ = function;
   moves.device_of_ = integers_arg(L, device_of, "device_of");
   moves.units_ = integers_arg(L, units, "units");
@@ -321,7 +248,7 @@ bool LuaMoves::draw(int32_t seed, const Assignment& assignment, Move& move) {
   fill_devices(assignment, device_of_);
   lua_pushvalue(L_, function_);
   lua_pushinteger(L_, seed + 1);
-  call(L_, 1, 2);
+  call_function(L_, 1, 2);
   const auto count = static_cast<size_t>(lua_tointeger(L_, -2));
   move.device = static_cast<int32_t>(lua_tointeger(L_, -1)) - 1;
   lua_pop(L_, 2);

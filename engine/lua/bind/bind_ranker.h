@@ -113,7 +113,6 @@ template <>
 inline constexpr const char* kTypeName<BoundSearcher> = "searcher";
 
 /// Notes of a file of weights: texts by name.
-void push_notes(lua_State* L, const std::map<std::string, std::string>& notes);
 std::map<std::string, std::string> notes_arg(lua_State* L, int index);
 
 /// Pushes the units of a move, counted from 1, its device and its kind.

@@ -25,6 +25,7 @@ namespace trinity::lua {
 namespace {
 
 constexpr int64_t kMostEvaluations = int64_t{1} << 40;
+using Evaluations = Integer<"evaluations", 1, kMostEvaluations>;
 
 /// Field `starts`: a list of placements.
 std::vector<Assignment> read_starts(lua_State* L, Fields& fields, const PlacementSpace& space) {
@@ -111,16 +112,14 @@ const auto& find_method(const Table& table, const std::string& name) {
 
 /// searcher(problem, method, options) -> searcher; options: seed, evaluations (the budget), starts
 /// (placements), and the method's own.
-int searcher_new(lua_State* L) {
+auto searcher_new(lua_State* L, const BoundProblem& of, Text<"method"> method, Options<"searcher"> fields) {
   using Make = std::unique_ptr<Searcher> (*)(Fields&, const PlacementSpace&, Common);
   static const std::map<std::string, Make> kMethods = {{"annealing", annealing},
                                                        {"exhaustive", exhaustive},
                                                        {"local_search", local_search},
                                                        {"mcmc", mcmc}};
-  auto bound = std::make_shared<BoundSearcher>(object_arg<BoundProblem>(L, 1, "problem").problem);
-  const auto make = find_method(kMethods, string_arg(L, 2, "method"));
-  table_arg(L, 3, "options");
-  Fields fields(L, 3, "searcher");
+  auto bound = std::make_shared<BoundSearcher>(of.problem);
+  const auto make = find_method(kMethods, method);
   auto common = read_common(L, fields, bound->space);
   bound->searcher = make(fields, bound->space, std::move(common));
   if (const auto* annealing = dynamic_cast<const Annealing*>(bound->searcher.get())) {
@@ -130,8 +129,7 @@ int searcher_new(lua_State* L) {
   if (const auto* moving = dynamic_cast<const MovingSearch*>(bound->searcher.get()))
     bound->moves = std::dynamic_pointer_cast<LuaMoves>(moving->mix().source);
   fields.refuse_unknown();
-  push_object(L, std::move(bound));
-  return 1;
+  return bound;
 }
 
 /// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
@@ -139,9 +137,7 @@ int searcher_new(lua_State* L) {
 /// of a script stand behind these with their arrays, nil for those that there are not:
 /// searcher:ask(batch, most, rank, features, scores, accept, moves, device_of, units), see LuaRanker,
 /// LuaAcceptance and LuaMoves.
-int searcher_ask(lua_State* L) {
-  auto& self = object_arg<BoundSearcher>(L, 1);
-  table_arg(L, 2, "batch");
+auto searcher_ask(lua_State* L, BoundSearcher& self, Table<"batch">) {
   const auto room = static_cast<int64_t>(lua_objlen(L, 2));
   const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
   std::optional<LuaRanker::Loan> loan;
@@ -157,15 +153,12 @@ int searcher_ask(lua_State* L) {
     lua_pop(L, 1);
   }
   self.asked = trials.placements.size();
-  lua_pushinteger(L, static_cast<lua_Integer>(self.asked));
-  lua_pushnumber(L, trials.limit);
-  return 2;
+  return std::tuple(self.asked, trials.limit);
 }
 
 /// searcher:tell(values, excess_memory_bytes): what the placements asked for are worth, smaller is
 /// better; double arrays.
-int searcher_tell(lua_State* L) {
-  auto& self = object_arg<BoundSearcher>(L, 1);
+void searcher_tell(lua_State* L, BoundSearcher& self) {
   const auto value = numbers_arg(L, 2, "values");
   const auto bytes = numbers_arg(L, 3, "excess_memory_bytes");
   if (value.size() < self.asked || bytes.size() < self.asked)
@@ -179,85 +172,64 @@ int searcher_tell(lua_State* L) {
   }
   self.searcher->tell(scores);
   self.asked = 0;
-  return 0;
 }
 
 /// searcher:candidate(i) -> list of units, device, kind of a move that was ranked last, where the
 /// ranker is a function
-int searcher_candidate(lua_State* L) {
-  const auto& self = object_arg<BoundSearcher>(L, 1);
+int searcher_candidate(lua_State* L, const BoundSearcher& self) {
   const auto moves = self.rank ? self.rank->moves() : std::span<const Move>();
   push_move(L, moves[at(integer_arg(L, 2, "i", 1, std::ssize(moves)) - 1)]);
   return 3;
 }
 
-int searcher_evaluations(lua_State* L) {
-  return push_number(L,
-                     static_cast<double>(object_arg<BoundSearcher>(L, 1).searcher->evaluations()));
-}
+auto searcher_evaluations(const BoundSearcher& self) { return self.searcher->evaluations(); }
 
 /// searcher:progress(share): how much of a wall-clock budget is used, 0 to 1.
-int searcher_progress(lua_State* L) {
-  auto& self = object_arg<BoundSearcher>(L, 1);
-  const double share = number_arg(L, 2, "share");
+void searcher_progress(BoundSearcher& self, Number<"share"> share) {
   if (!(share >= 0)) throw WrongArgument(2, "share", "expected 0 to 1");
-  self.searcher->set_progress(std::min(1.0, share));
-  return 0;
+  self.searcher->set_progress(std::min(1.0, share.value));
 }
 
 /// searcher:ranking() -> { seconds =, trials =, improving =, plain_trials =, plain_improving = } as
 /// RankedMoves::Report has them; nil where nothing ranks.
-int searcher_ranking(lua_State* L) {
-  const auto& self = object_arg<BoundSearcher>(L, 1);
+int searcher_ranking(lua_State* L, const BoundSearcher& self) {
   const auto* annealing = dynamic_cast<const Annealing*>(self.searcher.get());
   const auto* report = annealing ? annealing->ranking() : nullptr;
   if (!report) return 0;
-  lua_newtable(L);
-  set_field(L, "seconds", report->seconds);
-  set_field(L, "trials", static_cast<double>(report->trials));
-  set_field(L, "improving", static_cast<double>(report->improving));
-  set_field(L, "plain_trials", static_cast<double>(report->plain_trials));
-  set_field(L, "plain_improving", static_cast<double>(report->plain_improving));
+  push(L, record("seconds", report->seconds, "trials", report->trials, "improving", report->improving, "plain_trials",
+                 report->plain_trials, "plain_improving", report->plain_improving));
   return 1;
 }
 
 /// searcher:best(placement) -> value or nil: writes the best of all told, if any.
-int searcher_best(lua_State* L) {
-  auto& self = object_arg<BoundSearcher>(L, 1);
-  if (!self.searcher->best()) return 0;
+std::optional<double> searcher_best(lua_State* L, BoundSearcher& self) {
+  if (!self.searcher->best()) return std::nullopt;
   fill_from_1(L, 2, "placement", self.searcher->best_placement());
-  lua_pushnumber(L, self.searcher->best()->value);
-  return 1;
+  return self.searcher->best()->value;
 }
 
 /// run_searchers(list, evaluations): runs searchers by step times, each in a thread, for as many
 /// more evaluations each.
-int run_searchers(lua_State* L) {
-  table_arg(L, 1, "searchers");
+void run_searchers(lua_State* L, Table<"searchers"> list, Evaluations evaluations) {
   std::vector<SideSearch> searches;
-  for_each(L, 1, [&](int) {
+  for_each(L, list, [&](int) {
     auto& bound = object_arg<BoundSearcher>(L, lua_gettop(L), "searcher");
     if (bound.asked > 0) throw ArgumentError("a searcher has not been told its last scores");
     bound.give_simulators(1);
     searches.push_back({bound.searcher.get(), &bound.simulators[0]});
   });
-  run_side_by_side(searches, integer_arg(L, 2, "evaluations", 1, kMostEvaluations), shared_pool());
-  return 0;
+  run_side_by_side(searches, evaluations, shared_pool());
 }
 
 /// run_in_flight(searcher, in_flight, evaluations): runs an annealing by step times on all threads,
 /// for as many more evaluations.
-int run_in_flight(lua_State* L) {
-  auto& bound = object_arg<BoundSearcher>(L, 1, "searcher");
+void run_in_flight(BoundSearcher& bound, Integer<"in_flight", 1, 4096> in_flight, Evaluations evaluations) {
   auto* annealing = dynamic_cast<Annealing*>(bound.searcher.get());
   if (!annealing || bound.rank || bound.asked > 0)
     throw WrongArgument(1, "searcher", "expected an annealing of the engine that was told its scores");
   auto& pool = shared_pool();
   bound.give_simulators(static_cast<size_t>(pool.threads()));
-  const auto in_flight = static_cast<int32_t>(integer_arg(L, 2, "in_flight", 1, 4096));
-  trinity::run_in_flight(*annealing, bound.simulators, in_flight,
-                         integer_arg(L, 3, "evaluations", 1, kMostEvaluations), pool);
-  return 0;
+  trinity::run_in_flight(*annealing, bound.simulators, static_cast<int32_t>(in_flight), evaluations, pool);
 }
 
 /// What a constructive method answers: a placement, or why there is none.
@@ -308,8 +280,7 @@ Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space)
 
 /// method_options(name) -> the options of a searcher or construction that are its own, as
 /// OptionList has them
-int method_options(lua_State* L) {
-  const auto name = string_arg(L, 1, "name");
+int method_options(lua_State* L, Text<"name"> name) {
   lua_newtable(L);
   if (name == "annealing") {
     OptionList list{L};
@@ -325,48 +296,34 @@ int method_options(lua_State* L) {
 
 /// construct(problem, method, options, placement) -> facts, or nil and why there is no placement.
 /// Fills the placement. Facts: whether max_load is exact.
-int search_construct(lua_State* L) {
+int search_construct(lua_State* L, const BoundProblem& of, Text<"method"> method, Options<"construct"> fields) {
   static const std::map<std::string, Construct> kMethods = {
       {"fm", fm}, {"max_load", max_load}, {"metis", metis}, {"scotch", scotch}};
-  const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
-  const auto construct = find_method(kMethods, string_arg(L, 2, "method"));
-  table_arg(L, 3, "options");
+  const auto construct = find_method(kMethods, method);
   lua_settop(L, 4);
-  Fields fields(L, 3, "construct");
-  const PlacementSpace space(*problem);
+  const PlacementSpace space(*of.problem);
   lua_newtable(L);
   const auto made = construct(L, fields, space);
   fields.refuse_unknown();
-  if (made.placement.empty()) {
-    lua_pushnil(L);
-    lua_pushlstring(L, made.reason.data(), made.reason.size());
-    return 2;
-  }
+  if (made.placement.empty()) return push_results(L, std::tuple(nullptr, made.reason));
   fill_from_1(L, 4, "placement", made.placement);
   return 1;
 }
 
 /// cut_row(work, parts) -> the part of every element, from 1; see row_cut.h.
-int search_cut_row(lua_State* L) {
-  table_arg(L, 1, "work");
-  std::vector<double> work;
-  for_each(L, 1, [&](int) { work.push_back(number_arg(L, lua_gettop(L), "work")); });
-  const auto parts = static_cast<int32_t>(integer_arg(L, 2, "parts", 1, 4096));
-  return push_numbers(L, cut_row(work, parts), 1);
+auto search_cut_row(Numbers<"work"> work, Integer<"parts", 1, 4096> parts) {
+  return from_1(cut_row(work, static_cast<int32_t>(parts)));
 }
 
-constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
-                                  TRINITY_BIND("tell", searcher_tell),
-                                  TRINITY_BIND("candidate", searcher_candidate),
-                                  TRINITY_BIND("evaluations", searcher_evaluations),
-                                  TRINITY_BIND("progress", searcher_progress),
-                                  TRINITY_BIND("ranking", searcher_ranking),
-                                  TRINITY_BIND("best", searcher_best)};
+constexpr luaL_Reg kSearcher[] = {
+    TRINITY_BIND("ask", searcher_ask), TRINITY_BIND("tell", searcher_tell),
+    TRINITY_BIND("candidate", searcher_candidate), TRINITY_BIND("evaluations", searcher_evaluations),
+    TRINITY_BIND("progress", searcher_progress), TRINITY_BIND("ranking", searcher_ranking),
+    TRINITY_BIND("best", searcher_best)};
 constexpr luaL_Reg kSearchFunctions[] = {
     TRINITY_BIND("searcher", searcher_new), TRINITY_BIND("run_searchers", run_searchers),
-    TRINITY_BIND("run_in_flight", run_in_flight),
-    TRINITY_BIND("construct", search_construct), TRINITY_BIND("method_options", method_options),
-    TRINITY_BIND("cut_row", search_cut_row)};
+    TRINITY_BIND("run_in_flight", run_in_flight), TRINITY_BIND("construct", search_construct),
+    TRINITY_BIND("method_options", method_options), TRINITY_BIND("cut_row", search_cut_row)};
 
 }  // namespace
 

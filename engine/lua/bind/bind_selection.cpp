@@ -129,7 +129,7 @@ void read_edges(lua_State* L, SelectionProblem& problem) {
 
 /// selection_problem({name=, nodes={costs=, usages=, intervals=}, edges={nodes=, costs=},
 /// usage_limit=}) -> selection problem
-int selection_problem(lua_State* L) {
+auto selection_problem(lua_State* L) {
   table_arg(L, 1, "problem");
   SelectionProblem problem;
   Fields fields(L, 1, "problem");
@@ -151,56 +151,35 @@ int selection_problem(lua_State* L) {
   } catch (const ArgumentError& error) {
     throw WrongArgument(1, "problem", error.what());
   }
-  push_object<const SelectionProblem>(L,
-                                      std::make_shared<const SelectionProblem>(std::move(problem)));
-  return 1;
+  return std::make_shared<const SelectionProblem>(std::move(problem));
 }
 
 /// The progress function at a stack index, called at most some times a second. An error in it ends
 /// the work and is raised afterwards.
 class ProgressCall {
  public:
-  ProgressCall(lua_State* L, int index) : L_(L), index_(index) {
-    if (lua_type(L, index) != LUA_TFUNCTION)
-      throw WrongArgument(index, "progress",
-                          fmt::format("expected a function, got {}", type_name(L, index)));
-  }
+  ProgressCall(lua_State* L, int index) : L_(L), index_(index) { function_arg(L, index, "progress"); }
   void operator()(const SelectionProgress& progress) {
     lua_pushvalue(L_, index_);
-    lua_createtable(L_, 0, 4);
-    set_field(L_, "phase", progress.phase);
-    set_field(L_, "seconds", progress.seconds);
-    set_field(L_, "cost", progress.cost);
-    set_field(L_, "bound", progress.bound);
-    call();
+    push(L_, record("phase", progress.phase, "seconds", progress.seconds, "cost", progress.cost, "bound", progress.bound));
+    call_function(L_, 1, 0);
   }
   void operator()(double share) {
     lua_pushvalue(L_, index_);
     lua_pushnumber(L_, share);
-    call();
+    call_function(L_, 1, 0);
   }
 
  private:
-  void call() {
-    if (lua_pcall(L_, 1, 0, 0) == 0) return;
-    const char* text = lua_tostring(L_, -1);
-    const std::string message = text ? text : "an error that is not a string";
-    lua_pop(L_, 1);
-    throw Error(message);
-  }
-
   lua_State* L_;
   int index_;
 };
 
 /// read_selection(path, progress function of the share read, or nil) -> selection problem
-int selection_read(lua_State* L) {
-  const auto path = string_arg(L, 1, "path");
+auto selection_read(lua_State* L, Text<"path"> path) {
   ReadProgress progress;
   if (!lua_isnoneornil(L, 2)) progress = ProgressCall(L, 2);
-  push_object<const SelectionProblem>(
-      L, std::make_shared<const SelectionProblem>(read_selection(path, progress)));
-  return 1;
+  return std::make_shared<const SelectionProblem>(read_selection(path, progress));
 }
 
 /// Adds the list of `count` numbers, false for infinite, on top of the stack to the end of `sums`,
@@ -224,9 +203,7 @@ bool sum_row(lua_State* L, size_t count, size_t begin, std::vector<double>& sums
 
 /// summed_rows(first, second, count) -> the sums of two lists of as many rows of `count` numbers,
 /// false for infinite, one row after the other; nil where they are not such lists
-int selection_summed_rows(lua_State* L) {
-  table_arg(L, 1, "first");
-  table_arg(L, 2, "second");
+int selection_summed_rows(lua_State* L, Table<"first">, Table<"second">) {
   const auto count = static_cast<size_t>(integer_arg(L, 3, "count", 0, 1 << 27));
   const size_t rows = lua_objlen(L, 1);
   std::vector<double> sums;
@@ -243,77 +220,40 @@ int selection_summed_rows(lua_State* L) {
   return 1;
 }
 
-/// begins_selection(path) -> whether read_selection is the reader to try first
-int selection_begins(lua_State* L) {
-  lua_pushboolean(L, begins_selection(string_arg(L, 1, "path")));
-  return 1;
-}
-
 /// Brackets a search, however it ends.
 struct Searching {
   Searching() { begin_search(); }
   ~Searching() { end_search(); }
 };
 
-void push_result(lua_State* L, const SelectionProblem& problem, const SelectionResult& result) {
-  lua_createtable(L, 0, 16);
-  const std::pair<const char*, double> numbers[] = {
-      {"cost", result.cost},
-      {"peak_usage", static_cast<double>(result.peak_usage)},
-      {"bound", result.bound},
-      {"seconds", result.seconds},
-      {"table_entries", static_cast<double>(result.table_entries)},
-      {"peak_table_entries", static_cast<double>(result.peak_table_entries)},
-      {"largest_table", result.largest_table},
-      {"widest_set", result.widest_set},
-      {"nodes", problem.nodes()},
-      {"edges", static_cast<double>(problem.edges.size())}};
-  for (const auto& [name, value] : numbers) set_field(L, name, value);
-  set_field(L, "name", problem.name);
-  set_boolean(L, "feasible", result.feasible);
-  set_boolean(L, "optimal", result.optimal);
-  set_boolean(L, "stopped", result.stopped);
-  set_numbers(L, "solution", result.choice, 1);
+auto result_of(const SelectionProblem& problem, const SelectionResult& result) {
+  return record("cost", result.cost, "peak_usage", result.peak_usage, "bound", result.bound, "seconds", result.seconds,
+                "table_entries", result.table_entries, "peak_table_entries", result.peak_table_entries, "largest_table",
+                result.largest_table, "widest_set", result.widest_set, "nodes", problem.nodes(), "edges",
+                problem.edges.size(), "name", problem.name, "feasible", result.feasible, "optimal", result.optimal,
+                "stopped", result.stopped, "solution", from_1(result.choice));
 }
 
 /// solve_selection(problem, {seconds=, seed=, table_bytes=, rounds=}, progress function or nil) ->
 /// result
-int selection_solve(lua_State* L) {
-  const auto problem = handle_arg<const SelectionProblem>(L, 1, "problem");
-  table_arg(L, 2, "options");
-  Fields fields(L, 2, "select");
+auto selection_solve(lua_State* L, Named<const SelectionProblem, "problem">, Options<"select"> fields) {
+  const auto problem = handle_arg<const SelectionProblem>(L, 1);
   SelectionOptions options;
-  fields.take("seconds", options.seconds);
-  fields.take("seed", options.seed);
-  fields.take("table_bytes", options.table_bytes);
-  fields.take("rounds", options.rounds);
-  fields.refuse_unknown();
+  fields.take_all("seconds", options.seconds, "seed", options.seed, "table_bytes", options.table_bytes, "rounds",
+                  options.rounds);
   if (!lua_isnoneornil(L, 3)) options.progress = ProgressCall(L, 3);
-  SelectionResult result;
-  {
-    const Searching searching;
-    result = solve_selection(*problem, options, shared_pool());
-  }
-  push_result(L, *problem, result);
-  return 1;
+  const Searching searching;
+  return result_of(*problem, solve_selection(*problem, options, shared_pool()));
 }
 
 /// problem:describe() -> {name=, nodes=, edges=, strategies=, usage_limit= or nil}
-int selection_describe(lua_State* L) {
-  const auto& problem = object_arg<const SelectionProblem>(L, 1);
-  lua_createtable(L, 0, 5);
-  set_field(L, "name", problem.name);
-  set_field(L, "nodes", problem.nodes());
-  set_field(L, "edges", static_cast<double>(problem.edges.size()));
-  set_field(L, "strategies", static_cast<double>(problem.node_costs.size()));
-  if (problem.usage_limit) set_field(L, "usage_limit", static_cast<double>(*problem.usage_limit));
-  return 1;
+auto selection_describe(const SelectionProblem& problem) {
+  return record("name", problem.name, "nodes", problem.nodes(), "edges", problem.edges.size(), "strategies",
+                problem.node_costs.size(), "usage_limit", problem.usage_limit);
 }
 
 /// problem:score(strategies) -> {cost=, peak_usage=, feasible=}
-int selection_score(lua_State* L) {
-  const auto& problem = object_arg<const SelectionProblem>(L, 1);
-  table_arg(L, 2, "strategies");
+auto selection_score(lua_State* L, const SelectionProblem& problem, Table<"strategies">) {
   std::vector<int32_t> choice;
   for_each(L, 2, [&](int i) {
     const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
@@ -329,20 +269,16 @@ int selection_score(lua_State* L) {
         2, "strategies",
         fmt::format("expected {} entries (one a node), got {}", problem.nodes(), choice.size()));
   const auto score = score_selection(problem, choice);
-  lua_createtable(L, 0, 3);
-  set_field(L, "cost", score.cost);
-  set_field(L, "peak_usage", static_cast<double>(score.peak_usage));
-  set_boolean(L, "feasible", score.feasible());
-  return 1;
+  return record("cost", score.cost, "peak_usage", score.peak_usage, "feasible", score.feasible());
 }
 
-constexpr luaL_Reg kMethods[] = {TRINITY_BIND("describe", selection_describe),
-                                 TRINITY_BIND("score", selection_score)};
-constexpr luaL_Reg kSelectionFunctions[] = {TRINITY_BIND("selection_problem", selection_problem),
-                                            TRINITY_BIND("summed_rows", selection_summed_rows),
-                                            TRINITY_BIND("begins_selection", selection_begins),
-                                            TRINITY_BIND("read_selection", selection_read),
-                                            TRINITY_BIND("solve_selection", selection_solve)};
+constexpr luaL_Reg kMethods[] = {
+    TRINITY_BIND("describe", selection_describe), TRINITY_BIND("score", selection_score)};
+constexpr luaL_Reg kSelectionFunctions[] = {
+    TRINITY_BIND("selection_problem", selection_problem), TRINITY_BIND("summed_rows", selection_summed_rows),
+    // Whether read_selection is the reader to try first.
+    TRINITY_BIND("begins_selection", [](Text<"path"> path) { return begins_selection(path); }),
+    TRINITY_BIND("read_selection", selection_read), TRINITY_BIND("solve_selection", selection_solve)};
 
 }  // namespace
 

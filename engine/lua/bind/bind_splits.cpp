@@ -6,21 +6,11 @@ namespace trinity::lua {
 namespace {
 
 /// iteration_space(graph, operator) -> { { name =, size =, role =, splits = } }, outermost first.
-int iteration_space_of(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1, "graph");
+auto iteration_space_of(lua_State* L, const Graph& graph) {
   const auto op = integer_arg(L, 2, "operator", 1, graph.operator_count());
-  const auto space = iteration_space(graph, static_cast<int32_t>(op - 1));
-  lua_createtable(L, static_cast<int>(space.dimensions.size()), 0);
-  for (size_t d = 0; d < space.dimensions.size(); ++d) {
-    const auto& dimension = space.dimensions[d];
-    lua_createtable(L, 0, 4);
-    set_field(L, "name", dimension.name);
-    set_field(L, "size", static_cast<double>(dimension.size));
-    set_field(L, "role", dimension_role_name(dimension.role));
-    set_boolean(L, "splits", dimension.splits);
-    lua_rawseti(L, -2, static_cast<int>(d) + 1);
-  }
-  return 1;
+  return list_of(iteration_space(graph, static_cast<int32_t>(op - 1)).dimensions, [](const auto& of) {
+    return record("name", of.name, "size", of.size, "role", dimension_role_name(of.role), "splits", of.splits);
+  });
 }
 
 /// A list field of integers in [low, high], moved down by `down`.
@@ -65,11 +55,8 @@ void push_splits(lua_State* L, const Splits& splits) {
   int count = 0;
   for (size_t i = 0; i < splits.size(); ++i) {
     if (splits[i] == OperatorSplit{}) continue;
-    lua_createtable(L, 0, 4);
-    set_field(L, "operator", static_cast<double>(i + 1));
-    set_field(L, "copies", splits[i].copies);
-    set_numbers(L, "factors", splits[i].factors);
-    set_numbers(L, "devices", splits[i].devices, 1);
+    push(L, record("operator", i + 1, "copies", splits[i].copies, "factors", splits[i].factors, "devices",
+                   from_1(splits[i].devices)));
     lua_rawseti(L, -2, ++count);
   }
 }
@@ -79,30 +66,22 @@ namespace {
 /// lower_splits(graph, devices, placement, splits) -> graph, and lists: device of every operator,
 /// original operator (0: none), part (from 1). placement: an int32 array. splits: a list of
 /// { operator =, factors =, copies =, devices = }.
-int lower(lua_State* L) {
-  const auto& graph = object_arg<const Graph>(L, 1, "graph");
-  const auto devices = static_cast<int32_t>(integer_arg(L, 2, "devices", 1, 4096));
+auto lower(lua_State* L, const Graph& graph, Integer<"devices", 1, 4096> count) {
+  const auto devices = static_cast<int32_t>(count);
   const auto given = integers_arg(L, 3, "placement");
   std::vector<int32_t> placement(given.begin(), given.end());
   for (int32_t& device : placement) --device;
   auto lowered = lower_splits(graph, splits_arg(L, 4, graph, devices), placement, devices);
-  push_object<const Graph>(L, std::make_shared<const Graph>(std::move(lowered.graph)));
-  push_numbers(L, lowered.placement, 1);
-  push_numbers(L, lowered.origin, 1);
-  push_numbers(L, lowered.part, 1);
-  return 4;
+  return std::tuple(std::make_shared<const Graph>(std::move(lowered.graph)), from_1(std::move(lowered.placement)),
+                    from_1(std::move(lowered.origin)), from_1(std::move(lowered.part)));
 }
 
 /// state_meaning(graph) -> the same training graph, whose operators say what they mean
-int stated(lua_State* L) {
-  push_object<const Graph>(
-      L, std::make_shared<const Graph>(state_meaning(object_arg<const Graph>(L, 1, "graph"))));
-  return 1;
-}
+auto stated(const Graph& graph) { return std::make_shared<const Graph>(state_meaning(graph)); }
 
-constexpr luaL_Reg kSplitsFunctions[] = {TRINITY_BIND("iteration_space", iteration_space_of),
-                                         TRINITY_BIND("lower_splits", lower),
-                                         TRINITY_BIND("state_meaning", stated)};
+constexpr luaL_Reg kSplitsFunctions[] = {
+    TRINITY_BIND("iteration_space", iteration_space_of), TRINITY_BIND("lower_splits", lower),
+    TRINITY_BIND("state_meaning", stated)};
 
 }  // namespace
 

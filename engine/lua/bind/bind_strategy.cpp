@@ -1,10 +1,11 @@
 #include <algorithm>
 
 #include "lua/bind/module.h"
+#include "lua/bind/option_list.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/mesh_words.h"
 #include "strategy/own_order.h"
-#include "strategy/recompute_modules.h"
 
 namespace trinity::lua {
 namespace {
@@ -50,53 +51,6 @@ void push_rules(lua_State* L, const std::map<std::string, OperatorChoice>& rules
   }
 }
 
-Mesh mesh_arg(Fields& fields) {
-  Mesh mesh;
-  if (!fields.push_table("mesh")) return mesh;
-  lua_State* L = fields.state();
-  Fields axes(L, lua_gettop(L), "mesh");
-  mesh.data = static_cast<int32_t>(axes.integer("data", 1, 1, 1 << 20));
-  mesh.tensor = static_cast<int32_t>(axes.integer("tensor", 1, 1, 1 << 20));
-  mesh.pipeline = static_cast<int32_t>(axes.integer("pipeline", 1, 1, 1 << 20));
-  mesh.context = static_cast<int32_t>(axes.integer("context", 1, 1, 1 << 20));
-  mesh.expert = static_cast<int32_t>(axes.integer("expert", 1, 1, 1 << 20));
-  mesh.placement = static_cast<int32_t>(axes.integer("placement", 1, 1, 1 << 20));
-  axes.refuse_unknown();
-  lua_pop(L, 1);
-  return mesh;
-}
-
-Synchronisation sync_arg(Fields& fields) {
-  Synchronisation given;
-  if (!fields.push_table("sync")) return given;
-  lua_State* L = fields.state();
-  Fields said(L, lua_gettop(L), "sync");
-  given.kind = parse_synchronise(said.string("kind", "all_reduce"));
-  given.algorithm = parse_collective_algorithm(said.string("algorithm", "automatic"));
-  given.inner = static_cast<int32_t>(said.integer("inner", 1, 1, 1 << 20));
-  given.every = static_cast<int32_t>(said.integer("every", 1, 0, 1 << 20));
-  given.servers = static_cast<int32_t>(said.integer("servers", 1, 1, 1 << 20));
-  given.asynchronous = said.boolean("asynchronous", false);
-  said.refuse_unknown();
-  check_fields(given);
-  lua_pop(L, 1);
-  return given;
-}
-
-void push_synchronise(lua_State* L, const Synchronisation& given) {
-  const Synchronisation plain;
-  if (given == plain) return;
-  lua_newtable(L);
-  set_field(L, "kind", std::string(synchronise_name(given.kind)));
-  if (given.algorithm != plain.algorithm)
-    set_field(L, "algorithm", std::string(collective_algorithm_name(given.algorithm)));
-  if (given.inner != plain.inner) set_field(L, "inner", given.inner);
-  if (given.every != plain.every) set_field(L, "every", given.every);
-  if (given.servers != plain.servers) set_field(L, "servers", given.servers);
-  if (given.asynchronous) set_boolean(L, "asynchronous", true);
-  lua_setfield(L, -2, "sync");
-}
-
 }  // namespace
 
 PipelineOrder order_arg(lua_State* L, int index) {
@@ -110,119 +64,174 @@ void push_order(lua_State* L, const PipelineOrder& order) {
   push_list(L, order_rows(order), [L](const std::string& row) { push_text(L, row); });
 }
 
+namespace {
+
+/// A visitor of words that takes those which a table has.
+struct WordTaker {
+  Fields* fields;
+  Parallelism& given;
+
+  template <class Get>
+  void operator()(const MeshWord& word, Get get) {
+    take(word, get(given));
+  }
+  void group(std::string_view name, auto words) {
+    if (name == "schedule") return words();  // a script's table has no groups but `mesh` and `synchronise`
+    if (!fields->push_table(name.data())) return;
+    lua_State* L = fields->state();
+    Fields inner(L, lua_gettop(L), name.data());
+    auto* outer = std::exchange(fields, &inner);
+    words();
+    inner.refuse_unknown();
+    if (name == "synchronise") check_fields(given.synchronise);
+    fields = outer;
+    lua_pop(L, 1);
+  }
+
+ private:
+  template <class Value>
+  void take(const MeshWord& word, Value&& value) {
+    using Plain = std::remove_cvref_t<Value>;
+    lua_State* L = fields->state();
+    if constexpr (std::is_same_v<Plain, bool>)
+      value = fields->boolean(word.name, value);
+    else if constexpr (std::is_integral_v<Plain>)
+      value = static_cast<Plain>(fields->integer(word.name, value, word.min, word.max));
+    else if constexpr (std::is_enum_v<Plain>)
+      parse_choice(fields->string(word.name, choice_name(value)), value);
+    else if constexpr (std::is_same_v<Plain, std::string>)
+      value = fields->string(word.name, value);
+    else if constexpr (std::is_same_v<Plain, RecomputeWord<Parallelism>>)
+      parse_recompute(fields->string(word.name, "none"), given);
+    else if (fields->push_table(word.name)) {
+      if constexpr (std::is_same_v<Plain, PipelineOrder>)
+        value = order_arg(L, lua_gettop(L));
+      else if constexpr (std::is_same_v<Plain, std::map<std::string, OperatorChoice>>)
+        value = rules_arg(L, lua_gettop(L));
+      else
+        take_list(L, word, value);
+      lua_pop(L, 1);
+    }
+  }
+  static void take_list(lua_State* L, const MeshWord& word, std::vector<Axis>& list) {
+    for_each(L, lua_gettop(L), [&](int i) {
+      if (lua_type(L, -1) != LUA_TSTRING)
+        throw ArgumentError(fmt::format("field '{}': entry {}: expected the name of an axis, got {}", word.name, i,
+                                        type_name(L, -1)));
+      list.push_back(parse_axis(lua_tostring(L, -1)));
+    });
+  }
+  static void take_list(lua_State* L, const MeshWord& word, std::vector<int32_t>& list) {
+    for (const int64_t entry : integers(L, lua_gettop(L), word.name)) {
+      const bool counts = word.listed == Listed::counts;
+      if (counts && (entry < word.min || entry > word.max))
+        throw ArgumentError(
+            fmt::format("{}: expected numbers of layers from {}, got {}", word.name, word.min, entry));
+      list.push_back(static_cast<int32_t>(counts ? entry : std::clamp<int64_t>(entry - 1, -1, 1 << 30)));
+    }
+  }
+};
+
+/// A visitor that sets fields of the table on top of the stack: words that are not the default, and those that are always
+/// there.
+struct WordPusher {
+  lua_State* L;
+  const Parallelism& given;
+  const Parallelism plain = {};
+
+  template <class Get>
+  void operator()(const MeshWord& word, Get get) {
+    if (!word.always && get(given) == get(plain)) return;
+    push(get(given), word.listed);
+    lua_setfield(L, -2, word.name);
+  }
+  void group(std::string_view name, auto words) {
+    if (name == "schedule") return words();
+    if (name == "synchronise" && given.synchronise == plain.synchronise) return;
+    lua_newtable(L);
+    words();
+    lua_setfield(L, -2, name.data());
+  }
+
+ private:
+  template <class Value>
+  void push(const Value& value, Listed listed) {
+    if constexpr (std::is_same_v<Value, bool>)
+      lua_pushboolean(L, value);
+    else if constexpr (std::is_integral_v<Value>)
+      lua_pushnumber(L, static_cast<double>(value));
+    else if constexpr (std::is_enum_v<Value>)
+      lua_pushstring(L, choice_name(value));
+    else if constexpr (std::is_same_v<Value, std::string>)
+      push_text(L, value);
+    else if constexpr (std::is_same_v<Value, PipelineOrder>)
+      push_order(L, value);
+    else if constexpr (std::is_same_v<Value, RecomputeWord<const Parallelism>>)
+      push_text(L, recompute_text(value.given));
+    else if constexpr (std::is_same_v<Value, std::map<std::string, OperatorChoice>>)
+      push_rules(L, value);
+    else if constexpr (std::is_same_v<Value, std::vector<Axis>>)
+      push_list(L, value, [&](Axis axis) { lua_pushstring(L, axis_name(axis)); });
+    else
+      push_numbers(L, value, listed == Listed::counts ? 0 : 1);
+  }
+};
+
+/// A visitor that adds words of numbers, flags and choices to a list of options, "group.word" those of a group.
+struct WordLister {
+  OptionList& list;
+  const Parallelism plain = {};
+  std::string within = {};
+
+  template <class Get>
+  void operator()(const MeshWord& word, Get get) {
+    const auto value = get(plain);
+    using Value = std::remove_const_t<decltype(value)>;
+    const auto name = within + word.name;
+    if constexpr (std::is_same_v<Value, bool>)
+      list(name.c_str(), value, word.help);
+    else if constexpr (std::is_integral_v<Value>)
+      list(name.c_str(), value, static_cast<double>(word.min), static_cast<double>(word.max), word.help);
+    else if constexpr (std::is_enum_v<Value>)
+      list(name.c_str(), value, choices<Value>(), word.help);
+  }
+  void group(std::string_view name, auto words) {
+    if (name != "schedule") within = std::string(name) + '.';
+    words();
+    within.clear();
+  }
+
+ private:
+  template <class Choice>
+  static std::array<const char*, kChoices<Choice>> choices() {
+    std::array<const char*, kChoices<Choice>> names;
+    for (size_t i = 0; i < names.size(); ++i) names[i] = choice_name(static_cast<Choice>(i));
+    return names;
+  }
+};
+
+/// strategy_words() -> words of a strategy with a mesh that are numbers, flags or choices, as OptionList has them
+int strategy_words(lua_State* L) {
+  lua_newtable(L);
+  OptionList list{L};
+  each_mesh_word(WordLister{list});
+  return 1;
+}
+
+}  // namespace
+
 Parallelism parallelism_arg(lua_State* L, int index) {
   table_arg(L, index, "strategy");
   Fields fields(L, index, "strategy");
   Parallelism given;
-  given.mesh = mesh_arg(fields);
-  if (fields.push_table("order")) {
-    for_each(L, lua_gettop(L), [&](int i) {
-      if (lua_type(L, -1) != LUA_TSTRING)
-        throw ArgumentError(fmt::format(
-            "field 'order': entry {}: expected the name of an axis, got {}", i, type_name(L, -1)));
-      given.mesh.order.push_back(parse_axis(lua_tostring(L, -1)));
-    });
-    lua_pop(L, 1);
-  }
-  if (fields.push_table("devices")) {
-    for (const int64_t device : integers(L, lua_gettop(L), "devices"))
-      given.mesh.devices.push_back(
-          static_cast<int32_t>(std::clamp<int64_t>(device - 1, -1, 1 << 30)));
-    lua_pop(L, 1);
-  }
-  given.schedule = fields.string("schedule", given.schedule);
-  given.virtual_stages = static_cast<int32_t>(fields.integer("virtual_stages", 1, 1, 4096));
-  given.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 30));
-  parse_recompute(fields.string("recompute", "none"), given);
-  fields.take("bucket_bytes", given.bucket_bytes);
-  given.sequence_parallel = fields.boolean("sequence_parallel", false);
-  given.scatter_gather = fields.boolean("scatter_gather", false);
-  given.overlap_tp_grad_allreduce = fields.boolean("overlap_tp_grad_allreduce", false);
-  given.zero_stage = static_cast<int32_t>(fields.integer("zero_stage", 0, 0, 3));
-  given.cp_comm_type = parse_context_kind(fields.string("cp_comm_type", "all_gather"));
-  given.sync = sync_arg(fields);
-  if (fields.push_table("stages")) {
-    for (const int64_t layers : integers(L, lua_gettop(L), "stages")) {
-      if (layers < 0 || layers > 1 << 20)
-        throw ArgumentError(
-            fmt::format("stages: expected numbers of layers from 0, got {}", layers));
-      given.stages.push_back(static_cast<int32_t>(layers));
-    }
-    lua_pop(L, 1);
-  }
-  if (fields.push_table("tasks")) {
-    given.tasks = order_arg(L, lua_gettop(L));
-    lua_pop(L, 1);
-  }
-  if (fields.push_table("operators")) {
-    given.operators = rules_arg(L, lua_gettop(L));
-    lua_pop(L, 1);
-  }
-  if (fields.push_table("inside")) {
-    for (const int64_t place : integers(L, lua_gettop(L), "inside"))
-      given.inside.push_back(static_cast<int32_t>(std::clamp<int64_t>(place - 1, -1, 1 << 30)));
-    lua_pop(L, 1);
-  }
+  each_mesh_word(WordTaker{&fields, given});
   fields.refuse_unknown();
   return given;
 }
 
 void push_parallelism(lua_State* L, const Parallelism& given) {
-  const Parallelism plain;
   lua_newtable(L);
-  lua_newtable(L);
-  const auto set_axis = [L](const char* name, int32_t size) {
-    if (size > 1) set_field(L, name, size);
-  };
-  set_axis("data", given.mesh.data);
-  set_axis("tensor", given.mesh.tensor);
-  set_axis("pipeline", given.mesh.pipeline);
-  set_axis("context", given.mesh.context);
-  set_axis("expert", given.mesh.expert);
-  set_axis("placement", given.mesh.placement);
-  lua_setfield(L, -2, "mesh");
-  if (!given.mesh.order.empty()) {
-    lua_newtable(L);
-    int i = 0;
-    for (const Axis axis : given.mesh.order) {
-      lua_pushstring(L, axis_name(axis));
-      lua_rawseti(L, -2, ++i);
-    }
-    lua_setfield(L, -2, "order");
-  }
-  if (!given.mesh.devices.empty()) {
-    push_numbers(L, given.mesh.devices, 1);
-    lua_setfield(L, -2, "devices");
-  }
-  set_field(L, "schedule", given.schedule);
-  set_field(L, "micro_batches", given.micro_batches);
-  if (given.virtual_stages > 1) set_field(L, "virtual_stages", given.virtual_stages);
-  if (given.recompute != Recompute::none)
-    set_field(L, "recompute", recompute_text(given));
-  if (given.bucket_bytes != plain.bucket_bytes)
-    set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
-  if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
-  if (given.scatter_gather) set_boolean(L, "scatter_gather", true);
-  if (given.overlap_tp_grad_allreduce) set_boolean(L, "overlap_tp_grad_allreduce", true);
-  if (given.zero_stage > 0) set_field(L, "zero_stage", given.zero_stage);
-  if (given.cp_comm_type != plain.cp_comm_type)
-    set_field(L, "cp_comm_type", std::string(context_kind_name(given.cp_comm_type)));
-  push_synchronise(L, given.sync);
-  if (!given.operators.empty()) {
-    push_rules(L, given.operators);
-    lua_setfield(L, -2, "operators");
-  }
-  if (!given.inside.empty()) {
-    push_numbers(L, given.inside, 1);
-    lua_setfield(L, -2, "inside");
-  }
-  if (!given.tasks.empty()) {
-    push_order(L, given.tasks);
-    lua_setfield(L, -2, "tasks");
-  }
-  if (given.stages.empty()) return;
-  push_numbers(L, given.stages, 0);
-  lua_setfield(L, -2, "stages");
+  each_mesh_word(WordPusher{L, given});
 }
 
 Scalar scalar_arg(lua_State* L, const char* name) {
@@ -231,19 +240,6 @@ Scalar scalar_arg(lua_State* L, const char* name) {
   if (lua_type(L, top) == LUA_TBOOLEAN) return lua_toboolean(L, top) != 0;
   return string_arg(L, top, name);
 }
-
-namespace {
-
-void push_scalar(lua_State* L, const Scalar& scalar) {
-  if (const auto* truth = std::get_if<bool>(&scalar))
-    lua_pushboolean(L, *truth);
-  else if (const auto* number = std::get_if<double>(&scalar))
-    lua_pushnumber(L, *number);
-  else
-    lua_pushstring(L, std::get<std::string>(scalar).c_str());
-}
-
-}  // namespace
 
 Scalars scalars_arg(lua_State* L, int index, const char* owner) {
   Scalars scalars;
@@ -273,28 +269,8 @@ Replication replication_arg(lua_State* L, int index) {
   return replication;
 }
 
-void push_scalars(lua_State* L, const Scalars& scalars) {
-  lua_newtable(L);
-  for (const auto& [name, value] : scalars) {
-    if (const auto* scalar = std::get_if<Scalar>(&value)) {
-      push_scalar(L, *scalar);
-    } else {
-      lua_newtable(L);
-      for (const auto& [key, entry] : std::get<1>(value)) {
-        push_scalar(L, entry);
-        lua_setfield(L, -2, key.c_str());
-      }
-    }
-    lua_setfield(L, -2, name.c_str());
-  }
-}
-
 void push_replication(lua_State* L, const Replication& replication) {
-  lua_newtable(L);
-  set_field(L, "kind", replication.kind);
-  set_field(L, "replicas", replication.replicas);
-  push_scalars(L, replication.options);
-  lua_setfield(L, -2, "options");
+  push(L, record("kind", replication.kind, "replicas", replication.replicas, "options", replication.options));
 }
 
 namespace {
@@ -329,10 +305,7 @@ StrategyPricer& pricer_of(BoundProblem& self) {
 /// problem:price(strategies, metrics, limit_s, any, entries): simulates strategies that lower and
 /// fills a list of as many metrics structs. any: see evaluate(). entries: what the strategies are
 /// called in errors, or nil.
-int problem_price(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  table_arg(L, 2, "strategies");
-  table_arg(L, 3, "metrics");
+void problem_price(lua_State* L, BoundProblem& self, Table<"strategies">, Table<"metrics">) {
   std::vector<int64_t> entries;
   if (lua_istable(L, 6)) entries = integers(L, 6, "entries");
   std::vector<Strategy> strategies;
@@ -350,45 +323,39 @@ int problem_price(lua_State* L) {
   for_each(L, 3, [&](int i) {
     fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
   });
-  return 0;
 }
 
 /// problem:home(strategy, placement): writes where the first part of every operator is.
-int problem_home(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  const auto strategy = strategy_arg(L, 2, *self.problem);
-  fill_from_1(L, 3, "placement", pricer_of(self).home(strategy));
-  return 0;
+void problem_home(lua_State* L, BoundProblem& self) {
+  fill_from_1(L, 3, "placement", pricer_of(self).home(strategy_arg(L, 2, *self.problem)));
+}
+
+/// A strategy with a mesh.
+Strategy meshed_arg(lua_State* L, const BoundProblem& self) {
+  auto strategy = strategy_arg(L, 2, *self.problem);
+  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
+  return strategy;
 }
 
 /// problem:simulated_devices(strategy) -> of how many devices a strategy with a mesh is
 /// simulated.
-int problem_simulated_devices(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  const auto strategy = strategy_arg(L, 2, *self.problem);
-  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
-  lua_pushinteger(L, pricer_of(self).simulated_devices(strategy));
-  return 1;
+int problem_simulated_devices(lua_State* L, BoundProblem& self) {
+  return push_number(L, pricer_of(self).simulated_devices(meshed_arg(L, self)));
 }
 
 /// problem:owners(strategy, devices) -> who owns the peaks of these devices (from 1), of a strategy
 /// with a mesh: bytes by name.
-int problem_owners(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
-  const auto strategy = strategy_arg(L, 2, *self.problem);
-  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
+int problem_owners(lua_State* L, BoundProblem& self) {
+  const auto strategy = meshed_arg(L, self);
   table_arg(L, 3, "devices");
   const auto owners = pricer_of(self).owners(strategy);
   lua_newtable(L);
-  for (int i = 1; i <= static_cast<int>(lua_objlen(L, 3)); ++i) {
-    lua_rawgeti(L, 3, i);
+  for_each(L, 3, [&](int i) {
     const lua_Integer device = lua_tointeger(L, -1);
-    lua_pop(L, 1);
-    if (device < 1 || device > std::ssize(owners))
-      throw WrongArgument(3, "devices", "no device of the cluster");
+    if (device < 1 || device > std::ssize(owners)) throw WrongArgument(3, "devices", "no device of the cluster");
     push_owners(L, owners[static_cast<size_t>(device) - 1]);
-    lua_rawseti(L, -2, i);
-  }
+    lua_rawseti(L, -3, i);
+  });
   return 1;
 }
 
@@ -397,46 +364,28 @@ int problem_owners(lua_State* L) {
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
 /// or sums), the layers of every virtual stage and where on the axis `pipeline` it is. strategy:
 /// see strategy_arg().
-int problem_lower(lua_State* L) {
-  auto& self = object_arg<BoundProblem>(L, 1);
+int problem_lower(lua_State* L, BoundProblem& self) {
   const auto strategy = strategy_arg(L, 2, *self.problem);
   const auto bound = pricer_of(self).bind(strategy);
   const auto& made = *bound.made;
-  lua_newtable(L);
-  if (strategy.parallelism) {
-    push_coordinates(L, strategy.parallelism->mesh);
-    lua_setfield(L, -2, "coordinates");
-  }
-  const auto set_list = [L](const char* name, const std::vector<int32_t>& list, int32_t from) {
-    push_numbers(L, list, from);
-    lua_setfield(L, -2, name);
-  };
-  push_object<const Graph>(L, std::shared_ptr<const Graph>(bound.made, &made.graph));
-  lua_setfield(L, -2, "graph");
-  push_object(L, std::make_shared<BoundProblem>(bound.problem, shared_pool()));
-  lua_setfield(L, -2, "problem");
-  set_list("placement", bound.arranged.placement, 1);
-  set_list("origin", made.origin, 1);
-  const auto& stage = bound.arranged.schedule.stage;
-  if (!stage.empty()) set_list("stage", stage, 1);
-  set_list("layers", made.layers, 0);
-  set_list("part", made.part, 1);
-  set_list("pipeline", made.pipeline, 1);
-  set_field(L, "schedule", bound.arranged.schedule.name);
-  if (!bound.arranged.schedule.tasks.empty()) {
-    push_order(L, bound.arranged.schedule.tasks);
-    lua_setfield(L, -2, "tasks");
-  }
-  set_field(L, "micro_batches", bound.arranged.schedule.micro_batches);
+  const auto& schedule = bound.arranged.schedule;
+  push(L, record("graph", std::shared_ptr<const Graph>(bound.made, &made.graph), "problem",
+                 std::make_shared<BoundProblem>(bound.problem, shared_pool()), "placement",
+                 from_1(bound.arranged.placement), "origin", from_1(made.origin), "layers", made.layers, "part",
+                 from_1(made.part), "pipeline", from_1(made.pipeline), "schedule", schedule.name, "micro_batches",
+                 schedule.micro_batches));
+  if (!schedule.stage.empty()) set_numbers(L, "stage", schedule.stage, 1);
+  if (!schedule.tasks.empty()) set_fields(L, "tasks", order_rows(schedule.tasks));
+  if (!strategy.parallelism) return 1;
+  push_coordinates(L, strategy.parallelism->mesh);
+  lua_setfield(L, -2, "coordinates");
   return 1;
 }
 
 /// schedule_bubble(strategy) -> idle over ideal time of equal stages: of a device, of the step.
-int equal_stage_bubble(lua_State* L) {
-  const auto bubble = schedule_bubble(parallelism_arg(L, 1));
-  lua_pushnumber(L, bubble.of_device);
-  lua_pushnumber(L, bubble.of_step);
-  return 2;
+auto equal_stage_bubble(lua_State* L, Given<"strategy"> strategy) {
+  const auto bubble = schedule_bubble(parallelism_arg(L, strategy));
+  return std::tuple(bubble.of_device, bubble.of_step);
 }
 
 /// mesh_coordinates(strategy) -> as `coordinates` of problem:lower().
@@ -445,14 +394,14 @@ int mesh_coordinates(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal_stage_bubble),
-                                           TRINITY_BIND("mesh_coordinates", mesh_coordinates)};
+constexpr luaL_Reg kStrategyFunctions[] = {
+    TRINITY_BIND("schedule_bubble", equal_stage_bubble), TRINITY_BIND("strategy_words", strategy_words),
+    TRINITY_BIND("mesh_coordinates", mesh_coordinates)};
 /// Further methods of a problem.
-constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
-                                 TRINITY_BIND("home", problem_home),
-                                 TRINITY_BIND("simulated_devices", problem_simulated_devices),
-                                 TRINITY_BIND("owners", problem_owners),
-                                 TRINITY_BIND("lower", problem_lower)};
+constexpr luaL_Reg kPricing[] = {
+    TRINITY_BIND("price", problem_price), TRINITY_BIND("home", problem_home),
+    TRINITY_BIND("simulated_devices", problem_simulated_devices), TRINITY_BIND("owners", problem_owners),
+    TRINITY_BIND("lower", problem_lower)};
 
 }  // namespace
 
@@ -480,10 +429,7 @@ Strategy strategy_arg(lua_State* L, int index, const Problem& problem) {
 
 void open_strategy(lua_State* L) {
   register_functions(L, kStrategyFunctions);
-  luaL_getmetatable(L, kTypeName<BoundProblem>);
-  lua_getfield(L, -1, "__index");
-  register_functions(L, kPricing, kTypeName<BoundProblem>, true);
-  lua_pop(L, 2);
+  add_methods<BoundProblem>(L, kPricing);
 }
 
 }  // namespace trinity::lua

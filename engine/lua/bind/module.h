@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "features/features.h"
 #include "graph/graph.h"
+#include "lua/host/bound.h"
 #include "lua/host/check.h"
 #include "lua/host/structs.h"
 #include "selection/selection.h"
@@ -113,8 +114,6 @@ Replication replication_arg(lua_State* L, int index);
 void push_replication(lua_State* L, const Replication& replication);
 /// Reads scalars by name, and groups of such, of the table at `index`.
 Scalars scalars_arg(lua_State* L, int index, const char* owner);
-/// Pushes such a table.
-void push_scalars(lua_State* L, const Scalars& scalars);
 /// Reads a list of { operator =, factors =, copies =, devices = } at `index`.
 Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices);
 /// Pushes such a list of the operators that are split.
@@ -125,6 +124,8 @@ Scalar scalar_arg(lua_State* L, const char* name);
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Bytes by owner's name.
 void push_owners(lua_State* L, const OwnedBytes& owned);
+/// What a script numbers from 1 (an int32 array or a list of integers from `low` to `high`), from 0.
+std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& owner, int64_t low, int64_t high);
 /// Writes metrics into the FFI struct at `index`, which must have room for all devices.
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 

@@ -64,7 +64,7 @@ Identity read_identity(lua_State* L, Fields& fields) {
 
 /// join{timeout_s=, silence_s=, join_timeout_s=, backend=, link={latency_s=,
 /// bandwidth_bytes_per_s=}, identity={...}} -> job
-int dist_join(lua_State* L) {
+auto dist_join(lua_State* L) {
   refuse_safe_scripts();
   Fields fields(L, 1, "dist.init");
   JobOptions options;
@@ -76,22 +76,13 @@ int dist_join(lua_State* L) {
   const auto asked = process_environment("TRINITY_BACKEND").value_or("gloo");
   options.collectives = parse_collectives(fields.string("backend", asked.c_str()));
   fields.refuse_unknown();
-  push_object(L, Job::join(read_launch_variables(process_environment), options));
-  return 1;
+  return Job::join(read_launch_variables(process_environment), options);
 }
 
 /// job:facts() -> {rank=, size=, node=, nodes=, local_rank=, local_size=, source=}, from 0
-int job_facts(lua_State* L) {
-  const auto& job = object_arg<Job>(L, 1);
-  lua_newtable(L);
-  set_field(L, "rank", job.rank());
-  set_field(L, "size", job.size());
-  set_field(L, "node", job.node());
-  set_field(L, "nodes", job.nodes());
-  set_field(L, "local_rank", job.local_rank());
-  set_field(L, "local_size", job.local_size());
-  set_field(L, "source", job.source());
-  return 1;
+auto job_facts(const Job& job) {
+  return record("rank", job.rank(), "size", job.size(), "node", job.node(), "nodes", job.nodes(), "local_rank",
+                job.local_rank(), "local_size", job.local_size(), "source", job.source());
 }
 
 /// The tensor at `index`, fit for a collective of the job in place.
@@ -110,8 +101,7 @@ const at::Tensor& buffer_arg(lua_State* L, int index, const Job& job) {
 }
 
 /// job:all_reduce(tensor, {scope=, reduction=}) -> work
-int job_all_reduce(lua_State* L) {
-  auto& job = object_arg<Job>(L, 1);
+auto job_all_reduce(lua_State* L, Job& job) {
   const auto& tensor = buffer_arg(L, 2, job);
   Fields fields(L, 3, "job:all_reduce");
   AllReduce options;
@@ -120,49 +110,27 @@ int job_all_reduce(lua_State* L) {
   fields.refuse_unknown();
   if (tensor.scalar_type() == at::kLong && options.reduction == Reduction::mean)
     throw WrongArgument(2, "tensor", "expected float32 or float64 for a mean");
-  push_object(L, job.begin_all_reduce(tensor.detach(), options));
-  return 1;
+  return job.begin_all_reduce(tensor.detach(), options);
 }
 
 /// job:broadcast(tensor, scope, root) -> work; root is a number from 0 in the scope
-int job_broadcast(lua_State* L) {
-  auto& job = object_arg<Job>(L, 1);
+auto job_broadcast(lua_State* L, Job& job) {
   const auto& tensor = buffer_arg(L, 2, job);
   const auto scope = parse_scope(string_arg(L, 3, "scope"));
   const auto root = static_cast<int>(integer_arg(L, 4, "root", 0, job.members(scope) - 1));
-  push_object(L, job.begin_broadcast(tensor.detach(), scope, root));
-  return 1;
+  return job.begin_broadcast(tensor.detach(), scope, root);
 }
 
-int job_wait(lua_State* L) {
-  object_arg<Job>(L, 1).wait(object_arg<Work>(L, 2));
-  return 0;
-}
+void job_wait(Job& job, Work& work) { job.wait(work); }
 
-int job_is_done(lua_State* L) {
-  object_arg<Job>(L, 1);
-  return push_boolean(L, object_arg<Work>(L, 2).is_done());
-}
-
-int job_barrier(lua_State* L) {
-  object_arg<Job>(L, 1).barrier();
-  return 0;
-}
+bool job_is_done(const Job&, Work& work) { return work.is_done(); }
 
 /// job:agree(what, text): ends the job unless all ranks say the same
-int job_agree(lua_State* L) {
-  auto& job = object_arg<Job>(L, 1);
+void job_agree(lua_State* L, Job& job) {
   const auto what = string_arg(L, 2, "what"), text = string_arg(L, 3, "text");
   push_position(L);
   const std::string place = lua_tostring(L, -1);
   job.agree(place, what, text);
-  return 0;
-}
-
-/// job:leave(): goodbye to the others; the facts stay
-int job_leave(lua_State* L) {
-  object_arg<Job>(L, 1).close();
-  return 0;
 }
 
 int64_t total_elements(const std::vector<at::Tensor>& tensors) {
@@ -180,7 +148,7 @@ void check_total(const std::vector<at::Tensor>& tensors, const at::Tensor& flat,
 
 /// pack(tensors, flat, gradients): copies all values (or gradients, zeros where there are none)
 /// into one vector, in order.
-int dist_pack(lua_State* L) {
+void dist_pack(lua_State* L) {
   const auto tensors = tensors_arg(L, 1, "tensors");
   auto flat = tensor_arg(L, 2, "flat");
   const bool gradients = flag_arg(L, 3, "gradients");
@@ -197,11 +165,10 @@ int dist_pack(lua_State* L) {
     else
       part.zero_();
   }
-  return 0;
 }
 
 /// unpack(flat, tensors, gradients): the way back.
-int dist_unpack(lua_State* L) {
+void dist_unpack(lua_State* L) {
   auto flat = tensor_arg(L, 1, "flat");
   const auto tensors = tensors_arg(L, 2, "tensors");
   const bool gradients = flag_arg(L, 3, "gradients");
@@ -218,17 +185,15 @@ int dist_unpack(lua_State* L) {
     else
       x.mutable_grad() = part.to(x.options()).clone();
   }
-  return 0;
 }
 
 constexpr luaL_Reg kJob[] = {
-    TRINITY_BIND("facts", job_facts),         TRINITY_BIND("all_reduce", job_all_reduce),
-    TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait),
-    TRINITY_BIND("is_done", job_is_done),     TRINITY_BIND("barrier", job_barrier),
-    TRINITY_BIND("agree", job_agree),         TRINITY_BIND("leave", job_leave)};
-constexpr luaL_Reg kDistributeFunctions[] = {TRINITY_BIND("join", dist_join),
-                                             TRINITY_BIND("pack", dist_pack),
-                                             TRINITY_BIND("unpack", dist_unpack)};
+    TRINITY_BIND("facts", job_facts), TRINITY_BIND("all_reduce", job_all_reduce),
+    TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait), TRINITY_BIND("is_done", job_is_done),
+    TRINITY_BIND("barrier", [](Job& job) { job.barrier(); }), TRINITY_BIND("agree", job_agree),
+    TRINITY_BIND("leave", [](Job& job) { job.close(); })};  // goodbye to the others; the facts stay
+constexpr luaL_Reg kDistributeFunctions[] = {
+    TRINITY_BIND("join", dist_join), TRINITY_BIND("pack", dist_pack), TRINITY_BIND("unpack", dist_unpack)};
 
 }  // namespace
 

@@ -12,27 +12,22 @@ namespace trinity::lua {
 namespace {
 
 /// measure_copies(from, to, sizes, repeats) -> list of seconds, one a size
-int measure_copies_of(lua_State* L) {
-  const auto from = string_arg(L, 1, "from"), to = string_arg(L, 2, "to");
-  table_arg(L, 3, "sizes");
+auto measure_copies_of(lua_State* L, Text<"from"> from, Text<"to"> to, Table<"sizes"> list,
+                       Integer<"repeats", 1, 10000> repeats) {
   std::vector<int64_t> sizes;
-  for_each(L, 3, [&](int i) {
+  for_each(L, list, [&](int i) {
     const double size = lua_isnumber(L, -1) ? lua_tonumber(L, -1) : 0;
     if (!(size >= 4 && size <= 0x1p32))
       throw WrongArgument(3, "sizes", fmt::format("entry {}: expected 4 to 2^32 bytes", i));
     sizes.push_back(static_cast<int64_t>(size));
   });
-  const auto repeats = static_cast<int32_t>(integer_arg(L, 4, "repeats", 1, 10000));
-  return push_numbers(L, measure_copies(from, to, sizes, repeats));
+  return measure_copies(from, to, sizes, static_cast<int32_t>(repeats));
 }
 
 /// measure_rates(device) -> { flops_per_s =, memory_bytes_per_s = }
-int measure_rates_of(lua_State* L) {
-  const auto rates = measure_rates(string_arg(L, 1, "device"));
-  lua_newtable(L);
-  set_field(L, "flops_per_s", rates.flops_per_s);
-  set_field(L, "memory_bytes_per_s", rates.memory_bytes_per_s);
-  return 1;
+auto measure_rates_of(Text<"device"> device) {
+  const auto rates = measure_rates(device);
+  return record("flops_per_s", rates.flops_per_s, "memory_bytes_per_s", rates.memory_bytes_per_s);
 }
 
 /// What every executor's next step took, all at the same time in threads of their own.
@@ -54,36 +49,24 @@ std::vector<ExecutedStep> step_at_once(const std::vector<Executor*>& executors) 
   return steps;
 }
 
-void push_times(lua_State* L, const char* key, const std::vector<TaskRun>& tasks,
-                double TaskRun::*time) {
-  push_list(L, tasks, [&](const TaskRun& task) { lua_pushnumber(L, task.*time); });
-  lua_setfield(L, -2, key);
-}
-
 /// step_together(executors) -> a list: per executor { step_time_s =, start_s = {}, end_s = {} } of
 /// its next step, all executors running at the same time
-int executors_step(lua_State* L) {
-  table_arg(L, 1, "executors");
-  const int count = static_cast<int>(lua_objlen(L, 1));
+auto executors_step(lua_State* L, Table<"executors"> list) {
+  const int count = static_cast<int>(lua_objlen(L, list));
   if (count < 1 || count > 256)
     throw WrongArgument(1, "executors", fmt::format("expected 1 to 256 executors, got {}", count));
   std::vector<Executor*> executors;
-  for (int i = 1; i <= count; ++i) {
-    lua_rawgeti(L, 1, i);
-    executors.push_back(&object_arg<Executor>(L, lua_gettop(L), "executors"));
-  }
-  push_list(L, step_at_once(executors), [&](const ExecutedStep& step) {
-    lua_newtable(L);
-    set_field(L, "step_time_s", step.step_time_s);
-    push_times(L, "start_s", step.tasks, &TaskRun::start_s);
-    push_times(L, "end_s", step.tasks, &TaskRun::end_s);
+  for_each(L, list, [&](int) { executors.push_back(&object_arg<Executor>(L, lua_gettop(L), "executors")); });
+  return list_of(step_at_once(executors), [](const ExecutedStep& step) {
+    return record("step_time_s", step.step_time_s, "start_s",
+                  list_of(step.tasks, [](const TaskRun& task) { return task.start_s; }), "end_s",
+                  list_of(step.tasks, [](const TaskRun& task) { return task.end_s; }));
   });
-  return 1;
 }
 
-constexpr luaL_Reg kMeasureFunctions[] = {TRINITY_BIND("measure_copies", measure_copies_of),
-                                          TRINITY_BIND("measure_rates", measure_rates_of),
-                                          TRINITY_BIND("step_together", executors_step)};
+constexpr luaL_Reg kMeasureFunctions[] = {
+    TRINITY_BIND("measure_copies", measure_copies_of), TRINITY_BIND("measure_rates", measure_rates_of),
+    TRINITY_BIND("step_together", executors_step)};
 
 }  // namespace
 

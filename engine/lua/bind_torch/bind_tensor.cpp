@@ -233,8 +233,7 @@ int tensor_categorical(lua_State* L) {
   return push_tensor(L, drawn.to(given.device()));
 }
 
-int tensor_size(lua_State* L) {
-  const auto& x = self(L);
+int tensor_size(lua_State* L, const at::Tensor& x) {
   if (!lua_isnoneornil(L, 2)) {
     if (x.dim() == 0) throw WrongArgument(2, "dimension", "a tensor of one number has none");
     return push_number(L, static_cast<double>(x.size(dimension_arg(L, 2, x.dim()))));
@@ -251,14 +250,12 @@ int tensor_dim(lua_State* L) { return push_number(L, static_cast<double>(self(L)
 
 int tensor_numel(lua_State* L) { return push_number(L, static_cast<double>(self(L).numel())); }
 
-int tensor_length(lua_State* L) {
-  const auto& x = self(L);
+int tensor_length(lua_State* L, const at::Tensor& x) {
   return push_number(L, x.dim() == 0 ? 0 : static_cast<double>(x.size(0)));
 }
 
 /// item(): the one number (or boolean) of a tensor with one element.
-int tensor_item(lua_State* L) {
-  const auto& x = self(L);
+int tensor_item(lua_State* L, const at::Tensor& x) {
   if (x.numel() != 1)
     throw WrongArgument(1, "tensor", "expected one element, got " + describe_tensor(x));
   if (x.scalar_type() == at::kBool)
@@ -290,8 +287,7 @@ at::Tensor as_doubles(const at::Tensor& x) {
   return x.detach().to(at::kCPU, at::kDouble).contiguous();
 }
 
-int tensor_totable(lua_State* L) {
-  const auto& x = self(L);
+int tensor_totable(lua_State* L, const at::Tensor& x) {
   const auto values = as_doubles(x);
   const double* data = values.data_ptr<double>();
   push_nested(L, x, 0, data);
@@ -299,14 +295,13 @@ int tensor_totable(lua_State* L) {
 }
 
 /// fill_array(tensor, array): all elements, row by row, into a double array of that length.
-int tensor_fill_array(lua_State* L) {
+void tensor_fill_array(lua_State* L) {
   const auto values = as_doubles(tensor_arg(L, 1));
   const auto array = numbers_arg(L, 2, "array");
   if (static_cast<int64_t>(array.size()) != values.numel())
     throw WrongArgument(2, "array",
                         fmt::format("expected {} entries, got {}", values.numel(), array.size()));
   std::copy_n(values.data_ptr<double>(), values.numel(), array.begin());
-  return 0;
 }
 
 int tensor_clone(lua_State* L) { return push_tensor(L, self(L).clone()); }
@@ -314,8 +309,7 @@ int tensor_detach(lua_State* L) { return push_tensor(L, self(L).detach()); }
 int tensor_contiguous(lua_State* L) { return push_tensor(L, self(L).contiguous()); }
 
 /// to{dtype =, device =}; the same tensor where nothing changes.
-int tensor_to(lua_State* L) {
-  const auto& x = self(L);
+int tensor_to(lua_State* L, const at::Tensor& x) {
   table_arg(L, 2, "options");
   Fields fields(L, 2, "options");
   const auto dtype = fields.string("dtype");
@@ -341,19 +335,13 @@ int tensor_is_closed(lua_State* L) {
   return push_boolean(L, memory && !*static_cast<Handle<at::Tensor>*>(memory));
 }
 
-int tensor_live_bytes(lua_State* L) {
-  return push_number(L, static_cast<double>(live_tensor_bytes()));
-}
+auto tensor_live_bytes() { return live_tensor_bytes(); }
 
-constexpr luaL_Reg kMethods[] = {TRINITY_BIND("size", tensor_size, 2),
-                                 TRINITY_BIND("dim", tensor_dim, 1),
-                                 TRINITY_BIND("numel", tensor_numel, 1),
-                                 TRINITY_BIND("item", tensor_item, 1),
-                                 TRINITY_BIND("totable", tensor_totable, 1),
-                                 TRINITY_BIND("clone", tensor_clone, 1),
-                                 TRINITY_BIND("detach", tensor_detach, 1),
-                                 TRINITY_BIND("contiguous", tensor_contiguous, 1),
-                                 TRINITY_BIND("to", tensor_to, 2)};
+constexpr luaL_Reg kMethods[] = {
+    TRINITY_BIND("size", tensor_size, 2), TRINITY_BIND("dim", tensor_dim, 1), TRINITY_BIND("numel", tensor_numel, 1),
+    TRINITY_BIND("item", tensor_item, 1), TRINITY_BIND("totable", tensor_totable, 1),
+    TRINITY_BIND("clone", tensor_clone, 1), TRINITY_BIND("detach", tensor_detach, 1),
+    TRINITY_BIND("contiguous", tensor_contiguous, 1), TRINITY_BIND("to", tensor_to, 2)};
 
 /// tensor_start(): counts memory from now on. Called once by the library's Lua part.
 int tensor_start(lua_State*) {
@@ -363,20 +351,16 @@ int tensor_start(lua_State*) {
 
 /// What the Lua part turns into fields and operators.
 constexpr luaL_Reg kInternal[] = {
-    TRINITY_BIND("dtype", tensor_dtype),           TRINITY_BIND("device", tensor_device),
-    TRINITY_BIND("length", tensor_length),         TRINITY_BIND("is_closed", tensor_is_closed),
-    TRINITY_BIND("fill_array", tensor_fill_array), TRINITY_BIND("start", tensor_start)};
+    TRINITY_BIND("dtype", tensor_dtype), TRINITY_BIND("device", tensor_device), TRINITY_BIND("length", tensor_length),
+    TRINITY_BIND("is_closed", tensor_is_closed), TRINITY_BIND("fill_array", tensor_fill_array),
+    TRINITY_BIND("start", tensor_start)};
 
-constexpr luaL_Reg kTensorFunctions[] = {TRINITY_BIND("new", tensor_new, 2),
-                                   TRINITY_BIND("zeros", tensor_zeros, 2),
-                                   TRINITY_BIND("ones", tensor_ones, 2),
-                                   TRINITY_BIND("full", tensor_full, 3),
-                                   TRINITY_BIND("arange", tensor_arange, 4),
-                                   TRINITY_BIND("eye", tensor_eye, 2),
-                                   TRINITY_BIND("uniform", tensor_uniform, 5),
-                                   TRINITY_BIND("normal", tensor_normal, 3),
-                                   TRINITY_BIND("categorical", tensor_categorical, 2),
-                                   TRINITY_BIND("live_bytes", tensor_live_bytes, 0)};
+constexpr luaL_Reg kTensorFunctions[] = {
+    TRINITY_BIND("new", tensor_new, 2), TRINITY_BIND("zeros", tensor_zeros, 2), TRINITY_BIND("ones", tensor_ones, 2),
+    TRINITY_BIND("full", tensor_full, 3), TRINITY_BIND("arange", tensor_arange, 4),
+    TRINITY_BIND("eye", tensor_eye, 2), TRINITY_BIND("uniform", tensor_uniform, 5),
+    TRINITY_BIND("normal", tensor_normal, 3), TRINITY_BIND("categorical", tensor_categorical, 2),
+    TRINITY_BIND("live_bytes", tensor_live_bytes, 0)};
 
 /// Adds a table `name` of functions to the table on top of the stack.
 void set_functions(lua_State* L, const char* name, const char* owner,

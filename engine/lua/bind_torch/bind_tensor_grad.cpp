@@ -11,8 +11,7 @@ namespace {
 
 /// backward(gradient, retain): adds derivatives to the grad of every leaf. `gradient` may be left
 /// out for one element; `retain` keeps what a second backward() needs.
-int grad_backward(lua_State* L) {
-  const auto& x = self(L);
+void grad_backward(lua_State* L, const at::Tensor& x) {
   if (!x.requires_grad())
     throw WrongArgument(1, "tensor", "nothing to differentiate: no input requires gradients");
   at::Tensor gradient;
@@ -27,7 +26,6 @@ int grad_backward(lua_State* L) {
   }
   const bool retain = flag_arg(L, 3, "retain");
   about(1, "tensor", [&] { x.backward(gradient, retain); });
-  return 0;
 }
 
 /// grad(y, inputs, options) -> derivatives of y (one element, or weighted by options.gradient).
@@ -64,8 +62,7 @@ int grad_no_grad(lua_State* L) {
   return lua_gettop(L);
 }
 
-int grad_get(lua_State* L) {
-  const auto& x = self(L);
+int grad_get(lua_State* L, const at::Tensor& x) {
   if (x.is_leaf() && x.grad().defined())
     push_tensor(L, x.grad());
   else
@@ -76,8 +73,7 @@ int grad_get(lua_State* L) {
 int grad_required(lua_State* L) { return push_boolean(L, self(L).requires_grad()); }
 
 /// requires_grad_(on): whether gradients are wanted for this leaf; returns the tensor.
-int grad_require(lua_State* L) {
-  const auto& x = self(L);
+int grad_require(lua_State* L, const at::Tensor& x) {
   const bool on = flag_arg(L, 2, "on", true);
   if (on && !x.is_floating_point())
     throw WrongArgument(1, "tensor",
@@ -89,14 +85,12 @@ int grad_require(lua_State* L) {
   return 1;
 }
 
-int grad_zero(lua_State* L) {
-  const auto& x = self(L);
+void grad_zero(const at::Tensor& x) {
   if (x.is_leaf()) x.mutable_grad().reset();
-  return 0;
 }
 
 /// set_data(tensor, other): the tensor takes over the other's values, dtype and device.
-int grad_set_data(lua_State* L) {
+void grad_set_data(lua_State* L) {
   const auto& x = tensor_arg(L, 1);
   const auto& other = tensor_arg(L, 2, "other");
   if (x.sizes() != other.sizes())
@@ -104,13 +98,10 @@ int grad_set_data(lua_State* L) {
                         fmt::format("expected shape {}, got {}", describe_shape(x.sizes()),
                                     describe_tensor(other)));
   about(2, "other", [&] { x.set_data(other.detach().clone()); });
-  return 0;
 }
 
 /// version(tensor): counts changes in place.
-int grad_version(lua_State* L) {
-  return push_number(L, static_cast<double>(tensor_arg(L, 1)._version()));
-}
+int grad_version(lua_State* L) { return push_number(L, static_cast<double>(tensor_arg(L, 1)._version())); }
 
 const std::vector<std::pair<std::string, at::ScalarType>> kFileDtypes = {
     {"F32", at::kFloat}, {"F64", at::kDouble}, {"I64", at::kLong}, {"BOOL", at::kBool}};
@@ -122,9 +113,7 @@ std::string file_dtype(const at::Tensor& x) {
 }
 
 /// write(path, names, tensors)
-int file_write(lua_State* L) {
-  const auto path = string_arg(L, 1, "path");
-  table_arg(L, 2, "names");
+void file_write(lua_State* L, Text<"path"> path, Table<"names">) {
   auto tensors = tensors_arg(L, 3, "tensors");
   std::vector<SavedArray> arrays;
   for_each(L, 2, [&](int i) {
@@ -136,7 +125,6 @@ int file_write(lua_State* L) {
                       {static_cast<const char*>(x.data_ptr()), x.nbytes()}});
   });
   write_arrays(path, arrays, {});
-  return 0;
 }
 
 /// read(path, hashed) -> names, tensors; `hashed`: refuses files that cannot tell whether they were
@@ -161,16 +149,16 @@ int file_read(lua_State* L) {
 
 }  // namespace
 
-const std::vector<luaL_Reg> kTensorGradientMethods = {TRINITY_BIND("backward", grad_backward, 3),
-                                                      TRINITY_BIND("requires_grad_", grad_require, 2),
-                                                      TRINITY_BIND("zero_grad", grad_zero, 1)};
+const std::vector<luaL_Reg> kTensorGradientMethods = {
+    TRINITY_BIND("backward", grad_backward, 3), TRINITY_BIND("requires_grad_", grad_require, 2),
+    TRINITY_BIND("zero_grad", grad_zero, 1)};
 
-const std::vector<luaL_Reg> kTensorGradientFunctions = {TRINITY_BIND("grad", grad_grad, 3),
-                                                        TRINITY_BIND("no_grad", grad_no_grad)};
+const std::vector<luaL_Reg> kTensorGradientFunctions = {
+    TRINITY_BIND("grad", grad_grad, 3), TRINITY_BIND("no_grad", grad_no_grad)};
 
 const std::vector<luaL_Reg> kTensorInternalFunctions = {
-    TRINITY_BIND("grad", grad_get),          TRINITY_BIND("requires_grad", grad_required),
-    TRINITY_BIND("set_data", grad_set_data), TRINITY_BIND("version", grad_version),
-    TRINITY_BIND("write", file_write),       TRINITY_BIND("read", file_read)};
+    TRINITY_BIND("grad", grad_get), TRINITY_BIND("requires_grad", grad_required),
+    TRINITY_BIND("set_data", grad_set_data), TRINITY_BIND("version", grad_version), TRINITY_BIND("write", file_write),
+    TRINITY_BIND("read", file_read)};
 
 }  // namespace trinity::lua

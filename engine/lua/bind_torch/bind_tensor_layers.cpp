@@ -120,12 +120,9 @@ int layer_clip_grad_norm(lua_State* L) {
 }  // namespace
 
 const std::vector<luaL_Reg> kTensorLayerFunctions = {
-    TRINITY_BIND("linear", layer_linear),
-    TRINITY_BIND("embedding", layer_embedding),
-    TRINITY_BIND("layer_norm", layer_layer_norm),
-    TRINITY_BIND("dropout", layer_dropout),
-    TRINITY_BIND("lstm", layer_lstm),
-    TRINITY_BIND("gru", layer_gru),
+    TRINITY_BIND("linear", layer_linear), TRINITY_BIND("embedding", layer_embedding),
+    TRINITY_BIND("layer_norm", layer_layer_norm), TRINITY_BIND("dropout", layer_dropout),
+    TRINITY_BIND("lstm", layer_lstm), TRINITY_BIND("gru", layer_gru),
     TRINITY_BIND("clip_grad_norm", layer_clip_grad_norm)};
 
 }  // namespace trinity::lua

@@ -52,9 +52,7 @@ int loss_cross_entropy(lua_State* L) {
   return negative_log_likelihood(L, at::log_softmax(scores_arg(L, "logits"), -1));
 }
 
-int loss_nll(lua_State* L) {
-  return negative_log_likelihood(L, scores_arg(L, "log_probabilities"));
-}
+int loss_nll(lua_State* L) { return negative_log_likelihood(L, scores_arg(L, "log_probabilities")); }
 
 /// Arguments 1 and 2, of one shape and of floating point.
 struct Pair {
@@ -79,8 +77,7 @@ int loss_mse(lua_State* L) {
 
 }  // namespace
 
-const std::vector<luaL_Reg> kTensorLossFunctions = {TRINITY_BIND("mse", loss_mse),
-                                                    TRINITY_BIND("cross_entropy", loss_cross_entropy),
-                                                    TRINITY_BIND("nll", loss_nll)};
+const std::vector<luaL_Reg> kTensorLossFunctions = {
+    TRINITY_BIND("mse", loss_mse), TRINITY_BIND("cross_entropy", loss_cross_entropy), TRINITY_BIND("nll", loss_nll)};
 
 }  // namespace trinity::lua

@@ -11,9 +11,7 @@ namespace {
 using at::Tensor;
 
 template <Tensor (*F)(const Tensor&)>
-int unary(lua_State* L) {
-  return push_tensor(L, F(self(L)));
-}
+int unary(lua_State* L) { return push_tensor(L, F(self(L))); }
 
 /// Also serves operators, where either side may be the number.
 template <Tensor (*F)(const Tensor&, const Tensor&)>
@@ -39,8 +37,7 @@ Tensor ge(const Tensor& a, const Tensor& b) { return at::ge(a, b); }
 Tensor gelu(const Tensor& x) { return at::gelu(x); }
 Tensor softplus(const Tensor& x) { return at::softplus(x); }
 
-int math_clamp(lua_State* L) {
-  const auto& x = self(L);
+int math_clamp(lua_State* L, const Tensor& x) {
   c10::optional<at::Scalar> low, high;
   if (!lua_isnoneornil(L, 2)) low = scalar_arg(L, 2, "low");
   if (!lua_isnoneornil(L, 3)) high = scalar_arg(L, 3, "high");
@@ -55,8 +52,7 @@ const Tensor& mask_arg(lua_State* L, int index, const char* name) {
   return mask;
 }
 
-int math_masked_fill(lua_State* L) {
-  const auto& x = self(L);
+int math_masked_fill(lua_State* L, const Tensor& x) {
   const auto& mask = mask_arg(L, 2, "mask");
   check_broadcast(x, mask, 2, "mask");
   const auto value = scalar_arg(L, 3, "value");
@@ -79,8 +75,7 @@ std::vector<int64_t> dimensions_arg(lua_State* L, int index, const Tensor& x) {
 }
 
 template <Tensor (*F)(const Tensor&, at::IntArrayRef, bool)>
-int reduction(lua_State* L) {
-  const auto& x = self(L);
+int reduction(lua_State* L, const Tensor& x) {
   const auto dims = dimensions_arg(L, 2, x);
   const bool keep = flag_arg(L, 3, "keep");
   return push_tensor(L, about(2, "dimension", [&] { return F(x, dims, keep); }));
@@ -99,8 +94,7 @@ Tensor logsumexp(const Tensor& x, at::IntArrayRef dims, bool keep) {
   return at::logsumexp(x, dims, keep);
 }
 
-int math_prod(lua_State* L) {
-  const auto& x = self(L);
+int math_prod(lua_State* L, const Tensor& x) {
   if (lua_isnoneornil(L, 2)) return push_tensor(L, at::prod(x));
   return push_tensor(L, at::prod(x, dimension_arg(L, 2, x.dim()), flag_arg(L, 3, "keep")));
 }
@@ -108,8 +102,7 @@ int math_prod(lua_State* L) {
 /// The extreme of all elements, or extremes along a dimension and where they are.
 template <Tensor (*All)(const Tensor&),
           std::tuple<Tensor, Tensor> (*Along)(const Tensor&, int64_t, bool)>
-int extreme(lua_State* L) {
-  const auto& x = self(L);
+int extreme(lua_State* L, const Tensor& x) {
   if (lua_isnoneornil(L, 2)) return push_tensor(L, All(x));
   const auto [values, indices] = Along(x, dimension_arg(L, 2, x.dim()), flag_arg(L, 3, "keep"));
   push_tensor(L, values);
@@ -121,16 +114,14 @@ constexpr auto kMax = extreme<at::max, at::max>;
 constexpr auto kMin = extreme<at::min, at::min>;
 
 template <Tensor (*F)(const Tensor&, c10::optional<int64_t>, bool)>
-int extreme_index(lua_State* L) {
-  const auto& x = self(L);
+int extreme_index(lua_State* L, const Tensor& x) {
   c10::optional<int64_t> dimension;
   if (!lua_isnoneornil(L, 2)) dimension = dimension_arg(L, 2, x.dim());
   return push_indices(L, F(x, dimension, flag_arg(L, 3, "keep")));
 }
 
 template <Tensor (*F)(const Tensor&, int64_t)>
-int along_last(lua_State* L) {
-  const auto& x = self(L);
+int along_last(lua_State* L, const Tensor& x) {
   const int64_t dimension = dimension_arg_or(L, 2, x.dim(), -1);
   return push_tensor(L, about(1, "tensor", [&] { return F(x, dimension); }));
 }
@@ -174,55 +165,30 @@ void copy_in_place(const Tensor& x, const Tensor& other) { x.copy_(other); }
 
 }  // namespace
 
-const std::vector<luaL_Reg> kTensorMathMethods = {TRINITY_BIND("add", binary<add>, 2),
-                                                  TRINITY_BIND("sub", binary<sub>, 2),
-                                                  TRINITY_BIND("mul", binary<mul>, 2),
-                                                  TRINITY_BIND("div", binary<div>, 2),
-                                                  TRINITY_BIND("pow", binary<pow>, 2),
-                                                  TRINITY_BIND("minimum", binary<minimum>, 2),
-                                                  TRINITY_BIND("maximum", binary<maximum>, 2),
-                                                  TRINITY_BIND("eq", binary<eq>, 2),
-                                                  TRINITY_BIND("ne", binary<ne>, 2),
-                                                  TRINITY_BIND("lt", binary<lt>, 2),
-                                                  TRINITY_BIND("le", binary<le>, 2),
-                                                  TRINITY_BIND("gt", binary<gt>, 2),
-                                                  TRINITY_BIND("ge", binary<ge>, 2),
-                                                  TRINITY_BIND("neg", unary<at::neg>, 1),
-                                                  TRINITY_BIND("exp", unary<at::exp>, 1),
-                                                  TRINITY_BIND("log", unary<at::log>, 1),
-                                                  TRINITY_BIND("sqrt", unary<at::sqrt>, 1),
-                                                  TRINITY_BIND("abs", unary<at::abs>, 1),
-                                                  TRINITY_BIND("tanh", unary<at::tanh>, 1),
-                                                  TRINITY_BIND("sigmoid", unary<at::sigmoid>, 1),
-                                                  TRINITY_BIND("relu", unary<at::relu>, 1),
-                                                  TRINITY_BIND("gelu", unary<gelu>, 1),
-                                                  TRINITY_BIND("silu", unary<at::silu>, 1),
-                                                  TRINITY_BIND("softplus", unary<softplus>, 1),
-                                                  TRINITY_BIND("log_sigmoid",
-                                                               unary<at::log_sigmoid>, 1),
-                                                  TRINITY_BIND("sin", unary<at::sin>, 1),
-                                                  TRINITY_BIND("cos", unary<at::cos>, 1),
-                                                  TRINITY_BIND("clamp", math_clamp, 3),
-                                                  TRINITY_BIND("masked_fill", math_masked_fill, 3),
-                                                  TRINITY_BIND("fill_", math_fill, 2),
-                                                  TRINITY_BIND("copy_", in_place<copy_in_place>, 2),
-                                                  TRINITY_BIND("add_", in_place<add_in_place>, 2),
-                                                  TRINITY_BIND("mul_", in_place<mul_in_place>, 2)};
+const std::vector<luaL_Reg> kTensorMathMethods = {
+    TRINITY_BIND("add", binary<add>, 2), TRINITY_BIND("sub", binary<sub>, 2), TRINITY_BIND("mul", binary<mul>, 2),
+    TRINITY_BIND("div", binary<div>, 2), TRINITY_BIND("pow", binary<pow>, 2),
+    TRINITY_BIND("minimum", binary<minimum>, 2), TRINITY_BIND("maximum", binary<maximum>, 2),
+    TRINITY_BIND("eq", binary<eq>, 2), TRINITY_BIND("ne", binary<ne>, 2), TRINITY_BIND("lt", binary<lt>, 2),
+    TRINITY_BIND("le", binary<le>, 2), TRINITY_BIND("gt", binary<gt>, 2), TRINITY_BIND("ge", binary<ge>, 2),
+    TRINITY_BIND("neg", unary<at::neg>, 1), TRINITY_BIND("exp", unary<at::exp>, 1),
+    TRINITY_BIND("log", unary<at::log>, 1), TRINITY_BIND("sqrt", unary<at::sqrt>, 1),
+    TRINITY_BIND("abs", unary<at::abs>, 1), TRINITY_BIND("tanh", unary<at::tanh>, 1),
+    TRINITY_BIND("sigmoid", unary<at::sigmoid>, 1), TRINITY_BIND("relu", unary<at::relu>, 1),
+    TRINITY_BIND("gelu", unary<gelu>, 1), TRINITY_BIND("silu", unary<at::silu>, 1),
+    TRINITY_BIND("softplus", unary<softplus>, 1), TRINITY_BIND("log_sigmoid", unary<at::log_sigmoid>, 1),
+    TRINITY_BIND("sin", unary<at::sin>, 1), TRINITY_BIND("cos", unary<at::cos>, 1),
+    TRINITY_BIND("clamp", math_clamp, 3), TRINITY_BIND("masked_fill", math_masked_fill, 3),
+    TRINITY_BIND("fill_", math_fill, 2), TRINITY_BIND("copy_", in_place<copy_in_place>, 2),
+    TRINITY_BIND("add_", in_place<add_in_place>, 2), TRINITY_BIND("mul_", in_place<mul_in_place>, 2)};
 
 const std::vector<luaL_Reg> kTensorReductionMethods = {
-    TRINITY_BIND("sum", reduction<sum>, 3),
-    TRINITY_BIND("mean", reduction<mean>, 3),
-    TRINITY_BIND("var", reduction<variance>, 3),
-    TRINITY_BIND("std", reduction<deviation>, 3),
-    TRINITY_BIND("norm", reduction<norm>, 3),
-    TRINITY_BIND("logsumexp", reduction<logsumexp>, 3),
-    TRINITY_BIND("prod", math_prod, 3),
-    TRINITY_BIND("max", kMax, 3),
-    TRINITY_BIND("min", kMin, 3),
-    TRINITY_BIND("argmax", extreme_index<at::argmax>, 3),
-    TRINITY_BIND("argmin", extreme_index<at::argmin>, 3),
-    TRINITY_BIND("softmax", along_last<softmax>, 2),
-    TRINITY_BIND("log_softmax", along_last<log_softmax>, 2),
+    TRINITY_BIND("sum", reduction<sum>, 3), TRINITY_BIND("mean", reduction<mean>, 3),
+    TRINITY_BIND("var", reduction<variance>, 3), TRINITY_BIND("std", reduction<deviation>, 3),
+    TRINITY_BIND("norm", reduction<norm>, 3), TRINITY_BIND("logsumexp", reduction<logsumexp>, 3),
+    TRINITY_BIND("prod", math_prod, 3), TRINITY_BIND("max", kMax, 3), TRINITY_BIND("min", kMin, 3),
+    TRINITY_BIND("argmax", extreme_index<at::argmax>, 3), TRINITY_BIND("argmin", extreme_index<at::argmin>, 3),
+    TRINITY_BIND("softmax", along_last<softmax>, 2), TRINITY_BIND("log_softmax", along_last<log_softmax>, 2),
     TRINITY_BIND("cumsum", along_last<cumsum>, 2)};
 
 }  // namespace trinity::lua

@@ -35,40 +35,32 @@ double from_zero(lua_State* L, int index, const char* name, double below = INFIN
 }
 
 /// adam(parameters, learning_rate, beta1, beta2, epsilon, weight_decay)
-int optim_adam(lua_State* L) {
+std::shared_ptr<Optimizer> optim_adam(lua_State* L) {
   auto parameters = parameters_arg(L);
   torch::optim::AdamOptions options(from_zero(L, 2, "learning_rate"));
   const double beta1 = from_zero(L, 3, "beta1", 1), beta2 = from_zero(L, 4, "beta2", 1);
   options.betas(std::make_tuple(beta1, beta2));
   options.eps(from_zero(L, 5, "epsilon")).weight_decay(from_zero(L, 6, "weight_decay"));
-  push_object<Optimizer>(L, std::make_shared<Adam>(std::move(parameters), options));
-  return 1;
+  return std::make_shared<Adam>(std::move(parameters), options);
 }
 
 /// sgd(parameters, learning_rate, momentum, weight_decay)
-int optim_sgd(lua_State* L) {
+std::shared_ptr<Optimizer> optim_sgd(lua_State* L) {
   auto parameters = parameters_arg(L);
   torch::optim::SGDOptions options(from_zero(L, 2, "learning_rate"));
   options.momentum(from_zero(L, 3, "momentum", 1)).weight_decay(from_zero(L, 4, "weight_decay"));
-  push_object<Optimizer>(L, std::make_shared<SGD>(std::move(parameters), options));
-  return 1;
+  return std::make_shared<SGD>(std::move(parameters), options);
 }
 
-int optim_step(lua_State* L) {
-  auto& optimiser = object_arg<Optimizer>(L, 1);
-  about(1, "optimiser", [&] { optimiser.step(); });
-  return 0;
-}
+void optim_step(Optimizer& optimiser) { about(1, "optimiser", [&] { optimiser.step(); }); }
 
-int optim_zero_grad(lua_State* L) {
+void optim_zero_grad(lua_State* L) {
   for (auto& group : object_arg<Optimizer>(L, 1).param_groups())
     for (auto& parameter : group.params()) parameter.mutable_grad().reset();
-  return 0;
 }
 
 /// set_learning_rate(rate)
-int optim_set_learning_rate(lua_State* L) {
-  auto& optimiser = object_arg<Optimizer>(L, 1);
+void optim_set_learning_rate(lua_State* L, Optimizer& optimiser) {
   const double rate = from_zero(L, 2, "rate");
   for (auto& group : optimiser.param_groups()) {
     if (dynamic_cast<Adam*>(&optimiser))
@@ -76,7 +68,6 @@ int optim_set_learning_rate(lua_State* L) {
     else
       static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
   }
-  return 0;
 }
 
 /// What LibTorch finds a parameter's state by: its address, before 2.0 as a text.
@@ -103,8 +94,7 @@ void set_tensor(lua_State* L, const char* name, const at::Tensor& x) {
 
 /// state() -> list, one table a parameter: {step, exp_avg, exp_avg_sq} of Adam, {momentum} of SGD;
 /// empty before the first step.
-int optim_state(lua_State* L) {
-  auto& optimiser = object_arg<Optimizer>(L, 1);
+int optim_state(lua_State* L, Optimizer& optimiser) {
   auto& states = optimiser.state();
   lua_newtable(L);
   int count = 0;
@@ -168,9 +158,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> read_state(lua_State* L, bool
 }
 
 /// load_state(state): takes back what state() gave, all of it or nothing.
-int optim_load_state(lua_State* L) {
-  auto& optimiser = object_arg<Optimizer>(L, 1);
-  table_arg(L, 2, "state");
+void optim_load_state(lua_State* L, Optimizer& optimiser, Table<"state">) {
   auto& parameters = optimiser.param_groups().at(0).params();
   if (lua_objlen(L, 2) != parameters.size())
     throw WrongArgument(
@@ -187,15 +175,13 @@ int optim_load_state(lua_State* L) {
     states.erase(key);
     if (read[i]) states[key] = std::move(read[i]);
   }
-  return 0;
 }
 
 constexpr luaL_Reg kOptimMethods[] = {
     TRINITY_BIND("step", optim_step), TRINITY_BIND("zero_grad", optim_zero_grad),
     TRINITY_BIND("set_learning_rate", optim_set_learning_rate), TRINITY_BIND("state", optim_state),
     TRINITY_BIND("load_state", optim_load_state)};
-constexpr luaL_Reg kOptimFunctions[] = {TRINITY_BIND("adam", optim_adam),
-                                   TRINITY_BIND("sgd", optim_sgd)};
+constexpr luaL_Reg kOptimFunctions[] = {TRINITY_BIND("adam", optim_adam), TRINITY_BIND("sgd", optim_sgd)};
 
 }  // namespace
 

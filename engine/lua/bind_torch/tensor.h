@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libtorch/torch.h"
-#include "lua/host/check.h"
+#include "lua/host/bound.h"
 
 // The vocabulary of the tensor bindings (bind_tensor*.cpp). A tensor in Lua is a handle of an
 // at::Tensor. Scripts count dimensions, indices and categories from 1 (a dimension also from -1,

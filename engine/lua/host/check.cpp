@@ -317,6 +317,14 @@ void Fields::refuse_unknown() const {
                                   suggestion(first, sorted), fmt::join(sorted, ", ")));
 }
 
+void call_function(lua_State* L, int arguments, int results) {
+  if (lua_pcall(L, arguments, results, 0) == 0) return;
+  const char* text = lua_tostring(L, -1);
+  const std::string message = text ? text : "an error that is not a string";
+  lua_pop(L, 1);
+  throw Error(message);
+}
+
 std::vector<int64_t> integers(lua_State* L, int index, const Owner& owner) {
   std::vector<int64_t> values;
   const int table = index < 0 ? lua_gettop(L) + index + 1 : index;

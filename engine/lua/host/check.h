@@ -16,8 +16,9 @@
 #include "base/error.h"
 
 // The vocabulary of the Lua boundary. A bound function is plain C++: it reads its arguments with
-// the helpers below, throws on misuse, pushes its results and returns their number. guard<>
-// turns it into a lua_CFunction whose exceptions become Lua errors with the caller's position.
+// the helpers below or by its parameters' types (lua/host/bound.h), throws on misuse, and pushes its
+// results. guard<> turns it into a lua_CFunction whose exceptions become Lua errors with the
+// caller's position.
 // By hand on purpose: binding libraries neither name the script's line and field nor survive
 // LuaJIT's unwinding through C++.
 
@@ -54,15 +55,22 @@ void describe_error(lua_State* L, const std::exception& error, char* text, size_
 /// included; trailing nils are none.
 void check_argument_count(lua_State* L, int most);
 
+/// Calls a bound function whose arguments and results follow from its signature (lua/host/bound.h).
+template <auto f>
+int call_bound(lua_State* L);
+
 /// A bound function at the boundary. Exceptions are copied to the stack of C, C++ unwinding ends,
 /// then the Lua error is raised with the script's file and line. Lua's own errors pass through.
 /// `most`: how many arguments it takes at most; -1: not checked, as the library's Lua calls it.
-template <int (*F)(lua_State*), int most = -1>
+template <auto f, int most = -1>
 int guard(lua_State* L) {
   char text[2048];
   try {
     if (most >= 0 && lua_gettop(L) > most) check_argument_count(L, most);
-    return F(L);
+    if constexpr (std::is_convertible_v<decltype(f), lua_CFunction>)
+      return f(L);
+    else
+      return call_bound<f>(L);
   } catch (const std::exception& error) {
     describe_error(L, error, text, sizeof text);
   }
@@ -217,11 +225,11 @@ class Fields {
   double required_number(const char* key);
   int64_t integer(const char* key, int64_t fallback, int64_t low, int64_t high);
   bool boolean(const char* key, bool fallback);
-  /// The field into `value`, where it is there: any number of its type, or a flag. Ranges of
-  /// options stand in one place, their declaration in Lua (lib/trinity/base/options.lua); what
-  /// takes them here refuses only what it cannot work with.
-  template <class Value>
-  void take(const char* key, Value& value) {
+  /// The field into `value`, where it is there, and so on for further keys and values: any number of
+  /// its type, or a flag. Ranges of options stand in one place, their declaration in Lua
+  /// (lib/trinity/base/options.lua); what takes them here refuses only what it cannot work with.
+  template <class Value, class... Rest>
+  void take(const char* key, Value& value, Rest&&... rest) {
     using Limits = std::numeric_limits<Value>;
     if constexpr (std::is_same_v<Value, bool>)
       value = boolean(key, value);
@@ -232,6 +240,13 @@ class Fields {
     else
       value = static_cast<Value>(integer(key, static_cast<int64_t>(value),
                                          std::is_signed_v<Value> ? -kMostExact : 0, kMostExact));
+    if constexpr (sizeof...(rest) > 0) take(std::forward<Rest>(rest)...);
+  }
+  /// The same fields, and no others.
+  template <class... Values>
+  void take_all(Values&&... values) {
+    take(std::forward<Values>(values)...);
+    refuse_unknown();
   }
   std::optional<std::string> string(const char* key);
   std::string string(const char* key, std::string fallback);
@@ -309,6 +324,9 @@ void set_numbers(lua_State* L, const char* key, const Numbers& numbers, int add 
   push_numbers(L, numbers, add);
   lua_setfield(L, -2, key);
 }
+
+/// Calls the function below `arguments` on the stack. Throws an Error with the text of one that it raises.
+void call_function(lua_State* L, int arguments, int results);
 
 /// A list of integers at `index`, as a shape is.
 std::vector<int64_t> integers(lua_State* L, int index, const Owner& owner);

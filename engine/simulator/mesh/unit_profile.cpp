@@ -12,6 +12,7 @@
 #include "strategy/cost.h"
 #include "strategy/dispatch.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/mesh_words.h"
 #include "strategy/schedule.h"
 
 namespace trinity {
@@ -196,16 +197,9 @@ class UnitProfiler::Follower {
 };
 
 Parallelism UnitProfiler::part_of(const Parallelism& given) {
-  Parallelism part;
-  part.mesh.tensor = given.mesh.tensor;
-  part.mesh.context = given.mesh.context;
-  part.mesh.placement = given.mesh.placement;
-  if (given.mesh.placement > 1) part.inside = given.inside;
-  part.mesh.expert = part.mesh.data = given.mesh.expert;
-  part.recompute = given.recompute;
-  part.recompute_modules = given.recompute_modules;
-  part.sequence_parallel = given.sequence_parallel;
-  part.operators = given.operators;
+  Parallelism part = without(given, kProfile);
+  if (given.mesh.placement == 1) part.inside.clear();
+  part.mesh.data = given.mesh.expert;
   part.schedule = splits_backward(schedule_of(given)) ? "zb-h1" : "1f1b";
   return part;
 }

@@ -10,38 +10,22 @@ local util = require 'trinity.base.util'
 
 local parallelism = {}
 
-local mesh = options.declare('trinity.Mesh', { kind = 'axis',
-  help = 'Number of devices per axis, tensor innermost, pipeline outermost. Other devices stay idle.',
-  { 'data', 'integer', 1, least = 1, most = 4096, help = 'data parallelism: replicas' },
-  { 'tensor', 'integer', 1, least = 1, most = 4096, help = 'tensor parallelism: devices that split every operator' },
-  { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'pipeline parallelism: stages' },
-  { 'context', 'integer', 1, least = 1, most = 4096, help = 'context parallelism: devices that split the sequence' },
-  { 'expert', 'integer', 1, least = 1, most = 4096, help = 'expert parallelism, a factor of data: devices that share '
-    .. 'the experts' },
-  { 'placement', 'integer', 1, least = 1, most = 4096,
-    help = "devices of a replica's stage between which single operators are placed (`inside`)" },
-})
+-- Numbers, flags and words that the engine lists (engine/strategy/mesh_words.h).
+local listed = core.strategy_words()
+local aliases = { context_kind = 'trinity.ContextKind', ['synchronise.algorithm'] = 'trinity.MeshAlgorithm',
+  ['synchronise.kind'] = 'trinity.MeshSynchronisationKind' }
+for _, word in ipairs(listed) do
+  if word.words then word.words = options.words(aliases[word.name], word.words) end
+end
+
+local mesh = options.declare('trinity.Mesh', options.of_engine({ kind = 'axis',
+  help = 'Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.' }, listed, 'mesh.'))
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
   'order' }
 
-local sync = options.declare('trinity.MeshSynchronisation', { kind = 'field',
-  help = 'How the replicas of a mesh are synchronized.',
-  { 'kind', options.words('trinity.MeshSynchronisationKind', { 'all_reduce', 'hierarchical', 'local_sgd',
-    'parameter_server', 'daso' }), 'all_reduce',
-    help = 'all_reduce or hierarchical: gradients in every step, in one or two levels; local_sgd: weights every few '
-      .. 'steps; parameter_server; daso: gradients within groups and weights across them' },
-  { 'algorithm', options.words('trinity.MeshAlgorithm', { 'automatic', 'ring', 'halving_doubling', 'tree',
-    'hierarchical', 'leader' }), 'automatic', help = 'algorithm of the collectives between replicas' },
-  { 'inner', 'integer', least = 1, most = 2 ^ 20, otherwise = 'needed by hierarchical and daso',
-    help = 'hierarchical, daso: replicas per inner group, usually a node' },
-  { 'every', 'integer', 1, least = 0, most = 2 ^ 20,
-    help = 'local_sgd, daso: steps between synchronizations (0: never)' },
-  { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: number of replicas that are servers' },
-  { 'asynchronous', 'boolean', false,
-    help = 'parameter_server: servers apply gradients one by one, and no replica waits for another; daso: weights '
-      .. 'sent in one step are merged after the next step' },
-})
+local synchronise = options.declare('trinity.MeshSynchronisation', options.of_engine({ kind = 'field',
+  help = 'How the replicas of a mesh are kept alike.' }, listed, 'synchronise.'))
 
 --- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
 parallelism.recompute_modules = { 'core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts' }
@@ -82,9 +66,9 @@ local function check_tasks(owner, place, name, value)
   end
 end
 
-local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
-  help = 'A strategy that is the same for all layers. The batch of the graph is one micro-batch of one replica.',
-  { 'mesh', mesh, needed = true, help = 'number of devices per axis' },
+local declared = options.declare('trinity.MeshStrategy', options.of_engine({ kind = 'field',
+  help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
+  { 'mesh', mesh, needed = true, help = 'how devices are used' },
   { 'order', 'table', as = "('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[]",
     otherwise = 'tensor, context, placement, expert, data, pipeline', help = 'order of the axes on the devices, '
       .. 'innermost first' },
@@ -93,14 +77,11 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
     .. "by `tasks`" },
   { 'tasks', 'any', check = check_tasks, as = 'string[]|string[][]|string',
     otherwise = "the schedule's",
-    help = "a custom pipeline order as in PyTorch: one row of tasks per pipeline rank, '0F0,0F1,0B0,0B1' or a list "
-      .. "(virtual stage, F, B, I or W, micro-batch, from 0), or a CSV file with such rows" },
-  { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'micro-batches per step and replica' },
-  { 'virtual_stages', 'integer', 1, least = 1, most = 4096,
-    help = 'virtual stages per device: two or more with interleaved schedules, two with zb-v and dualpipe-v' },
-  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'the same number each',
-    help = 'number of layers of every virtual stage' },
-  { 'layout', 'string', otherwise = 'given by `stages`',
+    help = "an order of one's own: one row of tasks per place on `pipeline`, '0F0,0F1,0B0,0B1' or a list (virtual "
+      .. "stage, F, B, I or W, micro-batch, from 0), as PyTorch's schedules have them; or a CSV file of such rows" },
+  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
+    help = 'layers of every virtual stage' },
+  { 'layout', 'string', otherwise = 'as `stages` say',
     help = "in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL'" },
   { 'recompute', words, 'none', check = check_recompute,
     as = 'trinity.RecomputeWord|string|fun(op: trinity.Operator): boolean?',
@@ -115,26 +96,11 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
     help = 'device of every operator on that axis: a placement on that many devices, a strategy with one, or a '
       .. 'function of forward operators (nil: 1), which the other operators follow' },
   { 'operators', 'table', as = 'table<string, trinity.OperatorChoice>',
-    help = 'settings of single operators by name, which override these functions' },
-  { 'sequence_parallel', 'boolean', false, help = 'split operators that tensor parallelism does not split along the '
-    .. 'sequence' },
-  { 'scatter_gather', 'boolean', false,
-    help = "send one slice per tensor rank between stages and gather the slices on the receiving stage (Megatron-LM's "
-      .. "scatter-gather)" },
-  { 'overlap_tp_grad_allreduce', 'boolean', false,
-    help = 'overlap all-reduces of input gradients over tensor with the computation of weight gradients' },
-  { 'zero_stage', 'integer', 0, least = 0, most = 3,
-    help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
-  { 'bucket_bytes', 'integer', least = 1, most = 2 ^ 50, otherwise = "the runtime's, of a cluster without one 25 MB",
-    help = 'of gradients that are reduced together' },
-  { 'cp_comm_type', options.words('trinity.ContextKind', { 'all_gather', 'ring', 'all_to_all' }), 'all_gather',
-    help = "how context parallelism exchanges keys and values: all at once, in a ring, or split by heads (Ulysses)" },
-  { 'sync', sync, help = 'how replicas are synchronized' },
-})
+    help = 'what these functions said of single operators, by name' },
+  { 'synchronise', synchronise, help = 'how replicas are kept alike' },
+}, listed))
 
-local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'micro_batches', 'virtual_stages',
-  'stages', 'recompute', 'sequence_parallel', 'scatter_gather', 'overlap_tp_grad_allreduce', 'zero_stage',
-  'bucket_bytes', 'cp_comm_type', 'sync', 'split', 'operators', 'inside' }
+local fields = util.map(declared.all, function(word) return word.name end)
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'Settings of one forward operator that override those of the mesh.',
