@@ -38,8 +38,8 @@ Strategy structure_of(const Strategy& strategy) {
   const std::string schedule = pipeline_schedule_name(schedule_of(given));
   given = without(std::move(given), kStructure);
   given.schedule = schedule == "gpipe" ? "1f1b" : schedule;
-  if (given.mesh.data == 1) given.synchronise = {};
-  if (given.mesh.context == 1) given.context_kind = {};
+  if (given.mesh.data == 1) given.sync = {};
+  if (given.mesh.context == 1) given.cp_comm_type = {};
   if (given.mesh.placement == 1) given.inside.clear();
   given.sync.every = std::min(given.sync.every, 1);
   same.placement.clear();

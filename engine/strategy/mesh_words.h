@@ -68,7 +68,7 @@ struct RecomputeWord {
 
 /// Calls visit(word, get) for every word in the order of files, where get(given) is its value in a Parallelism, and
 /// visit.group(name, words) for words in an object of their own, which words() visits: `mesh`, `schedule` (whose first word
-/// has the group's name) and `synchronise`.
+/// has the group's name) and `sync`.
 template <class Visit>
 void each_mesh_word(Visit&& visit) {
 #define TRINITY_OF(path) [](auto& given) -> auto& { return given.path; }
@@ -77,12 +77,12 @@ void each_mesh_word(Visit&& visit) {
     const auto axis = [&](const char* name, const char* help, int free, auto get) {
       visit(MeshWord{name, help, 1, kMostAxis, free}, get);
     };
-    axis("data", "replicas", kSplits | kProfile, TRINITY_OF(mesh.data));
-    axis("tensor", "devices that share every operator", 0, TRINITY_OF(mesh.tensor));
-    axis("pipeline", "stages", kProfile, TRINITY_OF(mesh.pipeline));
-    axis("context", "devices that share the sequence", 0, TRINITY_OF(mesh.context));
-    axis("expert", "of data: devices that share the experts", 0, TRINITY_OF(mesh.expert));
-    axis("placement", "places in a replica's stage on which single operators run (`inside`)", 0,
+    axis("data", "data parallelism: replicas", kSplits | kProfile, TRINITY_OF(mesh.data));
+    axis("tensor", "tensor parallelism: devices that split every operator", 0, TRINITY_OF(mesh.tensor));
+    axis("pipeline", "pipeline parallelism: stages", kProfile, TRINITY_OF(mesh.pipeline));
+    axis("context", "context parallelism: devices that split the sequence", 0, TRINITY_OF(mesh.context));
+    axis("expert", "expert parallelism, a factor of data: devices that share the experts", 0, TRINITY_OF(mesh.expert));
+    axis("placement", "devices of a replica's stage between which single operators are placed (`inside`)", 0,
          TRINITY_OF(mesh.placement));
   });
   constexpr int kNone = kSplits | kStructure | kProfile;
@@ -90,8 +90,8 @@ void each_mesh_word(Visit&& visit) {
   visit(MeshWord{.name = "devices", .free = kNone, .listed = Listed::devices}, TRINITY_OF(mesh.devices));
   visit.group("schedule", [&] {
     visit(MeshWord{.name = "schedule", .always = true}, TRINITY_OF(schedule));
-    visit(MeshWord{"micro_batches", "of a step", 1, kMost, kNone, true}, TRINITY_OF(micro_batches));
-    visit(MeshWord{"virtual_stages", "of a device: some of interleaved schedules, two of zb-v and dualpipe-v", 1, kMostAxis,
+    visit(MeshWord{"micro_batches", "micro-batches per step and replica", 1, kMost, kNone, true}, TRINITY_OF(micro_batches));
+    visit(MeshWord{"virtual_stages", "virtual stages per device: two or more with interleaved schedules, two with zb-v and dualpipe-v", 1, kMostAxis,
                    kProfile},
           TRINITY_OF(virtual_stages));
     visit(MeshWord{.name = "stages", .max = kMost, .free = kProfile}, TRINITY_OF(stages));
@@ -99,41 +99,41 @@ void each_mesh_word(Visit&& visit) {
   });
   visit(MeshWord{.name = "recompute", .free = kSplits},
         [](auto& given) { return RecomputeWord<std::remove_reference_t<decltype(given)>>{given}; });
-  visit(MeshWord{"bucket_bytes", "of gradients that are reduced together", 1, int64_t{1} << 50, kProfile},
+  visit(MeshWord{"bucket_bytes", "size of the buckets in which gradients are reduced", 1, int64_t{1} << 50, kProfile},
         TRINITY_OF(bucket_bytes));
-  visit(MeshWord{"sequence_parallel", "what tensor leaves whole is cut along the sequence"}, TRINITY_OF(sequence_parallel));
+  visit(MeshWord{"sequence_parallel", "split operators that tensor parallelism does not split along the sequence"}, TRINITY_OF(sequence_parallel));
   visit(MeshWord{.name = "scatter_gather",
-                 .help = "stages send each other parts of what tensor leaves whole, and gather them there",
+                 .help = "send one slice per tensor rank between stages and gather the slices there (Megatron-LM's scatter-gather)",
                  .free = kProfile},
         TRINITY_OF(scatter_gather));
-  visit(MeshWord{.name = "overlap_tensor",
-                 .help = "sums of input gradients over tensor go on while gradients of weights are computed",
+  visit(MeshWord{.name = "overlap_tp_grad_allreduce",
+                 .help = "overlap all-reduces of input gradients over tensor with the computation of weight gradients",
                  .free = kProfile},
-        TRINITY_OF(overlap_tensor));
-  visit(MeshWord{"shard", "over data: 1 states of the optimiser, 2 gradients too, 3 weights too", 0, 3,
+        TRINITY_OF(overlap_tp_grad_allreduce));
+  visit(MeshWord{"zero_stage", "ZeRO stage over data: 1 shards optimiser states, 2 gradients too, 3 weights too", 0, 3,
                  kSplits | kProfile},
-        TRINITY_OF(shard));
-  visit(MeshWord{.name = "context_kind",
-                 .help = "how parts of the sequence see keys and values of others: all at once, round a ring, or by heads",
+        TRINITY_OF(zero_stage));
+  visit(MeshWord{.name = "cp_comm_type",
+                 .help = "how context parallelism exchanges keys and values: all at once, in a ring, or split by heads (Ulysses)",
                  .free = kProfile},
-        TRINITY_OF(context_kind));
-  visit.group("synchronise", [&] {
+        TRINITY_OF(cp_comm_type));
+  visit.group("sync", [&] {
     const auto way = [&](MeshWord word, auto get) {
       word.free = kSplits | kProfile;
       visit(word, get);
     };
     way({.name = "kind",
-         .help = "gradients in every step (in one level or two), weights every few, servers, or gradients and weights",
+         .help = "all_reduce or hierarchical: gradients in every step, in one or two levels; local_sgd: weights every few steps; parameter_server; daso: gradients within groups and weights across them",
          .always = true},
-        TRINITY_OF(synchronise.kind));
-    way({"algorithm", "of what replicas do together"}, TRINITY_OF(synchronise.algorithm));
-    way({"inner", "hierarchical, daso: replicas of a run, at least two", 1, kMost}, TRINITY_OF(synchronise.inner));
-    way({"every", "local_sgd, daso: steps from meeting to meeting (0: there is none)", 0, kMost},
-        TRINITY_OF(synchronise.every));
-    way({"servers", "parameter_server: replicas that are servers", 1, kMost}, TRINITY_OF(synchronise.servers));
-    way({"asynchronous", "parameter_server: gradients are applied one by one, and no replica waits for others; "
-         "daso: weights that a step sends are merged behind the next"},
-        TRINITY_OF(synchronise.asynchronous));
+        TRINITY_OF(sync.kind));
+    way({"algorithm", "algorithm of the collectives between replicas"}, TRINITY_OF(sync.algorithm));
+    way({"inner", "hierarchical, daso: replicas per inner group, usually a node; at least two", 1, kMost}, TRINITY_OF(sync.inner));
+    way({"every", "local_sgd, daso: steps between synchronizations (0: never)", 0, kMost},
+        TRINITY_OF(sync.every));
+    way({"servers", "parameter_server: number of replicas that are servers", 1, kMost}, TRINITY_OF(sync.servers));
+    way({"asynchronous", "parameter_server: servers apply gradients one by one, and no replica waits for another; "
+         "daso: weights sent in one step are merged after the next step"},
+        TRINITY_OF(sync.asynchronous));
   });
   visit(MeshWord{.name = "inside", .listed = Listed::places}, TRINITY_OF(inside));
   visit(MeshWord{.name = "operators"}, TRINITY_OF(operators));

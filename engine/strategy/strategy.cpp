@@ -220,12 +220,12 @@ struct Reader::WordReader {
   }
   void group(std::string_view name, auto words) {
     const std::string key(name);
-    if (name == "synchronise" && !object->contains(key)) return;
+    if (name == "sync" && !object->contains(key)) return;
     object = &reader.member(reader.json_, key.c_str());
     reader.refuse_unknown(*object, key.c_str(), names.known.at(name));
     within = name;
     words();
-    if (name == "synchronise") check_fields(given.synchronise);
+    if (name == "sync") check_fields(given.sync);
     within = {};
     object = &reader.json_;
   }

@@ -117,7 +117,7 @@ struct WordWriter {
     write(get(given), word.listed);
   }
   void group(std::string_view name, auto words) {
-    if (name == "synchronise" && given.synchronise == plain.synchronise) return;
+    if (name == "sync" && given.sync == plain.sync) return;
     json.key(name).begin_object();
     within = name;
     words();

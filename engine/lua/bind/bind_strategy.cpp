@@ -76,14 +76,14 @@ struct WordTaker {
     take(word, get(given));
   }
   void group(std::string_view name, auto words) {
-    if (name == "schedule") return words();  // a script's table has no groups but `mesh` and `synchronise`
+    if (name == "schedule") return words();  // a script's table has no groups but `mesh` and `sync`
     if (!fields->push_table(name.data())) return;
     lua_State* L = fields->state();
     Fields inner(L, lua_gettop(L), name.data());
     auto* outer = std::exchange(fields, &inner);
     words();
     inner.refuse_unknown();
-    if (name == "synchronise") check_fields(given.synchronise);
+    if (name == "sync") check_fields(given.sync);
     fields = outer;
     lua_pop(L, 1);
   }
@@ -147,7 +147,7 @@ struct WordPusher {
   }
   void group(std::string_view name, auto words) {
     if (name == "schedule") return words();
-    if (name == "synchronise" && given.synchronise == plain.synchronise) return;
+    if (name == "sync" && given.sync == plain.sync) return;
     lua_newtable(L);
     words();
     lua_setfield(L, -2, name.data());

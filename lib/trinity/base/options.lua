@@ -118,7 +118,7 @@ function options.of_engine(entries, list, prefix)
     if before == (prefix or '') then
       local kind = option.type == 'choice' and option.words or option.type
       entries[#entries + 1] = { name, kind, option.default, least = option.least, most = option.most,
-        help = option.help, late = true }
+        otherwise = option.otherwise, help = option.help, late = true }
     end
   end
   return entries

@@ -12,20 +12,23 @@ local parallelism = {}
 
 -- Numbers, flags and words that the engine lists (engine/strategy/mesh_words.h).
 local listed = core.strategy_words()
-local aliases = { context_kind = 'trinity.ContextKind', ['synchronise.algorithm'] = 'trinity.MeshAlgorithm',
-  ['synchronise.kind'] = 'trinity.MeshSynchronisationKind' }
+local aliases = { cp_comm_type = 'trinity.ContextKind', ['sync.algorithm'] = 'trinity.MeshAlgorithm',
+  ['sync.kind'] = 'trinity.MeshSynchronisationKind' }
 for _, word in ipairs(listed) do
   if word.words then word.words = options.words(aliases[word.name], word.words) end
+  if word.name == 'bucket_bytes' then
+    word.default, word.otherwise = nil, "the runtime's, of a cluster without one 25 MB"
+  end
 end
 
 local mesh = options.declare('trinity.Mesh', options.of_engine({ kind = 'axis',
-  help = 'Devices by axis, tensor innermost, pipeline outermost; those left over stay idle.' }, listed, 'mesh.'))
+  help = 'Number of devices per axis, tensor innermost, pipeline outermost. Other devices stay idle.' }, listed, 'mesh.'))
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
   'order' }
 
-local synchronise = options.declare('trinity.MeshSynchronisation', options.of_engine({ kind = 'field',
-  help = 'How the replicas of a mesh are kept alike.' }, listed, 'synchronise.'))
+local sync = options.declare('trinity.MeshSynchronisation', options.of_engine({ kind = 'field',
+  help = 'How the replicas of a mesh are synchronized.' }, listed, 'sync.'))
 
 --- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
 parallelism.recompute_modules = { 'core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts' }
@@ -68,7 +71,7 @@ end
 
 local declared = options.declare('trinity.MeshStrategy', options.of_engine({ kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
-  { 'mesh', mesh, needed = true, help = 'how devices are used' },
+  { 'mesh', mesh, needed = true, help = 'number of devices per axis' },
   { 'order', 'table', as = "('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[]",
     otherwise = 'tensor, context, placement, expert, data, pipeline', help = 'order of the axes on the devices, '
       .. 'innermost first' },
@@ -77,11 +80,11 @@ local declared = options.declare('trinity.MeshStrategy', options.of_engine({ kin
     .. "by `tasks`" },
   { 'tasks', 'any', check = check_tasks, as = 'string[]|string[][]|string',
     otherwise = "the schedule's",
-    help = "an order of one's own: one row of tasks per place on `pipeline`, '0F0,0F1,0B0,0B1' or a list (virtual "
-      .. "stage, F, B, I or W, micro-batch, from 0), as PyTorch's schedules have them; or a CSV file of such rows" },
-  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
-    help = 'layers of every virtual stage' },
-  { 'layout', 'string', otherwise = 'as `stages` say',
+    help = "a custom pipeline order as in PyTorch: one row of tasks per pipeline rank, '0F0,0F1,0B0,0B1' or a list "
+      .. "(virtual stage, F, B, I or W, micro-batch, from 0), or a CSV file with such rows" },
+  { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'the same number each',
+    help = 'number of layers of every virtual stage' },
+  { 'layout', 'string', otherwise = 'given by `stages`',
     help = "in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL'" },
   { 'recompute', words, 'none', check = check_recompute,
     as = 'trinity.RecomputeWord|string|fun(op: trinity.Operator): boolean?',
@@ -96,8 +99,8 @@ local declared = options.declare('trinity.MeshStrategy', options.of_engine({ kin
     help = 'device of every operator on that axis: a placement on that many devices, a strategy with one, or a '
       .. 'function of forward operators (nil: 1), which the other operators follow' },
   { 'operators', 'table', as = 'table<string, trinity.OperatorChoice>',
-    help = 'what these functions said of single operators, by name' },
-  { 'synchronise', synchronise, help = 'how replicas are kept alike' },
+    help = 'settings of single operators by name, which override these functions' },
+  { 'sync', sync, help = 'how replicas are synchronized' },
 }, listed))
 
 local fields = util.map(declared.all, function(word) return word.name end)
