@@ -102,7 +102,7 @@ local attempts = {
        return trinity.methods.random(spec, { evaluations = 200, quiet = true, rescue = "../escape.json" }) ]] },
   { 'sees nothing', 'return trinity.model "evil.lua"', 'return trinity.cluster "evil.lua"' }, -- what the script sees
   { 'a hidden file', 'problem.graph:save "sub/.hidden/x.json" return true', 'return problem:load ".secret.json"' },
-  { 'a zero byte in the name', 'problem.graph:save "escape.json\0.txt" return true' },
+  { 'the file name contains a zero byte', 'problem.graph:save "escape.json\0.txt" return true' },
   { 'expected the name of a file or folder', 'problem.graph:save "" return true' },
   { 'a file of trinity', 'problem.graph:save(home .. "/models/escape.json") return true' },
   -- Processes.
