@@ -223,7 +223,7 @@ TEST_CASE("problems that are none are refused") {
   CHECK_THROWS_WITH_AS(add({}), "nodes.costs[0]: expected from 1 to 1000000 strategies, got 0",
                        ArgumentError);
   CHECK_THROWS_WITH_AS(add(costs, usage),
-                       "nodes.usages[0]: expected 2 entries (one a strategy), got 1",
+                       "nodes.usages[0]: expected 2 entries (one per strategy), got 1",
                        ArgumentError);
   CHECK_THROWS_WITH_AS(add(costs, negative),
                        "nodes.usages[0]: entry 1: expected a whole number from 0, got -1",
