@@ -4,9 +4,9 @@
 -- REINFORCE with a baseline per step. An episode costs as many evaluations as there are nodes. With features = 'paper'
 -- all inputs mean the same in every graph, so that weights go from one to the next (load, save).
 
+local actor_critic = require 'trinity.learn.actor_critic'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local checks = require 'trinity.learn.policy_checks'
 local checkpoints = require 'trinity.runs.checkpoints'
 local env_of = require 'trinity.env'
 local features = require 'trinity.learn.features'
@@ -41,9 +41,8 @@ local declared = options_of.declare('trinity.PlacetoOptions', { extends = search
   setting('save', '', "where the weights go; features = 'paper'"),
 })
 
--- What the paper and its code say.
 local published = { rounds = 8, baseline_episodes = 10, learning_rate = 1e-3, last_learning_rate = 1e-4,
-  features = 'paper' }
+  features = 'paper' } -- what the paper and its code say
 
 -- Matrices [nodes, nodes] that average over parents, children, ancestors, descendants and parallel nodes.
 local function relations(told, group_of, n)
@@ -65,7 +64,8 @@ local Network = nn.class 'placeto'
 
 function Network:build(spec)
   local hidden = spec.hidden
-  self.first = nn.linear { inputs = spec.features, outputs = hidden }
+  self.spec, self.unmasked = spec, true
+  self.first = nn.linear { inputs = spec.fixed:size(2) + 2 + spec.devices, outputs = hidden }
   for _, name in ipairs { 'message_down', 'update_down', 'message_up', 'update_up' } do
     self[name] = nn.linear { inputs = hidden, outputs = hidden }
   end
@@ -73,21 +73,32 @@ function Network:build(spec)
   self.device = nn.linear { inputs = hidden, outputs = spec.devices }
 end
 
---- x [states, nodes, features] and the current node of every state, one-hot [states, 1, nodes], to logits
---- [states, devices].
-function Network:forward(x, current, rounds, relation)
-  local down = self.first(x):relu()
+-- Rows [states, nodes, ...]: the fixed features of every node, whether it is done or current, its device.
+local function rows_of(spec, observation, current)
+  local device, states = observation.placement, current:size(1)
+  local is_placed = device:le(spec.devices):to { dtype = 'int64' }
+  device = (device * is_placed + 1 - is_placed):one_hot(spec.devices):to { dtype = 'float32' }
+  return tensor.cat({ spec.fixed:unsqueeze(1):expand { states, spec.n, spec.fixed:size(2) },
+    tensor.stack({ 1 - current:cumsum(2), current }, 3), device }, 3)
+end
+
+--- Logits [states, devices] of the current nodes, and no values.
+function Network:forward(observation)
+  local spec, relation = self.spec, self.spec.relation
+  local current = observation.current:one_hot(spec.n):to { dtype = 'float32' }
+  local down = self.first(rows_of(spec, observation, current)):relu()
   local up, start = down, down
-  for _ = 1, rounds do
+  for _ = 1, spec.rounds do
     down = start + self.update_down(relation.parents:matmul(self.message_down(down):relu())):relu()
     up = start + self.update_up(relation.children:matmul(self.message_up(up):relu())):relu()
   end
   local nodes = tensor.cat({ down, up }, 3)
+  current = current:unsqueeze(2)
   local seen = { current:matmul(nodes) }
   for i, name in ipairs { 'ancestors', 'descendants', 'parallel' } do
     seen[i + 1] = current:matmul(relation[name]):matmul(nodes)
   end
-  return self.device(self.mixed(tensor.cat(seen, 3)):relu()):squeeze(2)
+  return self.device(self.mixed(tensor.cat(seen, 3)):relu()):squeeze(2), tensor.zeros { current:size(1) }
 end
 
 local function group_count(problem, options)
@@ -105,37 +116,13 @@ local function paper_rows(problem, told, group_of, n)
   return sums / sums:max(1, true):clamp(1e-30)
 end
 
--- The policy that rollouts ask (trinity.learn).
-local function make_policy(problem, options)
-  local n, is_paper, devices = group_count(problem, options), options.features == 'paper', #problem.cluster.devices
+local function make_network(problem, options)
+  local n, is_paper = group_count(problem, options), options.features == 'paper'
   local told = features(problem, { seed = options.seed, vocabulary = 'graph', node2vec = not is_paper and nil })
   local group_of = policies.contiguous_groups(problem, n)
-  local fixed = is_paper and paper_rows(problem, told, group_of, n)
-    or placer.group_rows(placer.unit_rows(told), group_of, n)
-  local network, relation = Network { features = fixed:size(2) + 2 + devices, hidden = options.hidden,
-    devices = devices, seed = options.seed }, relations(told, group_of, n)
-  local policy = { n = n, network = network }
-  -- Of every node: the fixed features, whether it is done or current, its device.
-  local function logits_of(observation)
-    local current, device = observation.current:one_hot(n):to { dtype = 'float32' }, observation.placement
-    local is_placed = device:le(devices):to { dtype = 'int64' }
-    device = (device * is_placed + 1 - is_placed):one_hot(devices):to { dtype = 'float32' }
-    local logits = network(tensor.cat({ fixed:unsqueeze(1):expand { current:size(1), n, fixed:size(2) },
-      tensor.stack({ 1 - current:cumsum(2), current }, 3), device }, 3), current:unsqueeze(2), options.rounds, relation)
-    if checks.is_finite(logits) then return logits end
-    util.fail('methods.placeto: the policy diverged: its logits are no finite numbers (learning_rate is %g)',
-      options.learning_rate)
-  end
-  function policy.act(_, observation, stream)
-    local logits = logits_of(observation)
-    local actions = tensor.categorical(logits, stream)
-    return actions, logits:log_softmax(-1):gather(2, actions:unsqueeze(2)):squeeze(2)
-  end
-  function policy.evaluate(_, observation, actions)
-    local rows = logits_of(observation):log_softmax(-1)
-    return rows:gather(2, actions:unsqueeze(2)):squeeze(2), -(rows:exp() * rows):sum(-1)
-  end
-  return policy
+  return Network { n = n, hidden = options.hidden, rounds = options.rounds, devices = #problem.cluster.devices,
+    seed = options.seed, relation = relations(told, group_of, n), fixed = is_paper
+      and paper_rows(problem, told, group_of, n) or placer.group_rows(placer.unit_rows(told), group_of, n) }
 end
 
 -- Rewards still to come minus their mean at the same step in the latest updates, over their root mean square.
@@ -172,20 +159,18 @@ end
 local function placeto(problem, given)
   local options = read_options(problem, given)
   return trained.run('placeto', problem, options, function(run)
-    local policy, past, envs, start_score = make_policy(problem, options), {}, {}, nil
-    local self, n = { network = policy.network }, policy.n
+    local self, past, envs, start_score = { network = make_network(problem, options) }, {}, {}, nil
+    local policy, n = actor_critic.new(self.network), self.network.spec.n
     function self.rate()
       local first, last = options.learning_rate, options.last_learning_rate
       return last == 0 and first or first + (last - first) * run.evaluations / options.evaluations
     end
     function self.play(number, stream)
       local count = episodes_of(options, number)
-      if count == 0 then return nil end
+      if count == 0 then return end
       envs[count] = envs[count] or env_of(problem, { num_envs = count, groups = n, reward = 'difference',
         strict = false, search = run, start_score = start_score, signal = function(_, reward) return reward end })
-      local agent = rollout.begin(envs[count], policy, options.seed)
-      agent.stream = stream
-      return rollout.play(agent, n)
+      return rollout.play(rollout.begin(envs[count], policy, options.seed, stream), n)
     end
     function self.learn(batch)
       local count = batch.actions:size(2)
