@@ -1,16 +1,15 @@
 -- Doppler (Yao et al. 2026; manual/papers.md "Doppler"): two policies place one node after the other, SEL picking the
 -- node among those whose inputs are placed and PLC its device. First both imitate a list scheduler (the longest path
 -- first, where it starts first) in the states that they come to, then they learn from the reward of whole placements by
--- REINFORCE. Networks and episodes: trinity.learn.doppler_policy and doppler_graph. Weights depend on neither graph nor
--- cluster.
+-- REINFORCE. Networks and episodes: doppler_policy and doppler_graph. Weights depend on neither graph nor cluster.
 --
 -- What the authors' code does otherwise than meant is not followed: path sums of other nodes, a device's clock without
 -- transfers, t-levels with a node's own communication. Choices are drawn from the softmax, whose probabilities are
 -- learned from, unless preset = 'paper' asks for epsilon-greedy ones.
 
 local core = require 'trinity.core'
-local doppler_graph = require 'trinity.learn.doppler_graph'
-local doppler_policy = require 'trinity.learn.doppler_policy'
+local doppler_graph = require 'trinity.methods.doppler_graph'
+local doppler_policy = require 'trinity.methods.doppler_policy'
 local learner = require 'trinity.learn.learner'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'

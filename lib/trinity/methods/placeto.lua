@@ -1,8 +1,7 @@
--- Placeto (Addanki et al. 2019; manual/papers.md "Placeto"): improves a placement node by node. A network that passes
--- messages along the graph, both ways, places the current node anew; the reward of a step is what it changes. Nodes are
--- contiguous groups of colocation units; every episode of trinity.env visits all of them, from everything on device 1.
--- REINFORCE with a baseline per step. An episode costs as many evaluations as there are nodes. With features = 'paper'
--- all inputs mean the same in every graph, so that weights go from one to the next (load, save).
+-- Placeto (Addanki et al. 2019; manual/papers.md "Placeto"): improves a placement node by node. Its network passes
+-- messages along the graph, both ways. Every episode of trinity.env visits all nodes, from everything on device 1; the
+-- reward of a step is what it changes. REINFORCE with a baseline per step. With features = 'paper' all inputs mean the
+-- same in every graph, so that weights go from one to the next (load, save).
 
 local actor_critic = require 'trinity.learn.actor_critic'
 local array = require 'trinity.base.array'
