@@ -41,6 +41,7 @@ local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity
     help = "of 'mesh': a list of { name, values } in their order" },
   { 'global_batch', 'integer', least = 1, most = 2 ^ 40, otherwise = 'four micro-batches per device',
     help = "samples per step of 'mesh'" },
+  { 'start_score', 'number', otherwise = 'simulated', help = "of start = 'first', where it is known" },
   { 'search', 'table', as = 'trinity.Search', help = 'counts evaluations, keeps the best; its budget ends the steps' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the first reset' },
 })
@@ -363,6 +364,9 @@ return function(problems, options)
       or nodes_of.new(problem, options.groups, options.features or { node2vec = false })
   end
   observations.prepare(self)
+  if options.start_score then
+    for number = 1, #list do self.first_results[number] = { score = options.start_score, critical = {} } end
+  end
   return setmetatable({ problems = util.merged(list), num_envs = self.num_envs, num_actions = self.num_actions,
     max_steps = self.max_steps, evaluations = 0, seed = options.seed, description = self }, Env)
 end

@@ -3,8 +3,8 @@
 
 local array = require 'trinity.base.array'
 local features = require 'trinity.learn.features'
+local placer = require 'trinity.learn.placer'
 local policies = require 'trinity.learn.policies'
-local tensor = require 'trinity.nn.tensor'
 
 local nodes = {}
 
@@ -64,13 +64,6 @@ local function add_edges(self, told)
   end
 end
 
---- Rows of nodes as means of their units' rows [units, width].
-function nodes.means(rows, node_of, count)
-  local index = tensor.new(node_of)
-  local sums = tensor.zeros({ count, rows:size(2) }):index_add(1, index, rows)
-  return sums / tensor.zeros({ count, 1 }):index_add(1, index, tensor.ones { rows:size(1), 1 }):clamp(1)
-end
-
 --- Nodes of a problem: all units (groups = 0), or so many groups, with features [nodes, width] as `settings` of
 --- trinity.features say and the type of every node's first unit.
 function nodes.new(problem, groups, settings)
@@ -80,8 +73,9 @@ function nodes.new(problem, groups, settings)
   index_operators(self, problem)
   add_costs(self, problem)
   local told = features(problem, settings)
+  self.told = told
   add_edges(self, told)
-  self.features, self.types = nodes.means(told.values, self.node_of, count), array.int32(count)
+  self.features, self.types = placer.group_rows(told.values, self.node_of, count), array.int32(count)
   local types = told.types:to_array()
   for unit = problem.graph.units, 1, -1 do self.types[self.node_of[unit]] = types[unit] end
   return self

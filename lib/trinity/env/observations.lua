@@ -157,7 +157,7 @@ end
 --- Writes such a result.
 function observations.write_kept(self, s, known)
   s.score, s.metrics = known.score, known.metrics
-  observations.simulated(self, s)
+  if s.metrics then observations.simulated(self, s) end
   local first = (s.index - 1) * self.max_nodes
   for node, share in ipairs(known.critical) do self.critical[first + node] = share end
 end

@@ -18,7 +18,8 @@ local never = -1e9 -- the logit of a masked action
 --- A policy over the actions of an environment.
 ---@class trinity.ActorCritic
 ---@since 0.1.0
----@field network trinity.Module of an observation: logits [num_envs, num_actions] and values [num_envs]
+---@field network trinity.Module of an observation: logits [num_envs, num_actions] and values [num_envs]; with a true
+--- field `unmasked` it ignores masks
 local ActorCritic = { __name = 'actor-critic' }
 ActorCritic.__index = ActorCritic
 
@@ -26,9 +27,12 @@ ActorCritic.__index = ActorCritic
 local function distribution(self, owner, observation)
   check.argument(owner, 1, 'observation', observation, 'table')
   local logits, values = self.network(observation)
-  if observation.mask then logits = logits:masked_fill(observation.mask:eq(0), never) end
+  if observation.mask and not rawget(self.network, 'unmasked') then
+    logits = logits:masked_fill(observation.mask:eq(0), never)
+  end
   if not checks.is_finite(logits) then
-    check.refuse(owner, 1, 'observation', 'the network gave logits that are not finite; a smaller learning_rate helps')
+    check.refuse(owner, 1, 'observation', 'the policy diverged: its logits are no finite numbers; use a smaller '
+      .. 'learning_rate')
   end
   return logits:log_softmax(-1), values
 end

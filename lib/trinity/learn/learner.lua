@@ -30,7 +30,14 @@ local settings = {
   baseline_n = { 'number', least = 1, most = 1e9, help = 'the baseline decays by (N - 1) / (N + 1)' },
   clip = { 'number', above = 0, most = 1e6, help = "PPO's epsilon, per choice" },
   elite = { 'number', above = 0, most = 1, help = 'share of the samples that are learned from' },
-  normalize_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
+  normalise_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
+  last_learning_rate = { 'number', least = 0, most = 1000,
+    help = 'what the learning rate falls to, linearly over the evaluations of the budget; 0: it stays' },
+  preset = { { 'default', 'paper' },
+    help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
+  learn = { 'boolean', help = 'false: the policy draws and stays as it is' },
+  load = { 'string', help = 'weights of another search to begin with' },
+  save = { 'string', help = 'where the weights go' },
 }
 
 --- A setting of a method's for options.declare, with a default and where it needs one a help of its own.

@@ -6,9 +6,10 @@ local util = require 'trinity.base.util'
 
 local rollout = {}
 
---- An agent at work: { env, policy, stream, observation, episodes (returns that ended since they were read) }.
-function rollout.begin(env, policy, seed)
-  return { env = env, policy = policy, stream = core.random(seed, 'agent'), observation = env:reset(seed),
+--- An agent at work: { env, policy, stream, observation, episodes (returns that ended since they were read) }. Actions
+--- are drawn by `stream`, or by one of the seed's.
+function rollout.begin(env, policy, seed, stream)
+  return { env = env, policy = policy, stream = stream or core.random(seed, 'agent'), observation = env:reset(seed),
     timesteps = 0, episodes = {} }
 end
 

@@ -1,23 +1,20 @@
 -- Doppler (Yao et al. 2026; papers/notes.md "Doppler"): two policies place one node after the other, SEL picking the
 -- node among those whose inputs are placed and PLC its device. First both imitate a list scheduler (the longest path
 -- first, where it starts first) in the states that they come to, then they learn from the reward of whole placements by
--- REINFORCE. Networks and episodes: trinity.learn.doppler_policy and doppler_graph. Weights depend on neither graph nor
--- cluster.
+-- REINFORCE. Networks and episodes: doppler_policy and doppler_graph. Weights depend on neither graph nor cluster.
 --
 -- What the authors' code does otherwise than meant is not followed: path sums of other nodes, a device's clock without
 -- transfers, t-levels with a node's own communication. Choices are drawn from the softmax, whose probabilities are
 -- learned from, unless preset = 'paper' asks for epsilon-greedy ones.
 
-local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
-local doppler_graph = require 'trinity.learn.doppler_graph'
-local doppler_policy = require 'trinity.learn.doppler_policy'
+local doppler_graph = require 'trinity.methods.doppler_graph'
+local doppler_policy = require 'trinity.methods.doppler_policy'
 local learner = require 'trinity.learn.learner'
-local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
-local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local tensor = require 'trinity.nn.tensor'
+local trained = require 'trinity.learn.trained'
 local util = require 'trinity.base.util'
 
 local setting = learner.option
@@ -31,18 +28,13 @@ local declared = options_of.declare('trinity.DopplerOptions', { extends = search
   { 'imitation', 'integer', 30, least = 0, most = 1e9,
     help = 'updates that imitate a list scheduler first, at most a quarter of the budget' },
   setting('learning_rate', 1e-3), setting('entropy_weight', 1e-3), setting('gradient_norm', 1),
-  { 'last_learning_rate', 'number', 0, least = 0, most = 1000,
-    help = 'what the rate falls to, evenly over the evaluations of the budget; 0: it stays' },
+  setting('last_learning_rate', 0), setting('preset', 'default'), setting('learn', true), setting('load', ''),
+  setting('save', ''),
   { 'discount', 'number', 1, above = 0, most = 1, help = 'of the reward, a decision before the last' },
   { 'baseline_episodes', 'integer', 40, least = 1, most = 1e9, help = 'over which the mean reward is the baseline' },
   { 'epsilon', 'number', 0, least = 0, most = 1,
     help = 'share of choices drawn evenly while it learns from rewards; falls to 0 over the budget' },
   { 'greedy', 'boolean', false, help = 'other choices are the likeliest, instead of drawn by their probabilities' },
-  { 'preset', { 'default', 'paper' }, 'default',
-    help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
-  { 'learn', 'boolean', true, help = 'false: the policies draw and stay as they are' },
-  { 'load', 'string', '', help = 'weights of another search to begin with' },
-  { 'save', 'string', '', help = 'where the weights go' },
 })
 
 -- What the paper and its code say.
@@ -205,49 +197,13 @@ local function learn(self, made, rewards, imitates)
   local loss = imitates and imitation_loss(by_node, by_device, all)
     or -((chosen(by_node, all.choice) + chosen(by_device, all.device)) * advantage):mean()
   local entropy = -(by_node:exp() * by_node):sum(-1):mean() - (by_device:exp() * by_device):sum(-1):mean()
-  learner.step(self, loss - entropy * self.options.entropy_weight)
-  return { loss = loss:item(), entropy = entropy:item() }
-end
-
-local function prepare(problem, options)
-  local nodes = options.groups > 0 and options.groups or math.min(problem.graph.units, 256)
-  local graph = doppler_graph.new(problem, nodes, options.seed)
-  local policy = doppler_policy.class { hidden = options.hidden, rounds = options.rounds, seed = options.seed }
-  local parameters = policy:parameters()
-  local self = { problem = problem, options = options, graph = graph, told = doppler_policy.told(graph),
-    policy = policy, parameters = parameters, episodes = 0, mean = 0, square = 0,
-    optimiser = nn.adam { parameters = parameters, learning_rate = options.learning_rate } }
-  if options.load ~= '' then learner_checkpoint.load(options.load, parameters, self.optimiser) end
-  return self
+  return loss - entropy * self.options.entropy_weight, { loss = loss:item(), entropy = entropy:item() }
 end
 
 -- How many updates imitate: those asked for, but no more than a quarter of the budget.
 local function imitations(options)
   if options.load ~= '' then return 0 end
   return math.min(options.imitation, math.floor(options.evaluations / options.samples / 4))
-end
-
--- The number of the last update: of a checkpoint, or 0.
-local function begin(self, run)
-  checkpoints.begin(run)
-  local trained = self.options.load ~= '' and not self.options.learn -- elsewhere
-  run.updates = not trained and 0 or nil
-  local notes = learner_checkpoint.restore('methods.doppler', run, self.parameters, self.optimiser)
-  if not notes then return 0 end
-  for _, name in ipairs { 'episodes', 'mean', 'square' } do self[name] = tonumber(notes[name]) end
-  return tonumber(notes.number)
-end
-
--- Sets the learning rate before an update; returns its epsilon. used: the share of the budget.
-local function schedule(self, number, imitated, used)
-  local o = self.options
-  if number <= imitated then
-    self.optimiser.learning_rate = math.max(imitation_rate, o.learning_rate)
-    return 1 - (number - 1) / imitated
-  end
-  local last = o.last_learning_rate > 0 and o.last_learning_rate or o.learning_rate
-  self.optimiser.learning_rate = o.learning_rate + (last - o.learning_rate) * used
-  return o.epsilon * (1 - used)
 end
 
 -- How far the search is, 0 to 1, by evaluations or seconds, whichever is further.
@@ -259,24 +215,33 @@ end
 local function doppler(problem, given)
   local options = search.options('doppler', declared, given, problem)
   if options.preset == 'paper' then options = util.merged(options, published, given) end
-  return search.run('doppler', problem, options, function(run)
-    local self = prepare(problem, options)
-    local number, imitated = begin(self, run), options.learn and imitations(options) or 0
-    while run:more() do
-      number = number + 1
-      local count, imitates = run:allowance(options.samples), number <= imitated
-      local epsilon = options.learn and schedule(self, number, imitated, progress(run)) or 0
-      local made = walk(self, count, epsilon, core.random(options.seed, 'doppler', number))
-      local rewards = run:evaluate(util.map(made, function(decisions) return placement_of(self, decisions) end))
-      if options.learn then
-        run:learned(learn(self, made, rewards, imitates))
-        if checkpoints.due(run) then
-          learner_checkpoint.write(run, self.parameters, self.optimiser,
-            { number = number, episodes = self.episodes, mean = self.mean, square = self.square })
-        end
-      end
+  return trained.run('doppler', problem, options, function(run)
+    local nodes = options.groups > 0 and options.groups or math.min(problem.graph.units, 256)
+    local graph = doppler_graph.new(problem, nodes, options.seed)
+    local policy = doppler_policy.class { hidden = options.hidden, rounds = options.rounds, seed = options.seed }
+    local self = { problem = problem, options = options, graph = graph, told = doppler_policy.told(graph),
+      policy = policy, network = policy }
+    local imitated = options.learn and imitations(options) or 0
+    function self.rate(number)
+      self.used = progress(run)
+      if number <= imitated then return math.max(imitation_rate, options.learning_rate) end
+      local last = options.last_learning_rate > 0 and options.last_learning_rate or options.learning_rate
+      return options.learning_rate + (last - options.learning_rate) * self.used
     end
-    if options.save ~= '' then learner_checkpoint.save(options.save, self.parameters, self.optimiser) end
+    function self.play(number, stream)
+      if not run:more() then return nil end
+      local epsilon = options.learn and (number <= imitated and 1 - (number - 1) / imitated
+        or options.epsilon * (1 - self.used)) or 0
+      local made = walk(self, run:allowance(options.samples), epsilon, stream)
+      made.rewards = run:evaluate(util.map(made, function(decisions) return placement_of(self, decisions) end))
+      return made
+    end
+    function self.learn(made, number) return learn(self, made, made.rewards, number <= imitated) end
+    function self.notes() return { episodes = self.episodes, mean = self.mean, square = self.square } end
+    function self.resume(notes)
+      for _, name in ipairs { 'episodes', 'mean', 'square' } do self[name] = tonumber(notes[name]) or 0 end
+    end
+    return self
   end)
 end
 

@@ -2,8 +2,7 @@
 -- all that it reads from are placed (papers/notes.md "Doppler"). Nodes are contiguous groups of colocation units; an
 -- edge that points back in their order is left out. Times are in multiples of the mean time of a node.
 
-local features = require 'trinity.learn.features'
-local policies = require 'trinity.learn.policies'
+local nodes_of = require 'trinity.env.nodes'
 
 local doppler_graph = {}
 
@@ -26,34 +25,6 @@ local function mean_wire(cluster)
   return latency_s / pairs, s_per_byte / pairs
 end
 
--- Seconds of every operator on a device.
-local function operator_times(problem, device)
-  local placement = problem:placement()
-  for op = 1, #placement do placement[op] = device end
-  local timeline, times = problem:timeline { placement = placement, schedule = 'fifo', micro_batches = 1 }, {}
-  local start_s, end_s = timeline.start_s, timeline.end_s
-  for op = 1, #placement do times[op] = math.max(0, end_s[op] - start_s[op]) end
-  timeline:close()
-  return times
-end
-
--- Times of nodes by device and in the mean, compute[d][node] and mean[node].
-local function node_times(problem, node_of, n)
-  local compute, mean, unit_of, devices = {}, {}, problem.graph.unit_of, #problem.cluster.devices
-  for i = 1, n do mean[i] = 0 end
-  for d = 1, devices do
-    local times, on = operator_times(problem, d), {}
-    for i = 1, n do on[i] = 0 end
-    for op = 1, #times do
-      local node = node_of[unit_of[op]]
-      on[node] = on[node] + times[op]
-    end
-    for i = 1, n do mean[i] = mean[i] + on[i] / devices end
-    compute[d] = on
-  end
-  return compute, mean
-end
-
 -- Divides all times by the mean time of a node.
 local function scale(self)
   local sum = 0
@@ -62,20 +33,6 @@ local function scale(self)
   for i = 1, self.n do
     self.mean[i], self.communication[i] = self.mean[i] * by, self.communication[i] * by
     for _, on in ipairs(self.compute) do on[i] = on[i] * by end
-  end
-end
-
-local function link(self, told, node_of)
-  local seen = {}
-  for i = 1, self.n do self.parents[i], self.children[i] = {}, {} end
-  for e = 1, told.edges do
-    local a, b = node_of[told.from[e]], node_of[told.to[e]]
-    local key = a * (self.n + 1) + b
-    if a < b and not seen[key] then
-      seen[key] = true
-      table.insert(self.children[a], b)
-      table.insert(self.parents[b], a)
-    end
   end
 end
 
@@ -116,19 +73,26 @@ end
 --- { n =, devices =, node_of = by unit, compute[d][node], mean =, communication = of a node's output, parents =,
 --- children =, b_level =, t_level =, to_exit and from_entry = the next node of the longest path, rows = }.
 function doppler_graph.new(problem, groups, seed)
-  local told = features(problem, { seed = seed, vocabulary = 'graph', node2vec = false })
-  local node_of, latency_s, s_per_byte = policies.contiguous_groups(problem, groups), mean_wire(problem.cluster)
-  local self = { n = groups, devices = #problem.cluster.devices, node_of = node_of, parents = {}, children = {},
-    communication = {} }
-  self.compute, self.mean = node_times(problem, node_of, groups)
-  for i = 1, groups do self.communication[i] = 0 end
+  local nodes = nodes_of.new(problem, groups, { seed = seed, vocabulary = 'graph', node2vec = false })
+  local latency_s, s_per_byte = mean_wire(problem.cluster)
+  local told, devices, n = nodes.told, nodes.devices, groups
+  local self = { n = n, devices = devices, node_of = nodes.node_of, children = nodes.children, parents = {},
+    communication = {}, compute = {}, mean = {} }
+  for d = 1, devices do self.compute[d] = {} end
+  for i = 1, n do
+    self.communication[i], self.mean[i], self.parents[i] = 0, 0, {}
+    for d = 1, devices do
+      self.compute[d][i] = nodes.time_s[(i - 1) * devices + d]
+      self.mean[i] = self.mean[i] + self.compute[d][i] / devices
+    end
+  end
+  for e, to in ipairs(nodes.to) do table.insert(self.parents[to], nodes.from[e]) end
   for unit = 1, told.units do
-    local node, bytes = node_of[unit], told.output_bytes[unit]
+    local node, bytes = self.node_of[unit], told.output_bytes[unit]
     local time_s = bytes > 0 and latency_s + s_per_byte * bytes or 0
     self.communication[node] = self.communication[node] + time_s
   end
   scale(self)
-  link(self, told, node_of)
   levels(self)
   self.rows = rows_of(self)
   return self

@@ -2,7 +2,7 @@
 -- its own, which passes messages along the edges of the graph once an episode, and a head of two layers over what is
 -- known of every choice. Neither depends on the numbers of nodes and devices.
 
-local doppler_graph = require 'trinity.learn.doppler_graph'
+local doppler_graph = require 'trinity.methods.doppler_graph'
 local nn = require 'trinity.nn'
 local tensor = require 'trinity.nn.tensor'
 
