@@ -30,7 +30,7 @@ local settings = {
   baseline_n = { 'number', least = 1, most = 1e9, help = 'the baseline decays by (N - 1) / (N + 1)' },
   clip = { 'number', above = 0, most = 1e6, help = "PPO's epsilon, per choice" },
   elite = { 'number', above = 0, most = 1, help = 'share of the samples that are learned from' },
-  normalise_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
+  normalize_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
   last_learning_rate = { 'number', least = 0, most = 1000,
     help = 'what the learning rate falls to, linearly over the evaluations of the budget; 0: it stays' },
   preset = { { 'default', 'paper' },

@@ -126,7 +126,7 @@ placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search
   { 'published_reward', 'boolean', true,
     help = "learn from minus the root of the step time, not the problem's reward" },
   setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
-  setting('baseline_n', 19), setting('normalise_advantage', true),
+  setting('baseline_n', 19), setting('normalize_advantage', true),
   setting('preset', 'default'),
   { 'features', { 'node2vec', 'paper' }, 'node2vec',
     help = "'paper': a learned embedding of the type, shapes of outputs, neighbours; and of a group theirs" },
