@@ -100,14 +100,6 @@ local function per_node_of(cluster)
   return least, nodes > 1 and (least ~= most or math.frexp(least) ~= 0.5)
 end
 
-local function own_of(given)
-  local used = {}
-  for name, dimension in util.sorted_pairs(own) do
-    if given[name] ~= nil then used[name] = dimension end
-  end
-  return used
-end
-
 -- The samples of a micro-batch that the space begins with, and whether the graph has a batch of its own.
 local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
@@ -271,8 +263,7 @@ local function check_methods(owner, names)
   check.list(owner, 'option', 'methods', names, 'string')
   if names[1] == nil then check.refuse(owner, 'option', 'methods', 'expected names of methods, got none') end
   for _, name in ipairs(names) do
-    local ok = pcall(placement_methods.get, name)
-    if not ok then
+    if not pcall(placement_methods.get, name) then
       check.refuse(owner, 'option', 'methods', 'no method %s', util.unknown(name, placement_methods.names()))
     end
   end
@@ -298,7 +289,7 @@ function plan.run(spec)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   check_cost(owner, given)
   local nets = networks.new(owner, given.graph, given.cluster, given.cost)
-  local used = own_of(given.space or {})
+  local used = util.picked(own, util.sorted_keys(given.space or {})) -- in any order: a set
   local rated, quantile, cost_of = type(given.reward) == 'string' and given.reward ~= 'p95', nil, nil
   local per_s, unit, said
   if rated then per_s, unit, said = prices.of(owner, given.reward, given.cluster, given.prices)

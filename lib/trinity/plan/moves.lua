@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local moves = {}
 
 local registered, order, builtin = {}, {}, {}
-local axes = { 'tensor', 'context', 'expert', 'pipeline', 'data' }
+local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- of ranks, innermost first
 
 --- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
 --- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices in the order of ranks (nil: the
@@ -110,9 +110,8 @@ end)
 moves.register('rank_order', function(point, about)
   local list, used = {}, {}
   if not about.space.about.straddles or about.space.given.rank_order then return list end
-  local sizes = util.merged(util.picked(point, axes), { placement = point.placement, data = point.data / point.expert })
-  for _, axis in ipairs(space.axes(point.rank_order) or { 'tensor', 'context', 'placement', 'expert', 'data',
-    'pipeline' }) do
+  local sizes = util.merged(util.picked(point, axes), { data = point.data / point.expert })
+  for _, axis in ipairs(space.axes(point.rank_order) or axes) do
     if sizes[axis] > 1 then used[#used + 1] = axis end
   end
   for i = 1, #used - 1 do

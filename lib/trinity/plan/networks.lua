@@ -13,16 +13,13 @@ Networks.__index = Networks
 
 -- The first device of every kind, and how many there are of it.
 local function kinds_of(cluster)
-  local list, by_key = {}, {}
-  for d, device in ipairs(cluster.devices) do
-    local key = ('%s %.17g'):format(device.type, device.speed)
-    if not by_key[key] then
-      by_key[key] = { device = d, type = device.type, speed = device.speed, count = 0 }
-      list[#list + 1] = by_key[key]
-    end
-    by_key[key].count = by_key[key].count + 1
-  end
-  return list
+  local devices = cluster.devices
+  local groups = util.grouped(util.listed(#devices, function(d) return d end), function(d)
+    return ('%s %.17g'):format(devices[d].type, devices[d].speed)
+  end)
+  return util.map(groups, function(list)
+    return { device = list[1], type = devices[list[1]].type, speed = devices[list[1]].speed, count = #list }
+  end)
 end
 
 --- Samples of a step of a graph: the first extent of its first input of whole numbers (tokens), or its batch where

@@ -94,8 +94,7 @@ end
 
 --- Where nothing fits: the nearest whose layers can be split so; nil where the reasons of self.refused forbid all.
 function Search:find_nearest()
-  local list = {}
-  for _, entry in util.sorted_pairs(self.near) do list[#list + 1] = entry end
+  local list = util.map(util.sorted_keys(self.near), function(key) return self.near[key] end)
   table.sort(list, function(a, b)
     if a.excess_bytes ~= b.excess_bytes then return a.excess_bytes < b.excess_bytes end
     return space.text(a.point) < space.text(b.point)
@@ -500,6 +499,11 @@ function Search:turn()
   return true
 end
 
+-- Entries in the queue, and those that a bound took out of it.
+function Search:left_over()
+  return util.listed(#self.queue + #self.beyond, function(i) return self.queue[i] or self.beyond[i - #self.queue] end)
+end
+
 --- Simulates plans that cannot be the best until so many are known as are shown, each of another shape.
 function Search:fill()
   if self.reward or self.counts.simulated >= self.simulations then return end
@@ -510,10 +514,7 @@ function Search:fill()
       local shape = space.shape(result.point)
       if result.metrics.feasible and not shapes[shape] then shapes[shape], known = true, known + 1 end
     end
-    self.queue, self.beyond = util.listed(#self.queue + #self.beyond, function(i)
-      return self.queue[i] or self.beyond[i - #self.queue]
-    end), {}
-    self.shapes = shapes
+    self.queue, self.beyond, self.shapes = self:left_over(), {}, shapes
   until known >= self.count or self:stopping() or not self:turn()
   self.shapes = nil
 end
@@ -573,8 +574,7 @@ function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
-  for i = 1, #self.queue + #self.beyond do
-    local entry = self.queue[i] or self.beyond[i - #self.queue]
+  for _, entry in ipairs(self:left_over()) do
     if not entry.done and not entry.moved then
       local points = entry.points or 1
       if entry.bound_s >= limit then
