@@ -24,6 +24,7 @@ local proof = { opened = 256, bounded = 8192, gap = 0.03 }
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
 local careful = 6 -- plans of a batch that cautious estimates choose; the others explore, the last by bounds alone
+local roomy = 0.9 -- of a device's memory: a bound below it will fit
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
 local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
 
@@ -49,17 +50,15 @@ local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by
 --- What is shown meanwhile.
 function Search:progress_text()
   local best, c = self.results[1], self.counts
-  return ('%d points, %d bounded, %d simulated%s'):format(c.points, c.bounded, c.simulated, best and (', best %.4g s%s')
-    :format(best.metrics.step_time_s, best.metrics.feasible and '' or ' (does not fit)') or '')
+  local now = best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and ''
+    or ' (does not fit)') or ''
+  return ('%d points, %d bounded, %d simulated%s'):format(c.points, c.bounded, c.simulated, now)
 end
 
 --- Whether to end: asked to, or out of time.
 function Search:stopping()
-  if core.stop_requested() then
-    self.stopped = core.stop_name()
-  elseif core.clock_s() - self.started_s > self.seconds then
-    self.stopped = 'seconds'
-  end
+  self.stopped = core.stop_requested() and core.stop_name()
+    or core.clock_s() - self.started_s > self.seconds and 'seconds' or self.stopped
   return self.stopped ~= nil
 end
 
@@ -191,6 +190,10 @@ function Search:open(entry)
     if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
     seen, least = seen + 1, math.min(least, bound_s)
     if bound_s >= limit then return count(self, 'bound') end
+    if point.shard == 2 and point.micro_batches == 1 and self.space:takes(point, 'shard', 1) -- as long as ZeRO stage 1
+      and bounds.memory_bytes(util.merged(point, { shard = 1 }), totals) < roomy * self.capacity_bytes then
+      return count(self, 'duplicates')
+    end
     list[#list + 1] = { point = space.kept(point), bound_s = bound_s, number = seen }
   end)
   count(self, 'memory', math.max(0, entry.points - seen))
