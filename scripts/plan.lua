@@ -139,7 +139,7 @@ local found = cli.called(search, { graph = recorded and graph() or graph, cluste
   included = util.map(util.words(options.include or ''), included),
   reward = options.reward ~= 'time' and options.reward or nil, prices = options.prices,
   noise = options.noise, draws = options.draws,
-  global_batch = options.global_batch, space = dimensions.space(options),
+  global_batch = options.global_batch, space = space.read(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds or math.huge, quiet = progress.quiet })

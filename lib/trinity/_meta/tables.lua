@@ -360,7 +360,8 @@ error 'this file is for editors'
 ---@field too_large integer of these the points whose simulation would run more operators than `tasks`
 ---@field lower_bound_s number that no plan's cost is below
 ---@field runtime string whose rules the space had
----@field cost_of? { name: 'dollars'|'joules', unit: string, text: string } by reward 'dollars' or 'joules': prices in words
+---@field straddles boolean whether groups of powers of two straddle the cluster's machines
+---@field cost_of? { name: string, unit: string, text: string, line: string } by reward 'dollars', 'joules', 'p95': in words
 ---@field fused boolean whether 'selective' was asked for where attention is one operator, so that it frees nothing
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
@@ -373,10 +374,10 @@ error 'this file is for editors'
 ---@field metrics trinity.Metrics
 ---@field reward number
 ---@field step_time_s number
----@field cost number of a step, that the search made least: seconds, or by reward 'dollars' or 'joules' these
+---@field cost number of a step, that the search made least: seconds, by reward 'dollars' or 'joules' these, or the p95
 ---@field lower_bound_s number of its point
 ---@field samples_per_s number
----@field mfu number FLOP of products, without what is computed again, over what all devices could do
+---@field model_flop_utilisation number FLOP of products, without what is computed again, over what its devices could do
 ---@field memory_bytes number of the fullest device
 ---@field rank integer among plans of other shapes (mesh, schedule, recomputation, sharding)
 ---@field variants trinity.FoundPlan[] slower plans of its shape that were simulated
@@ -407,5 +408,6 @@ error 'this file is for editors'
 ---@field bucket_bytes integer
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
 ---@field order 'natural'|'fastest_first'|'fastest_last'|integer[] of unequal devices; a list where moves changed them
+---@field rank_order string axes of the mesh from the innermost, as 'tensor-pipeline-data', or 'default'
 ---@field devices? integer[] of an unequal cluster: its devices in the order of ranks
 ---@field own table<string, any> values of dimensions of one's own

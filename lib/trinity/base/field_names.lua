@@ -58,9 +58,9 @@ given.names = {
   ['trinity.Features'] = [[units width type_count edges values columns types type_names position time_s output_bytes
     from to bytes]],
   ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s
-    mfu memory_bytes rank variants included micro_batch micro_batches tensor context pipeline
-    data expert sequence_parallel recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm
-    order devices own]],
+    model_flop_utilisation memory_bytes rank variants included micro_batch micro_batches tensor context pipeline
+    data expert sequence_parallel recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm
+    order rank_order devices own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
@@ -72,9 +72,9 @@ given.names = {
   ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
-  ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches precision
-    recompute zero_stage distributed_optimizer overlaps offload unknown findings legal path stages reader words
-    values given settled environment environment_known unset gpus_said capability faults unread]],
+  ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches rank_order
+    precision recompute zero_stage distributed_optimizer overlaps offload unknown findings legal path stages reader
+    words values given settled environment environment_known unset gpus_said capability faults unread]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
@@ -111,13 +111,14 @@ given.names = {
   ['trinity.Placement'] = [[length]],
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
-    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order devices own]],
+    recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order rank_order devices own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
-    cost_of fused stopped nearest impossible seconds]],
+    straddles cost_of fused stopped nearest impossible seconds]],
   ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert placed stages]],
   ['trinity.PlanStageShown'] = [[device name layers peak_bytes busy_s passes]],
-  ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
-    spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
+  ['trinity.PlanTotals'] = [[work_s gap_s after_s update_s spread_update_s weight_bytes spread_weight_bytes
+    optimizer_bytes spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s
+    forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
   ['trinity.PriceRow'] = [[dollars_per_hour watts source]],
   ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule cost_coverage]],

@@ -14,10 +14,10 @@
 --                                 before take, h is the forward part of a layer, else 1
 -- Both chains are shorter by what each of the stages before computes after the next one can start. The mean of the
 -- updates follows m T / p. MEMORY: the mean over stages of what is resident, of gradients where there are two
--- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that
--- the fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by
--- those replicas that hold the same experts.
-
+-- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
+-- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by those
+-- replicas that hold the same experts.
+--
 -- Of operators placed inside stages the mean over places: of work without waits, which other work may fill, and of
 -- what is resident.
 
@@ -102,30 +102,6 @@ function bounds.least(list)
   return least
 end
 
---- Seconds of computing again for a byte that is not kept: the least of all layers. plain, full: profiles of none and
---- all of them.
-function bounds.again_s_per_byte(plain, full, parts)
-  local least = math.huge
-  for i, unit in ipairs(full) do
-    local kept = (plain[i].kept_bytes - unit.kept_bytes) / (parts or 1)
-    local _, before = pass_of(plain[i], parts)
-    local _, after = pass_of(unit, parts)
-    if kept > 0 then least = math.min(least, math.max(0, after - before) / kept) end
-  end
-  return least < math.huge and least or 0
-end
-
---- Of recomputation by layer the sums (networks.lua: those of none, with `full` of all layers, `again_s_per_byte` of
---- a kept byte that is given up, and `capacity_bytes` of a device) with the work that memory forces: what all
---- stages keep of a micro-batch is bounded by what their devices have room for, as in bounds.memory_bytes().
-local function forced(point, totals)
-  local most = bounds.room_bytes(point, totals, totals.capacity_bytes)
-  local again = math.max(0, totals.kept_bytes - most) * totals.again_s_per_byte
-  local changed = { work_s = totals.work_s + again, gap_s = math.max(totals.gap_s, totals.full.gap_s),
-    after_s = math.max(totals.after_s, totals.full.after_s) }
-  return setmetatable(changed, { __index = totals })
-end
-
 --- Devices that share out states: replicas with their parts of the sequence (shard_group() of
 --- engine/strategy/lowering.h).
 local function sharing(point) return point.data * point.context end
@@ -142,7 +118,6 @@ end
 ---@param totals trinity.PlanTotals
 ---@return number
 function bounds.step_time_s(point, totals)
-  if totals.full then totals = forced(point, totals) end
   local p, m, v, places = point.pipeline, point.micro_batches, point.virtual_stages, point.placement or 1
   local joint = p > 1 and point.schedule == 'dualpipe-v' or places > 1 -- other work fills what messages leave
   local work = joint and totals.compute_s or totals.work_s
@@ -199,13 +174,6 @@ function bounds.memory_bytes(point, totals)
   if (point.placement or 1) > 1 then return resident / point.pipeline / point.placement * (1 - 1e-9) end
   return math.max((resident + totals.kept_bytes) / point.pipeline,
     (resident / most + totals.kept_bytes) / inverse) * (1 - 1e-9)
-end
-
---- What all stages keep of a micro-batch at most where no device holds more than so many bytes.
-function bounds.room_bytes(point, totals, capacity_bytes)
-  local resident, inverse, most = held(point, totals)
-  local capacity = capacity_bytes / (1 - 1e-9)
-  return math.min(point.pipeline * capacity - resident, inverse * capacity - resident / most)
 end
 
 return bounds

@@ -72,16 +72,13 @@ function by_layer.operators(graph, has, again)
   return rules
 end
 
---- Layers of every device that must be computed again, and bytes that one of them saves there.
-local function needed(search, entry, plain, full, has)
-  local wanted, saved = {}, {}
-  local grown = search.memory:estimate(growth.features(entry.point), 0)
-  for device, layers in ipairs(by_layer.by_device(entry.point, has)) do
-    saved[device] = layers > 0 and (plain[device] - full[device]) / layers or 0
-    local excess = plain[device] - search:room(entry.strategy, device) / grown
-    wanted[device] = (excess <= 0 or saved[device] <= 0) and 0 or math.min(layers, math.ceil(excess / saved[device]))
-  end
-  return wanted, saved
+--- Layers of every device that must be recomputed so that its bytes, those without recomputation less what layers save,
+--- fit into its room.
+local function wanted(point, has, plain, saved, room)
+  return util.map(by_layer.by_device(point, has), function(layers, device)
+    local excess = plain[device] - room(device)
+    return (excess <= 0 or saved[device] <= 0) and 0 or math.min(layers, math.ceil(excess / saved[device]))
+  end)
 end
 
 --- Settles one entry from the bounds of computing nothing and everything again.
@@ -89,8 +86,13 @@ local function settle(search, entry, plain, full)
   if plain.refused or full.refused then return plain.refused and plain or full end
   local point, layers = entry.point, search.space.about.layers
   local has = by_layer.stages(point, layers)
-  local wanted, saved = needed(search, entry, plain.memory_bytes, full.memory_bytes, has)
-  local again = point.recomputed or dealt(point, wanted, has, search.space.uniform)
+  local saved = util.map(by_layer.by_device(point, has), function(count, device)
+    return count > 0 and (plain.memory_bytes[device] - full.memory_bytes[device]) / count or 0
+  end)
+  local grown = search.memory:estimate(growth.features(point), 0)
+  local again = point.recomputed or dealt(point, wanted(point, has, plain.memory_bytes, saved, function(device)
+    return search:room(entry.strategy, device) / grown
+  end), has, search.space.uniform)
   local total = space.total(again)
   local key = ('%s %s %s'):format(space.text(util.merged(point, { recomputed = again })), table.concat(has, ','),
     table.concat(again, ','))
@@ -129,16 +131,16 @@ end
 function by_layer.corrected(result, room, layers, uniform)
   local point, saved = result.point, result.bounds.layer_bytes
   if not point.recomputed or not saved then return nil end
-  local has, wanted, mesh, changes = by_layer.stages(point, layers), {}, result.strategy.mesh, false
-  local stride, most = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1), by_layer.by_device(point, has)
-  for device, count in ipairs(by_layer.by_device(point, point.recomputed)) do
+  local has, mesh, devices = by_layer.stages(point, layers), result.strategy.mesh, result.strategy.devices
+  local stride, now = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1), by_layer.by_device(point,
+    point.recomputed)
+  local list = wanted(point, has, util.map(now, function(count, device)
     local rank = (device - 1) * stride + 1
-    local peak = result.metrics:memory_bytes(result.strategy.devices and result.strategy.devices[rank] or rank)
-    local more = saved[device] > 0 and math.ceil((peak - room(result.strategy, device)) / saved[device]) or 0
-    wanted[device] = math.max(0, math.min(most[device], count + more))
-    changes = changes or wanted[device] ~= count
+    return result.metrics:memory_bytes(devices and devices[rank] or rank) + count * saved[device]
+  end), saved, function(device) return room(result.strategy, device) end)
+  for device, count in ipairs(list) do
+    if count ~= now[device] then return dealt(point, list, has, uniform) end
   end
-  return changes and dealt(point, wanted, has, uniform) or nil
 end
 
 return by_layer

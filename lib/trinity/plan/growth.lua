@@ -22,7 +22,7 @@ local words = {} -- a number for every word, so far apart that none is near anot
 ---@param point trinity.PlanPoint
 ---@return number[]
 function growth.features(point)
-  local list, used = {}, space.width(point) * point.pipeline * point.data
+  local list, used = {}, space.used(point)
   for i, dimension in ipairs(dimensions) do
     local value = point[dimension[1]]
     if dimension[1] == 'devices' then value = used end

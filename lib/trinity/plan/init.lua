@@ -100,14 +100,6 @@ local function per_node_of(cluster)
   return least, nodes > 1 and (least ~= most or math.frexp(least) ~= 0.5)
 end
 
-local function own_of(given)
-  local used = {}
-  for name, dimension in util.sorted_pairs(own) do
-    if given[name] ~= nil then used[name] = dimension end
-  end
-  return used
-end
-
 -- The samples of a micro-batch that the space begins with, and whether the graph has a batch of its own.
 local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
@@ -155,7 +147,7 @@ function FoundPlan.__tostring(self)
 end
 
 fields.class(FoundPlan, 'trinity.FoundPlan',
-  'bounds feasible fields included moved networks order placement point problem rank rank_order variants')
+  'bounds feasible fields included moved networks order placement point problem rank variants')
 
 --- The strategy is made when it is first read.
 function FoundPlan.__index(self, key)
@@ -171,6 +163,10 @@ local result_of_plans = printed.as('plans', function(self)
   return ('%d of %s on %s\n%s'):format(#self.plans, best.problem.graph.name, self.cluster.name, text.plans(self, 1))
 end)
 
+local shown_of_points = { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
+  'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes', 'algorithm',
+  'order', 'placement', 'rank_order' }
+
 --- A result as users see it.
 local function public(result, nets, spec, peak)
   local point, metrics = result.point, result.metrics
@@ -182,14 +178,8 @@ local function public(result, nets, spec, peak)
     mfu = flop / (metrics.step_time_s * peak(result)), memory_bytes = metrics.peak_memory_bytes,
     feasible = metrics.feasible, cost = result.cost, point = point_of(point), fields = result.strategy,
     bounds = result.bounds, moved = result.moved, included = result.included, variants = {}, problem = problem,
-    networks = nets,
-    stages = result.strategy.stages }
-  for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
-    'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes',
-    'algorithm', 'order', 'placement', 'rank_order' } do
-    made[name] = point[name]
-  end
-  return setmetatable(made, FoundPlan)
+    networks = nets, stages = result.strategy.stages }
+  return setmetatable(util.merged(util.picked(point, shown_of_points), made), FoundPlan)
 end
 
 -- Those that nothing beats both in time and in memory, by time.
@@ -216,8 +206,8 @@ local function peak_of(cluster, nets, micro_batch)
     peak[kind.type] = peaks[dtype] or peaks.float32
   end
   return function(result)
-    local sum, point, devices = 0, result.point, result.strategy.devices
-    for rank = 1, space.width(point) * point.pipeline * point.data do
+    local sum, devices = 0, result.strategy.devices
+    for rank = 1, space.used(result.point) do
       local device = cluster.devices[devices and devices[rank] or rank]
       sum = sum + peak[device.type] * device.speed
     end
@@ -276,8 +266,7 @@ local function check_methods(owner, names)
   check.list(owner, 'option', 'methods', names, 'string')
   if names[1] == nil then check.refuse(owner, 'option', 'methods', 'expected names of methods, got none') end
   for _, name in ipairs(names) do
-    local ok = pcall(placement_methods.get, name)
-    if not ok then
+    if not pcall(placement_methods.get, name) then
       check.refuse(owner, 'option', 'methods', 'no method %s', util.unknown(name, placement_methods.names()))
     end
   end
@@ -303,7 +292,7 @@ function plan.run(spec)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   check_cost(owner, given)
   local nets = networks.new(owner, given.graph, given.cluster, given.cost)
-  local used = own_of(given.space or {})
+  local used = util.picked(own, util.sorted_keys(given.space or {})) -- in any order: a set
   local rated, quantile, cost_of = type(given.reward) == 'string' and given.reward ~= 'p95', nil, nil
   local per_s, unit, said
   if rated then per_s, unit, said = prices.of(owner, given.reward, given.cluster, given.prices)
@@ -322,7 +311,6 @@ function plan.run(spec)
   end
   local devices = unequal.new(given.cluster, nets.kinds, per_s)
   local made, first = make_space(owner, given, nets, used, devices)
-  nets.capacity_bytes = devices.capacity_bytes
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
@@ -332,11 +320,11 @@ function plan.run(spec)
     methods = given.methods or { 'annealing' },
     method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
     cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
-    say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
+    say = function(search)
+      line:update { text = search:progress_text(), share = math.min(1, search.counts.simulated / given.simulations) }
+    end }
   core.begin_search()
-  local ok, message = xpcall(function()
-    search:run()
-  end, function(raised) return raised end)
+  local ok, message = pcall(search.run, search)
   if not ok then search:stopping() end
   core.end_search()
   line:finish()

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local moves = {}
 
 local registered, order, builtin = {}, {}, {}
-local axes = { 'tensor', 'context', 'expert', 'pipeline', 'data' }
+local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- of ranks, innermost first
 
 --- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
 --- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices in the order of ranks (nil: the
@@ -106,41 +106,18 @@ moves.register('devices', function(point, about)
   return list
 end)
 
---- Half and twice the ranks that share out experts: no bound knows how long the host dispatches experts' kernels.
-moves.register('expert', function(point, about)
-  local list = {}
-  for _, expert in ipairs { point.expert / 2, point.expert * 2 } do
-    if expert >= 1 and point.data % expert == 0 and about.space:takes(point, 'expert', expert) then
-      list[#list + 1] = changed(point, { expert = expert, stages = stages_anew(point, about) })
-    end
-  end
-  return list
-end)
-
 --- Where groups of ranks straddle machines: two axes that follow each other in the order of ranks change places.
 moves.register('rank_order', function(point, about)
   local list, used = {}, {}
   if not about.space.about.straddles or about.space.given.rank_order then return list end
-  local sizes = util.merged(util.picked(point, axes), { placement = point.placement, data = point.data / point.expert })
-  for _, axis in ipairs(space.axes(point.rank_order) or { 'tensor', 'context', 'placement', 'expert', 'data',
-    'pipeline' }) do
+  local sizes = util.merged(util.picked(point, axes), { data = point.data / point.expert })
+  for _, axis in ipairs(space.axes(point.rank_order) or axes) do
     if sizes[axis] > 1 then used[#used + 1] = axis end
   end
   for i = 1, #used - 1 do
     local other = util.merged({}, used)
     other[i], other[i + 1] = used[i + 1], used[i]
     list[#list + 1] = changed(point, { rank_order = table.concat(other, '-') })
-  end
-  return list
-end)
-
---- Half and twice the bucket.
-moves.register('bucket', function(point, about)
-  local list = {}
-  if point.data == 1 or about.space.given.bucket_bytes then return list end
-  for _, factor in ipairs { 0.25, 4, 16 } do
-    local bytes = math.floor(point.bucket_bytes * factor)
-    if bytes >= 1e6 and bytes <= 8e9 then list[#list + 1] = changed(point, { bucket_bytes = bytes }) end
   end
   return list
 end)
@@ -178,19 +155,21 @@ moves.register('mesh', function(point, about)
   return list
 end)
 
---- The value before and behind, of each dimension that no other follows from.
+--- The value before and after, of each dimension that no other follows from; of buckets the second after, too, of
+--- virtual stages half and twice as many.
 moves.register('dimension', function(point, about)
   local list = {}
-  for _, name in ipairs { 'zero_stage', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',
-    'micro_batch' } do
-    local values = about.space:values(name, point)
+  for _, name in ipairs { 'expert', 'shard', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',
+    'micro_batch', 'bucket_bytes' } do
+    local values, bucket = about.space:values(name, point), name == 'bucket_bytes'
+    if bucket and point.data > 1 and about.space.given.bucket_bytes == nil then values = space.buckets end
     for i, value in ipairs(values) do
-      if value == point[name] then
-        for _, other in ipairs { values[i - 1], values[i + 1] } do
-          local fields = { [name] = other }
-          local kept = name == 'zero_stage' or name == 'micro_batch'
-          if not kept then fields.stages = stages_anew(point, about) end
-          list[#list + 1] = changed(point, fields)
+      for j, other in ipairs(values) do
+        local next_to = math.abs(i - j) == 1 or bucket and j == i + 2
+          or name == 'virtual_stages' and (other == 2 * value or value == 2 * other)
+        if value == point[name] and next_to then
+          local kept = name == 'shard' or name == 'micro_batch' or bucket
+          list[#list + 1] = changed(point, { [name] = other, stages = not kept and stages_anew(point, about) or nil })
         end
       end
     end

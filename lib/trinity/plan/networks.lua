@@ -13,16 +13,13 @@ Networks.__index = Networks
 
 -- The first device of every kind, and how many there are of it.
 local function kinds_of(cluster)
-  local list, by_key = {}, {}
-  for d, device in ipairs(cluster.devices) do
-    local key = ('%s %.17g'):format(device.type, device.speed)
-    if not by_key[key] then
-      by_key[key] = { device = d, type = device.type, speed = device.speed, count = 0 }
-      list[#list + 1] = by_key[key]
-    end
-    by_key[key].count = by_key[key].count + 1
-  end
-  return list
+  local devices = cluster.devices
+  local groups = util.grouped(util.listed(#devices, function(d) return d end), function(d)
+    return ('%s %.17g'):format(devices[d].type, devices[d].speed)
+  end)
+  return util.map(groups, function(list)
+    return { device = list[1], type = devices[list[1]].type, speed = devices[list[1]].speed, count = #list }
+  end)
 end
 
 --- Samples of a step of a graph: the first extent of its first input of whole numbers (tokens), or its batch where
@@ -220,24 +217,12 @@ function Networks:totals(family, known)
   end))
 end
 
---- The same of recomputation by layer: sums of none, and beside them of all (bounds.lua).
+--- The same of recomputation by layer: it takes no less time than none and keeps no less than all layers.
 function Networks:between(family, known)
-  local function of(word) return util.merged(family, { recompute = word }) end
-  local plain, full, parts = of 'none', of 'full', not known and family.tensor * family.context or nil
-  local few = known and self:few(family.micro_batch) or nil
-  local lowest = math.huge
-  for i, kind in ipairs(self.kinds) do
-    local a, b
-    if known then
-      a, b = self:units(plain, kind.device, few), self:units(full, kind.device, few)
-    else
-      a = self:base_units(family.micro_batch, family.expert, 'none')[i]
-      b = self:base_units(family.micro_batch, family.expert, 'full')[i]
-    end
-    lowest = math.min(lowest, bounds.again_s_per_byte(a, b, parts))
-  end
-  return util.merged(self:totals(plain, known), { full = self:totals(full, known), again_s_per_byte = lowest,
-    capacity_bytes = self.capacity_bytes or math.huge })
+  local function of(word) return self:totals(util.merged(family, { recompute = word }), known) end
+  local plain, full = of 'none', of 'full'
+  return util.merged(plain, { full = full, gap_s = math.max(plain.gap_s, full.gap_s),
+    after_s = math.max(plain.after_s, full.after_s) })
 end
 
 local products = { MatMul = true, Gemm = true, Conv = true, ConvTranspose = true, Einsum = true, Attention = true,

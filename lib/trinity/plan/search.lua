@@ -2,7 +2,6 @@
 -- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). A search of more
 -- simulations goes on from one of fewer; threads and clocks change nothing where no limit in seconds cuts it short.
 
-local balance = require 'trinity.plan.balance'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
@@ -11,6 +10,7 @@ local growth = require 'trinity.plan.growth'
 local inside = require 'trinity.plan.inside'
 local moves = require 'trinity.plan.moves'
 local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local Search = {}
@@ -23,7 +23,8 @@ local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
 local proof = { opened = 256, bounded = 8192, gap = 0.03 }
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
-local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
+local careful = 6 -- plans of a batch that cautious estimates choose; the others explore, the last by bounds alone
+local roomy = 0.9 -- of a device's memory: a bound below it will fit
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
 local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
 
@@ -36,8 +37,8 @@ function Search.new(options)
   self.queue, self.beyond, self.number, self.results, self.seen, self.asked = {}, {}, 0, {}, {}, {}
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
-  self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.near, self.by_layer_seen, self.places, self.tried, self.grown = {}, {}, {}, {}, {}
+  self.refused, self.reasons, self.splits, self.started_s = {}, {}, {}, core.clock_s()
+  self.near, self.by_layer_seen, self.places, self.tried, self.grown, self.strata = {}, {}, {}, {}, {}, {}
   self.batch, self.alike, self.estimates, self.features, self.vain = {}, {}, 0, {}, 0
   self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
   self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
@@ -48,34 +49,16 @@ local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by
 
 --- What is shown meanwhile.
 function Search:progress_text()
-  local best = self.results[1]
-  local fits = not best or best.metrics.feasible
-  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded,
-    self.counts.simulated,
-    best and (', best %.4g s%s'):format(best.metrics.step_time_s, fits and '' or ' (does not fit)') or '')
-end
-
---- The part of the simulations that is done.
-function Search:share() return math.min(1, self.counts.simulated / self.simulations) end
-
---- Counts a refusal under its sentence.
-function Search:refuse(reason, by, example)
-  for _, entry in ipairs(self.refused) do
-    if entry.reason == reason then
-      entry.points = entry.points + by
-      return
-    end
-  end
-  self.refused[#self.refused + 1] = { reason = reason, points = by, example = example }
+  local best, c = self.results[1], self.counts
+  local now = best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and ''
+    or ' (does not fit)') or ''
+  return ('%d points, %d bounded, %d simulated%s'):format(c.points, c.bounded, c.simulated, now)
 end
 
 --- Whether to end: asked to, or out of time.
 function Search:stopping()
-  if core.stop_requested() then
-    self.stopped = core.stop_name()
-  elseif core.clock_s() - self.started_s > self.seconds then
-    self.stopped = 'seconds'
-  end
+  self.stopped = core.stop_requested() and core.stop_name()
+    or core.clock_s() - self.started_s > self.seconds and 'seconds' or self.stopped
   return self.stopped ~= nil
 end
 
@@ -83,7 +66,8 @@ end
 function Search:limit_s()
   if self.shapes then return math.huge end
   local best = not self.reward and self.results[1]
-  return best and best.metrics.feasible and best.cost * (1 + (self.slack or 0)) or math.huge
+  local factor = self.proving and 1 / (1 + proof.gap) or 1 + (self.slack or 0)
+  return best and best.metrics.feasible and best.cost * factor or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
@@ -109,8 +93,7 @@ end
 
 --- Where nothing fits: the nearest whose layers can be split so; nil where the reasons of self.refused forbid all.
 function Search:find_nearest()
-  local list = {}
-  for _, entry in util.sorted_pairs(self.near) do list[#list + 1] = entry end
+  local list = util.map(util.sorted_keys(self.near), function(key) return self.near[key] end)
   table.sort(list, function(a, b)
     if a.excess_bytes ~= b.excess_bytes then return a.excess_bytes < b.excess_bytes end
     return space.text(a.point) < space.text(b.point)
@@ -123,12 +106,18 @@ function Search:find_nearest()
   end
 end
 
---- What lowering refuses; Ctrl-C's end of it is no refusal.
+--- Counts what lowering refuses under its sentence; Ctrl-C's end of it is no refusal.
 function Search:lose(reason, by, example)
   reason = util.unplaced(tostring(reason))
   if core.stop_requested() and reason:find('interrupted', 1, true) then error(reason, 0) end
   count(self, 'refused', by)
-  self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
+  reason = reason:gsub('^problem:[%w_]+: ', '')
+  local entry = self.reasons[reason]
+  if not entry then
+    entry = { reason = reason, points = 0, example = space.kept(example) }
+    self.reasons[reason], self.refused[#self.refused + 1] = entry, entry
+  end
+  entry.points = entry.points + by
 end
 
 --- Calls visit(point, bound_s, memory_bytes) for the points of a family that do not contradict themselves; returns how
@@ -179,15 +168,15 @@ end
 local function note(grown, kind, by) grown[kind] = math.min(grown[kind] or math.huge, by) end
 
 local function family_kind(point) return ('%d %d %s'):format(point.tensor, point.context, point.recompute) end
-
 local function point_kind(point)
   return ('%d %d %d %d %s %s'):format(point.tensor, point.context, point.pipeline, space.width(point) * point.data,
     point.schedule, tostring(point.order))
 end
 
 -- What points of one kind share beside their family.
-local function kind_of(point)
-  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.zero_stage,
+local function kind_of(entry)
+  local point = entry.point
+  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.shard,
     point.algorithm, tostring(point.order))
 end
 
@@ -196,22 +185,21 @@ function Search:open(entry)
   self.counts.opened = self.counts.opened + 1
   local ok, totals = pcall(self.networks.totals, self.networks, entry.family, true)
   if not ok then return self:lose(totals, entry.points, entry.family) end
-  local kinds, order, limit, seen, least = {}, {}, self:limit_s(), 0, math.huge
+  local list, limit, seen, least = {}, self:limit_s(), 0, math.huge
   self:each(entry.family, totals, function(point, bound_s, bytes)
     if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
     seen, least = seen + 1, math.min(least, bound_s)
     if bound_s >= limit then return count(self, 'bound') end
-    local key = kind_of(point)
-    if not kinds[key] then
-      kinds[key] = { kind = 'points', list = {} }
-      order[#order + 1] = kinds[key]
+    if point.shard == 2 and point.micro_batches == 1 and self.space:takes(point, 'shard', 1) -- as long as ZeRO stage 1
+      and bounds.memory_bytes(util.merged(point, { shard = 1 }), totals) < roomy * self.capacity_bytes then
+      return count(self, 'duplicates')
     end
-    table.insert(kinds[key].list, { point = space.kept(point), bound_s = bound_s, number = seen })
+    list[#list + 1] = { point = space.kept(point), bound_s = bound_s, number = seen }
   end)
   count(self, 'memory', math.max(0, entry.points - seen))
   if seen > 0 and entry.bound_s > 0 then note(self.opened, family_kind(entry.point), least / entry.bound_s) end
-  for _, kind in ipairs(order) do
-    table.sort(kind.list, function(a, b)
+  for _, kind in ipairs(util.grouped(list, kind_of)) do
+    table.sort(kind, function(a, b)
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
       return a.number < b.number
     end)
@@ -220,9 +208,8 @@ function Search:open(entry)
 end
 
 --- Puts points of one kind into the queue, by the first of them.
-function Search:push_points(kind)
-  kind.point, kind.bound_s, kind.points = kind.list[1].point, kind.list[1].bound_s, #kind.list
-  self:push(kind)
+function Search:push_points(list)
+  self:push { kind = 'points', list = list, point = list[1].point, bound_s = list[1].bound_s, points = #list }
 end
 
 --- The problem that bounds of a point are of, and the layers that it stands for.
@@ -236,7 +223,7 @@ function Search:settle(entry)
   local point = entry.point
   point.devices = self.unequal and self.unequal:devices_of(point) or nil
   if entry.settled or point.stages ~= 'balanced' or point.pipeline == 1 then return true end
-  local list = balance.of(self, point)
+  local list = stages.balanced(self, point)
   if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
     and self.space:takes(point, 'stages', 'even') then
     count(self, 'duplicates')
@@ -261,19 +248,10 @@ function Search:strategy(entry)
   return strategy
 end
 
---- Calls body(entries) for entries of one problem.
-local function by_problem(entries, body)
-  local groups, order = {}, {}
-  for _, entry in ipairs(entries) do
-    local key = ('%d %s %s'):format(entry.point.micro_batch, tostring(by_layer.is(entry.point)),
-      tostring(entry.point.placement > 1))
-    if not groups[key] then
-      groups[key] = {}
-      order[#order + 1] = key
-    end
-    table.insert(groups[key], entry)
-  end
-  for _, key in ipairs(order) do body(groups[key]) end
+-- What entries of one problem share.
+local function problem_of(entry)
+  local point = entry.point
+  return ('%d %s %s'):format(point.micro_batch, tostring(by_layer.is(point)), tostring(point.placement > 1))
 end
 
 --- Bytes of the least device of a stage of a strategy.
@@ -303,7 +281,7 @@ function Search:bound(entries)
     end
   end
   local again = {}
-  by_problem(settled, function(list)
+  for _, list in ipairs(util.grouped(settled, problem_of)) do
     local problem, layers = self:bounder(list[1].point)
     local found
     if by_layer.is(list[1].point) then
@@ -312,7 +290,7 @@ function Search:bound(entries)
       found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
     end
     for i, entry in ipairs(list) do again[#again + 1] = self:bounded(entry, found[i]) end
-  end)
+  end
   if again[1] then self:bound(again) end
 end
 
@@ -323,7 +301,7 @@ function Search:bounded(entry, found)
   if found.duplicate then return count(self, 'duplicates') end
   local worst, most = self:excess(entry, found.memory_bytes)
   if worst > 0 and not entry.included then
-    local again = balance.again(self, entry, found.memory_bytes)
+    local again = stages.again(self, entry, found.memory_bytes)
     if again then return again end
     count(self, 'memory')
     return self:note_memory(entry.point, most)
@@ -338,6 +316,7 @@ end
 
 --- The cost that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
 function Search:estimate(entry)
+  if self.proving or self.novel then return entry.bound_s, true end
   if entry.estimated ~= self.estimates then
     local at = self.grown[entry.key]
     if not at then
@@ -362,7 +341,11 @@ local function before(a, b)
   return a.number < b.number
 end
 
---- The most promising entries, best first, at most so many; those that a bound rules out leave the queue.
+-- Plans of one stratum have as many stages and the same ZeRO stage.
+local function stratum_of(point) return 4 * point.pipeline + point.shard end
+
+--- The most promising entries, best first, at most so many; those that a bound rules out leave the queue. Where `novel`
+--- is set it has the least bounds of strata that nothing was simulated of.
 function Search:promising(most)
   local limit, rest, list = self:limit_s(), {}, {}
   for _, entry in ipairs(self.queue) do
@@ -372,7 +355,7 @@ function Search:promising(most)
       rest[#rest + 1] = entry
       local last = list[most]
       local later = last and last.fits and last.estimate_s < entry.bound_s
-        or self.shapes and self.shapes[space.shape(entry.point)]
+        or self.shapes and self.shapes[space.shape(entry.point)] or self.novel and self.strata[stratum_of(entry.point)]
         or entry.bounds and (entry.bounds.tasks > self.tasks or (self.alike[entry.key] or 0) >= at_once.alike)
       if not later then
         entry.estimate_s = self:estimate(entry)
@@ -392,7 +375,7 @@ end
 
 --- Simulates plans; one that contradicts its graph is refused with its sentence.
 function Search:simulate(entries)
-  by_problem(entries, function(list)
+  for _, list in ipairs(util.grouped(entries, problem_of)) do
     local problem = self.networks:problem(list[1].point.micro_batch)
     local plans = util.map(list, function(entry) return entry.strategy end)
     local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
@@ -403,7 +386,7 @@ function Search:simulate(entries)
       entry.done = true
       if fine then self:simulated(entry, what, problem) else self:lose(what, 1, entry.point) end
     end
-  end)
+  end
   self.grown, self.estimates = {}, self.estimates + 1
 end
 
@@ -415,6 +398,7 @@ end
 
 function Search:simulated(entry, metrics, problem)
   self.counts.simulated = self.counts.simulated + 1
+  self.strata[stratum_of(entry.point)] = true
   local _, most = self:excess(entry, entry.bounds.memory_bytes)
   local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
   self.time:add(entry.features, time)
@@ -441,12 +425,10 @@ end
 function Search:move()
   local made, fitting, others, limit, shapes = {}, 0, 0, self:limit_s(), {}
   for _, result in ipairs(self.results) do
-    local fits, from, shape = result.metrics.feasible, false, space.shape(result.point)
-    if fits and fitting < fitted_from and not shapes[shape] then
-      fitting, from, shapes[shape] = fitting + 1, true, true
-    elseif not fits and others < other_from and result.cost < limit then
-      others, from = others + 1, true
-    end
+    local fits, shape = result.metrics.feasible, space.shape(result.point)
+    local from = fits and fitting < fitted_from and not shapes[shape]
+      or not fits and others < other_from and result.cost < limit
+    if from and fits then fitting, shapes[shape] = fitting + 1, true elseif from then others = others + 1 end
     if from and not result.left and not (result.included and not self.space:holds(result.point)) then
       result.left = true
       for _, entry in ipairs(moves.of(self, result)) do made[#made + 1] = entry end
@@ -485,19 +467,25 @@ function Search:expand(entries)
   self:bound(points)
   for _, entry in ipairs(entries) do
     entry.done = true
-    if entry.kind == 'points' and entry.list[1] then self:push_points { kind = 'points', list = entry.list } end
+    if entry.kind == 'points' and entry.list[1] then self:push_points(entry.list) end
   end
 end
 
 --- One turn of the policy: opens and bounds what is more promising than any plan, or takes the most promising plan; so
 --- many of these are simulated at a time. False when there is nothing left to do.
 function Search:turn()
+  self.novel = #self.batch == at_once.simulation - 1 and not self.proving
   local list, others = self:promising(at_once.kind), {}
+  if self.novel and not list[1] then
+    self.novel = nil
+    list = self:promising(at_once.kind)
+  end
   while #others < #list and list[#others + 1].kind ~= 'plan' do others[#others + 1] = list[#others + 1] end
   if others[1] then
     self:expand(others)
     return true
   end
+  if self.proving then return false end
   local wanted = math.min(self.seconds < math.huge and core.threads() or at_once.simulation,
     self.simulations - self.counts.simulated)
   if list[1] and wanted > 0 then
@@ -514,6 +502,11 @@ function Search:turn()
   return true
 end
 
+-- Entries in the queue, and those that a bound took out of it.
+function Search:left_over()
+  return util.listed(#self.queue + #self.beyond, function(i) return self.queue[i] or self.beyond[i - #self.queue] end)
+end
+
 --- Simulates plans that cannot be the best until so many are known as are shown, each of another shape.
 function Search:fill()
   if self.reward or self.counts.simulated >= self.simulations then return end
@@ -524,10 +517,7 @@ function Search:fill()
       local shape = space.shape(result.point)
       if result.metrics.feasible and not shapes[shape] then shapes[shape], known = true, known + 1 end
     end
-    self.queue, self.beyond = util.listed(#self.queue + #self.beyond, function(i)
-      return self.queue[i] or self.beyond[i - #self.queue]
-    end), {}
-    self.shapes = shapes
+    self.queue, self.beyond, self.shapes = self:left_over(), {}, shapes
   until known >= self.count or self:stopping() or not self:turn()
   self.shapes = nil
 end
@@ -535,23 +525,9 @@ end
 --- Opens and bounds what has the least bounds, so that less is below the best than what no simulation was left for.
 function Search:prove()
   local opened, bounded = self.counts.opened + proof.opened, self.counts.bounded + proof.bounded
-  while self.counts.opened < opened and self.counts.bounded < bounded and not self:stopping() do
-    local limit, list = self:limit_s(), {}
-    if limit < math.huge then limit = limit / (1 + proof.gap) end
-    for _, entry in ipairs(self.queue) do
-      if not entry.done and entry.bound_s < limit then list[#list + 1] = entry end
-    end
-    table.sort(list, function(a, b)
-      if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
-      return a.number < b.number
-    end)
-    local others = {}
-    while #others < at_once.kind and list[#others + 1] and list[#others + 1].kind ~= 'plan' do
-      others[#others + 1] = list[#others + 1]
-    end
-    if not others[1] then return end
-    self:expand(others)
-  end
+  self.proving = true
+  repeat until self.counts.opened >= opened or self.counts.bounded >= bounded or self:stopping() or not self:turn()
+  self.proving = nil
 end
 
 --- Draws the quantile of the fastest plans: no plan whose quiet step is longer than the least of them is better.
@@ -601,8 +577,7 @@ function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
-  for i = 1, #self.queue + #self.beyond do
-    local entry = self.queue[i] or self.beyond[i - #self.queue]
+  for _, entry in ipairs(self:left_over()) do
     if not entry.done and not entry.moved then
       local points = entry.points or 1
       if entry.bound_s >= limit then

@@ -2,48 +2,28 @@
 -- mesh strategy in short, and `micro_batch`, the samples that a replica works on at a time.
 
 local check = require 'trinity.base.check'
-local model = require 'trinity.graph.model'
+local dimensions = require 'trinity.plan.dimensions'
 local parallelism = require 'trinity.strategy.parallelism'
 local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
 
-local space = {}
+local space = { family = {}, rest = {}, names = {} }
+space.buckets = { 12.5e6, 5e7, 2e8, 8e8, 3.2e9 } -- sizes of buckets that moves try
 
---- Those that decide what one device does for one micro-batch: points that share them share a profile.
-space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
---- The rest, in the order of the loops.
-space.rest = { 'placement', 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'zero_stage', 'bucket_bytes',
-  'algorithm', 'order', 'rank_order' }
+local words, integers = {}, {} -- that a dimension takes
+for _, entry in ipairs(dimensions.list) do
+  local name, values = entry[1], entry[2]
+  table.insert(entry.family and space.family or space.rest, name)
+  space.names[name] = true
+  if type(values[1]) == 'number' then integers[name] = values else words[name] = values end
+end
 
-local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
 local split_backward = { ['zb-h1'] = true, ['zb-h2'] = true, ['zb-interleaved'] = true, ['zb-v'] = true,
   ['dualpipe-v'] = true }
 local v_shaped = { ['zb-v'] = true, ['dualpipe-v'] = true }
 
 --- Whether a schedule delays gradients of weights.
 function space.delays(schedule, pipeline) return pipeline > 1 and split_backward[schedule] or false end
-
---- What a dimension takes: 'integer' (from 1 or, of zero_stage, 0), or words.
-local words = {
-  sequence_parallel = { [true] = true, [false] = true },
-  recompute = { none = true, selective = true, full = true, by_layer = true },
-  stages = { even = true, balanced = true },
-  algorithm = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true,
-    leader = true },
-  order = { natural = true, fastest_first = true, fastest_last = true },
-}
-words.schedule = {}
-for _, name in ipairs(schedules) do words.schedule[name] = true end
-
-local integers = { micro_batch = { 1, 2 ^ 20 }, tensor = { 1, 4096 }, context = { 1, 4096 }, expert = { 1, 4096 },
-  placement = { 1, 4096 }, pipeline = { 1, 4096 }, data = { 1, 4096 }, virtual_stages = { 1, 4096 },
-  zero_stage = { 0, 3 }, bucket_bytes = { 1, 2 ^ 50 } }
-
-local names = {}
-for _, list in ipairs { space.family, space.rest } do
-  for _, name in ipairs(list) do names[name] = true end
-end
-space.names = names
 
 --- The axes of a value of rank_order, innermost first: 'tensor-pipeline-data'; nil: clients' order of them.
 function space.axes(value)
@@ -76,15 +56,17 @@ local function check_value(owner, name, value)
     return check.integers(owner, 'dimension', name, value, 0, 2 ^ 20)
   end
   if type(value) ~= 'boolean' then check.argument(owner, 'dimension', name, value, 'string') end
-  if words[name][value] == nil then
-    local known = {}
-    for word in pairs(words[name]) do known[tostring(word)] = true end
-    util.fail('%s: dimension \'%s\': %s', owner, name, util.unknown(tostring(value), util.sorted_keys(known)))
+  for _, word in ipairs(words[name]) do
+    if word == value then return value end
   end
+  util.fail('%s: dimension \'%s\': %s', owner, name, util.unknown(tostring(value), util.map(words[name], tostring)))
 end
 
 --- Devices of a stage of one replica.
 function space.width(point) return point.tensor * point.context * (point.placement or 1) end
+
+--- Devices of a point.
+function space.used(point) return space.width(point) * point.pipeline * point.data end
 
 --- A list of what a dimension was given: a value, a list, or what a function of the point so far returns.
 local function listed(owner, name, given, point)
@@ -95,7 +77,7 @@ local function listed(owner, name, given, point)
   end
   if type(given) ~= 'table' then given = { given } end
   for i = 1, #given do
-    if names[name] then check_value(owner, name, given[i]) end
+    if space.names[name] then check_value(owner, name, given[i]) end
   end
   if #given == 0 then check.refuse(owner, 'dimension', name, 'expected one value or more, got an empty list') end
   return given
@@ -104,7 +86,7 @@ end
 --- Checks a description of a space: known names, or those of dimensions of one's own.
 function space.check(owner, given, own)
   if given.layout ~= nil then check.argument(owner, 'dimension', 'layout', given.layout, 'string') end
-  local known = util.merged({ layout = true }, names)
+  local known = util.merged({ layout = true }, space.names)
   for name in pairs(own) do known[name] = true end
   util.refuse_unknown(owner .. ': space', given, known, 'dimension')
   for name, value in util.sorted_pairs(given) do
@@ -193,7 +175,7 @@ local defaults = {
       return { places > 0 and most_replicas(places, about.batch / point.micro_batch) or nil }
     end)
   end,
-  schedule = function(point) return point.pipeline > 1 and schedules or { '1f1b' } end,
+  schedule = function(point) return point.pipeline > 1 and words.schedule or { '1f1b' } end,
   virtual_stages = function(point, about)
     if v_shaped[point.schedule] then return { 2 } end
     if point.schedule ~= 'interleaved' and point.schedule ~= 'zb-interleaved' then return { 1 } end
@@ -205,15 +187,19 @@ local defaults = {
     if point.pipeline == 1 then return { 'even' } end
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
-  zero_stage = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
-  bucket_bytes = function(point, about) -- moves try others
-    return { about.bucket_bytes and about.bucket_bytes(point) or 25000000 }
+  shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
+  -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try; gathered
+  -- weights take the memory of such buckets.
+  bucket_bytes = function(point)
+    local wanted, i = point.shard < 3 and 4e6 * point.data * point.context or 0, 3
+    while space.buckets[i + 1] and wanted > 2 * space.buckets[i] do i = i + 1 end
+    return { space.buckets[i] }
   end,
   algorithm = function() return { 'automatic' } end,
   rank_order = function() return { 'default' } end, -- moves try others where machines differ
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
-    local list, whole = {}, space.width(point) * point.pipeline * point.data == about.devices
+    local list, whole = {}, space.used(point) == about.devices
     if about.natural_sorted or whole then list[1] = 'natural' end
     if not about.natural_sorted and (point.pipeline > 1 or not whole) then list[#list + 1] = 'fastest_first' end
     if point.pipeline > 1 then list[#list + 1] = 'fastest_last' end
@@ -301,12 +287,12 @@ function space.new(owner, given, about, own, runtime)
   return self
 end
 
-local function loop(self, dimensions, i, point, visit)
-  local name = dimensions[i]
+local function loop(self, list, i, point, visit)
+  local name = list[i]
   if not name then return visit(point) end
   for _, value in ipairs(values_of(self, name, point)) do
     point[name] = value
-    loop(self, dimensions, i + 1, point, visit)
+    loop(self, list, i + 1, point, visit)
   end
   point[name] = nil
 end
@@ -359,21 +345,13 @@ function Space:wrong(point)
   return contradiction(point, self.about)
 end
 
--- What is known of a point where a dimension gets its value.
-local function before(point, name)
-  local known = {}
-  for _, list in ipairs { space.family, space.rest } do
-    for _, other in ipairs(list) do
-      if other == name then return known end
-      known[other] = point[other]
-    end
-  end
-  return point
-end
-
 --- What a dimension ranges over where those before it are as in a point.
 function Space:values(name, point)
-  if space.names[name] then return values_of(self, name, before(point, name)) end
+  local known = {}
+  for _, entry in ipairs(dimensions.list) do
+    if entry[1] == name then return values_of(self, name, known) end
+    known[entry[1]] = point[entry[1]]
+  end
   return listed(self.owner, name, self.given[name] or self.own[name].values, point)
 end
 
@@ -387,12 +365,10 @@ end
 
 --- Whether a point's values are all ones that the space has, but for stages and devices that moves found.
 function Space:holds(point)
-  for _, list in ipairs { space.family, space.rest } do
-    for _, name in ipairs(list) do
-      local found = type(point[name]) == 'table'
-      found = found or name == 'bucket_bytes' or name == 'rank_order'
-      if not found and not self:takes(point, name, point[name]) then return false end
-    end
+  for _, entry in ipairs(dimensions.list) do
+    local name = entry[1]
+    local found = type(point[name]) == 'table' or name == 'bucket_bytes' or name == 'rank_order'
+    if not found and not self:takes(point, name, point[name]) then return false end
   end
   return true
 end
@@ -480,6 +456,35 @@ function space.text(point)
   return table.concat(line, ', ')
 end
 
-space.divisors = divisors
+local booleans = { ['true'] = true, ['false'] = false, yes = true, no = false }
+
+--- What options of a command say (dimensions.options): values of a space.
+function space.read(options)
+  local given = {}
+  for _, entry in ipairs(dimensions.list) do
+    local name, kind = entry[1], type(entry[2][1])
+    if options[name] then
+      if kind == 'number' then
+        given[name] = util.numbers(name, options[name], name == 'shard' and 0 or 1, 2 ^ 50, true,
+          name == 'bucket_bytes' and 'bytes' or nil)
+      else
+        given[name] = util.map(util.words(options[name]), function(word)
+          if kind ~= 'boolean' then return word end
+          if booleans[word] == nil then
+            util.fail_usage("option '--%s': expected true or false, got '%s'", name, word)
+          end
+          return booleans[word]
+        end)
+      end
+    end
+  end
+  if options.layout then given.layout = options.layout end
+  local ok, message = pcall(space.check, 'plan', given, {})
+  if not ok then
+    local name, rest = util.unplaced(tostring(message)):match "dimension '?([%w_]+)'?:? ?(.*)$"
+    util.fail_usage("option '--%s': %s", name or '?', rest or message)
+  end
+  return given
+end
 
 return space

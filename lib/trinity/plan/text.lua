@@ -5,6 +5,7 @@ local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
 local space = require 'trinity.plan.space'
+local straddling = require 'trinity.strategy.straddling'
 local util = require 'trinity.base.util'
 
 local text = {}
@@ -111,46 +112,19 @@ function text.loses(best, other, cost_of)
   return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
 end
 
---- How many groups of ranks along each axis have devices on several machines, as words; nil where the plan is on one.
-function text.straddling(plan)
-  local cluster, at = plan.problem.cluster, core.mesh_coordinates(util.picked(plan.fields, { 'mesh', 'order',
-    'devices' }))
-  local words, axes = {}, { 'tensor', 'context', 'data', 'pipeline' }
-  for _, axis in ipairs(axes) do
-    local node_of, crosses, groups, crossing = {}, {}, 0, 0
-    for device in util.sorted_pairs(at[axis]) do
-      local key = {}
-      for i, other in ipairs(axes) do key[i] = other == axis and '' or at[other][device] end
-      key = table.concat(key, ' ')
-      local node = cluster.devices[device].node
-      if not node_of[key] then groups = groups + 1 end
-      if node_of[key] and node_of[key] ~= node and not crosses[key] then crosses[key], crossing = true, crossing + 1 end
-      node_of[key] = node_of[key] or node
-    end
-    if crossing > 0 then words[#words + 1] = ('%d of %d %s groups'):format(crossing, groups, axis) end
-  end
-  return words[1] and table.concat(words, ', ') or nil
-end
-
 --- Where machines differ: what straddles them, and what other orders of ranks that were simulated take.
 local function straddling_lines(found)
   local best, lines, seen = found.plans[1], {}, {}
-  local words = found.straddles and text.straddling(best)
+  local words = found.straddles and straddling(best.fields, best.problem.cluster)
   if not words then return lines end
   lines[1] = ('groups of ranks that straddle machines: %s'):format(words)
-  local function same(a, b)
-    for _, name in ipairs { 'tensor', 'context', 'expert', 'pipeline', 'data', 'schedule', 'micro_batch', 'zero_stage',
-      'recompute', 'virtual_stages', 'sequence_parallel' } do
-      if a[name] ~= b[name] then return false end
-    end
-    return true
-  end
+  local function plain(plan) return space.text(util.merged(plan.point, { rank_order = 'default' })) end
   for _, other in ipairs(found.simulated) do
     local order = other.rank_order
-    if order ~= best.rank_order and not seen[order] and same(other, best) then
+    if order ~= best.rank_order and not seen[order] and plain(other) == plain(best) then
       seen[order] = true
       lines[#lines + 1] = ('  ranks %s: step %s; straddle: %s'):format(order, seconds_text(other.step_time_s),
-        text.straddling(other) or 'none')
+        straddling(other.fields, other.problem.cluster) or 'none')
     end
   end
   return lines

@@ -43,15 +43,13 @@ function unequal.new(cluster, kinds, per_s)
   return self
 end
 
-local function used_by(point) return space.width(point) * point.pipeline * point.data end
-
 --- The devices of a point in the order of its ranks; nil: as the cluster names them. Where some are left idle by an
 --- order that is no list, it is the slowest.
 function Unequal:devices_of(point)
   local order = point.order
   if type(order) == 'table' then return order end
   if not order or order == 'natural' then return nil end
-  local used = used_by(point)
+  local used = space.used(point)
   return util.listed(used, function(i) return self.sorted[order == 'fastest_first' and i or used + 1 - i] end)
 end
 
@@ -59,7 +57,7 @@ end
 function Unequal:rate_of(per_s)
   local same, known = #self.kinds == 1, {}
   return function(point)
-    local used = used_by(point)
+    local used = space.used(point)
     if same then return used * per_s[1] end
     local devices = self:devices_of(point)
     local key = type(point.order) == 'table' and devices or ('%d %s'):format(used, tostring(point.order))

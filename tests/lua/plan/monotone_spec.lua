@@ -63,13 +63,14 @@ describe('a search of plans', function()
         error(('%s: %.6g s, %.6g s of all: %s, %s'):format(words(case), step_s(part), step_s(free),
           space.text(part.plans[1].point), free.plans[1] and space.text(free.plans[1].point) or 'nothing fits'))
       end
-      if free.plans[1] and not mixture[case.name] then -- bounds of experts know no host that launches kernels
+      if free.plans[1] then
         gaps[#gaps + 1] = step_s(free) / free.lower_bound_s - 1
       end
     end
     table.sort(gaps)
-    expect(gaps[math.ceil(#gaps / 2)] < 0.05):truthy()
-    expect(gaps[#gaps] < 0.25):truthy()
+    expect(gaps[math.ceil(0.5 * #gaps)] < 0.05):truthy()
+    expect(gaps[math.ceil(0.9 * #gaps)] < 0.15):truthy()
+    expect(gaps[#gaps] < 0.31):truthy() -- of experts' exchanges that wait for messages of gradients bounds know nothing
   end)
 
   it('of more simulations goes on from one of fewer', function()

@@ -2,6 +2,7 @@
 
 local trinity = require 'trinity'
 local space = require 'trinity.plan.space'
+local straddling_of = require 'trinity.strategy.straddling'
 local text = require 'trinity.plan.text'
 
 local function gpt(micro_batch)
@@ -39,8 +40,9 @@ describe('orders of ranks in a plan', function()
 
   it('say which groups straddle machines', function()
     local function straddling(order)
-      return text.straddling(search('dgx_h100:3x2', { simulations = 1, space = { recompute = 'none', tensor = 1,
-        context = 1, micro_batch = 1, pipeline = 3, data = 2, schedule = '1f1b', rank_order = order } }).plans[1])
+      local best = search('dgx_h100:3x2', { simulations = 1, space = { recompute = 'none', tensor = 1,
+        context = 1, micro_batch = 1, pipeline = 3, data = 2, schedule = '1f1b', rank_order = order } }).plans[1]
+      return straddling_of(best.fields, best.problem.cluster)
     end
     expect(straddling 'pipeline-data'):equals '3 of 3 data groups'
     expect(straddling 'data-pipeline'):equals '1 of 3 data groups, 2 of 2 pipeline groups'
