@@ -377,7 +377,7 @@ error 'this file is for editors'
 ---@field cost number of a step, that the search made least: seconds, by reward 'dollars' or 'joules' these, or the p95
 ---@field lower_bound_s number of its point
 ---@field samples_per_s number
----@field model_flop_utilisation number FLOP of products, without what is computed again, over what its devices could do
+---@field mfu number FLOP of products, without what is computed again, over what its devices could do
 ---@field memory_bytes number of the fullest device
 ---@field rank integer among plans of other shapes (mesh, schedule, recomputation, sharding)
 ---@field variants trinity.FoundPlan[] slower plans of its shape that were simulated

@@ -58,8 +58,8 @@ given.names = {
   ['trinity.Features'] = [[units width type_count edges values columns types type_names position time_s output_bytes
     from to bytes]],
   ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s
-    model_flop_utilisation memory_bytes rank variants included micro_batch micro_batches tensor context pipeline
-    data expert sequence_parallel recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm
+    mfu memory_bytes rank variants included micro_batch micro_batches tensor context pipeline
+    data expert sequence_parallel recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm
     order rank_order devices own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
@@ -111,7 +111,7 @@ given.names = {
   ['trinity.Placement'] = [[length]],
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
-    recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order rank_order devices own]],
+    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order devices own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
     straddles cost_of fused stopped nearest impossible seconds]],
   ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert placed stages]],

@@ -28,7 +28,7 @@ dimensions.list = {
     'gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-interleaved, zb-v, dualpipe-v' },
   { 'virtual_stages', { 1, 4096 }, 'of a device', rare = true },
   { 'stages', { 'even', 'balanced' }, 'even, balanced', rare = true },
-  { 'shard', { 0, 3 }, 'ZeRO stage, 0 to 3' },
+  { 'zero_stage', { 0, 3 }, 'ZeRO stage, 0 to 3' },
   { 'bucket_bytes', { 1, 2 ^ 50 }, 'of gradients that are reduced together', rare = true },
   { 'algorithm', { 'automatic', 'ring', 'halving_doubling', 'tree', 'hierarchical', 'leader' },
     'of all-reduces: automatic, ring, tree, ...', rare = true },

@@ -159,7 +159,7 @@ end)
 --- virtual stages half and twice as many.
 moves.register('dimension', function(point, about)
   local list = {}
-  for _, name in ipairs { 'expert', 'shard', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',
+  for _, name in ipairs { 'expert', 'zero_stage', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',
     'micro_batch', 'bucket_bytes' } do
     local values, bucket = about.space:values(name, point), name == 'bucket_bytes'
     if bucket and point.data > 1 and about.space.given.bucket_bytes == nil then values = space.buckets end
@@ -168,7 +168,7 @@ moves.register('dimension', function(point, about)
         local next_to = math.abs(i - j) == 1 or bucket and j == i + 2
           or name == 'virtual_stages' and (other == 2 * value or value == 2 * other)
         if value == point[name] and next_to then
-          local kept = name == 'shard' or name == 'micro_batch' or bucket
+          local kept = name == 'zero_stage' or name == 'micro_batch' or bucket
           list[#list + 1] = changed(point, { [name] = other, stages = not kept and stages_anew(point, about) or nil })
         end
       end

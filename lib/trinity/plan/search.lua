@@ -176,7 +176,7 @@ end
 -- What points of one kind share beside their family.
 local function kind_of(entry)
   local point = entry.point
-  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.shard,
+  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.zero_stage,
     point.algorithm, tostring(point.order))
 end
 
@@ -190,8 +190,8 @@ function Search:open(entry)
     if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
     seen, least = seen + 1, math.min(least, bound_s)
     if bound_s >= limit then return count(self, 'bound') end
-    if point.shard == 2 and point.micro_batches == 1 and self.space:takes(point, 'shard', 1) -- as long as ZeRO stage 1
-      and bounds.memory_bytes(util.merged(point, { shard = 1 }), totals) < roomy * self.capacity_bytes then
+    if point.zero_stage == 2 and point.micro_batches == 1 and self.space:takes(point, 'zero_stage', 1) -- as long as ZeRO stage 1
+      and bounds.memory_bytes(util.merged(point, { zero_stage = 1 }), totals) < roomy * self.capacity_bytes then
       return count(self, 'duplicates')
     end
     list[#list + 1] = { point = space.kept(point), bound_s = bound_s, number = seen }
@@ -342,7 +342,7 @@ local function before(a, b)
 end
 
 -- Plans of one stratum have as many stages and the same ZeRO stage.
-local function stratum_of(point) return 4 * point.pipeline + point.shard end
+local function stratum_of(point) return 4 * point.pipeline + point.zero_stage end
 
 --- The most promising entries, best first, at most so many; those that a bound rules out leave the queue. Where `novel`
 --- is set it has the least bounds of strata that nothing was simulated of.

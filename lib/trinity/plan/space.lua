@@ -187,11 +187,11 @@ local defaults = {
     if point.pipeline == 1 then return { 'even' } end
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
-  shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
+  zero_stage = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
   -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try; gathered
   -- weights take the memory of such buckets.
   bucket_bytes = function(point)
-    local wanted, i = point.shard < 3 and 4e6 * point.data * point.context or 0, 3
+    local wanted, i = point.zero_stage < 3 and 4e6 * point.data * point.context or 0, 3
     while space.buckets[i + 1] and wanted > 2 * space.buckets[i] do i = i + 1 end
     return { space.buckets[i] }
   end,
@@ -465,7 +465,7 @@ function space.read(options)
     local name, kind = entry[1], type(entry[2][1])
     if options[name] then
       if kind == 'number' then
-        given[name] = util.numbers(name, options[name], name == 'shard' and 0 or 1, 2 ^ 50, true,
+        given[name] = util.numbers(name, options[name], name == 'zero_stage' and 0 or 1, 2 ^ 50, true,
           name == 'bucket_bytes' and 'bytes' or nil)
       else
         given[name] = util.map(util.words(options[name]), function(word)
