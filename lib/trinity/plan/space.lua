@@ -3,6 +3,7 @@
 
 local check = require 'trinity.base.check'
 local dimensions = require 'trinity.plan.dimensions'
+local model = require 'trinity.graph.model'
 local parallelism = require 'trinity.strategy.parallelism'
 local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
