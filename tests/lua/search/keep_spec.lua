@@ -71,7 +71,7 @@ describe('a search of its own', function()
     end)
   end
   it('says what is wrong', function()
-    expect(function() search(function(self) self:keep {} end) end):raises 'search:keep: search:resumed%(%) has to be called before'
+    expect(function() search(function(self) self:keep {} end) end):raises 'search:keep: call search:resumed%(%) before it'
     expect(function() search(function(self) self:resumed() self:keep(3) end) end)
       :raises "search:keep: argument 1 %('state'%): expected a table or a function that returns one, got number 3"
     for said, state in pairs { -- in any order
