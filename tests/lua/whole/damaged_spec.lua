@@ -142,7 +142,7 @@ describe('a file for something else', function()
     expect(function() trinity.policies.trinity(here, small) end):raises
       'file: a policy as older versions of trinity saved it, [^\n]*: run the search that saved it again'
     core.write_file(path, '{"format": "trinity-profile", "version": 99}')
-    expect(function() trinity.profile.load(path) end):raises 'a profile of format version 99, this trinity reads version 2'
+    expect(function() trinity.profile.load(path) end):raises 'got a profile of format version 99, expected version 2'
   end)
 end)
 
