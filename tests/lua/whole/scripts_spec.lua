@@ -114,7 +114,7 @@ describe('simulate --trace', function()
     local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
     local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(temporary())
     expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
-    expect(select(2, run_trinity('simulate --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches: %-%-reevaluate'
+    expect(select(2, run_trinity('simulate --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches; use %-%-reevaluate'
     expect(run('--schedule critical_path --reevaluate --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
     expect(run('--micro_batches 1 --reevaluate --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
   end)
