@@ -85,6 +85,6 @@ else
         cause.remedy and ': ' .. cause.remedy or ''))
     end
   end
-  for _, change in ipairs(told.changes) do print(('%s gives %.4g s'):format(change.name, change.gives_s)) end
+  for _, change in ipairs(told.changes) do print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
   print_nearest()
 end

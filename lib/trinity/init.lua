@@ -1,6 +1,6 @@
--- The library of trinity: what `require 'trinity'` gives. See README.md for a first script.
+-- The library of trinity, returned by `require 'trinity'`. README.md has a first script.
 
--- A stock luajit finds the engine beside the program of this tree, or of this installation.
+-- A stock luajit finds the engine next to the program of this tree or installation.
 if not package.loaded['trinity.core'] and not package.preload['trinity.core'] then
   local lib = debug.getinfo(1, 'S').source:match '^@(.*)/trinity/init%.lua$'
   package.cpath = ('%s;%s/../build/lua/?.so;%s/../../../lib/lua/5.1/?.so'):format(package.cpath, lib, lib)
@@ -27,36 +27,36 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@class trinity
 ---@since 0.1.0
 ---@field version string version of the program
----@field api integer level of what scripts can rely on (trinity help extending): it grows when something is taken away
----@field devices trinity.DevicesModule kinds of devices, from published figures
----@field topology trinity.TopologyModule words to write clusters with
----@field graph trinity.GraphModule operators and tensors, one by one
----@field layers trinity.LayersModule networks in layers
+---@field api integer level of the script interface (trinity help extending); it increases when something is removed
+---@field devices trinity.DevicesModule device types, from published data
+---@field topology trinity.TopologyModule functions to describe clusters
+---@field graph trinity.GraphModule graphs of operators and tensors
+---@field layers trinity.LayersModule networks made from layers
 ---@field rewards trinity.RewardsModule published reward formulas
----@field methods trinity.MethodsModule what makes strategies
----@field tensor trinity.TensorModule arrays of LibTorch, with gradients
+---@field methods trinity.MethodsModule methods that make strategies
+---@field tensor trinity.TensorModule LibTorch tensors with gradients
 ---@field nn trinity.NnModule networks and optimisers
----@field search trinity.SearchModule the frame of a search of your own
----@field policies trinity.PoliciesModule distributions over placements, to be learned
+---@field search trinity.SearchModule harness for custom searches
+---@field policies trinity.PoliciesModule trainable distributions over placements
 ---@field learn trinity.LearnModule learners of policies on environments
----@field rankers trinity.RankersModule what chooses among the moves of a search
----@field profile trinity.ProfileModule operators and copies measured on this machine
----@field dist trinity.DistModule the processes of one training
+---@field rankers trinity.RankersModule rankers of the moves of a search
+---@field profile trinity.ProfileModule measured operators and copies on this machine
+---@field dist trinity.DistModule processes of one training
 ---@field daso trinity.DasoModule the schedule of DASO
----@field synchronisation trinity.SynchronisationModule how long data-parallel training takes
+---@field synchronisation trinity.SynchronisationModule time of data-parallel training
 ---@field run trinity.Run the folder of the running script
 ---@field home string the folder of lib, models and scripts
 ---@field files trinity.FilesModule files and folders
----@field json trinity.JsonModule JSON as people read it
----@field formats trinity.FormatsModule plans as files of other programs
----@field plot trinity.PlotModule pictures as SVG and PNG, numbers as CSV
+---@field json trinity.JsonModule readable JSON
+---@field formats trinity.FormatsModule export to other programs
+---@field plot trinity.PlotModule plots as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
----@field plan trinity.PlanModule one search over the whole strategy: trinity.plan { graph, cluster, global_batch }
---- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
+---@field plan trinity.PlanModule search over whole strategies: trinity.plan { graph, cluster, global_batch }
+--- A method that trains a policy with PPO, with one probability ratio per choice.
 ---@field ppo fun(settings: trinity.PpoSettings): trinity.Method
---- A method that trains a policy by REINFORCE with a moving-average baseline.
+--- A method that trains a policy with REINFORCE and a moving-average baseline.
 ---@field reinforce fun(settings: trinity.ReinforceSettings): trinity.Method
---- A method that trains a policy by the cross-entropy method: it raises the likelihood of the best samples.
+--- A method that trains a policy with the cross-entropy method, which increases the likelihood of the best samples.
 ---@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
 local trinity = late.modules('trinity', function()
   return {
@@ -127,14 +127,15 @@ local trinity = late.modules('trinity', function()
   }
 end)
 
---- Whether this trinity was built with LibTorch, on which tensors, networks, methods that learn, several processes and
---- the executor stand.
+--- Whether this trinity was built with LibTorch, which tensors, networks, learning methods, several processes and the
+--- executor need.
 ---@return boolean
 function trinity.has_torch() return core.has_torch() end
 
---- Runs body(stop_requested), a loop that ends by itself once stop_requested() is true: the first Ctrl-C meanwhile does
---- not stop the script's own lines but asks; a search, a simulation or a command that runs there raises 'interrupted'.
---- Returns whether anybody asked. The second Ctrl-C stops the script.
+--- Runs body(stop_requested), a loop that ends when stop_requested() is true. The first Ctrl-C only sets
+--- stop_requested(); a search, simulation or command that runs then raises 'interrupted'. The second Ctrl-C stops the
+--- script. Returns whether a stop was requested. Example: `trinity.stoppable(function(stop_requested) while not
+--- stop_requested() do break end end)`
 ---@param body fun(stop_requested: fun(): boolean)
 ---@return boolean
 function trinity.stoppable(body)
@@ -147,7 +148,7 @@ function trinity.stoppable(body)
   return stopped
 end
 
---- LibTorch and the BLAS in use, as a line of text; warns on standard error about a slow BLAS.
+--- Returns LibTorch and the BLAS in use, as a line of text. Warns on standard error about a slow BLAS.
 ---@return string
 function trinity.describe_torch()
   local text, slow = core.describe_torch()
@@ -159,7 +160,7 @@ function trinity.describe_torch()
 end
 
 local engine_functions = { format_bytes = 1, global = 2, threads = 0, clock_s = 0, describe_machine = 0,
-  stop_requested = 0, was_interrupted = 0, stop_status = 0, stop_name = 0 } -- and how many arguments they take
+  stop_requested = 0, was_interrupted = 0, stop_status = 0, stop_name = 0 } -- numbers of arguments
 for name, most in util.sorted_pairs(engine_functions) do
   trinity[name] = fields.limited('trinity.' .. name, trinity[name], most)
 end

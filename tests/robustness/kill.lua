@@ -24,8 +24,8 @@ end
 
 -- What a resumed program says of where it begins, as a word to count: nil where it says nothing.
 local function said(output)
-  if output:find 'goes on from its checkpoint at step' then return 'checkpoint' end
-  if output:find 'starts anew: ' then return 'anew' end
+  if output:find 'resumes from its checkpoint at step' then return 'checkpoint' end
+  if output:find 'starts from scratch: ' then return 'anew' end
   if output:find 'search%a* of it %a+ done' then return 'before' end
 end
 

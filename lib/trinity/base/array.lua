@@ -1,6 +1,6 @@
--- Typed arrays and metrics as FFI structs: 1-based, bounds-checked, compiled by LuaJIT. Their memory
--- is declared as elements without members (engine/lua/host/trinity_ffi.h), so that what a script gets from
--- `x.data` can neither be read nor written; only the functions here know what is there.
+-- Typed arrays and metrics as FFI structs: 1-based, bounds-checked, compiled by LuaJIT. Their memory is declared as
+-- elements without members (engine/lua/host/trinity_ffi.h), so that scripts can neither read nor write `x.data`; only
+-- these functions know its layout.
 
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -15,7 +15,7 @@ local array = {}
 local magic = core.magic
 local int32_pointer, double_pointer = ffi.typeof 'int32_t *', ffi.typeof 'double *'
 
-local is_array -- whether a value is one of ours
+local is_array -- returns whether a value is one of our arrays
 
 --- Methods are called with ':'.
 local function check_self(name, self)
@@ -51,7 +51,7 @@ local function out_of_range(self, i)
   util.fail('index %s is outside 1 to %d', tostring(i), self.length)
 end
 
---- Raises the error of self[i] = value; `expected` says what the elements are.
+--- Raises the error of self[i] = value; `expected` describes the elements.
 local function refuse(self, i, value, expected)
   if type(i) ~= 'number' or not (i >= 1 and i <= self.length) then out_of_range(self, i) end
   util.fail('index %s: expected %s, got %s', tostring(i), expected, util.describe(value))
@@ -59,16 +59,16 @@ end
 
 local function length(self) return self.length end
 
---- What `self[i]` is when i is no index: a method, or an error.
+--- Returns `self[i]` if i is no index: a method, or an error.
 local function missing(self, i)
   if type(i) == 'string' and methods[i] then return methods[i] end
   if i == 'length' then return length(self) end -- from compiled code, as with metrics_fields below
   return out_of_range(self, i)
 end
 
---- A function that reads elements, and one that writes them. One pair per type of element, so that
---- LuaJIT compiles each with its own types. The good path is one line on purpose: compiled code looks for
---- Ctrl-C wherever the line changes (engine/lua/host/stopper.h).
+--- Returns a function that reads elements, and one that writes them: one pair per element type, so that LuaJIT compiles
+--- each with its own types. The fast path is one line on purpose, because compiled code checks for Ctrl-C at every new
+--- line (engine/lua/host/stopper.h).
 local function reader(to)
   local cast, number = ffi.cast, 'number'
   return function(self, i)
@@ -85,7 +85,7 @@ local function double_writer(to)
   end
 end
 
---- Integers only: a device of 1.999 would else become device 1.
+--- Integers only; otherwise a device of 1.999 would become device 1.
 local function int32_writer(to)
   local cast, number, tobit = ffi.cast, 'number', bit.tobit
   local function is_whole(v) return type(v) == number and tobit(v) == v end
@@ -116,9 +116,9 @@ function is_array(value)
   return ffi.istype(int32_array, value) or ffi.istype(double_array, value) or ffi.istype(int32_span, value)
 end
 
-local most = 2 ^ 27 -- elements: no array fails halfway, and none takes more than a gigabyte
+local most = 2 ^ 27 -- maximum elements, so that no array takes more than 1 GiB
 
---- New arrays of `n` zeros.
+--- Returns new arrays of `n` zeros.
 function array.int32(n)
   check.integer('array.int32', 1, 'n', n, 0, most)
   return ffi.new(int32_array, n, magic.int32_array, n)
@@ -129,14 +129,14 @@ function array.double(n)
   return ffi.new(double_array, n, magic.double_array, n)
 end
 
---- `n` integers that are all `value`.
+--- Returns `n` integers with this value.
 function array.filled(n, value)
   local made = array.int32(n)
   for i = 1, n do made[i] = value end
   return made
 end
 
---- The numbers of a list.
+--- Returns an array with the numbers of a list.
 function array.int32_of(list)
   local made = array.int32(#list)
   for i = 1, #list do made[i] = list[i] end
@@ -149,7 +149,7 @@ function array.double_of(list)
   return made
 end
 
---- A copy of an int32 array, which may be kept.
+--- Returns a copy of an int32 array.
 function array.copy(from)
   local made = array.int32(#from)
   ffi.copy(ffi.cast(int32_pointer, made.data), ffi.cast(int32_pointer, from.data), 4 * #from)
@@ -158,8 +158,8 @@ end
 
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
---- A placement that may be given as a list of devices, one per operator of `graph`, as an int32 array; any other value
---- as it is. entry: its number in a list of placements.
+--- Converts a placement given as a list of devices, one per operator of `graph`, to an int32 array; returns any other
+--- value unchanged. entry: its number in a list of placements.
 function array.placement(owner, place, name, value, graph, entry)
   if type(value) ~= 'table' or getmetatable(value) ~= nil or rawget(value, 1) == nil then return value end
   local prefix = entry and ('entry %d: '):format(entry) or ''
@@ -177,7 +177,7 @@ function array.placement(owner, place, name, value, graph, entry)
   return array.int32_of(value)
 end
 
---- A read-only view of a vector of the engine, which lives as long as the view.
+--- Returns a read-only view of a vector of the engine, which stays alive as long as the view.
 function array.int32_view(vector)
   local span = int32_span(magic.int32_span)
   vector:span(span)
@@ -192,7 +192,7 @@ local device_fields = { compute_busy_s = 0, send_busy_s = 1, memory_bytes = 2, s
 local cast = ffi.cast
 local metrics_methods = {}
 for name, offset in util.sorted_pairs(device_fields) do
-  --- metrics:memory_bytes(d) and so on: the value of one device.
+  --- metrics:memory_bytes(d) and others: the value of one device.
   metrics_methods[name] = function(self, d)
     if not ffi.istype(metrics, self) then
       util.fail("metrics:%s: the object before ':' ('self'): expected metrics, got %s (methods are called with ':')",
@@ -205,7 +205,7 @@ for name, offset in util.sorted_pairs(device_fields) do
   end
 end
 
--- Whoever takes a function of a device for an array is told so: Lua's own message names neither.
+-- A clear error if a function of a device is used as an array; Lua's message names neither.
 if debug.getmetatable(length) == nil then
   debug.setmetatable(length, { __index = function(self, key)
     for name in util.sorted_pairs(device_fields) do
@@ -222,8 +222,8 @@ local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_
   'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'samples', 'samples_per_s', 'feasible', 'rejected',
   'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes', 'totable' }
 
--- Fields of the struct as well: compiled code that met a name which is none comes here with others,
--- too, since LuaJIT's traces of metatypes do not look at the name again.
+-- Also handles fields of the struct: compiled code that once met an unknown name gets here with other names, because
+-- LuaJIT's traces of metatypes do not check the name again.
 local metrics_fields = {
   samples_per_s = function(self) return self.samples / self.step_time_s end,
   step_time_s = function(self) return self.step_time_s end,
@@ -238,7 +238,7 @@ local metrics_fields = {
   device_count = function(self) return self.device_count end,
 }
 
---- metrics:totable(): all fields as a table; those of devices are lists.
+--- metrics:totable(): returns all fields as a table, with lists for values per device.
 function metrics_methods.totable(self)
   if not ffi.istype(metrics, self) then
     util.fail("metrics:totable: the object before ':' ('self'): expected metrics, got %s (methods are called with ':')",
@@ -285,15 +285,15 @@ do
   core.know_structs(types)
 end
 
---- Names of what metrics have.
+--- Names of the fields of metrics.
 array.metrics_fields = metrics_names
 
---- Whether a value is an array of any kind.
+--- Returns whether a value is an array of any type.
 array.is = is_array
 
 function array.is_metrics(value) return ffi.istype(metrics, value) end
 
---- A copy of metrics whose field `name`, a number, is `value`.
+--- Returns a copy of metrics with the number `value` in field `name`.
 function array.changed_metrics(from, name, value)
   local copy = array.metrics(from.device_count)
   local bytes = ffi.sizeof(copy)
@@ -302,8 +302,8 @@ function array.changed_metrics(from, name, value)
   return copy
 end
 
---- Metrics of a step on `devices` devices that trains on so many samples (default 0: not known), to be filled by the
---- engine.
+--- Returns metrics for the engine to fill, of a step on `devices` devices with this number of samples (default 0:
+--- unknown).
 function array.metrics(devices, samples)
   return ffi.new(metrics, 5 * devices, { magic = magic.metrics, device_count = devices, samples = samples or 0 })
 end

@@ -1,11 +1,11 @@
--- Checks of arguments. A function of the library refuses what it cannot take with one message: the
--- script's line, the function, the argument, what was expected and what came:
+-- Argument checks. For a wrong argument, a function of the library raises one error with the script's line, the
+-- function, the argument, the expected and the given value:
 --
 --   exp.lua:12: problem:placements: argument 1 ('count'): expected an integer from 0, got number 1.5
 --
 -- Every check takes the function's name, the place (a number: of an argument; a word: 'option',
--- 'field'), the name there, and the value, which it returns. The good path makes no strings and no
--- closures, so that a checked method still compiles to a few instructions.
+-- 'field'), the name there, and the value, which it returns. The fast path makes no strings and no closures, so that a
+-- checked method compiles to a few instructions.
 
 local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
@@ -20,23 +20,23 @@ local function place_text(place, name)
   return ("%s '%s'"):format(place, name)
 end
 
---- Raises the error about a value that is not what it should be.
+--- Raises the error about a wrong value.
 function check.wrong(owner, place, name, value, expected)
   util.fail('%s: %s: expected %s, got %s', owner, place_text(place, name), expected, util.describe(value))
 end
 
---- Raises an error about an argument in words of its own.
+--- Raises an error about an argument with a custom message.
 function check.refuse(owner, place, name, message, ...)
   util.fail('%s: %s: %s', owner, place_text(place, name), message:format(...))
 end
 
---- A value of Lua type `expected`.
+--- Checks for a value of Lua type `expected`.
 function check.argument(owner, place, name, value, expected)
   if type(value) ~= expected then check.wrong(owner, place, name, value, type_texts[expected] or expected) end
   return value
 end
 
---- The name of a file or folder. (Where names are made of it, as PATH.svg, an empty one would stand for another.)
+--- Checks for a file or folder name. (An empty one is refused, because names such as PATH.svg are derived from it.)
 function check.path(owner, place, name, value)
   check.argument(owner, place, name, value, 'string')
   if value == '' then check.wrong(owner, place, name, value, 'the name of a file or folder') end
@@ -47,7 +47,7 @@ local function range_text(kind, low, high)
   return kind .. (low and (' from %.16g'):format(low) or '') .. (high and (' to %.16g'):format(high) or '')
 end
 
---- A number from low to high (each optional, both included); never NaN.
+--- Checks for a number from low to high (each optional, inclusive); not NaN.
 function check.number(owner, place, name, value, low, high)
   if type(value) ~= 'number' or not (value >= (low or -math.huge) and value <= (high or math.huge)) then
     check.wrong(owner, place, name, value, range_text('a number', low, high))
@@ -55,7 +55,7 @@ function check.number(owner, place, name, value, low, high)
   return value
 end
 
---- A number above zero, at most `high` where that is given.
+--- Checks for a number above zero and, optionally, at most `high`.
 function check.positive(owner, place, name, value, high)
   if type(value) ~= 'number' or not (value > 0 and value <= (high or value)) then
     local expected = high and ('a number above 0, at most %g'):format(high) or 'a positive number'
@@ -64,16 +64,16 @@ function check.positive(owner, place, name, value, high)
   return value
 end
 
---- An integer from low to high (each optional, both included), at most 2^53 from zero.
+--- Checks for an integer from low to high (each optional, inclusive), with absolute value at most 2^53.
 function check.integer(owner, place, name, value, low, high)
   if type(value) ~= 'number' or value % 1 ~= 0 or value < (low or -2 ^ 53) or value > (high or 2 ^ 53) then
-    if type(value) == 'number' and value > 2 ^ 53 then high = high or 2 ^ 53 end -- what a number counts exactly
+    if type(value) == 'number' and value > 2 ^ 53 then high = high or 2 ^ 53 end -- the largest exact integer
     check.wrong(owner, place, name, value, range_text('an integer', low, high))
   end
   return value
 end
 
---- A key of `choices`, all of which are strings.
+--- Checks for a key of `choices`, all of which are strings.
 function check.choice(owner, place, name, value, choices)
   if type(value) ~= 'string' then check.wrong(owner, place, name, value, 'a string') end
   if choices[value] == nil then
@@ -82,7 +82,7 @@ function check.choice(owner, place, name, value, choices)
   return value
 end
 
---- An object of class `class` (the __name of its metatable), not closed.
+--- Checks for an open object of class `class` (the __name of its metatable).
 function check.object(owner, place, name, value, class)
   if type(value) ~= 'table' or util.class_of(value) ~= class then
     check.wrong(owner, place, name, value, 'a ' .. class)
@@ -101,9 +101,8 @@ local function refuse_self(owner, self, class)
   util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class)
 end
 
---- Has verify(self, name) called before every method of `class`, all of which are there by now. It raises what is wrong
---- with `self`; close() is left to itself. Arguments that a method does not take are refused in the name of `prefix`;
---- results are those of editor class `declared`.
+--- Calls verify(self, name), which checks `self`, before every existing method of `class` except close(). Excess
+--- arguments of a method raise an error in the name of `prefix`; results have editor class `declared`.
 function check.guard(class, prefix, verify, declared)
   for name, method in util.sorted_pairs(class) do
     if type(method) == 'function' and not name:match '^__' and name ~= 'close' then
@@ -120,8 +119,8 @@ function check.guard(class, prefix, verify, declared)
   end
 end
 
---- Makes the methods of `class` refuse what is no open object of it, and its objects refuse fields that they do not
---- have: `declared` and `internal` as in fields.class(). `prefix`: what messages call such an object.
+--- Makes the methods of `class` check for an open object, and its objects raise errors for unknown fields: `declared`
+--- and `internal` as in fields.class(). `prefix`: name of such an object in messages.
 function check.methods(class, declared, internal, prefix)
   local kind = class.__name
   prefix = prefix or kind
@@ -134,24 +133,24 @@ function check.methods(class, declared, internal, prefix)
   end, declared)
 end
 
---- The object that close() is called on, which may be closed already; marks it as closed.
+--- Checks the object of a close() call, which may be closed already, and marks it as closed.
 function check.closing(owner, self, class)
   if type(self) ~= 'table' or util.class_of(self) ~= class then refuse_self(owner, self, class) end
   return rawset(self, 'closed', true)
 end
 
---- The name, argument `label`, under which a script registers something of its own: none of `builtin`, a set. It may
---- register its own anew.
+--- Checks the name (argument `label`) of something that a script registers: it must not be in the set `builtin`. A
+--- script may replace its own registrations.
 function check.own_name(owner, label, name, builtin)
   check.argument(owner, 1, label, name, 'string')
   if not name:match '^[%w_]+$' or #name > 64 then
     check.wrong(owner, 1, label, name, 'up to 64 letters, digits and _')
   end
-  if builtin[name] ~= nil then check.refuse(owner, 1, label, '%s is built in, take another name', util.quoted(name)) end
+  if builtin[name] ~= nil then check.refuse(owner, 1, label, '%s is built in; use another name', util.quoted(name)) end
   return name
 end
 
---- A list whose entries are all of Lua type `expected`.
+--- Checks for a list with entries of Lua type `expected`.
 function check.list(owner, place, name, value, expected)
   check.argument(owner, place, name, value, 'table')
   for i = 1, #value do
@@ -163,7 +162,7 @@ function check.list(owner, place, name, value, expected)
   return value
 end
 
---- A list of integers from low to high.
+--- Checks for a list of integers from low to high.
 function check.integers(owner, place, name, value, low, high)
   check.argument(owner, place, name, value, 'table')
   for i = 1, #value do
@@ -176,7 +175,7 @@ function check.integers(owner, place, name, value, low, high)
   return value
 end
 
---- A tensor of a graph builder with a shape, of `axes` axes where that is given.
+--- Checks for a tensor of a graph builder with a shape and, optionally, this number of axes.
 function check.tensor(owner, place, name, value, axes)
   if type(value) ~= 'table' or type(value.shape) ~= 'table' or type(value.number) ~= 'number' then
     check.wrong(owner, place, name, value, 'a tensor with a shape')
@@ -187,7 +186,7 @@ function check.tensor(owner, place, name, value, axes)
   return value
 end
 
---- A list of at least one tensor.
+--- Checks for a list of at least one tensor.
 function check.tensors(owner, place, name, value)
   check.argument(owner, place, name, value, 'table')
   if #value == 0 then check.refuse(owner, place, name, 'expected at least one tensor, got none') end
@@ -200,8 +199,7 @@ function check.tensors(owner, place, name, value)
   return value
 end
 
---- A value against a rule of an option table: the name of a check above with its further parameters, or of
---- a Lua type.
+--- Checks a value by a rule of an option table: the name of a check above with its other parameters, or of a Lua type.
 function check.value(owner, place, name, value, rule)
   if type(rule) == 'string' then
     if rule ~= 'any' then check.argument(owner, place, name, value, rule) end
@@ -210,16 +208,16 @@ function check.value(owner, place, name, value, rule)
   end
 end
 
--- Whether a value is plainly what a rule asks for, without a call.
+-- Returns whether a value obviously passes a rule, without a call.
 local function passes(value, rule)
   if type(rule) == 'string' then return rule == 'any' or type(value) == rule end
   if type(value) ~= 'number' or rule[1] ~= 'number' and rule[1] ~= 'integer' then return false end
   return value >= (rule[2] or -2 ^ 53) and value <= (rule[3] or 2 ^ 53) and (rule[1] == 'number' or value % 1 == 0)
 end
 
---- Fields of a table against rules { name = 'boolean' | { 'integer', 1, 10 } | { 'choice', words } |
---- { 'object', 'graph' } | 'any', ... }. Names without a rule are refused with a suggestion. `kind` is
---- what a message calls a field (default 'option').
+--- Checks fields of a table by rules { name = 'boolean' | { 'integer', 1, 10 } | { 'choice', words } | { 'object',
+--- 'graph' } | 'any', ... }. Names without a rule raise an error with a suggestion. `kind`: name of a field in messages
+--- (default 'option').
 function check.fields(owner, given, rules, kind)
   kind = kind or 'option'
   util.refuse_unknown(owner, given, rules, kind)
@@ -232,14 +230,14 @@ function check.fields(owner, given, rules, kind)
   return given
 end
 
---- An argument that is a table of options, or nil: then an empty one comes back.
+--- Checks an argument with options; returns an empty table for nil.
 function check.options(owner, place, name, given, rules)
   if given == nil then return {} end
   check.argument(owner, place, name, given, 'table')
   return check.fields(owner, given, rules)
 end
 
---- Refuses options that lack one of those named.
+--- Raises an error if one of the named options is missing.
 function check.needed(owner, given, ...)
   for _, name in ipairs { ... } do
     if given[name] == nil then util.fail("%s: option '%s' is missing", owner, name) end

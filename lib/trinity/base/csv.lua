@@ -1,4 +1,4 @@
--- Tables of measurements: CSV with a header (RFC 4180: fields in quotes may hold commas and line ends).
+-- Reads tables of measurements: CSV with a header (RFC 4180: fields in quotes may contain commas and line ends).
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 
 local csv = {}
 
---- The next field from `at` on: its text, and what ends it (',' or '\n', '' at the end of the text).
+--- Returns the next field from `at` on: its text, and its end (',' or '\n', '' at the end of the text).
 local function field(text, at, path)
   if text:sub(at, at) ~= '"' then
     local value, stop = text:match('^([^,\r\n]*)\r?([,\n]?)', at)
@@ -17,7 +17,8 @@ local function field(text, at, path)
   local parts, from = {}, at + 1
   while true do
     local close = text:find('"', from, true)
-    if not close then util.fail('%s: a field in quotes does not end', util.shortened(path)) end
+    if not close then util.fail('%s: expected the closing quote of a field, got the end of the file',
+      util.shortened(path)) end
     parts[#parts + 1] = text:sub(from, close - 1)
     from = close + 1
     if text:sub(from, from) ~= '"' then break end
@@ -28,7 +29,7 @@ local function field(text, at, path)
   return table.concat(parts), stop, from + #space + #stop
 end
 
---- Where a row stands: the file, and its line there; of rows that are no lines of a file how many were before.
+--- Returns the position of a row: the file and its line, or the row's number if it comes from no file.
 ---@param path string
 ---@param row { line: integer?, number: integer? }
 ---@return string
@@ -36,14 +37,14 @@ function csv.place(path, row)
   return ('%s: %s %d'):format(util.shortened(path), row.line and 'line' or 'row', row.line or row.number)
 end
 
---- Refuses a row in a sentence that says where it stands.
+--- Raises an error about a row with its position.
 ---@param path string
 ---@param row table
 ---@param message string
 ---@param ... any
 function csv.refuse(path, row, message, ...) util.fail('%s: %s', csv.place(path, row), message:format(...)) end
 
---- The lines of a text as lists of fields, each with `line`: where it begins. Empty ones are left out.
+--- Returns the lines of a text as lists of fields, with their first line number `line`. Empty lines are skipped.
 local function lines_of(text, path)
   local at, lines, fields, from, line = 1, {}, {}, 1, 1
   local function add()
@@ -67,12 +68,12 @@ local function lines_of(text, path)
   return lines
 end
 
---- Refuses a file whose head lacks one of these columns.
+--- Raises an error if the head of a file lacks one of these columns.
 ---@param path string
 ---@param ... string
 function csv.check(path, ...) csv.read(path, ...) end
 
---- The rows of a file as tables by column; `row.line` is a row's line in the file, its first where it has several.
+--- Returns the rows of a file as tables by column; `row.line` is the first line of the row.
 ---@param path string
 ---@param ... string columns that must be there
 ---@return table<string, string>[]
@@ -98,7 +99,7 @@ function csv.read(path, ...)
   return rows
 end
 
---- A number of a row; where the field is empty: otherwise (without one it must be there).
+--- Returns a number of a row; `otherwise` if the field is empty (required without `otherwise`).
 ---@param path string
 ---@param row table<string, string>
 ---@param column string
@@ -114,7 +115,7 @@ function csv.number(path, row, column, otherwise)
   return value
 end
 
---- A whole number of a row from `least` (1) to 2^31; where the field is empty: otherwise.
+--- Returns an integer of a row from `least` (1) to 2^31; `otherwise` if the field is empty.
 ---@param path string
 ---@param row table<string, string>
 ---@param column string
@@ -130,7 +131,7 @@ function csv.whole(path, row, column, otherwise, least)
   return value
 end
 
---- The word of a row's field, one of `known`; where the field is empty: otherwise.
+--- Returns the word of a row's field, one of `known`; `otherwise` if the field is empty.
 ---@param path string
 ---@param row table<string, string>
 ---@param column string
@@ -145,7 +146,7 @@ function csv.word(path, row, column, known, otherwise)
     .. known[#known], util.describe(word))
 end
 
---- What body(...) returns; where it refuses, nil and the sentence, without the place in a file of Lua.
+--- Returns the results of body(...), or nil and its error message without the position in a Lua file.
 ---@param body function
 ---@param ... any
 ---@return any
@@ -153,11 +154,11 @@ end
 function csv.attempt(body, ...)
   local ok, found = pcall(body, ...)
   if ok then return found end
-  if core.stop_requested() then error(found, 0) end -- which refuses nothing
+  if core.stop_requested() then error(found, 0) end -- a stop is no error of the row
   return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
 end
 
---- What read(row, i) makes of every row of a list; where it refuses one, { id = its own or i, refused = why }.
+--- Returns read(row, i) for every row of a list, or { id = its own or i, refused = message } if it raises an error.
 ---@param rows table[]
 ---@param read fun(row: table, i: integer): table
 ---@return table[]
@@ -168,8 +169,8 @@ function csv.attempted(rows, read)
   end)
 end
 
---- Those of rows that are not refused (`refused`, a sentence), of which each is a warning. Throws where all are, behind
---- before(): what is printed then, too.
+--- Returns the rows that are not refused; refused ones are warnings. Raises an error if all are, after before(), which
+--- prints other output.
 ---@param all table[]
 ---@param before? fun()
 ---@return table[]

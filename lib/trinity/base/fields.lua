@@ -1,5 +1,5 @@
--- The fields of the library's objects, modules and results: reading any other field is an error that suggests one. The
--- names are those that the editor types declare (lib/trinity/base/field_names.lua); an optional one reads as nil.
+-- Checked fields of the library's objects, modules and results: reading an unknown field raises an error with a
+-- suggestion. The names come from the editor types (lib/trinity/base/field_names.lua); an optional field may be nil.
 
 local core = require 'trinity.core'
 local given = require 'trinity.base.field_names'
@@ -7,10 +7,10 @@ local util = require 'trinity.base.util'
 
 local fields = {}
 
---- The metatables of results by class: tables that other processes know, too (lib/trinity/base/serialise.lua).
+--- Metatables of results by class, which other processes know, too (lib/trinity/base/serialise.lua).
 fields.results = {}
 
---- Raises the error about a field that `what` does not have; `names` are those that it has.
+--- Raises the error about an unknown field of `what`; `names` are its fields.
 function fields.refuse(what, name, names)
   local word = tostring(name)
   local meant = core.suggestion(word, names)
@@ -18,13 +18,13 @@ function fields.refuse(what, name, names)
   util.fail('%s: no field %s%s', what, util.quoted(word), meant)
 end
 
--- A set of the words of a text.
+-- Returns a set of the words in a text.
 local function set_of(text, set)
   for word in text:gmatch '%S+' do set[word] = true end
   return set
 end
 
--- The words that are keys of the tables, without metamethods, sorted.
+-- Returns the sorted keys of the tables, without metamethods.
 local function names_of(t, more)
   local names, seen = {}, {}
   for _, set in ipairs { t, more } do
@@ -38,15 +38,15 @@ local function names_of(t, more)
   return names
 end
 
---- What a field is that is not there: nil where Lua or a library looks for a metamethod, else an error. The names of
---- `what` are the keys of the tables given.
+--- Handles a missing field: returns nil if Lua or a library looks for a metamethod, otherwise raises an error. The
+--- names of `what` are the keys of the given tables.
 function fields.unknown(what, name, t, more)
   if type(name) == 'string' and name:byte(1) == 95 and name:byte(2) == 95 then return nil end
   fields.refuse(what, name, names_of(t, more))
 end
 
---- Makes objects of `class`, a metatable in which methods are looked up, refuse fields that editor class `declared`
---- does not have. `internal`: names of further fields, which may be missing.
+--- Makes objects of `class` (a metatable with methods) raise errors for fields that editor class `declared` does not
+--- have. `internal`: names of other, optional fields.
 function fields.class(class, declared, internal)
   local public = set_of(given.names[declared], {})
   local known = set_of(internal or '', set_of(given.names[declared], {}))
@@ -56,8 +56,8 @@ function fields.class(class, declared, internal)
   end })
 end
 
---- Raises the error about an argument beyond the last of the function `f`, called `what`: it takes `most` after the
---- first - 1 that are not counted. Further nils are none.
+--- Raises the error about an excess argument of the function `f`, called `what`: it takes `most` arguments after the
+--- first - 1 uncounted ones. Trailing nils are ignored.
 function fields.refuse_more(what, f, first, most, ...)
   local names, count = {}, select('#', ...)
   while count > most and select(count, ...) == nil do count = count - 1 end
@@ -67,17 +67,17 @@ function fields.refuse_more(what, f, first, most, ...)
     most > 0 and (' (%s)'):format(table.concat(names, ', ')) or '', util.describe((select(count, ...))))
 end
 
---- What was made of which function, by fields.limited() and check.guard().
+--- Original functions by their wrappers of fields.limited() and check.guard().
 fields.original = setmetatable({}, { __mode = 'k' })
 
---- How many arguments a function in Lua takes, and those of C, math.huge for any number.
+--- Returns the number of arguments of a Lua or C function; math.huge for any number.
 function fields.arity(f)
   local info = debug.getinfo(fields.original[f] or f, 'u')
   return info.isvararg and math.huge or info.nparams
 end
 
---- A function that refuses arguments beyond the last that `f`, called `what`, takes (most: of a function of C), and
---- makes a result of what it gives.
+--- Wraps `f`, called `what`, with a check for excess arguments (most: maximum for a C function), and converts its value
+--- to a result.
 function fields.limited(what, f, most)
   most = most or fields.arity(f)
   local give = fields.giver(what)
@@ -96,8 +96,8 @@ function fields.limited(what, f, most)
   return limited
 end
 
---- Makes a table of functions, `what` in messages, refuse names that it does not have, and the functions arguments that
---- they do not take.
+--- Makes a table of functions, `what` in messages, raise errors for unknown names, and its functions for excess
+--- arguments.
 function fields.module(what, module)
   local meta = getmetatable(module) or {}
   local owner = what:gsub('^trinity%.', '')
@@ -112,7 +112,7 @@ function fields.module(what, module)
   return module
 end
 
--- The metatable of results of a class.
+-- Returns the metatable of results of a class.
 local function metatable_of(declared)
   local what, known = declared:match '[^.]*$', nil
   return { __index = function(_, name)
@@ -126,7 +126,7 @@ for declared in next, given.names do fields.results[declared] = metatable_of(dec
 
 local nested = {} -- by class: { field, class, whether it is a list } each
 
--- The fields of a class that hold results.
+-- Returns the fields of a class that have results.
 local function nested_of(declared)
   if not nested[declared] then
     nested[declared] = {}
@@ -137,8 +137,8 @@ local function nested_of(declared)
   return nested[declared]
 end
 
---- A table that a function gives as editor class `declared`, and what it holds; an object, nil and others as they are.
---- What print() shows of it (lib/trinity/base/printed.lua) stays.
+--- Converts a returned table and its contents to editor class `declared`; objects, nil and other values are unchanged.
+--- The text for print() (lib/trinity/base/printed.lua) is kept.
 function fields.result(declared, value)
   local shown = type(value) == 'table' and getmetatable(value)
   if type(value) ~= 'table' or (shown and not shown.__printed) then return value end
@@ -155,7 +155,8 @@ function fields.result(declared, value)
   return setmetatable(value, class)
 end
 
---- A function that makes a result of the first value that function or method `label` gives; nil where it gives none.
+--- Returns a function that converts the first value of function or method `label` to a result, or nil if it returns
+--- none.
 function fields.giver(label)
   local class, list = (given.returns[label] or ''):match '^([%w_]+)(%*?)$'
   local declared = class and 'trinity.' .. class

@@ -1,6 +1,6 @@
--- Constants fitted to measurements: positive numbers within bounds, with log-normal priors, by Levenberg and Marquardt
--- on the logarithms of told over measured (Marquardt, SIAM J. Appl. Math. 11(2), 1963), each weighed down as it grows
--- (soft L1: 2 (sqrt(1 + (e / noise)^2) - 1)), so that disturbed runs do not decide.
+-- Fits constants to measurements: positive numbers within bounds, with log-normal priors, by the Levenberg-Marquardt
+-- method on log(predicted / measured) (Marquardt, SIAM J. Appl. Math. 11(2), 1963). Large errors have less weight (soft
+-- L1: 2 (sqrt(1 + (e / noise)^2) - 1)), so that disturbed runs have little influence.
 
 local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
@@ -8,11 +8,12 @@ local util = require 'trinity.base.util'
 
 local fit = {}
 
-local least_gain = 1e-4 -- of what is squared and summed, for another step
+local least_gain = 1e-4 -- minimum relative gain of the objective for another step
 
 local keeping = false -- within fit.keeping
 
---- Rows whose group has `words` in its name, in their order. An error that names the groups where none has.
+--- Returns the rows whose group has `words` in its name, in order. Raises an error that names the groups if there are
+--- none.
 ---@param rows any[]
 ---@param words string
 ---@param group_of fun(row: any): string
@@ -32,8 +33,8 @@ function fit.only(rows, words, group_of)
   return found
 end
 
---- The result of body(), whose fits Ctrl-C ends with the best so far, and whether it did. The second Ctrl-C ends the
---- script. says(name of the signal): what is said then, where it is more than a fit that ends.
+--- Returns the result of body() and whether Ctrl-C ended its fits with the best so far. The second Ctrl-C ends the
+--- script. says(name of the signal): returns the message for more than a fit.
 ---@param body fun(): any
 ---@param says? fun(signal: string): string
 ---@return any
@@ -55,8 +56,8 @@ function fit.keeping(body, says)
   return result, stopped
 end
 
---- What body(item) returns for every item of a list, in its order: all, or those that were done when Ctrl-C came. Says
---- how far it is, and how far it came.
+--- Returns body(item) for every item of a list, in order: all of them, or those done before Ctrl-C. Shows progress, and
+--- how far it came.
 ---@param items any[]
 ---@param what string items are: 'rows'
 ---@param body fun(item: any): any
@@ -80,7 +81,7 @@ function fit.each(items, what, body)
   return results, stopped
 end
 
---- What body() returns; nil where Ctrl-C ended it and what there was before is to be kept.
+--- Returns the result of body(), or nil if Ctrl-C ended it and the previous results are to be kept.
 ---@param body fun(): any
 ---@return any
 function fit.attempt(body)
@@ -90,11 +91,11 @@ function fit.attempt(body)
   return nil
 end
 
---- Whether Ctrl-C asks a fit to end with what there is.
+--- Returns whether Ctrl-C requested the fit to end with the best so far.
 ---@return boolean
 function fit.stopping() return keeping and core.stop_requested() end
 
---- fit.each of pieces of a list, where body(piece) takes several items at once and returns a list.
+--- fit.each for parts of a list: body(piece) takes several items at once and returns a list.
 ---@param items any[]
 ---@param size integer
 ---@param what string
@@ -114,7 +115,7 @@ function fit.each_piece(items, size, what, body)
   return results, stopped
 end
 
---- A residual of squared size 2 (sqrt(1 + e^2) - 1).
+--- Returns a residual whose square is 2 (sqrt(1 + e^2) - 1).
 local function softened(e)
   local size = math.sqrt(2 * (math.sqrt(1 + e * e) - 1))
   return e < 0 and -size or size
@@ -146,15 +147,15 @@ local function squares(list)
   return sum
 end
 
---- Values by name from logarithms.
+--- Converts logarithms to values by name.
 local function values_of(constants, x)
   local values = {}
   for i, constant in ipairs(constants) do values[constant.name] = math.exp(x[i]) end
   return values
 end
 
---- What is squared and summed: softened errors, how far constants are from where they start, and what `more` says of
---- the errors.
+--- Returns the residuals: softened errors, distances of constants from their priors, and the results of `more` for the
+--- errors.
 local function residuals(constants, x, errors, noise, more)
   local list, found = {}, errors(values_of(constants, x))
   for i, e in ipairs(found) do list[i] = softened(e / noise) end
@@ -165,7 +166,7 @@ local function residuals(constants, x, errors, noise, more)
   return list
 end
 
---- Derivatives by every constant, [constant][residual].
+--- Returns derivatives by every constant, [constant][residual].
 local function slopes(constants, x, here, residuals_at)
   local result, step = {}, 1e-3
   for i in ipairs(constants) do
@@ -179,7 +180,7 @@ local function slopes(constants, x, here, residuals_at)
   return result
 end
 
---- The step of the constants that `free` lists.
+--- Returns the step of the constants in `free`.
 local function step_of(free, slope, here, damping)
   local a, b = {}, {}
   for k, i in ipairs(free) do
@@ -194,8 +195,8 @@ local function step_of(free, slope, here, damping)
   return solve(a, b)
 end
 
---- The next point, within bounds. Constants that stand at a bound and would leave it stay, and the others' step is
---- theirs alone.
+--- Returns the next point, within bounds. Constants at a bound that would leave it are fixed, and the step is computed
+--- for the others.
 local function moved(constants, x, slope, here, damping)
   local free, next_x = {}, {}
   for i = 1, #x do free[i], next_x[i] = i, x[i] end
@@ -212,11 +213,10 @@ local function moved(constants, x, slope, here, damping)
   return next_x
 end
 
---- Values by name. constants: { name, start, least, most, spread } each, `from` where the search begins elsewhere than
---- at the prior `start`; errors(values) gives the logarithms of told
---- over measured, always in one order; noise: the error from which they count less than their square; steps: at most;
---- more(errors): what is squared and summed beside them (studies.fidelity.order).
---- Within fit.keeping Ctrl-C ends it with the best so far.
+--- Returns the fitted values by name. constants: { name, start, least, most, spread } each, with `from` if the search
+--- starts at another value than the prior `start`; errors(values) returns log(predicted / measured), always in the same
+--- order; noise: error above which weights decrease; steps: maximum number; more(errors): additional residuals
+--- (studies.fidelity.order). Within fit.keeping, Ctrl-C ends it with the best so far.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]
 ---@param noise number

@@ -1,13 +1,14 @@
--- A Gaussian process that learns the logarithm of a factor: exact, by a Cholesky factor that grows by observations.
+-- An exact Gaussian process for the logarithm of a factor, with a Cholesky factor that grows with observations.
 
 local Process = {}
 Process.__index = Process
 
--- Observations that the prior counts as; those that are kept where there are more than twice as many: the latest.
+-- Weight of the prior in observations; number of latest observations that are kept if there are more than twice as
+-- many.
 local prior_weight, kept = 4, 64
 
---- kernel(a, b, from): covariance of two inputs; from: the first input that was observed. mean, deviation: of the
---- logarithm, before anything is known. noise: variance of one observation, where the kernel of an input is about 1.
+--- kernel(a, b, from): covariance of two inputs; from: the first observed input. mean, deviation: prior mean and
+--- standard deviation of the logarithm. noise: variance of one observation, if the kernel of an input is about 1.
 ---@param kernel fun(a: number[], b: number[], from: number[]): number
 ---@param mean number
 ---@param deviation number
@@ -23,7 +24,7 @@ function Process:clear()
   return self
 end
 
--- The kernel between the inputs and a point, divided by the factor: as many entries as there are observations.
+-- Returns the kernel between the inputs and a point, divided by the factor: one entry per observation.
 local function projected(self, input, list)
   for i = #list + 1, #self.rows do
     local row, sum = self.rows[i], self.kernel(self.inputs[i], input, self.inputs[1])
@@ -62,7 +63,7 @@ function Process:add(input, factor)
   append(self, input, math.log(factor))
 end
 
---- Adds what it expects itself, so that it expects less to learn nearby; forget() takes such observations back.
+--- Adds its own expectation as an observation, which lowers the uncertainty nearby; forget() removes such observations.
 function Process:expect(input)
   local mean = math.log(self:estimate(input, 0))
   append(self, input, mean)
@@ -76,7 +77,7 @@ function Process:forget()
   self.expected, self.epoch, self.least = 0, self.epoch + 1, #self.rows
 end
 
---- The factor that is expected; never below 1. The same table is the same input.
+--- Returns the expected factor, at least 1. Equal tables (by identity) are equal inputs.
 ---@param input number[]
 ---@param optimism number standard deviations below the mean
 ---@return number

@@ -1,9 +1,9 @@
--- What rooms call in rooms above them, which they do not require. lib/trinity/init.lua says which modules these are;
--- they are loaded at the first call. Without that nothing is kept, and no process belongs to a job.
+-- Functions of higher-level modules that lower-level modules call without requiring them. lib/trinity/init.lua sets
+-- these modules, which are loaded at the first call. Without them, no run is saved, and no process belongs to a job.
 
 local hooks = {}
 
---- What keeps the searches of a run: lib/trinity/runs/search.lua.
+--- Saves the searches of a run: lib/trinity/runs/search.lua.
 hooks.searches = { attach = function() return nil, function() end end, rescue = function() end, close = function() end,
   save_timelines = function() end, earlier_rows = function() end }
 
@@ -13,10 +13,10 @@ function hooks.job() return nil end
 --- A profile file as an object: load() of lib/trinity/profile/object.lua.
 function hooks.read_profile() error('no trinity', 0) end
 
---- What a strategy's file says of its replicas: read() of lib/trinity/dist/replication_file.lua.
+--- Reads the replication of a strategy's file: read() of lib/trinity/dist/replication_file.lua.
 function hooks.read_replication() error('no trinity', 0) end
 
---- Plans as files of other programs: export() of lib/trinity/formats.
+--- Exports strategies to other programs: export() of lib/trinity/formats.
 function hooks.export() error('no trinity', 0) end
 
 --- A strategy as a picture (SVG): lib/trinity/report/plan_picture.lua.

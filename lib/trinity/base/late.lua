@@ -1,17 +1,17 @@
--- Tables that get their fields late: modules at their first use, and what stands on LibTorch, which takes half a second
--- to open. What lists the fields of a table fills it first: trinity.sorted_pairs and the prompt's completion, by the
--- function `__fill` of its metatable.
+-- Tables with lazy fields: modules are loaded at their first use, and LibTorch, which takes half a second to load, when
+-- it is needed. Functions that list the fields of a table fill it first, by `__fill` of its metatable:
+-- trinity.sorted_pairs and the prompt's completion.
 
 local fields_of = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 local late = {}
 
---- A table whose fields are those of the table that `open` returns, from the first use of one that is not among
---- `fields`. Where open() fails that use fails, and the next one tries again. Other fields are errors then.
+--- Returns a table that gets the fields of open() at the first use of a field not in `fields`. If open() fails, that
+--- use fails, and the next one tries again. Unknown fields then raise errors.
 ---@param what string in messages
 ---@param open fun(): table
----@param fields? table what is there at once
+---@param fields? table fields that exist immediately
 ---@return table
 function late.table(what, open, fields)
   local function fill(self)
@@ -27,7 +27,7 @@ function late.table(what, open, fields)
   end })
 end
 
---- require(name), of which a failure (Ctrl-C, a limit) is forgotten: the next call loads the module again.
+--- require(name) without a memory of failures (Ctrl-C, a limit): the next call loads the module again.
 ---@param name string
 ---@return any
 function late.require(name)
@@ -37,7 +37,7 @@ function late.require(name)
   error(module, 0)
 end
 
-local Later = {} -- what stands for a module that is not loaded yet, or for a field of one
+local Later = {} -- represents a module that is not loaded yet, or a field of one
 
 function Later.__index(self, field) return setmetatable({ module = self.module, field = field }, Later) end
 
@@ -47,7 +47,7 @@ local function loaded(later)
   return module[field]
 end
 
---- The table `what` that `build` returns, in which `require` gives what is loaded at the first use of its field.
+--- Returns the table `what` of `build`, in which `require` is executed at the first use of a field.
 ---@generic T
 ---@param what string in messages
 ---@param build fun(): T

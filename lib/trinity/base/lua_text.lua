@@ -1,4 +1,4 @@
--- Values as Lua source: numbers (as few digits as read back), strings, booleans, and tables of these.
+-- Converts values to Lua source: numbers (with the fewest exact digits), strings, booleans, and tables of these.
 
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -9,7 +9,7 @@ local width = 118
 
 local function string_text(value) return value:find "[\n\\']" and ('%q'):format(value) or ("'%s'"):format(value) end
 
---- Entries of a table as text: those of its list, then fields in the order of their names.
+--- Returns entries of a table as text: its list, then fields sorted by name.
 local function entries_of(value, indent)
   local entries = util.map(value, function(entry) return lua_text.of(entry, indent) end)
   for key, entry in util.sorted_pairs(value) do
@@ -21,8 +21,8 @@ local function entries_of(value, indent)
   return entries
 end
 
---- The source of a value. Lines after the first begin with `indent` blanks; tables that do not fit a line have entries
---- side by side, but those that take several lines.
+--- Returns the source of a value. Lines after the first begin with `indent` blanks; tables that do not fit one line
+--- have several entries per line, except entries of several lines.
 ---@param value any
 ---@param indent? integer default 0
 ---@return string

@@ -1,6 +1,6 @@
--- Options of functions, each declared once: name, type or words, range, default and a line of help. What checks a
--- caller's table, fills in defaults, and what editors and the reference say (lib/trinity/command/option_types.lua) come
--- from the declaration:
+-- Options of functions, each declared once: name, type or words, range, default and a help text. Checks of a caller's
+-- table, defaults, editor types and the reference (lib/trinity/command/option_types.lua) are derived from the
+-- declaration:
 --
 --   local declared = options.declare('trinity.PostOptions', { extends = search.declared, help = 'Of methods.post.',
 --     { 'samples', 'integer', 12, least = 1, most = 65536, help = 'placements per update' },
@@ -10,30 +10,30 @@
 --   type       'integer', 'number', 'boolean', 'string', 'table', 'function', 'any', 'userdata', 'tensor', 'tensors';
 --              a list of words, or what options.words returns; 'object' with `class`; 'list' with `of`, the entries'
 --              Lua type; 'integers'; a declaration, of a table within the table
---   least, most, above (0)   the range, both ends included but `above`; `most` may be what options.bound returns
---   needed     true: it must be there
---   late       true: who reads it finds the default for itself (a preset's, the engine's); `default` is what is said
---   otherwise  what happens without it, in words
---   off        true: `false` is taken too
---   check      function(owner, place, name, value), which refuses what it cannot take, in place of the type's check
---   as         the type that editors show, where it is not that of `type`
---   help       a line
+--   least, most, above (0)   the range, inclusive except `above`; `most` may be a result of options.bound
+--   needed     true: it is required
+--   late       true: its reader chooses the default (a preset's, the engine's); `default` is only shown
+--   otherwise  text about the behaviour without it
+--   off        true: `false` is allowed, too
+--   check      function(owner, place, name, value), instead of the type's check: it raises an error for a wrong value
+--   as         type for editors, if it differs from `type`
+--   help       a text
 --
--- A declaration has `name`, `own` (its options), `all` (those that it extends too), `by_name`, and the methods below.
+-- A declaration has `name`, `own` (its options), `all` (including those that it extends), `by_name`, and the methods
+-- below.
 
 local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'
 
 local options = {}
 
---- Every declaration there is by the name of its class, and every set of words by that of its alias; of modules that
---- are loaded.
+--- Declarations by class name and sets of words by alias, of all loaded modules.
 options.declared, options.aliases = {}, {}
 
 local Words = {}
 Words.__index = Words
 
--- The room of the library ('methods') whose module calls declare() or words().
+-- Returns the directory of the library ('methods') of the module that calls declare() or words().
 local function room_of(level)
   return debug.getinfo(level + 1, 'S').source:match 'lib/trinity/([%w_]+)' or 'base'
 end
@@ -45,7 +45,7 @@ local function words_of(alias, given)
   return setmetatable({ alias = alias, list = list, set = set }, Words)
 end
 
---- Words under a name of their own: a list, or a table whose keys they are.
+--- Declares a named set of words, from a list or the keys of a table.
 function options.words(alias, given)
   local words = words_of(alias, given)
   words.room = room_of(2)
@@ -53,16 +53,16 @@ function options.words(alias, given)
   return words
 end
 
---- A bound that follows from what the options are for: of(context) gives it, `text` says what it is.
+--- Declares a bound that depends on the context: of(context) returns it, `text` describes it.
 function options.bound(text, of) return { text = text, of = of } end
 
 local Declared = {}
 Declared.__index = Declared
 
---- Whether a value is a declaration.
+--- Returns whether a value is a declaration.
 function options.is(value) return getmetatable(value) == Declared end
 
--- The rule of an option as lib/trinity/base/check.lua has them.
+-- Returns the rule of an option for lib/trinity/base/check.lua.
 local function rule_of(entry)
   local kind = entry[2]
   if entry.words then return { 'choice', entry.words.set } end
@@ -87,10 +87,10 @@ local function complete(entry)
   return entry
 end
 
---- Declares the options that a function takes, as class `name` for editors (nil: scripts never see them). spec: a
---- list of options with `extends`, a declaration whose options are taken too (an own one of the same name wins);
---- `help`, what the class is; `kind`, what messages call an option (default 'option'); `open`, what other names are:
---- any are taken then. Not to be called by a `return`, which hides the module.
+--- Declares the options of a function, as class `name` for editors (nil: internal). spec: a list of options with
+--- `extends`, a declaration whose options are included (overridden by equal names); `help`, a text about the class;
+--- `kind`, name of an option in messages (default 'option'); `open`, a text about other names, which are then accepted.
+--- Do not call it in a `return`, which hides the calling module.
 function options.declare(name, spec)
   local self = setmetatable({ name = name, room = room_of(2), parent = spec.extends, help = spec.help, open = spec.open,
     kind = spec.kind or 'option', own = {}, all = {}, by_name = {}, rules = {} }, Declared)
@@ -110,8 +110,8 @@ function options.declare(name, spec)
   return self
 end
 
---- Options that the engine lists (engine/lua/bind/option_list.h), which fills in their defaults, behind those of
---- `entries`, for declare(): those whose names begin with `prefix`, without it, or without one those without a point.
+--- Appends options that the engine lists (engine/lua/bind/option_list.h) and for which it fills in defaults to
+--- `entries`, for declare(): those with `prefix`, without it; without a prefix, those without a dot.
 function options.of_engine(entries, list, prefix)
   for _, option in ipairs(list) do
     local before, name = option.name:match '^(.-)([%w_]+)$'
@@ -129,7 +129,7 @@ local function check_bound(owner, kind, entry, value, context)
   check.integer(owner, kind, entry.name, value, entry.least, entry.most.of(context))
 end
 
---- Refuses a value of an option.
+--- Checks a value of an option.
 local function check_one(owner, kind, entry, value, context)
   if value == false and entry.off then return end
   if entry.check then return entry.check(owner, kind, entry.name, value) end
@@ -139,8 +139,8 @@ local function check_one(owner, kind, entry, value, context)
   if options.is(entry[2]) then entry[2]:check(('%s: %s'):format(owner, entry.name), value) end
 end
 
---- Refuses what `given` has of unknown names and of wrong values, and where it lacks what is needed. context: what
---- bounds follow from; without it they hold for no value.
+--- Checks `given` for unknown names, wrong values and missing options. context: for bounds that depend on it; without
+--- it they are not checked.
 function Declared:check(owner, given, context)
   local by_name, all = self.by_name, self.all
   for key in pairs(given) do -- in any order: the refusal is by name
@@ -156,7 +156,7 @@ function Declared:check(owner, given, context)
   return given
 end
 
---- Refuses wrong values of the options that are declared here; others go unchecked.
+--- Checks values of the options declared here; others are ignored.
 function Declared:check_some(owner, given, context)
   local all = self.all
   for i = 1, #all do
@@ -165,8 +165,8 @@ function Declared:check_some(owner, given, context)
   end
 end
 
---- A new table: what is given of an argument's options, and the defaults of the others but late ones. Argument `place`,
---- which is called `name`, is a table or, where nothing is needed, nil.
+--- Returns a new table with the given options of an argument and defaults of the others, except late ones. Argument
+--- `place`, called `name`, is a table, or nil if no option is required.
 function Declared:read(owner, place, name, given, context)
   if given == nil then
     for i = 1, #self.all do
@@ -178,7 +178,7 @@ function Declared:read(owner, place, name, given, context)
   return self:filled(given)
 end
 
---- A copy of checked options with defaults.
+--- Returns a copy of checked options with defaults.
 function Declared:filled(given)
   local values = {}
   for key, value in pairs(given) do values[key] = value end -- copied: in any order
@@ -191,10 +191,10 @@ function Declared:filled(given)
   return values
 end
 
---- The defaults that are filled in, by name.
+--- Returns the defaults, by name.
 function Declared:defaults() return self:filled {} end
 
--- What runs once a declaration, while the library loads, is not worth compiling: a third of the time.
+-- Code that runs once per declaration is not compiled, because compilation would take a third of the loading time.
 for _, once in ipairs { options.declare, options.of_engine, complete, rule_of, words_of } do jit.off(once) end
 
 return options

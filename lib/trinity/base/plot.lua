@@ -1,6 +1,6 @@
--- Tables as CSV and pictures as SVG and PNG, drawn by gnuplot where it is installed, for scripts. Pictures return the
--- path of the SVG, or nil and why there is none. Colours are those of Okabe and Ito, which people who see fewer colours
--- tell apart; bars also differ in their filling, curves in their points.
+-- Tables as CSV, and plots as SVG and PNG drawn by gnuplot if it is installed. Plot functions return the path of the
+-- SVG, or nil and a reason. The colours are those of Okabe and Ito, which colour-blind people can distinguish; bars
+-- also differ in their patterns, curves in their points.
 
 local core = require 'trinity.core'
 local text = require 'trinity.base.text'
@@ -16,7 +16,7 @@ local function cell(value)
   return value:find '[",\n]' and '"' .. value:gsub('"', '""') .. '"' or value
 end
 
---- Rows (lists of texts and numbers) below `head` as CSV at `path`.
+--- Writes rows (lists of texts and numbers) below `head` as CSV to `path`.
 function plot.csv(path, head, rows)
   local lines = {}
   for i, row in ipairs { head, unpack(rows) } do
@@ -28,17 +28,17 @@ end
 
 local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
 
--- A string of gnuplot's: what may mean something stands as its number; its '' fails where several follow each other.
+-- Returns a gnuplot string, with special characters as numbers; gnuplot's '' fails if several follow each other.
 local function exactly(words)
   return '"' .. words:gsub('[^%w ,.:;()=\128-\255_-]', function(c) return ('\\%03o'):format(c:byte()) end) .. '"'
 end
 
---- A text in gnuplot's quotes, on one line. Pictures are XML, in which ]]>, U+FFFE and U+FFFF may not stand.
+--- Returns a text in gnuplot's quotes, on one line. SVG is XML, in which ]]>, U+FFFE and U+FFFF are invalid.
 function plot.in_quotes(words)
   return exactly((tostring(words):gsub('%c', ' '):gsub(']]>', ']] >'):gsub('\239\191[\190\191]', '\239\191\189')))
 end
 
---- Whether gnuplot is there.
+--- Returns whether gnuplot is installed.
 function plot.available() return os.execute ~= nil and os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
 
 local points = { 7, 5, 9, 13, 11, 4, 6, 8 } -- shapes, full ones first
@@ -53,7 +53,7 @@ local function preamble()
   return table.concat(lines, '\n')
 end
 
---- Runs gnuplot on `commands`, once for PATH.svg and once for PATH.png. Keeps what it ran as PATH.gp.
+--- Runs gnuplot on `commands` for PATH.svg and PATH.png. Saves the commands as PATH.gp.
 function plot.picture(path, commands, width, height)
   width, height = width or 800, height or 500
   if path:sub(1, 1) == '|' then path = './' .. path end -- gnuplot would start a command
@@ -70,7 +70,7 @@ function plot.picture(path, commands, width, height)
   return path .. '.svg'
 end
 
---- Data for gnuplot's commands, which call it `name`: a line a row of numbers.
+--- Returns data for gnuplot's commands, called `name`: one line per row of numbers.
 function plot.block(name, rows)
   local lines = util.map(rows, function(row)
     return table.concat(util.map(row, function(number) return ('%.9g'):format(number) end), ' ')
@@ -78,10 +78,10 @@ function plot.block(name, rows)
   return ('$%s << EOD\n%s\nEOD\n'):format(name, table.concat(lines, '\n'))
 end
 
--- What a bar stands on: groups lie at 1, 2, ..., their bars beside each other in a width of 0.8.
+-- Returns the position of a bar: groups are at 1, 2, ..., with adjacent bars in a width of 0.8.
 local function bar_place(group, series, count) return group + ((series - 0.5) / count - 0.5) * 0.8 end
 
---- Lines of a block of data, 'x y' each, of the bars of series s.
+--- Returns lines of a data block, 'x y' each, for the bars of series s.
 local function bar_block(spec, name, values, s)
   local rows = {}
   for g in ipairs(spec.groups) do
@@ -91,7 +91,7 @@ local function bar_block(spec, name, values, s)
   return plot.block(name .. s, rows), #rows > 0
 end
 
---- Texts in place of bars, such as 'OOM'.
+--- Returns labels instead of bars, such as 'OOM'.
 local function bar_labels(spec)
   local lines = {}
   for g in ipairs(spec.groups) do
@@ -106,9 +106,9 @@ local function bar_labels(spec)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- Groups of bars. spec: { groups = labels, series = labels, values = by group and series (a number, or a text that
---- stands in its place), marks = the same (points over the bars), mark = what these are, y = title of the axis,
---- title =, width =, height = }.
+--- Draws groups of bars. spec: { groups = labels, series = labels, values = by group and series (a number, or a text
+--- instead), marks = same form (points over the bars), mark = legend of the marks, y = title of the axis, title =,
+--- width =, height = }.
 function plot.bars(path, spec)
   local blocks, parts, tics, marked = {}, {}, {}, false
   for g, label in ipairs(spec.groups) do tics[g] = ('%s %d'):format(plot.in_quotes(label), g) end
@@ -145,8 +145,8 @@ set key outside top center horizontal
     spec.height or 480)
 end
 
---- Curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title =,
---- log = (x by powers of 2), width =, height = }.
+--- Draws curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title
+--- =, log = (x by powers of 2), width =, height = }.
 function plot.lines(path, spec)
   local blocks, parts = {}, {}
   for s, series in ipairs(spec.series) do

@@ -1,4 +1,4 @@
--- What print() shows of tables that functions return: their kind and main fields, in place of an address.
+-- Texts of print() for returned tables: their type and main fields instead of an address.
 
 local core = require 'trinity.core'
 
@@ -14,8 +14,8 @@ local function value_text(name, value)
   return tostring(value)
 end
 
---- A function that makes print() of a table show its kind and the fields that are named, or the text that a function
---- returns, and returns the table: 'bounds: step_time_s 0.25 s, peak_memory_bytes 3 GB'.
+--- Returns a function that sets the text of print() for a table (its type and the named fields, or the text of a
+--- function) and returns the table: 'bounds: step_time_s 0.25 s, peak_memory_bytes 3 GB'.
 ---@param kind string
 ---@param fields string[]|fun(t: table): string
 ---@return fun(t: table): table
@@ -37,7 +37,7 @@ function printed.as(kind, fields)
   end
 end
 
---- The same for every entry of a list, which it returns.
+--- Does the same for every entry of a list, and returns the list.
 function printed.each(as, list)
   for i = 1, #list do as(list[i]) end
   return list

@@ -1,7 +1,7 @@
--- One line of progress on standard error. On a terminal it is redrawn in place, with a bar, and fits its width; where
--- the locale is not UTF-8 the bar is of ASCII, where NO_COLOR is set it has no colour (no-color.org). Elsewhere lines
--- come after half a second, and then whenever a quarter more time has passed: some forty in two hours. --quiet (which
--- sets progress.quiet) shows nothing.
+-- One line of progress on standard error. On a terminal it is redrawn in place, with a bar, and fits the width. Without
+-- a UTF-8 locale the bar is ASCII; with NO_COLOR it has no colour (no-color.org). Otherwise the first line comes after
+-- half a second, and another one whenever the time has grown by a quarter: about forty in two hours. --quiet
+-- (progress.quiet) hides it.
 
 local core = require 'trinity.core'
 local significant = require('trinity.base.text').significant
@@ -16,14 +16,14 @@ local function duration(seconds)
   return ('%d:%02d h'):format(seconds / 3600, seconds % 3600 / 60)
 end
 
---- `silent` is true while items of trinity.parallel_map run: their searches show nothing. `quiet`: the user wants to
---- see nothing. listener(self, state) is called with every update, shown or not. terminal(1) and terminal(2) say what
---- standard output and error are: redraws, columns, utf8, colour.
+--- `silent` is true while items of trinity.parallel_map run, whose searches show no progress. `quiet`: the user asked
+--- for no progress. listener(self, state) is called with every update, shown or not. terminal(1) and terminal(2)
+--- describe standard output and error: redraws, columns, utf8, colour.
 local progress = { silent = false, quiet = false, listener = nil, duration = duration, terminal = core.terminal }
 
 progress.printable = core.printable
 
---- A progress display called `label`. `quiet` shows nothing.
+--- Makes a progress display called `label`. `quiet` hides it.
 function progress.new(label, quiet)
   label = core.printable(label)
   local terminal = core.terminal(2)
@@ -32,7 +32,7 @@ function progress.new(label, quiet)
     start = core.clock_s() }, Progress)
 end
 
---- What there is to say as a list of parts, the less important ones last.
+--- Returns the parts of the line, less important ones last.
 local function parts_of(self, now, state)
   if state.text then return { core.printable(state.text) } end
   local elapsed = now - self.start
@@ -56,7 +56,7 @@ local eighths = { [0] = '', '\226\150\143', '\226\150\142', '\226\150\141', '\22
   '\226\150\138', '\226\150\137' }
 local full = '\226\150\136'
 
---- A bar of `width` characters, `share` of them full.
+--- Returns a bar of `width` characters, with fraction `share` filled.
 function progress.bar(share, width, look)
   local filled = math.max(0, math.min(1, share)) * width
   local whole = math.floor(filled)
@@ -70,7 +70,7 @@ end
 
 local bar_width, least_columns = 20, 20
 
---- The line of a terminal with so many columns: as many parts as fit, behind the bar where that fits, too.
+--- Returns the line for a terminal with this number of columns: the bar if it fits, then the parts that fit.
 function progress.fit(label, parts, share, look)
   local columns = math.max(least_columns, look.columns > 0 and look.columns or 80) - 1
   local text = label
@@ -83,13 +83,13 @@ function progress.fit(label, parts, share, look)
   return progress.bar(share, width, look) .. '  ' .. text
 end
 
---- Writes a line on standard error; control characters in it, as names may have them, are shown as text.
+--- Writes a line on standard error; control characters (for example in names) are shown as text.
 function progress.say(text)
   io.stderr:write(core.printable(text), '\n')
   io.stderr:flush()
 end
 
---- Writes a line that stays: what came of one part of a long job.
+--- Writes a permanent line: the result of a part of a long job.
 function progress.note(text)
   if not progress.silent and not progress.quiet then progress.say(text) end
 end
@@ -97,8 +97,8 @@ end
 --- Writes a warning, which --quiet does not hide.
 function progress.warn(text) progress.say('trinity: warning: ' .. text) end
 
---- Shows a state { step, steps, share, best, evaluations, problem } or { done, items, share } or { text } when it is
---- time. `share` is the part of the work that is done; `problem` tells the lower bound.
+--- Shows a state { step, steps, share, best, evaluations, problem } or { done, items, share } or { text } if an update
+--- is due. `share`: fraction of the work done; `problem`: for the lower bound.
 function Progress:update(state)
   local now = core.clock_s()
   if progress.listener then progress.listener(self, state) end

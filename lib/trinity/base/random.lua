@@ -18,7 +18,7 @@ if jit.status() then
   local methods = core.random_methods
   local uniform, normal, integer = methods.uniform, methods.normal, methods.integer
 
-  -- What is no open stream, or no bound, is for the plain method to refuse.
+  -- The plain method raises errors for a closed stream or a wrong bound.
   function methods.uniform(self)
     if type(self) == 'userdata' and getmetatable(self) == 'random stream' then
       local value = functions.uniform(self)

@@ -1,13 +1,12 @@
--- Values as bytes, for the way out of a worker process (trinity.parallel_map).
+-- Serializes values that a worker process returns (trinity.parallel_map).
 --
--- Sent: nil, booleans, numbers (every bit), strings, 64-bit integers, tables (shared and cyclic references
--- stay what they are), arrays and views (as arrays), metrics. Tables with a metatable keep it when the
--- script had that metatable before the workers began. What wraps an immutable object of the engine (a
--- graph, a cluster, a problem, a simulator) is not copied: it arrives as the one that the script had. All
--- else is refused, with the field's name.
+-- Supported: nil, booleans, numbers (exactly), strings, 64-bit integers, tables (including shared and cyclic
+-- references), arrays and views (as arrays), metrics. A table keeps its metatable if the script had it before the
+-- workers started. Wrappers of immutable engine objects (graph, cluster, problem, simulator) are not copied but
+-- replaced by the script's own. All other values raise an error that names the field.
 --
--- The bytes are string.buffer's, of { root =, tables =, metatables = }. It knows neither shared tables nor our arrays:
--- `tables` are flat copies, in which a list of a kind and what belongs to it stands for whatever lies deeper.
+-- The bytes are string.buffer's, of { root =, tables =, metatables = }. It supports neither shared tables nor our
+-- arrays, so `tables` are flat copies, in which a list of a tag and its data represents a nested value.
 
 local ffi = require 'ffi'
 local buffer = require 'string.buffer'
@@ -15,7 +14,7 @@ local array = require 'trinity.base.array'
 local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
--- Taken before safe.lua takes them from the library: values are looked through as they are, whatever metatables say.
+-- Saved before safe.lua removes them from the library: values are traversed without their metatables.
 local getinfo, getupvalue, getfenv = debug.getinfo, debug.getupvalue, debug.getfenv
 local getmetatable, setmetatable_of = debug.getmetatable, debug.setmetatable
 local encode, decode = buffer.encode, buffer.decode
@@ -33,15 +32,15 @@ local structs = {
   { ffi.typeof 'struct trinity_metrics', array.metrics, function(value) return value.device_count end },
 }
 
---- Whether a table wraps an immutable object of the engine.
+--- Returns whether a table wraps an immutable object of the engine.
 local function wraps_engine(t)
   if not getmetatable(t) then return false end
   local handle = rawget(t, 'handle')
   return type(handle) == 'userdata' and immutable[util.class_of(handle)] or false
 end
 
---- Everything that can be reached from the values given: tables and functions get numbers that are the same in
---- this process and in workers that start later. `numbers[object]` and `objects[number]`.
+--- Numbers all tables and functions reachable from the given values, equally in this process and in workers started
+--- later. `numbers[object]` and `objects[number]`.
 function serialise.reachable(...)
   local numbers, objects = {}, {}
   local function visit(value)
@@ -65,7 +64,7 @@ function serialise.reachable(...)
       visit(getfenv(value))
     else
       visit(getmetatable(value))
-      for key, field in next, value do -- need not be sorted: nobody sees the numbers
+      for key, field in next, value do -- the order does not matter: the numbers are internal
         visit(key)
         visit(field)
       end
@@ -77,7 +76,7 @@ end
 local Writer = {}
 Writer.__index = Writer
 
---- The place of a field: " field 'rows.2.reward':", or '' at the top.
+--- Returns the position of a field: " field 'rows.2.reward':", or '' at the top.
 local function place(table_of, key)
   local words, text = {}, ''
   while table_of do
@@ -111,7 +110,7 @@ end
 local made_there = 'cannot send a %s that was made in the worker: make it before trinity.parallel_map, or return what '
   .. 'it tells (found.reward, found.metrics, found.placement, or the path that found:save gave)'
 
---- A table as one of those to send, and what stands for it: a table met before has its number already.
+--- Adds a table to those to send and returns its representation; a known table has a number already.
 function Writer:table(t, parent, key)
   if wraps_engine(t) then
     local number = self.known.numbers[t]
@@ -131,7 +130,7 @@ function Writer:table(t, parent, key)
   return { 'table', number }
 end
 
---- What stands for a value, the field `key` of `parent`.
+--- Returns the representation of a value, the field `key` of `parent`.
 function Writer:value(value, parent, key)
   local kind = type(value)
   if kind == 'table' then return self:table(value, parent, key) end
@@ -146,7 +145,7 @@ local function by_kind_and_value(a, b)
   return a < b
 end
 
---- Keys after the list part, sorted, so that of several fields that are refused it is always the same.
+--- Keys after the list part, sorted, so that errors are deterministic.
 local function other_keys(t, length, entry)
   local keys = {}
   for key in next, t do
@@ -160,7 +159,7 @@ local function other_keys(t, length, entry)
   return keys
 end
 
---- A flat copy of a table that waits.
+--- Makes a flat copy of a waiting table.
 function Writer:copy(entry)
   local t, copy = entry.table, {}
   for i = 1, #t do copy[i] = self:value(t[i], entry, i) end
@@ -168,7 +167,7 @@ function Writer:copy(entry)
   return copy
 end
 
---- A value as text, or nil and why not (" field 'x': cannot send a function"). `known`: see reachable().
+--- Returns a value as text, or nil and a reason (" field 'x': cannot send a function"). `known`: see reachable().
 function serialise.encode(value, known)
   local self = setmetatable({ waiting = {}, number_of = {}, metatables = {}, known = known }, Writer)
   local ok, result = pcall(function()
@@ -181,7 +180,7 @@ function serialise.encode(value, known)
   error(result, 0)
 end
 
---- The value of a text that encode() wrote in this process or in a worker that it started.
+--- Returns the value of a text from encode() in this process or in a worker that it started.
 function serialise.decode(text, known)
   local sent = decode(text)
   local function value_of(value)

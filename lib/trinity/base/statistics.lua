@@ -4,14 +4,14 @@ local util = require 'trinity.base.util'
 
 local statistics = {}
 
---- The mean of numbers.
+--- Returns the mean of numbers.
 function statistics.mean(list)
   local sum = 0
   for i = 1, #list do sum = sum + list[i] end
   return sum / #list
 end
 
---- The deviation of a sample (over n - 1); nil of a single number.
+--- Returns the sample standard deviation (divisor n - 1); nil for a single number.
 function statistics.deviation(list)
   if #list < 2 then return nil end
   local mean, sum = statistics.mean(list), 0
@@ -19,7 +19,7 @@ function statistics.deviation(list)
   return math.sqrt(sum / (#list - 1))
 end
 
--- Twice the ranks of the sizes of numbers: equal ones share the mean of their ranks.
+-- Returns twice the ranks of absolute values; equal ones get the mean of their ranks.
 local function doubled_ranks(list)
   local order, ranks, first = {}, {}, 1
   for i = 1, #list do order[i] = i end
@@ -47,7 +47,7 @@ local function erfc(x)
   return t * math.exp(-x * x + sum)
 end
 
--- P(twice W <= least) where every sign is as likely: by the number of ways to each sum.
+-- Returns P(twice W <= least) for equally likely signs, by counting the ways to each sum.
 local function exact_tail(ranks, least)
   local chance, top = { [0] = 1 }, 0
   for _, rank in ipairs(ranks) do
@@ -63,8 +63,8 @@ end
 
 local normal = 1.959963984540054
 
---- The quantile 0.975 of Student's t distribution: half of a 95 % interval in deviations of the mean. Exact for 1 and 2
---- degrees of freedom, then within 0.02 (Abramowitz and Stegun 26.7.5).
+--- Returns the 0.975 quantile of Student's t distribution: half of a 95 % interval in standard errors of the mean.
+--- Exact for 1 and 2 degrees of freedom, then within 0.02 (Abramowitz and Stegun 26.7.5).
 ---@param freedom integer
 ---@return number
 function statistics.student(freedom)
@@ -75,10 +75,10 @@ function statistics.student(freedom)
     + (3 * z ^ 7 + 19 * z ^ 5 + 17 * z ^ 3 - 15 * z) / (384 * n ^ 3)
 end
 
-local most_exact = 100 -- differences; beyond these the normal distribution serves
+local most_exact = 100 -- differences; for more, the normal approximation is used
 
---- Wilcoxon's signed-rank test, two-sided, of paired differences (infinite ones are the largest; zeros are left out):
---- the chance of rank sums as unequal as these where neither side is better. Exact up to 100 differences, with ties.
+--- Returns the two-sided p-value of Wilcoxon's signed-rank test for paired differences (infinite ones are the largest;
+--- zeros are ignored). Exact up to 100 differences, with ties.
 ---@param differences number[]
 ---@return { p: number, pairs: integer, least_p: number, exact: boolean } least_p is what so many pairs can come to
 function statistics.signed_rank(differences)
@@ -100,7 +100,7 @@ function statistics.signed_rank(differences)
     exact = exact }
 end
 
---- Of relative errors: how many, mean, median and worst size, and the mean with signs.
+--- Returns statistics of relative errors: count, mean, median and maximum of absolute values, and the signed mean.
 ---@param list number[]
 ---@return { count: integer, mean: number, median: number, worst: number, signed: number }
 function statistics.summary(list)
@@ -110,7 +110,7 @@ function statistics.summary(list)
     worst = math.max(unpack(sizes)), signed = statistics.mean(list) }
 end
 
---- Kendall's tau-b of pairs; nil where one side is all equal (Kendall, Biometrika 33(3), 1945).
+--- Returns Kendall's tau-b of pairs; nil if one side is constant (Kendall, Biometrika 33(3), 1945).
 ---@param pairs_of { [1]: number, [2]: number }[]
 ---@return number?
 function statistics.tau(pairs_of)

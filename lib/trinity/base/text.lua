@@ -18,13 +18,13 @@ local function check_rows(head, rows)
   end
 end
 
---- A text that may be anybody's name on one line: a line break in it would make a row of its own.
+--- Converts an untrusted name to one line, because a line break would make a new row.
 function text.one_line(words) return (words:gsub('[\r\n]', { ['\r'] = '\\x0D', ['\n'] = '\\x0A' })) end
 
 local function is_left(left, column) return column == 1 or left ~= nil and left[column] == true end
 
---- Rows of text as a table under a head, the first column and those of the set `left` flush left, the others flush
---- right.
+--- Formats rows of text as a table with a head; the first column and those in the set `left` are left-aligned, the
+--- others right-aligned.
 function text.aligned(head, rows, left)
   check_rows(head, rows)
   rows = util.map(rows, function(row) return util.map(row, text.one_line) end)
@@ -48,13 +48,14 @@ function text.aligned(head, rows, left)
   return table.concat(lines, '\n')
 end
 
---- Rows of text as a table under a head, the first column flush left, the others flush right.
+--- Formats rows of text as a table with a head; the first column is left-aligned, the others right-aligned. Example:
+--- `trinity.format_table({ 'name', 'value' }, { { 'a', '1' } })`
 ---@param head string[]
 ---@param rows string[][]
 ---@return string
 function text.format_table(head, rows) return text.aligned(head, rows) end
 
---- The same as a table of Markdown; `left` as in text.aligned().
+--- Same, as a Markdown table; `left` as in text.aligned().
 function text.markdown(head, rows, left)
   check_rows(head, rows)
   local lines = {}
@@ -73,7 +74,7 @@ end
 
 local escapes = { ['\\'] = '\\textbackslash{}', ['~'] = '\\textasciitilde{}', ['^'] = '\\textasciicircum{}' }
 
---- The same as a tabular of LaTeX with the rules of package booktabs.
+--- Same, as a LaTeX tabular with the rules of package booktabs.
 function text.latex(head, rows)
   check_rows(head, rows)
   local lines = { ('\\begin{tabular}{l%s} %% \\usepackage{booktabs}'):format(('r'):rep(#head - 1)), '\\toprule' }
@@ -91,8 +92,8 @@ function text.latex(head, rows)
   return table.concat(lines, '\n')
 end
 
---- A number for a table: `digits` significant ones (default 4) with trailing zeros. No exponent from 0.0001 to 10^15;
---- a large number has all digits before the point.
+--- Formats a number for a table: `digits` significant digits (default 4) with trailing zeros. No exponent from 0.0001
+--- to 10^15; a large number has all digits before the point.
 function text.significant(number, digits)
   digits = digits or 4
   if number == 0 then return '0' end
@@ -101,10 +102,10 @@ function text.significant(number, digits)
   return (written:gsub('%.$', ''))
 end
 
---- A time for a table: significant digits (default 4) of seconds.
+--- Formats a time in seconds for a table, with significant digits (default 4).
 function text.seconds(seconds, digits) return text.significant(seconds, digits) .. ' s' end
 
---- A number with as few digits as read back as the same one.
+--- Formats a number with the fewest exact digits.
 function text.digits(number)
   for digits = 15, 16 do
     local written = ('%%.%dg'):format(digits):format(number)
@@ -117,7 +118,7 @@ local function csv_cell(value)
   return value:find '[",\r\n]' and '"' .. value:gsub('"', '""') .. '"' or value
 end
 
---- The same as CSV (RFC 4180, lines that end in a line feed).
+--- Same, as CSV (RFC 4180, with line feeds).
 function text.csv(head, rows)
   check_rows(head, rows)
   local lines = { table.concat(util.map(head, csv_cell), ',') }

@@ -1,21 +1,21 @@
--- Numbers as people write them: 2.5M, 64Ki, 3,200, and where bytes are meant 25GiB, 80 GB, 10Gbit/s, 3,200 Gbit/s.
+-- Parses readable numbers: 2.5M, 64Ki, 3,200, and for bytes 25GiB, 80 GB, 10Gbit/s, 3,200 Gbit/s.
 
 local units = {}
 
 local factors = { [''] = 1, k = 1e3, K = 1e3, M = 1e6, G = 1e9, T = 1e12,
   Ki = 1024, Mi = 1024 ^ 2, Gi = 1024 ^ 3, Ti = 1024 ^ 4 }
 
--- What may follow the factor, in bytes.
+-- Units after the factor, in bytes.
 local of_bytes = { B = 1, bit = 1 / 8 }
 local sizes = { bytes = of_bytes, ['bytes/s'] = { B = 1, bit = 1 / 8, ['B/s'] = 1, ['bit/s'] = 1 / 8 } }
 
--- What a message calls a number in each unit.
+-- Names of numbers in each unit, for messages.
 local texts = { bytes = 'bytes (500000, 80GB, 25GiB)', ['bytes/s'] = 'bytes a second (1e9, 25GB/s, 10Gbit/s)' }
 
---- The units that an option may state: { NAME = what a message calls a number in it }.
+--- Units of options: { NAME = name of a number in messages }.
 units.texts = texts
 
---- The number that a text says, or nil. `unit` is what it counts ('bytes', 'bytes/s'), which it may then name.
+--- Returns the number of a text, or nil. `unit`: its unit ('bytes', 'bytes/s'), which the text may contain.
 ---@param text string
 ---@param unit? string
 ---@return number?

@@ -11,26 +11,26 @@ function util.fail(message, ...)
   error(core.position() .. message, 0)
 end
 
---- A message without the position that an error raised here would carry.
+--- Removes the position of an error raised here from a message.
 function util.unplaced(message)
   local position = core.position()
   if message:sub(1, #position) == position then return message:sub(#position + 1) end
   return message
 end
 
---- An error of an engine's function that scripts do not call, without its name, at the script's line.
+--- Raises an error of an internal engine function at the script's line, without the function's name.
 function util.fail_as(message)
   util.fail('%s', (util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')))
 end
 
---- What a file holds; an error that begins with its name.
+--- Returns the content of a file. Errors begin with its name.
 function util.read_file(path)
   local ok, text = pcall(core.read_file, path)
   if not ok then util.fail_as(text) end
   return text
 end
 
---- Writes a file; `owner` is the function that a message names.
+--- Writes a file; `owner`: function named in messages.
 function util.write_file(owner, path, content)
   local ok, message = pcall(core.write_file, path, content)
   if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.write_file: ', ''))) end
@@ -44,7 +44,7 @@ function util.fail_usage(message, ...)
   error(setmetatable({ usage = true, message = message }, Usage), 0)
 end
 
--- Numbers as such, then texts, then what else is a key, by its text.
+-- Order of keys: numbers, then texts, then others by their text.
 local function precedes(a, b)
   local kind, other = type(a), type(b)
   if kind ~= other then return kind == 'number' or kind == 'string' and other ~= 'number' end
@@ -52,7 +52,8 @@ local function precedes(a, b)
   return a < b
 end
 
---- Iterates over a table in the order of its keys: numbers from the smallest, then texts.
+--- Iterates over a table in the order of its keys: numbers in ascending order, then texts. Example: `for key, value in
+--- trinity.sorted_pairs { b = 1, a = 2 } do print(key, value) end`
 ---@generic K, V
 ---@param t table<K, V>
 ---@return fun(): K, V
@@ -72,14 +73,14 @@ function util.sorted_pairs(t)
   end
 end
 
---- The keys of a table with string keys, sorted.
+--- Returns the sorted keys of a table with string keys.
 function util.sorted_keys(t)
   local keys = {}
   for key in util.sorted_pairs(t) do keys[#keys + 1] = key end
   return keys
 end
 
---- A new table with the fields of those given (nil: none), of which the later ones win.
+--- Returns a new table with the fields of the given tables (nil: none); later ones win.
 ---@param ... table?
 ---@return table
 function util.merged(...)
@@ -90,7 +91,7 @@ function util.merged(...)
   return all
 end
 
---- A new table with those fields of `from` that `names` lists, but for values equal to `unset`.
+--- Returns a new table with the fields `names` of `from`, except values equal to `unset`.
 ---@param from table
 ---@param names string[]
 ---@param unset? any
@@ -103,7 +104,7 @@ function util.picked(from, names, unset)
   return some
 end
 
---- The list of f(entry, i) over the entries of a list.
+--- Returns the list of f(entry, i) over the entries of a list.
 ---@generic T, R
 ---@param list T[]
 ---@param f fun(entry: T, i: integer): R
@@ -114,7 +115,7 @@ function util.map(list, f)
   return made
 end
 
---- The entries of a list in groups by what key_of(entry) is: lists with `name`, in the order of their first entries.
+--- Groups the entries of a list by key_of(entry): lists with `name`, in the order of their first entries.
 ---@generic T
 ---@param list T[]
 ---@param key_of fun(entry: T): any
@@ -132,7 +133,7 @@ function util.grouped(list, key_of)
   return groups
 end
 
---- The list of make(i) for i from 1 to `count`.
+--- Returns the list of make(i) for i from 1 to `count`.
 ---@generic R
 ---@param count integer
 ---@param make fun(i: integer): R
@@ -143,7 +144,7 @@ function util.listed(count, make)
   return made
 end
 
---- The words of a text between commas and blanks.
+--- Splits a text at commas and blanks.
 ---@param text string
 ---@return string[]
 function util.words(text)
@@ -152,13 +153,13 @@ function util.words(text)
   return list
 end
 
---- The numbers of an option of the command line between commas, from `low` to `high` (each optional).
+--- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional).
 ---@param option string
 ---@param text string
 ---@param low? number
 ---@param high? number
 ---@param integer? boolean
----@param unit? string what they count, which they may name (lib/trinity/base/units.lua)
+---@param unit? string their unit, which the text may contain (lib/trinity/base/units.lua)
 ---@return number[]
 function util.numbers(option, text, low, high, integer, unit)
   local list = {}
@@ -174,10 +175,10 @@ function util.numbers(option, text, low, high, integer, unit)
   return list
 end
 
---- Whether a file or folder can be opened for reading.
+--- Returns whether a file or folder can be opened for reading.
 util.exists = core.exists
 
---- The function that a file of Lua is, or nil and why there is none.
+--- Returns the function of a Lua file, or nil and a reason.
 function util.load_file(path)
   local ok, text = pcall(core.read_file, path)
   if not ok then return nil, (util.unplaced(text):gsub('^trinity%.read_file: ', '')) end
@@ -185,7 +186,7 @@ function util.load_file(path)
   return load((text:gsub('^#[^\n]*', '')), '@' .. path, 't')
 end
 
---- The middle of numbers in any order; of an even count the mean of the two in the middle.
+--- Returns the median of numbers in any order. Raises an error for an empty list. Example: `trinity.median { 3, 1, 2 }`
 ---@param list number[] at least one
 ---@return number
 function util.median(list)
@@ -205,23 +206,23 @@ function util.median(list)
   return low == high and low or (low + high) / 2
 end
 
---- A text on one line, cut when longer than `most` bytes (default 200).
+--- Returns a text on one line, truncated to `most` bytes (default 200).
 function util.shortened(text, most)
   most = most or 200
   if #text > most then text = text:sub(1, most - 3) .. '...' end
   return (text:gsub('%c', ' '))
 end
 
---- A text in quotes on one line, cut when long.
+--- Returns a text in quotes on one line, truncated if long.
 function util.quoted(text) return ("'%s'"):format(util.shortened(text, 40)) end
 
---- A word that is none of `names`, for a message that says what was meant and which there are.
+--- Formats an unknown word for a message, with a suggestion and the known `names`.
 function util.unknown(word, names)
   return ('%s%s (known: %s)'):format(util.quoted(tostring(word)), core.suggestion(tostring(word), names),
     table.concat(names, ', '))
 end
 
---- The class of an object of ours (the __name of its metatable, or what the engine calls it), or nil.
+--- Returns the class of an object (the __name of its metatable, or the engine's name), or nil.
 function util.class_of(value)
   if type(value) == 'table' then
     local meta = getmetatable(value)
@@ -232,7 +233,7 @@ function util.class_of(value)
   end
 end
 
---- Describes a value for a message: its class or type, and itself when short.
+--- Describes a value for a message: its class or type, and the value if short.
 function util.describe(value)
   if type(value) == 'string' then return 'string ' .. util.quoted(value) end
   if type(value) == 'number' then return ('number %.17g'):format(value) end
@@ -240,15 +241,15 @@ function util.describe(value)
   return util.class_of(value) or type(value)
 end
 
---- Where a function stands, for messages about what it returned: 'exp.lua:12'.
+--- Returns the position of a function, for messages about its results: 'exp.lua:12'.
 function util.function_place(f)
   local info = debug.getinfo(f, 'S')
   if info.what == 'C' then return 'a function of C' end
   return ('%s:%d'):format(info.short_src, info.linedefined)
 end
 
---- Refuses keys of `given` that are not in `known` (a set), with a suggestion. `kind` is what a
---- message calls a key (default 'option').
+--- Raises an error with a suggestion for keys of `given` that are not in the set `known`. `kind`: name of a key in
+--- messages (default 'option').
 function util.refuse_unknown(owner, given, known, kind)
   if type(given) == 'table' and not getmetatable(given) then
     local unknown = false

@@ -1,7 +1,7 @@
 -- trinity.daso: the schedule of DASO (Coquelin et al., "Accelerating neural network training with distributed
 -- asynchronous and selective optimization (DASO)", Journal of Big Data 9:14, 2022) as its published code runs it
--- (Heat, heat/optim/dp_optimizer.py). It says what to do after every batch and every epoch; whoever holds it does
--- it: trinity.synchronisation with simulated times, trinity.dist with processes.
+-- (Heat, heat/optim/dp_optimizer.py). It returns the actions after every batch and epoch; its user executes them:
+-- trinity.synchronisation with simulated times, trinity.dist with processes.
 --
 --   local schedule = daso.schedule { epochs = 40 }
 --   -- before a batch: average gradients over schedule.gradients: 'node', 'world', or nobody (nil)
@@ -16,18 +16,18 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.DasoModule
 ---@since 0.1.0
----@field cycling table what a schedule takes that does not follow from the training, declared
+---@field cycling table declared options of a schedule that do not follow from the training
 local daso = {}
 
 ---@class trinity.DasoSchedule: trinity.ScheduleOptions
 ---@since 0.1.0
 ---@field epoch integer from 0
 ---@field batch integer from 0
----@field group integer the one that synchronises next, from 0
+---@field group integer group that synchronizes next, from 0
 ---@field global_skips integer
 ---@field local_skips integer
 ---@field batches_to_wait integer
----@field gradients? string over whom gradients of the next batch are averaged: 'node', 'world', nil
+---@field gradients? string ranks over which gradients of the next batch are averaged: 'node', 'world' or nil
 ---@field local_sync boolean
 ---@field best_loss number
 ---@field bad_epochs integer
@@ -39,53 +39,54 @@ function Schedule.__tostring(self)
     self.global_skips, self.local_skips, self.batches_to_wait)
 end
 
-local held_skips = options_of.declare('trinity.HeldSkips', { help = 'Skips that stay as they are.',
-  { 'global_skips', 'integer', least = 1, most = 1e6, needed = true, help = 'batches between global synchronisations' },
-  { 'local_skips', 'integer', 1, least = 1, most = 1e6, help = 'batches between those of a node' },
-  { 'batches_to_wait', 'integer', 1, least = 0, most = 1e6, help = 'until what was sent is merged' },
+local held_skips = options_of.declare('trinity.HeldSkips', { help = 'Constant skips.',
+  { 'global_skips', 'integer', least = 1, most = 1e6, needed = true, help = 'batches between global synchronizations' },
+  { 'local_skips', 'integer', 1, least = 1, most = 1e6, help = 'batches between synchronizations within a node' },
+  { 'batches_to_wait', 'integer', 1, least = 0, most = 1e6, help = 'batches until sent weights are merged' },
 })
 
---- What a schedule takes that does not follow from the training.
-daso.cycling = options_of.declare('trinity.CyclingOptions', { help = 'What synchronisation.daso takes.',
-  { 'warmup_epochs', 'integer', 4, least = 0, most = 1e6, help = 'that synchronise every batch at the start' },
-  { 'cooldown_epochs', 'integer', 4, least = 0, most = 1e6, help = 'and at the end' },
+--- Options of a schedule that do not follow from the training.
+daso.cycling = options_of.declare('trinity.CyclingOptions', { help = 'Options of synchronisation.daso.',
+  { 'warmup_epochs', 'integer', 4, least = 0, most = 1e6, help = 'first epochs, which synchronize every batch' },
+  { 'cooldown_epochs', 'integer', 4, least = 0, most = 1e6, help = 'last epochs, which synchronize every batch' },
   { 'stability_level', 'number', 0.05, least = 0, most = 1,
-    help = 'a loss improves when it is below the best by this share' },
-  { 'patience', 'integer', 2, least = 0, most = 1e6, help = 'epochs without, before the skips change' },
-  { 'max_global_skips', 'integer', 8, least = 0, most = 1e6, help = '0: nothing is skipped, gradients are averaged '
-    .. 'over all ranks in every batch, as without DASO' },
-  { 'skip_reduction_factor', 'integer', 2, least = 2, most = 1e6, help = 'by which skips are divided' },
-  { 'local_skip_factor', 'integer', 4, least = 1, most = 1e6, help = 'global skips a local one' },
-  { 'held', held_skips, help = 'skips for the whole cycling phase' },
-  { 'age', options_of.words('trinity.DataAge', { 'true', 'code' }), 'true', help = "stale data are weighed by their "
-    .. "'true' age, or by the one that was planned ('code'); they differ for global_skips = 2" },
-  { 'bfloat16', 'boolean', true, help = 'what blocking phases send is rounded' },
+    help = 'relative improvement of the loss over the best that counts' },
+  { 'patience', 'integer', 2, least = 0, most = 1e6, help = 'epochs without improvement before the skips change' },
+  { 'max_global_skips', 'integer', 8, least = 0, most = 1e6, help = 'maximum of global_skips; 0: gradients are '
+    .. 'averaged over all ranks in every batch, as without DASO' },
+  { 'skip_reduction_factor', 'integer', 2, least = 2, most = 1e6, help = 'divisor of the skips when they change' },
+  { 'local_skip_factor', 'integer', 4, least = 1, most = 1e6, help = 'global skips per local skip' },
+  { 'held', held_skips, help = 'constant skips for the whole cycling phase' },
+  { 'age', options_of.words('trinity.DataAge', { 'true', 'code' }), 'true', help = "weights of stale data by their "
+    .. "'true' age, or by the planned one ('code'); they differ for global_skips = 2" },
+  { 'bfloat16', 'boolean', true, help = 'round data of blocking phases to bfloat16' },
 })
 
 local schedule_options = options_of.declare('trinity.ScheduleOptions', { extends = daso.cycling,
-  help = 'What daso.schedule takes.',
-  { 'epochs', 'integer', least = 1, most = 1e6, needed = true, help = 'of the whole training' },
-  { 'groups', 'integer', 1, least = 1, most = 1e6, help = 'GPUs a node' },
-  { 'nodes', 'integer', 2, least = 1, most = 1e6, help = 'how many' },
+  help = 'Options of daso.schedule.',
+  { 'epochs', 'integer', least = 1, most = 1e6, needed = true, help = 'epochs of the whole training' },
+  { 'groups', 'integer', 1, least = 1, most = 1e6, help = 'GPUs per node' },
+  { 'nodes', 'integer', 2, least = 1, most = 1e6, help = 'number of nodes' },
 })
 
 local function set(self, global_skips, local_skips, batches_to_wait)
   self.global_skips, self.local_skips, self.batches_to_wait = global_skips, local_skips, batches_to_wait
 end
 
---- The first values of the cycling phase: 4, 1, 1 whatever max_global_skips is, as in the code.
+--- The first values of the cycling phase: 4, 1, 1 for every max_global_skips, as in the code.
 local function start_cycling(self)
   local held = self.held
   if held then return set(self, held.global_skips, held.local_skips, held.batches_to_wait) end
   set(self, 4, 1, 1)
 end
 
---- Over whom gradients of the next batch are averaged.
+--- Returns the ranks over which gradients of the next batch are averaged.
 local function set_gradients(self)
   self.gradients = self.max_global_skips == 0 and 'world' or self.local_sync and 'node' or nil
 end
 
---- The schedule of a training.
+--- Returns the schedule of a training. Raises an error for wrong options. Example: `local schedule =
+--- trinity.daso.schedule { epochs = 40 }`
 ---@param options trinity.ScheduleOptions
 ---@return trinity.DasoSchedule
 function daso.schedule(options)
@@ -108,8 +109,8 @@ local function receive(self, actions)
   if self.previous then actions[#actions + 1] = { what = 'broadcast', group = self.previous } end
 end
 
---- What a batch with a global synchronisation does; `planned` batches until its data are merged.
-local function sync(self, last, planned, actions)
+--- Returns the actions of a batch with a global synchronization; its data is merged after `planned` batches.
+local function synchronise(self, last, planned, actions)
   local blocking = self.batch == last or self.batches_to_wait == 0
   local outgoing = { group = self.group, batch = self.batch, planned = planned }
   actions[#actions + 1] = { what = 'send', group = self.group, bfloat16 = self.bfloat16 and self.global_skips < 1 }
@@ -147,7 +148,8 @@ local function between(self, last, wait, actions)
   if t + 1 == last then self.local_sync = true end
 end
 
---- What to do after the optimiser's step of the running batch, of `batches` in the epoch: a list, in order, of
+--- Returns the actions after the optimizer's step of the current batch, of `batches` in the epoch, in order. Example:
+--- `schedule:after_batch(78)`. An action is one of
 ---   { what = 'send', group =, bfloat16 = }    members of the group start the sum of their parameters
 ---   { what = 'merge', group =, age =, batches = }    they wait for the sum sent `age` batches ago, and merge it as
 ---                                             if it were of `batches`: of own values x and a sum s of m
@@ -175,7 +177,7 @@ function Schedule:after_batch(batches)
   return actions
 end
 
---- Whether the loss has stopped to improve. A plateau starts the count anew.
+--- Returns whether the loss has stopped improving. A plateau resets the count.
 local function is_plateau(self, loss)
   local bar = loss ~= loss and -math.huge or self.best_loss * (1 - self.stability_level)
   if self.best_loss < 0 then bar = self.best_loss * (1 + self.stability_level) end
@@ -197,11 +199,12 @@ local function reduce_skips(self)
   set(self, global_skips, local_skips, math.max(wait, 0))
 end
 
---- Sets the skips of the next epoch from the loss of the one that ended.
----@param loss number mean of all ranks
+--- Sets the skips of the next epoch from the loss of the last one. Raises an error within an epoch. Example:
+--- `schedule:after_epoch(1.5)`
+---@param loss number mean loss over all ranks
 function Schedule:after_epoch(loss)
   if type(loss) ~= 'number' then check.wrong('schedule:after_epoch', 1, 'loss', loss, 'a number') end
-  if self.batch ~= 0 then util.fail('schedule:after_epoch: the epoch is at batch %d', self.batch) end
+  if self.batch ~= 0 then util.fail('schedule:after_epoch: expected the end of an epoch, got batch %d', self.batch) end
   if self.epoch < self.warmup_epochs then return set(self, 0, 0, 0) end
   if self.epoch == self.warmup_epochs then start_cycling(self) end
   if self.epoch >= self.epochs - self.cooldown_epochs then return set(self, 0, 0, 0) end
@@ -215,7 +218,7 @@ function Schedule:after_epoch(loss)
   end
 end
 
---- 'warm-up', 'cycling' or 'cool-down': of the running epoch.
+--- Returns the phase of the current epoch: 'warm-up', 'cycling' or 'cool-down'. Example: `schedule:phase()`
 ---@return string
 function Schedule:phase()
   if self.epoch >= self.epochs - self.cooldown_epochs then return 'cool-down' end
@@ -225,7 +228,7 @@ end
 local saved = { 'epoch', 'batch', 'group', 'global_skips', 'local_skips', 'batches_to_wait', 'best_loss', 'bad_epochs' }
 local of_sent = { 'group', 'batch', 'planned' }
 
---- What changes from batch to batch, as numbers by name; -1 where there is none.
+--- Returns the state of the schedule as numbers by name (-1: none), for checkpoints. Example: `schedule:state()`
 ---@return table<string, number>
 function Schedule:state()
   local state = util.merged(util.picked(self, saved), { local_sync = self.local_sync and 1 or 0,
@@ -234,7 +237,7 @@ function Schedule:state()
   return state
 end
 
---- Takes back what state() gave.
+--- Restores a state. Example: `schedule:load_state(schedule:state())`
 ---@param state table<string, number>
 function Schedule:load_state(state)
   check.argument('schedule:load_state', 1, 'state', state, 'table')

@@ -1,5 +1,5 @@
--- What `trinity help --check` looks at: this machine, what a launcher has set, and under one the whole job, of which
--- rank 0 tells.
+-- The checks of `trinity help --check`: this machine, the variables of a launcher, and under a launcher the whole job,
+-- reported by rank 0.
 
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 
 local doctor = {}
 
-local large_bytes, rounds = 4 * 2 ^ 20, 10 -- of a large message; messages of each size
+local large_bytes, rounds = 4 * 2 ^ 20, 10 -- size of a large message; messages of each size
 local job, wrong = nil, 0
 
 -- A line of rank 0's report.
@@ -20,14 +20,14 @@ local function say(what, text, ...)
   print(('%-11s %s'):format(what, text:format(...)))
 end
 
--- A line about what is wrong, from any rank.
+-- Prints a line about a problem, from any rank.
 local function complain(what, text, ...)
   wrong = wrong + 1
   local who = job and job.size > 1 and ('rank %d: '):format(job.rank) or ''
   progress.say(one_line(('trinity: %swrong: %s: %s'):format(who, what, text:format(...))))
 end
 
--- An error's message without where it was raised.
+-- Returns an error message without its position.
 local function plain(message)
   return (tostring(message):gsub('^[^\n]-%.lua:%d+: ', ''):gsub('^[%w_]+%.[%w_.]+: ', ''))
 end
@@ -37,7 +37,7 @@ local function first_line(path)
   return ok and text:match '^[^\n]*' or nil
 end
 
--- The GPUs that NVIDIA's driver tells of, and how many of them LibTorch opens.
+-- Reports the GPUs of NVIDIA's driver, and how many of them LibTorch can use.
 local function look_at_gpus()
   local ok, list = pcall(core.list_folder, '/proc/driver/nvidia/gpus')
   local names = {}
@@ -52,14 +52,14 @@ end
 
 local function look_at_machine()
   local machine = core.describe_machine()
-  local opens, torch = pcall(function() return core.describe_torch() end) -- of which even the name needs LibTorch
+  local opens, torch = pcall(function() return core.describe_torch() end) -- even the name needs LibTorch
   say('program', 'trinity %s, %s', core.version, opens and torch or 'without LibTorch')
   if not opens then complain('program', 'jobs of several processes need LibTorch: %s', plain(torch)) end
   say('processor', '%s, %d cores, %s', machine.processor, machine.cores, core.format_bytes(machine.memory_bytes))
   look_at_gpus()
 end
 
--- The name of this machine, and whether others find it by that.
+-- Checks the name of this machine, and whether others can resolve it.
 local function look_at_name()
   local name = first_line '/proc/sys/kernel/hostname' or '?'
   local ok, found = pcall(core.addresses_of, name)
@@ -78,7 +78,7 @@ local function look_at_interfaces()
   say('interfaces', '%s', #list > 0 and table.concat(list, ', ') or 'none but the loopback: only jobs on this machine')
 end
 
--- What the launcher has set. nil where that is wrong.
+-- Returns the settings of the launcher, or nil if they are wrong.
 local function look_at_launcher()
   local ok, found = pcall(core.launch_variables)
   if not ok then return complain('launcher', '%s', plain(found)) end
@@ -103,8 +103,8 @@ local function look_at_launcher()
   return found
 end
 
--- The median time in seconds of `count` broadcasts from one rank of a tensor of `elements`, whose content every rank
--- checks.
+-- Returns the median time in seconds of `count` broadcasts of a tensor with `elements` from one rank. Every rank checks
+-- the content.
 local function echo(root, elements, count)
   local times = {}
   for i = 1, count do
@@ -112,7 +112,7 @@ local function echo(root, elements, count)
     job:barrier()
     local begun = core.clock_s()
     job:broadcast(x, { root = root })
-    job:all_reduce(tensor.zeros(1)) -- which ends when all have heard
+    job:all_reduce(tensor.zeros(1)) -- ends when all ranks have received it
     times[i] = core.clock_s() - begun
     local heard = x:sum():item() / elements
     if math.abs(heard - root - i) > 1e-3 then
@@ -132,7 +132,8 @@ local function look_at_echoes()
   end
 end
 
--- Whether all ranks see what rank 0 writes in the folder where they run: runs and checkpoints lie below it.
+-- Checks whether all ranks see files that rank 0 writes in their working directory, which will have runs and
+-- checkpoints.
 local function look_at_files()
   local name = ranks.text(job, job.rank == 0 and ('.trinity-check-%d'):format(core.process().pid) or nil)
   if job.rank == 0 then
@@ -153,7 +154,8 @@ local function join()
   complain('job', '%s', plain(joined))
 end
 
---- Prints what it finds; on standard error, from any rank, what is wrong. Returns how much that was, over all ranks.
+--- Prints the results of all checks, and problems of any rank on standard error. Returns the number of problems over
+--- all ranks.
 ---@return integer
 function doctor.look()
   look_at_machine()

@@ -1,11 +1,10 @@
 -- trinity.dist: the processes of one training. A script joins the job that a launcher started it in
--- (mpirun, torchrun, srun, ...) and adds up tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL.
--- What the ranks of a job train together trinity.execute runs.
+-- (mpirun, torchrun, srun, ...) and all-reduces tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL.
+-- trinity.execute runs the common training of the ranks of a job.
 --
--- Started without a launcher it is a job of one process. Ranks, nodes and local ranks count from 0, as those of
--- every launcher do. Searches that learn are shared by the ranks of the job (search/shared.lua). When a rank
--- dies, hangs or leaves while others wait for it, all processes end, and one message names it
--- (engine/distribute/job.h).
+-- Without a launcher, it is a job of one process. Ranks, nodes and local ranks are numbered from 0, as in every
+-- launcher. The ranks of a job share searches that learn (search/shared.lua). If a rank dies, hangs or leaves while
+-- others wait for it, all processes end with a message that names it (engine/distribute/job.h).
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -22,12 +21,12 @@ local dist = {}
 
 ---@class trinity.Job
 ---@since 0.1.0
----@field rank integer of this process, from 0
----@field size integer ranks
----@field node integer of this rank, from 0
+---@field rank integer rank of this process, from 0
+---@field size integer number of ranks
+---@field node integer node of this rank, from 0
 ---@field nodes integer
----@field local_rank integer within the node, from 0
----@field local_size integer ranks a node
+---@field local_rank integer rank within the node, from 0
+---@field local_size integer ranks per node
 ---@field source string the launcher: 'torchrun', 'Open MPI', 'Slurm', ... (trinity help processes), 'none'
 local Job = { __name = 'job' }
 Job.__index = Job
@@ -36,41 +35,45 @@ function Job.__tostring(self)
   return ('job: rank %d of %d, on node %d of %d (%s)'):format(self.rank, self.size, self.node, self.nodes, self.source)
 end
 
---- A reduction that was started.
+--- A running reduction.
 ---@class trinity.Work
 ---@since 0.1.0
 ---@field job trinity.Job
 local Work = { __name = 'work' }
 Work.__index = Work
 
-local joined -- the one job of this process
-local alone = 0 -- calls of dist.alone() that run
+local joined -- the job of this process
+local alone = 0 -- number of running calls of dist.alone()
 
-local link = options_of.declare('trinity.InjectedLink', { help = 'A link that is slower than the one there is.',
-  { 'latency_s', 'number', 0, least = 0, help = 'of a message' },
-  { 'bandwidth_bytes_per_s', 'number', 0, least = 0, help = '0: no limit' },
+local link = options_of.declare('trinity.InjectedLink', { help = 'An emulated slower link.',
+  { 'latency_s', 'number', 0, least = 0, help = 'latency per message' },
+  { 'bandwidth_bytes_per_s', 'number', 0, least = 0, help = 'bandwidth; 0: no limit' },
 })
 
-local join_options = options_of.declare('trinity.JobOptions', { help = 'What dist.init takes.',
-  { 'timeout_s', 'number', 20, least = 0.1, most = 1e6, help = 'a rank that others wait for this long hangs' },
-  { 'silence_s', 'number', 10, least = 0.1, most = 1e6, help = 'a rank that gives no sign for this long is dead' },
+local join_options = options_of.declare('trinity.JobOptions', { help = 'Options of dist.init.',
+  { 'timeout_s', 'number', 20, least = 0.1, most = 1e6, help = 'a rank for which others wait this long counts as '
+    .. 'hanging' },
+  { 'silence_s', 'number', 10, least = 0.1, most = 1e6, help = 'a rank without a sign of life for this long counts as '
+    .. 'dead' },
   { 'join_timeout_s', 'number', otherwise = 'TRINITY_JOIN_TIMEOUT_S, else 25', least = 0.1, most = 1e6,
-    help = 'for all ranks to come' },
-  { 'backend', 'string', otherwise = "TRINITY_BACKEND, else 'gloo'", help = "'gloo', or 'nccl' where LibTorch has "
-    .. 'CUDA and every rank of a node a GPU: tensors stay on the processor and travel by way of the GPU' },
+    help = 'time for all ranks to join' },
+  { 'backend', 'string', otherwise = "TRINITY_BACKEND, else 'gloo'", help = "'gloo', or 'nccl' if LibTorch has CUDA "
+    .. "and every rank of a node a GPU: tensors stay in CPU memory and are sent through the GPU" },
   { 'arguments_differ', 'boolean', false,
-    help = 'false: ranks whose program, script or arguments differ are refused by name; true: arguments may' },
-  { 'link', link, help = "makes what crosses nodes slower by a ring's time over such a link, for experiments on one "
-    .. 'machine' },
+    help = 'true: ranks may have different arguments; false: ranks with another program, script or arguments are '
+      .. 'refused' },
+  { 'link', link, help = "emulates slower links between nodes on one machine: adds the time of a ring over such a "
+    .. "link" },
 })
 
--- A script's text; nil for what is none, as the program itself under -e.
+-- Returns a script's text, or nil if there is none (with -e).
 local function text_of(path)
   local ok, text = pcall(core.read_file, path)
   return ok and text:sub(1, 1) ~= '\127' and text or nil
 end
 
--- What the ranks of a job must have alike: program, script, the script's arguments unless they may differ.
+-- Returns what the ranks of a job must have in common: program, script, and the script's arguments unless they may
+-- differ.
 local function identity(arguments_differ)
   local command, name, script_text, words = rawget(_G, 'arg'), '', nil, {}
   if type(command) == 'table' and type(command[0]) == 'string' then
@@ -82,7 +85,7 @@ local function identity(arguments_differ)
     script_text = script_text, arguments = table.concat(words, ' ') }
 end
 
--- Seconds for all ranks to come, where the script does not say.
+-- Returns the default time for all ranks to join.
 local function join_timeout_s()
   local text = core.environment 'TRINITY_JOIN_TIMEOUT_S'
   local seconds = tonumber(text or 25)
@@ -92,8 +95,9 @@ local function join_timeout_s()
   return seconds
 end
 
---- Joins the job that a launcher started this process in (mpirun, torchrun, srun, ...); without one, a
---- job of one process. Once a process: a second call gives the same job.
+--- Joins the job in which a launcher started this process (mpirun, torchrun, srun, ...); without a launcher, makes a
+--- job of one process. A second call returns the same job. Raises an error if a rank does not join in time. Example:
+--- `local job = trinity.dist.init { timeout_s = 60 }`
 ---@param options? trinity.JobOptions
 ---@return trinity.Job
 function dist.init(options)
@@ -112,13 +116,13 @@ function dist.init(options)
   return joined
 end
 
---- Whether searches join the job that this process was started in without being told to.
+--- Returns whether searches join the job of this process automatically. Example: `trinity.dist.joins()`
 ---@return boolean
 function dist.joins() return core.environment 'TRINITY_JOIN' == '1' end
 
---- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
---- trinity.parallel_map. With TRINITY_JOIN=1 it joins if that has not been done; else launchers may mean processes that
---- have nothing to do with each other: rank 0 of these warns, once.
+--- Returns the joined job if it has several ranks, or nil (also in dist.alone() and in workers of
+--- trinity.parallel_map). With TRINITY_JOIN=1 it joins first. Otherwise a launcher may have started independent
+--- processes, and rank 0 warns once. Example: `local job = trinity.dist.current()`
 ---@return trinity.Job?
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
@@ -127,7 +131,8 @@ function dist.current()
   if joined and joined.size > 1 and not rawget(joined, 'closed') then return joined end
 end
 
---- Runs body(), in which this rank shares its searches with no other, and returns what it returns.
+--- Runs body() without sharing searches with other ranks, and returns its results. Example:
+--- `trinity.dist.alone(function() return 1 end)`
 ---@param body function
 ---@return any ...
 function dist.alone(body)
@@ -138,13 +143,14 @@ function dist.alone(body)
     if not ok then error((...), 0) end
     return ...
   end
-  return leave(pcall(body, nil)) -- an argument, so that functions of C that want one take it
+  return leave(pcall(body, nil)) -- an argument for C functions that need one
 end
 
 local scopes = options_of.words('trinity.Scope', { 'world', 'node', 'across' })
-local reduce_options = options_of.declare('trinity.AllReduceOptions', { help = 'How tensors are reduced.',
-  { 'scope', scopes, 'world', help = "over whom; 'across': ranks of the same local rank, one a node" },
-  { 'reduction', options_of.words('trinity.Reduction', { 'sum', 'mean', 'max' }), 'sum', help = 'what of all values' },
+local reduce_options = options_of.declare('trinity.AllReduceOptions', { help = 'Options of job:all_reduce.',
+  { 'scope', scopes, 'world', help = "ranks to reduce over; 'across': ranks with the same local rank, one per node" },
+  { 'reduction', options_of.words('trinity.Reduction', { 'sum', 'mean', 'max' }), 'sum',
+    help = 'reduction of the values' },
 })
 
 local function check_tensor(owner, x)
@@ -152,9 +158,10 @@ local function check_tensor(owner, x)
   return x
 end
 
---- Starts to reduce a tensor in place over the ranks of a scope and returns at once. Leave the tensor alone until
---- work:wait(). All ranks of the scope start the same reductions in the same order.
----@param x trinity.TorchTensor contiguous, on the processor, without gradients
+--- Starts an in-place all-reduce of a tensor over the ranks of a scope, and returns immediately. Do not use the tensor
+--- before work:wait(). All ranks of the scope must start the same reductions in the same order. Example: `local work =
+--- job:start_all_reduce(x)`
+---@param x trinity.TorchTensor contiguous, in CPU memory, without gradients
 ---@param options? trinity.AllReduceOptions
 ---@return trinity.Work
 function Job:start_all_reduce(x, options)
@@ -163,7 +170,8 @@ function Job:start_all_reduce(x, options)
   return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
 end
 
---- Reduces a tensor in place over the ranks of a scope, and waits: see job:start_all_reduce.
+--- All-reduces a tensor in place over the ranks of a scope and waits; see job:start_all_reduce. Example:
+--- `job:all_reduce(x, { reduction = 'mean' })`
 ---@param x trinity.TorchTensor
 ---@param options? trinity.AllReduceOptions
 ---@return trinity.TorchTensor x
@@ -174,12 +182,12 @@ function Job:all_reduce(x, options)
   return x
 end
 
-local broadcast_options = options_of.declare('trinity.BroadcastOptions', { help = 'Who gives a tensor to whom.',
-  { 'scope', scopes, 'world', help = "to whom; 'across': ranks of the same local rank, one a node" },
-  { 'root', 'integer', 0, least = 0, most = 2 ^ 20, help = 'the member that gives, counted from 0 in the scope' },
+local broadcast_options = options_of.declare('trinity.BroadcastOptions', { help = 'Options of job:broadcast.',
+  { 'scope', scopes, 'world', help = "receiving ranks; 'across': ranks with the same local rank, one per node" },
+  { 'root', 'integer', 0, least = 0, most = 2 ^ 20, help = 'sending member, numbered from 0 in the scope' },
 })
 
---- Copies a tensor in place from one member of a scope to all.
+--- Copies a tensor in place from one member of a scope to all. Example: `job:broadcast(x, { root = 0 })`
 ---@param x trinity.TorchTensor
 ---@param options? trinity.BroadcastOptions
 ---@return trinity.TorchTensor x
@@ -190,14 +198,14 @@ function Job:broadcast(x, options)
   return x
 end
 
---- Waits until the reduction has ended.
+--- Waits until the reduction has ended. Example: `job:start_all_reduce(x):wait()`
 function Work:wait() self.job.handle:wait(self.handle) end
 
---- Whether it has ended.
+--- Returns whether the reduction has ended. Example: `work:done()`
 ---@return boolean
 function Work:done() return self.job.handle:is_done(self.handle) end
 
---- The mean of a number over all ranks.
+--- Returns the mean of a number over all ranks. Example: `job:mean(loss)`
 ---@param number number
 ---@return number
 function Job:mean(number)
@@ -206,7 +214,7 @@ function Job:mean(number)
   return self:all_reduce(tensor.new({ number }, { dtype = 'float64' }), { reduction = 'mean' }):select(1, 1):item()
 end
 
---- Averages the gradients of parameters over all ranks.
+--- Averages the gradients of parameters over all ranks. Example: `job:average_gradients(network:parameters())`
 ---@param parameters trinity.TorchTensor[]
 function Job:average_gradients(parameters)
   check.argument('job:average_gradients', 1, 'parameters', parameters, 'table')
@@ -225,7 +233,8 @@ function Job:average_gradients(parameters)
   core.dist.unpack(flat, parameters, true)
 end
 
---- Of the strategies that all ranks found for the same problem the best, on every rank.
+--- Returns the best of the strategies that all ranks found for the same problem, on every rank. Example:
+--- `job:best(found)`
 ---@param strategy trinity.Strategy
 ---@return trinity.Strategy
 function Job:best(strategy)
@@ -238,28 +247,29 @@ function Job:best(strategy)
     evaluations = strategy.evaluations })
 end
 
---- Waits for all ranks.
+--- Waits for all ranks. Example: `job:barrier()`
 function Job:barrier() self.handle:barrier() end
 
---- Ends the job, naming the rank that differs, unless all ranks give the same text.
----@param what string what it is about
+--- Checks that all ranks have the same text; otherwise ends the job with a message that names the rank. Example:
+--- `job:agree('the seed', '1')`
+---@param what string subject, for the message
 ---@param text string
 function Job:agree(what, text)
   check.argument('job:agree', 1, 'what', what, 'string')
   self.handle:agree(what, check.argument('job:agree', 2, 'text', text, 'string'))
 end
 
---- Prints a text on rank 0 alone.
+--- Prints a text on rank 0 only. Example: `job:print 'done'`
 ---@param text string
 function Job:print(text)
   check.argument('job:print', 1, 'text', text, 'string')
   if self.rank == 0 then print(text) end
 end
 
---- Says goodbye to the other ranks; the script's end does, too. Further collectives are errors.
+--- Leaves the job, as the script's end does. Later collectives are errors. Example: `job:close()`
 function Job:close()
   check.closing('job:close', self, 'job').handle:leave()
-  if self.size == 1 then joined = nil end -- others cannot be met a second time
+  if self.size == 1 then joined = nil end -- a job of several ranks cannot be joined again
 end
 
 check.methods(Job, 'trinity.Job')

@@ -1,4 +1,4 @@
--- trinity.dist.learning_rate: the learning rate of a training by epoch: a warm-up in even steps, then decay.
+-- trinity.dist.learning_rate: the learning rate by epoch: a linear warm-up, then decay.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -13,24 +13,26 @@ local function check_factor(owner, place, name, value)
 end
 
 learning_rate.declared = options_of.declare('trinity.LearningRateOptions', {
-  help = "The optimiser's learning rate by epoch; its own one is the full one.",
+  help = "The learning rate by epoch, relative to the optimizer's learning rate.",
   { 'warmup_epochs', 'integer', 0, least = 0, most = 1e6,
-    help = 'epoch e of these, from 1, has the share e / (warmup_epochs + 1) of the full rate' },
+    help = 'warm-up epochs: epoch e, from 1, has e / (warmup_epochs + 1) of the full rate' },
   { 'decay', options_of.words('trinity.LearningRateDecay', { 'none', 'plateau', 'step', 'cosine' }), 'none',
-    help = "behind the warm-up; 'plateau': when the loss stops falling" },
-  { 'factor', 'number', 0.5, check = check_factor, help = "of 'plateau' and 'step': what the rate is multiplied by" },
-  { 'patience', 'integer', 5, least = 0, most = 1e6, help = "of 'plateau': epochs without a better loss, before" },
+    help = "decay after the warm-up; 'plateau': when the loss stops falling" },
+  { 'factor', 'number', 0.5, check = check_factor, help = "with 'plateau' and 'step': factor on the rate" },
+  { 'patience', 'integer', 5, least = 0, most = 1e6, help = "with 'plateau': epochs without a better loss before a "
+    .. "decay" },
   { 'threshold', 'number', 0.05, least = 0, most = 1,
-    help = "of 'plateau': a loss is better when it is below the best by this share" },
-  { 'step_epochs', 'integer', 30, least = 1, most = 1e6, help = "of 'step': epochs between" },
-  { 'epochs', 'integer', least = 1, most = 1e6, help = "of 'cosine', which needs it: of the whole training" },
-  { 'least_rate', 'number', 0, least = 0, help = 'decay goes no lower' },
+    help = "with 'plateau': relative improvement of the loss that counts" },
+  { 'step_epochs', 'integer', 30, least = 1, most = 1e6, help = "with 'step': epochs between decays" },
+  { 'epochs', 'integer', least = 1, most = 1e6, help = "needed with 'cosine': epochs of the whole training" },
+  { 'least_rate', 'number', 0, least = 0, help = 'minimum rate' },
 })
 
 local Schedule = {}
 Schedule.__index = Schedule
 
---- What a training follows. `full`: the optimiser's rate; options as trinity.LearningRateOptions.
+--- Returns the learning-rate schedule of a training. `full`: the optimizer's rate; options as
+--- trinity.LearningRateOptions.
 function learning_rate.new(owner, full, options)
   options = learning_rate.declared:filled(options)
   if options.decay == 'cosine' and not options.epochs then
@@ -50,14 +52,14 @@ local function decayed(self, done)
   return self.full
 end
 
---- Of the running epoch.
+--- Returns the rate of the current epoch.
 function Schedule:rate()
   local done = self.epoch - self.warmup_epochs
   if done < 0 then return self.full * (self.epoch + 1) / (self.warmup_epochs + 1) end
   return math.min(self.full, math.max(self.least_rate, decayed(self, done)))
 end
 
--- As PyTorch's ReduceLROnPlateau has it (min, relative threshold, no cool-down).
+-- As PyTorch's ReduceLROnPlateau (min, relative threshold, no cool-down).
 local function watch(self, loss)
   if loss < self.best_loss * (1 - self.threshold) then
     self.best_loss, self.bad_epochs = loss, 0
@@ -69,7 +71,7 @@ local function watch(self, loss)
   end
 end
 
---- loss: of the epoch that ended, the mean of all ranks. Losses of the warm-up tell no plateau.
+--- loss: mean loss of the last epoch over all ranks. Losses of the warm-up do not count for a plateau.
 function Schedule:after_epoch(loss)
   if self.decay == 'plateau' and self.epoch >= self.warmup_epochs then watch(self, loss) end
   self.epoch = self.epoch + 1
@@ -77,10 +79,10 @@ end
 
 local saved = { 'epoch', 'scale', 'best_loss', 'bad_epochs' }
 
---- What changes, as numbers by name.
+--- Returns the state as numbers by name.
 function Schedule:state() return util.picked(self, saved) end
 
---- Takes back what state() gave.
+--- Restores a state.
 function Schedule:load_state(state)
   for _, name in ipairs(saved) do
     self[name] = check.number('learning rate', 'field', name, state[name])

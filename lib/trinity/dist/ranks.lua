@@ -1,4 +1,4 @@
--- What the ranks of a job (trinity.dist) tell each other of what they found.
+-- Exchange of results between the ranks of a job (trinity.dist).
 
 local infeasibility = require 'trinity.strategy.infeasibility'
 local tensor = require 'trinity.nn.tensor'
@@ -6,7 +6,7 @@ local util = require 'trinity.base.util'
 
 local ranks = {}
 
---- The list of numbers `row` of every rank, rank 0's first.
+--- Returns the list of numbers `row` of every rank, rank 0 first.
 function ranks.rows(job, row)
   local all, rows = {}, {}
   for i = 1, #row * job.size do all[i] = 0 end
@@ -16,7 +16,7 @@ function ranks.rows(job, row)
   return rows
 end
 
---- The text of rank `owner` (default: 0), on every rank; nil for nil.
+--- Returns the text of rank `owner` (default: 0) on every rank; nil for nil.
 function ranks.text(job, text, owner)
   local root = { root = owner or 0 }
   local count = job:broadcast(tensor.new({ text and #text or -1 }, { dtype = 'int64' }), root):totable()[1]
@@ -25,12 +25,12 @@ function ranks.text(job, text, owner)
   return string.char(unpack(job:broadcast(tensor.new(bytes, { dtype = 'int64' }), root):totable()))
 end
 
---- A result { metrics =, reward = } as the three numbers by which ranks.best compares it.
+--- Converts a result { metrics =, reward = } to three numbers for ranks.best.
 function ranks.worth(result)
   return result.metrics.feasible and 1 or 0, result.metrics.excess_memory_bytes, result.reward
 end
 
---- The rank whose row has the best result (ties: the lowest), from number `first` of the row on.
+--- Returns the rank with the best result (ties: the lowest rank), from number `first` of the rows on.
 function ranks.best(rows, first)
   local winner, best
   for r, row in ipairs(rows) do
@@ -41,7 +41,7 @@ function ranks.best(rows, first)
   return winner
 end
 
---- Fills the placement `into` with that of rank `owner`, which has it in `from`.
+--- Copies the placement `from` of rank `owner` to `into`.
 function ranks.take_placement(job, owner, from, into)
   local devices = util.listed(#into, function(op) return job.rank == owner and from[op] or 0 end)
   local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()

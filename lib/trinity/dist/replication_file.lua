@@ -1,4 +1,4 @@
--- How copies of a strategy are kept together, as its file says it: { kind =, replicas =, options = }.
+-- Reads the replication of a strategy's file: { kind =, replicas =, options = }.
 
 local core = require 'trinity.core'
 local synchronisation = require 'trinity.dist.synchronisation'
@@ -8,7 +8,7 @@ local kinds = { bsp = true, parameter_server = true, local_sgd = true, daso = tr
 
 local replication_file = {}
 
---- The replication of a placement that the file at `path` says.
+--- Returns the replication of a placement, from the file at `path`.
 function replication_file.read(problem, placement, path, said)
   local ok, result = pcall(function()
     if not kinds[said.kind] then

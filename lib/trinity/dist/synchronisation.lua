@@ -1,17 +1,16 @@
--- trinity.synchronisation: data-parallel training of a placed network on a cluster: how long a step, an epoch and a
--- training take under a way of synchronising.
+-- trinity.synchronisation: predicts the time of a step, an epoch and a training for data-parallel training of a placed
+-- network on a cluster, with a given synchronization.
 --
 --   local sync = trinity.synchronisation
 --   local run = sync.replicate { graph = trinity.model('resnet50', { batch_size = 256 }),
 --     cluster = trinity.cluster 'juwels_boosterx16', synchronisation = sync.bsp { algorithm = 'automatic' } }
 --   print(run:train({ epochs = 90, batches = 78 }).time_s)
 --
--- Replicas fill the devices in order. One that computes, and gradients that are reduced while the backward pass
--- goes on, are steps of the simulator: graphs of trinity.graph:replicate on the cluster. What goes beside or between
--- steps (parameters of DASO and local SGD, the parameter server) takes the time of cluster:collective or, for the
--- server, of a simulated graph of its transfers. What epochs make of these seconds: engine/strategy/replica_clock.h.
--- Simplification: what DASO sends in the background does not slow the all-reduce inside nodes (they use other links on
--- the clusters meant here).
+-- Replicas fill the devices in order. Computation and reductions during the backward pass are simulated as a step: a
+-- graph of trinity.graph:replicate on the cluster. Communication between steps (parameters of DASO and local SGD) takes
+-- the time of cluster:collective; transfers of the parameter server are simulated as a graph.
+-- engine/strategy/replica_clock.h computes the time of epochs. Simplification: background messages of DASO do not slow
+-- the all-reduce inside nodes (on the intended clusters, they use different links).
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -39,7 +38,8 @@ local function way(kind, text, fields)
   return setmetatable(fields, Way)
 end
 
---- Bulk synchronous: gradients of all replicas are averaged in every batch.
+--- Bulk-synchronous training: gradients of all replicas are averaged in every batch. Example:
+--- `trinity.synchronisation.bsp { algorithm = 'ring' }`
 ---@param options? trinity.BspOptions
 ---@return trinity.Synchronisation
 function synchronisation.bsp(options)
@@ -49,7 +49,8 @@ function synchronisation.bsp(options)
     or 'after backward'), { algorithm = algorithm, bucket_bytes = bucket })
 end
 
---- Gradients go to servers, parameters come back.
+--- Parameter servers: replicas send gradients to servers and receive parameters. Example:
+--- `trinity.synchronisation.parameter_server { servers = 2 }`
 ---@param options? trinity.ServerOptions
 ---@return trinity.Synchronisation
 function synchronisation.parameter_server(options)
@@ -59,7 +60,8 @@ function synchronisation.parameter_server(options)
     and 'asynchronous' or 'in step'), { servers = servers, asynchronous = asynchronous })
 end
 
---- Every replica trains alone; parameters are averaged over all every `steps` batches, and at the end of an epoch.
+--- Local SGD: every replica trains independently; parameters are averaged every `steps` batches and at the end of an
+--- epoch. Example: `trinity.synchronisation.local_sgd { steps = 8 }`
 ---@param options? trinity.LocalSgdOptions
 ---@return trinity.Synchronisation
 function synchronisation.local_sgd(options)
@@ -68,7 +70,8 @@ function synchronisation.local_sgd(options)
     algorithm = options.algorithm })
 end
 
---- DASO: the options of daso.schedule but epochs, groups and nodes.
+--- DASO, with the options of daso.schedule except epochs, groups and nodes. Example: `trinity.synchronisation.daso {
+--- warmup_epochs = 2 }`
 ---@param options? trinity.CyclingOptions
 ---@return trinity.Synchronisation
 function synchronisation.daso(options)
@@ -88,11 +91,11 @@ end
 ---@field placement? trinity.Placement
 ---@field replicas integer
 ---@field nodes integer
----@field per_node integer replicas of the node that has most
----@field width integer devices a replica
+---@field per_node integer maximum number of replicas per node
+---@field width integer devices per replica
 ---@field parameter_bytes integer
----@field device_bytes integer[] of parameters, by device of a replica
----@field times table<string, number> what was simulated so far, in seconds
+---@field device_bytes integer[] parameter bytes by device of a replica
+---@field times table<string, number> simulated times so far, in seconds
 local Run = { __name = 'replication' }
 Run.__index = Run
 
@@ -101,12 +104,12 @@ function Run.__tostring(self)
     tostring(self.synchronisation))
 end
 
---- The devices of a replica count from 1 to `width`.
+--- Checks that the devices of a replica are numbered from 1 to `width`.
 local function width_of(owner, placement, graph, cluster)
   local width = 1
   for i = 1, placement and #placement or 0 do
     if placement[i] < 1 or placement[i] > #cluster.devices then
-      util.fail("%s: option 'placement': operator %d is on device %d of %d", owner, i, placement[i], #cluster.devices)
+      util.fail("%s: option 'placement': operator %d: got device %d of %d", owner, i, placement[i], #cluster.devices)
     end
     width = math.max(width, placement[i])
   end
@@ -116,15 +119,15 @@ local function width_of(owner, placement, graph, cluster)
   return width
 end
 
---- The replicas of every node, from 0: { node =, first =, last = }, in the order of devices. Refuses replicas across
---- nodes.
+--- Returns the replicas of every node, from 0: { node =, first =, last = }, in the order of devices. Raises an error if
+--- a replica spans nodes.
 local function replicas_by_node(owner, self)
   local list = {}
   for r = 0, self.replicas - 1 do
     local node = self.cluster.devices[r * self.width + 1].node
     for d = 2, self.width do
       if self.cluster.devices[r * self.width + d].node ~= node then
-        util.fail('%s: replica %d lies across nodes', owner, r + 1)
+        util.fail('%s: expected every replica within one node, got replica %d on several', owner, r + 1)
       end
     end
     local last = list[#list]
@@ -135,12 +138,13 @@ end
 
 local function count_of(range) return range.last - range.first + 1 end
 
---- The replicas of the node that has most. DASO's groups have one replica of every node: it refuses nodes that differ.
+--- Returns the maximum number of replicas per node. DASO's groups have one replica per node, so it needs equal nodes.
 local function replicas_per_node(owner, self)
   local most, first = 0, self.description[1]
   for _, range in ipairs(self.description) do
     if self.synchronisation.kind == 'daso' and count_of(range) ~= count_of(first) then
-      util.fail("%s: option 'synchronisation': daso: expected as many replicas per node, got %d in '%s', %d in '%s'",
+      util.fail("%s: option 'synchronisation': daso: expected equal numbers of replicas per node, got %d in '%s', %d "
+        .. "in '%s'",
         owner, count_of(first), first.node, count_of(range), range.node)
     end
     most = math.max(most, count_of(range))
@@ -148,7 +152,7 @@ local function replicas_per_node(owner, self)
   return most
 end
 
---- Bytes of parameters on every device of a replica.
+--- Returns the parameter bytes on every device of a replica.
 local function bytes_by_device(self)
   local bytes, of = {}, self.graph.parameter_bytes_of
   for d = 1, self.width do bytes[d] = 0 end
@@ -159,23 +163,25 @@ local function bytes_by_device(self)
   return bytes
 end
 
---- What a strategy says of one replica, beside `given`.
+--- Adds the data of a strategy for one replica to `given`.
 local function from_strategy(owner, given)
   local found = given.strategy
   if found == nil then return given end
   if not strategies.is(found) then check.wrong(owner, 'option', 'strategy', found, 'a strategy') end
   if given.graph or given.placement then
-    util.fail("%s: options 'graph' and 'placement' are the strategy's", owner)
+    util.fail("%s: options 'graph' and 'placement' cannot be combined with 'strategy'", owner)
   end
   if found.schedule or (found.micro_batches or 1) > 1 then
-    util.fail("%s: option 'strategy': expected one without a schedule, got %s", owner,
+    util.fail("%s: option 'strategy': expected a strategy without a schedule, got %s", owner,
       found.schedule or 'micro-batches')
   end
   return { graph = found.problem.graph, placement = found.placement, cluster = given.cluster,
     synchronisation = given.synchronisation, replicas = given.replicas }
 end
 
---- Replicas of a network and how they are kept together.
+--- Makes the replication of a network: its replicas and their synchronization. Raises an error if the replicas do not
+--- fit the cluster. Example: `trinity.synchronisation.replicate { graph = graph, cluster = cluster, synchronisation =
+--- trinity.synchronisation.bsp {} }`
 ---@param spec trinity.ReplicationSpec
 ---@return trinity.Replication
 function synchronisation.replicate(spec)
@@ -191,24 +197,26 @@ function synchronisation.replicate(spec)
   local most = math.floor(#spec.cluster.devices / self.width)
   self.replicas = spec.replicas or most
   if self.replicas > most then
-    util.fail("%s: option 'replicas': %d of %d devices do not fit %d devices", owner, self.replicas, self.width,
-      #spec.cluster.devices)
+    util.fail("%s: option 'replicas': %d replicas x %d devices = %d, but the cluster has %d devices", owner,
+      self.replicas, self.width, self.replicas * self.width, #spec.cluster.devices)
   end
-  self.description = replicas_by_node(owner, self) -- of its nodes
+  self.description = replicas_by_node(owner, self) -- replicas per node
   self.per_node, self.nodes = replicas_per_node(owner, self), #self.description
   self.device_bytes = bytes_by_device(self)
   return self
 end
 
---- A strategy of `problem`: the placement of one replica, and this replication. Its file keeps both; strategy:train()
---- gives times, also of one that was loaded.
----@param problem trinity.Problem of the same graph and cluster
+--- Returns a strategy of `problem` with the placement of one replica and this replication. Its file stores both;
+--- strategy:train() predicts times. Raises an error if graph or cluster differ. Example:
+--- `replication:strategy(problem):save 'bsp.json'`
+---@param problem trinity.Problem problem with the same graph and cluster
 ---@return trinity.Strategy
 function Run:strategy(problem)
   check.object('replication:strategy', 1, 'problem', problem, 'problem')
   for _, name in ipairs { 'graph', 'cluster' } do
     if problem[name].fingerprint ~= self[name].fingerprint then
-      check.refuse('replication:strategy', 1, 'problem', 'its %s is %s, the replication has %s', name,
+      check.refuse('replication:strategy', 1, 'problem', 'expected the %s of the replication, got %s where the '
+        .. 'replication has %s', name,
         problem[name].name, self[name].name)
     end
   end
@@ -217,7 +225,7 @@ function Run:strategy(problem)
   return strategies.new('replication:strategy', problem, placement, { method = 'replication', replication = self })
 end
 
---- Devices (from 1) of replica `r` (from 0).
+--- Returns the devices (from 1) of replica `r` (from 0).
 local function device_of(self, r, d) return r * self.width + d end
 
 local function price(self, graph, placement, rules)
@@ -225,7 +233,8 @@ local function price(self, graph, placement, rules)
     rules = rules }), placement)
 end
 
---- A step of replicas `first` to `last` (from 0), their gradients averaged in buckets. One alone has no all-reduce.
+--- Simulates a step of replicas `first` to `last` (from 0) with gradients averaged in buckets. A single replica has no
+--- all-reduce.
 local function simulate(self, first, last, bucket_bytes, algorithm)
   local one = self.placement or array.filled(self.graph.operators, 1)
   local graph, origin, replica = self.graph:replicate { replicas = last - first + 1, placement = one,
@@ -246,13 +255,13 @@ local function simulate(self, first, last, bucket_bytes, algorithm)
   return metrics.step_time_s
 end
 
---- body(...) once for every key.
+--- Calls body(...) once per key.
 local function once(self, key, body, ...)
   if not self.times[key] then self.times[key] = body(...) end
   return self.times[key]
 end
 
---- What tells the devices of a range of replicas from those of another.
+--- Returns a text that is equal for ranges of replicas with equal devices.
 local function signature(self, first, last)
   local parts = {}
   for d = device_of(self, first, 1), device_of(self, last, self.width) do
@@ -262,7 +271,7 @@ local function signature(self, first, last)
   return table.concat(parts, ';')
 end
 
---- One replica alone: the slowest of a node (from 0).
+--- Returns the time of one replica alone: the slowest of a node (from 0).
 local function compute_s(self, node)
   local slowest, range = 0, self.description[node + 1]
   for r = range.first, range.last do
@@ -271,7 +280,7 @@ local function compute_s(self, node)
   return slowest
 end
 
---- A node's replicas with their gradients averaged inside it, in buckets.
+--- Returns the time of a node's replicas with gradients averaged inside the node, in buckets.
 local function node_step_s(self, node)
   if self.per_node == 1 then return compute_s(self, node) end
   local first, last = self.description[node + 1].first, self.description[node + 1].last
@@ -283,7 +292,8 @@ local function world_step_s(self, bucket_bytes, algorithm)
     algorithm)
 end
 
---- A collective over the parameters of replicas, device by device at once; `share` of their bytes.
+--- Returns the time of a collective over the parameters of replicas, on all devices of a replica in parallel; `share`:
+--- fraction of their bytes.
 local function collective_s(self, kind, algorithm, replicas, share)
   local slowest = 0
   for d, bytes in ipairs(self.device_bytes) do
@@ -294,7 +304,7 @@ local function collective_s(self, kind, algorithm, replicas, share)
   return slowest
 end
 
---- An addition of `inputs` parameter buffers on the first device: one to pack, two to merge.
+--- Returns the time to add `inputs` parameter buffers on the first device: one to pack, two to merge.
 local function addition_s(self, inputs)
   local builder, read = graphs.new { name = 'addition' }, {}
   for i = 1, inputs do
@@ -305,7 +315,8 @@ local function addition_s(self, inputs)
   return price(self, graph, array.filled(graph.operators, 1), { memory = 'none' }).step_time_s
 end
 
---- Gradients of `workers` replicas to the servers and parameters back, as a graph of transfers. Adding up is free.
+--- Simulates the transfers of gradients of `workers` replicas to the servers and of parameters back, as a graph.
+--- Additions are free.
 local function exchange_s(self, workers, servers)
   local builder, sent, place = graphs.new { name = 'parameter server' }, {}, {}
   local share = math.ceil(self.parameter_bytes / servers)
@@ -326,12 +337,12 @@ end
 
 local function all_replicas(self) return util.listed(self.replicas, function(r) return r - 1 end) end
 
---- time_of(node) of every node, from 0.
+--- Returns time_of(node) for every node, from 0.
 local function by_node(self, time_of)
   return util.listed(self.nodes, function(node) return time_of(self, node - 1) end)
 end
 
---- An epoch of a synchronisation whose epochs are all alike.
+--- Returns the time of an epoch, for a synchronization with equal epochs.
 local function even_epoch_s(self, clock, batches)
   local kind, plan, several = self.synchronisation.kind, self.synchronisation, self.replicas > 1
   if kind == 'bsp' then return batches * world_step_s(self, plan.bucket_bytes, plan.algorithm) end
@@ -340,14 +351,14 @@ local function even_epoch_s(self, clock, batches)
     return clock:local_sgd_epoch_s(batches, plan.steps, average_s)
   end
   if plan.servers > self.replicas then
-    util.fail('replication: %d servers are more than %d replicas', plan.servers, self.replicas)
+    util.fail('replication: servers: got %d, expected at most %d (the number of replicas)', plan.servers, self.replicas)
   end
   local all_s = several and once(self, 'exchange', exchange_s, self, self.replicas, plan.servers) or 0
   local one_s = several and plan.asynchronous and once(self, 'exchange alone', exchange_s, self, 1, plan.servers) or 0
   return clock:server_epoch_s(batches, all_s, one_s, plan.asynchronous)
 end
 
---- DASO on the clocks of all nodes and of the wire between them.
+--- DASO on the clocks of all nodes and of the network between them.
 local Daso = {}
 Daso.__index = Daso
 
@@ -394,7 +405,7 @@ function moves.broadcast(self, action)
   self.clock:add(once(run, 'broadcast ' .. action.group, collective_s, run, 'broadcast', 'automatic', node, 1))
 end
 
---- An epoch of DASO, batch by batch.
+--- Returns the time of a DASO epoch, batch by batch.
 local function daso_epoch(self, schedule, batches)
   local clock = self.clock
   local row = { global_skips = schedule.global_skips, local_skips = schedule.local_skips,
@@ -410,7 +421,7 @@ local function daso_epoch(self, schedule, batches)
   return row
 end
 
---- The loss of epoch `e` (from 1) that a schedule is told.
+--- Returns the loss of epoch `e` (from 1) for the schedule.
 local function loss_of(given, e)
   local value = 1
   if type(given) == 'function' then value = given(e) elseif given ~= nil then value = given[e] or given[#given] end
@@ -422,7 +433,8 @@ end
 
 local most_batches = 1e8
 
---- The time of a training with this replication.
+--- Predicts the time of a training with this replication. Example: `replication:train({ epochs = 90, batches = 78
+--- }).time_s`
 ---@param options trinity.ReplicatedTraining
 ---@return trinity.TrainingTime
 function Run:train(options)
@@ -431,7 +443,8 @@ function Run:train(options)
   if given ~= nil and type(given) ~= 'function' and (type(given) ~= 'table' or #given == 0) then
     check.wrong('replication:train', 'option', 'loss', given, 'a list of numbers or a function')
   end
-  if epochs * batches > most_batches then util.fail('replication:train: more than %d batches', most_batches) end
+  if epochs * batches > most_batches then util.fail('replication:train: expected at most %d batches in total',
+    most_batches) end
   local of_daso = self.synchronisation.kind == 'daso'
   local clock = core.replica_clock(by_node(self, compute_s), of_daso and by_node(self, node_step_s) or {})
   local result = { epochs = {}, time_s = 0, compute_s = epochs * batches * clock:compute_s() }

@@ -1,6 +1,6 @@
--- trinity.execute: runs training steps of a strategy for real on LibTorch devices (engine/execute/executor.h),
--- operators in the order in which the simulator ends them, and measures them. Workers are threads, or, in a job of
--- several processes (mpirun -n N trinity ...), processes: rank r runs device r + 1.
+-- trinity.execute: executes training steps of a strategy on LibTorch devices (engine/execute/executor.h) and measures
+-- them. Operators run in the order of their simulated ends. Workers are threads or, in a job of several processes
+-- (mpirun -n N trinity ...), processes: rank r runs device r + 1.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -13,27 +13,27 @@ local progress = require 'trinity.base.progress'
 local training = require 'trinity.execute.training'
 local util = require 'trinity.base.util'
 
-local entries = { help = 'What trinity.execute takes.',
-  { 'steps', 'integer', 15, least = 1, most = 1e6, help = 'how many' },
-  { 'warm_up', 'integer', 5, least = 0, help = 'steps of these that are not measured' },
-  { 'seed', 'integer', 1, least = 0, help = 'of weights, data and dropout' },
-  { 'learning_rate', 'number', 0.01, least = 0, help = 'of the optimiser that the graph names' },
+local entries = { help = 'Options of trinity.execute.',
+  { 'steps', 'integer', 15, least = 1, most = 1e6, help = 'number of training steps' },
+  { 'warm_up', 'integer', 5, least = 0, help = 'first steps, which are not measured' },
+  { 'seed', 'integer', 1, least = 0, help = 'random seed of weights, data and dropout' },
+  { 'learning_rate', 'number', 0.01, least = 0, help = "learning rate of the graph's optimizer" },
   { 'devices', 'table', as = 'string[]', otherwise = "'cpu:0', 'cpu:1', ...",
-    help = "per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N'" },
-  { 'double_precision', 'boolean', false, help = 'real numbers are float64 instead of float32' },
-  { 'keep_weights', 'boolean', false, help = 'the result has the weights at the end' },
+    help = "worker per device of the cluster: 'cpu:N' (core N, from 0) or 'cuda:N'" },
+  { 'double_precision', 'boolean', false, help = 'compute in float64 instead of float32' },
+  { 'keep_weights', 'boolean', false, help = 'return the final weights' },
   { 'memory_limit_bytes', 'integer', least = 0, most = 2 ^ 53, otherwise = 'no limit',
-    help = 'the most that tensors of a device may take; more is an error' },
-  { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'after which no step begins' },
-  { 'quiet', 'boolean', false, help = 'no progress line' },
+    help = 'maximum memory of the tensors of a device; more is an error' },
+  { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'time limit after which no step starts' },
+  { 'quiet', 'boolean', false, help = 'print no progress line' },
 }
 for _, entry in ipairs(training.options) do entries[#entries + 1] = entry end
 for _, entry in ipairs(occasions.options) do entries[#entries + 1] = entry end
 local declared = options_of.declare('trinity.ExecuteOptions', entries)
 
-local most_runs = 1000 -- of which times by operator are kept: the latest
+local most_runs = 1000 -- maximum number of steps whose operator times are kept (the latest)
 
---- The job whose ranks are the workers, if there is one.
+--- Returns the job whose ranks are the workers, if there is one.
 local function job_of(problem, what)
   local job = require('trinity.dist').current()
   if not job then return nil end
@@ -57,7 +57,7 @@ local function device_names(problem, given)
   return given
 end
 
---- Per operator the median of its measured runs, those of all micro-batches.
+--- Returns the median time per operator over measured steps and micro-batches.
 local function operator_medians(operators, runs)
   local medians = array.double(operators)
   for op = 1, operators do
@@ -72,7 +72,7 @@ local function operator_medians(operators, runs)
   return medians
 end
 
---- Whether there is time for another step: as rank 0 says, where there are several.
+--- Returns whether there is time for another step; with several ranks, rank 0 decides.
 local function time_left(options, start_s, job)
   if not options.seconds then return true end
   local elapsed_s = core.clock_s() - start_s
@@ -80,7 +80,7 @@ local function time_left(options, start_s, job)
   return elapsed_s < options.seconds
 end
 
---- Executes steps into `all`, until they are done or there is no time.
+--- Executes steps and adds their results to `all`, until all are done or the time is up.
 local function measure(course, happens, options, job, all)
   local start_s, line = core.clock_s(), progress.new('execute', options.quiet or job and job.rank > 0)
   local executor, steps = course.executor, course.steps - course.done
@@ -97,14 +97,14 @@ local function measure(course, happens, options, job, all)
       end
     end
     happens:step_done(took.loss)
-    course:step_done(took.loss) -- behind what it keeps of that
+    course:step_done(took.loss) -- after the results are stored
     line:update { text = course:says(took.loss, took.step_time_s) }
   end
   line:finish()
 end
 
---- What steps told: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends it with the steps so
---- far, where any was measured and there are no other ranks, which would wait. What ends before its time is kept.
+--- Collects results of steps: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends the
+--- execution with the steps so far if any was measured and there are no other ranks, which would wait.
 local function measured(course, happens, options, job)
   local all = { losses = {}, times = {}, runs = {}, peaks = {}, busy = {} }
   if job then
@@ -121,7 +121,7 @@ local function measured(course, happens, options, job)
   return all
 end
 
---- What the engine is told beside graph, placement and order.
+--- Arguments of the engine in addition to graph, placement and order.
 local function executor_options(options, what, devices, job)
   return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = what.micro_batches,
     stream = what.stream or false, devices = devices, double_precision = options.double_precision,
@@ -130,10 +130,10 @@ end
 
 local execution = printed.as('execution', { 'steps', 'step_time_s', 'transferred_bytes', 'stopped' })
 
---- Runs training steps of a problem's graph (that of one micro-batch of one replica, as everywhere) for real, as a
---- placement or strategy has it: a worker thread a device, LibTorch's kernels, transfers as copies. Whatever the
---- strategy, losses are those of one device that trains the same samples. Ctrl-C ends it with what was measured so far,
---- if anything was.
+--- Executes training steps of a problem's graph (one micro-batch of one replica) under a placement or strategy, with
+--- one worker thread per device, LibTorch kernels, and copies as transfers. Losses are equal under every strategy for
+--- the same samples. Ctrl-C ends it with the measurements so far. Raises an error if the strategy cannot be executed.
+--- Example: `trinity.execute(problem, problem:placement(), { steps = 10 }).step_time_s`
 ---@param problem trinity.Problem
 ---@param plan trinity.Placement|trinity.Strategy
 ---@param options? trinity.ExecuteOptions

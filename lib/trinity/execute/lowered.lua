@@ -1,4 +1,4 @@
--- What runs of a plan: the graph that it makes, where, and in which order.
+-- Lowers a plan for execution: its graph, placement and order.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -7,12 +7,12 @@ local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
 
--- Schedules under which every micro-batch has an update of its own.
+-- Schedules in which every micro-batch has its own update.
 local streams = { pipedream = true, ['round-robin'] = true }
 
---- What the simulator says of a plan: its micro-batches, and the end of every task. A collective ends when what it
---- waits for has come, so that a worker runs what is ready in the meantime before it. rounds: of a stream that goes on
---- in any number of them, how many.
+--- Returns the micro-batches of a plan and the simulated end of every task. A collective counts as ended when its
+--- inputs have arrived, so that a worker first runs operators that are ready earlier. rounds: number of rounds of an
+--- asynchronous pipeline.
 local function simulated_order(problem, plan, rounds)
   local timeline = simulator.timeline('execute', problem, plan)
   local micro_batches = rounds or timeline.micro_batches
@@ -20,35 +20,36 @@ local function simulated_order(problem, plan, rounds)
   local order = array.double(tasks)
   for task = 1, tasks do
     local end_s = timeline.end_s[task]
-    order[task] = end_s == end_s and end_s or 0 -- NaN: updates of earlier micro-batches, which do not run
+    order[task] = end_s == end_s and end_s or 0 -- NaN: updates of earlier micro-batches, which are not executed
   end
   timeline:close()
   return order, micro_batches
 end
 
---- The problem of a graph whose operators say what they mean: so do those of what its strategies lower to.
+--- Returns the problem with a graph whose operators have attributes of their meaning; lowered graphs then have them,
+--- too.
 local function stated(problem)
   return simulator.make('execute', { graph = graphs.wrap(core.state_meaning(problem.graph.handle)),
     cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
 end
 
---- The placement of a plan that can be executed.
+--- Returns the placement of a plan, or raises an error if it cannot be executed.
 local function placement_of(problem, plan)
   plan = array.placement('execute', 2, 'plan', plan, problem.graph)
   local is_plan = strategies.is(plan) or array.is_int32(plan)
     or type(plan) == 'table' and rawget(plan, 'placement') ~= nil
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
   if strategies.is(plan) and plan.replication then
-    check.refuse('execute', 2, 'plan', 'its replication (%s) is priced beside it and not lowered: replicas that are '
-      .. 'executed are those of a mesh, as problem:strategy { mesh = { data = %d }, sync = ... }',
+    check.refuse('execute', 2, 'plan', 'trinity.synchronisation strategies (%s) can be simulated but not executed; '
+      .. 'use a mesh: problem:strategy { mesh = { data = %d }, synchronise = ... }',
       tostring(plan.replication), plan.replication.replicas)
   end
   local placement, schedule = simulator.parts('execute', problem, plan)
   return placement, schedule and schedule.schedule == 'pipedream'
 end
 
---- What runs of a plan: graph, placement, order of tasks, micro_batches, and stream: whether every micro-batch is a
---- mini-batch with its update.
+--- Returns the executed form of a plan: graph, placement, order of tasks, micro_batches, and stream: whether every
+--- micro-batch has its own update.
 return function(problem, plan)
   local what = {}
   if type(plan) == 'table' and (rawget(plan, 'mesh') or next(rawget(plan, 'splits') or {}) ~= nil) then

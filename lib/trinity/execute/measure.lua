@@ -1,4 +1,4 @@
--- trinity.profile.measure: how a profile is measured (what it is: trinity.profile).
+-- trinity.profile.measure: measures a profile (trinity.profile describes it).
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -17,7 +17,7 @@ local measure = {}
 
 local function kind_of(name) return name:match '^(%a+):' or name end
 
---- The description of a cluster of `devices` on which everything is priced by defaults.
+--- Returns the description of a cluster of `devices` with default costs.
 local function plain_cluster(devices)
   local spec = { name = 'profile', queue = 'receiver', device_types = { any = { peak_flops_per_s = { float32 = 1e9 },
     memory_bandwidth_bytes_per_s = 1e9, memory_bytes = 2 ^ 50 } }, devices = {}, links = {} }
@@ -30,7 +30,7 @@ local function plain_cluster(devices)
   return spec
 end
 
---- Adds to spans[op] the time from an operator's start to that of the next on its device.
+--- Adds the time from an operator's start to the next start on its device to spans[op].
 local function add_spans(graph, step, spans)
   local order = util.listed(graph.operators, function(op) return op end)
   table.sort(order, function(a, b)
@@ -45,8 +45,8 @@ end
 
 local function new_spans(graph) return util.listed(graph.operators, function() return {} end) end
 
---- When the simulator starts each operator of a placement: the order in which they are executed. (By number all updates
---- would come last, long after their gradients have left the caches.)
+--- Returns the simulated start of each operator of a placement, which is the order of execution. (By number, all
+--- updates would come last, long after their gradients have left the caches.)
 function measure.order_of(problem, placement)
   local timeline = problem:timeline(placement)
   local order = array.double(problem.graph.operators)
@@ -55,7 +55,7 @@ function measure.order_of(problem, placement)
   return order
 end
 
---- Executors of the whole graph on one device each, in the order of simulation.
+--- Makes executors of the whole graph on one device each, in simulation order.
 local function executors(graph, devices, seed)
   local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster(devices)) }
   local list = {}
@@ -67,7 +67,7 @@ local function executors(graph, devices, seed)
   return list
 end
 
---- Steps of all devices of a kind: `spans` of every operator, and how long the steps of each device took.
+--- Steps of all devices of a type: `spans` per operator, and step times per device.
 local function new_record(graph, devices)
   local steps = util.listed(devices, function() return {} end)
   return { graph = graph, spans = new_spans(graph), steps = steps }
@@ -78,11 +78,11 @@ local function add_step(record, device, took)
   table.insert(record.steps[device], took.step_time_s)
 end
 
---- The median of a device's steps.
+--- Returns the median step time of a device.
 local function step_time_s(record, device) return util.median(record.steps[device]) end
 
---- Operators' times: their medians, scaled to steps of the mean device. (What else the machine does meets few operators
---- of a step, but some in every step, so the medians alone add up to less than a step takes.)
+--- Returns operator times: medians, scaled to the step time of the mean device. (Other processes disturb few operators
+--- of a step, but some in every step, so the medians alone add up to less than a step.)
 local function operator_times(record)
   local times, sum, mean = {}, 0, 0
   for op, list in ipairs(record.spans) do
@@ -97,15 +97,15 @@ end
 local Kind = {}
 Kind.__index = Kind
 
---- What measures the devices of a kind: each alone, and all of them while each runs the graph on its own; steps of both
---- sorts in turn, so that what else the machine does meets both.
+--- Measures the devices of a type: each alone, and all while each runs the whole graph. Both sorts of steps alternate,
+--- so that other processes disturb both equally.
 local function new_kind(graph, kind, devices, seed)
   return setmetatable({ graph = graph, kind = kind, devices = devices, executors = executors(graph, devices, seed),
     alone = new_record(graph, #devices), together = new_record(graph, #devices) }, Kind)
 end
 
---- Before each step that is counted comes one of its sort that is not, so that caches hold what they would hold in a
---- row of such steps.
+--- Before each counted step there is an uncounted one of the same sort, so that caches have the contents of consecutive
+--- steps.
 function Kind:visit(counted)
   local list = self.executors
   for d, executor in ipairs(list) do
@@ -120,7 +120,7 @@ function Kind:visit(counted)
   end
 end
 
---- Of what has been counted so far, by operator: times alone, times together, and the speed of every device.
+--- Returns for the counted steps, per operator: times alone, times together, and the speed of every device.
 function Kind:times()
   local alone, mean = operator_times(self.alone)
   local together, speeds = alone, {}
@@ -129,7 +129,7 @@ function Kind:times()
   return alone, together, speeds
 end
 
---- How many times as long operators take together as alone: of all, and by cost key into `operators`.
+--- Returns the slowdown of operators together relative to alone: in total, and by cost key in `operators`.
 local function contention(graph, alone, together, operators)
   local sums, all = {}, { alone = 0, together = 0 }
   for op = 1, graph.operators do
@@ -143,7 +143,7 @@ local function contention(graph, alone, together, operators)
   return math.max(1, all.together / all.alone)
 end
 
---- Samples for the fit: operators that the cost model prices, by what it prices them.
+--- Returns samples for the fit: operators that the cost model covers, with its inputs.
 local function samples_of(graph, times)
   local samples = {}
   local problem = problems.new { graph = graph, cluster = model.cluster(plain_cluster { 'cpu:0' }),
@@ -163,7 +163,7 @@ local function samples_of(graph, times)
   return list
 end
 
---- What a profile says of a kind, from what has been counted so far, and the speeds of its devices.
+--- Returns the profile entry of a device type from the counted steps, and the speeds of its devices.
 function Kind:describe(gpu_memory_bytes)
   local graph, times, together, speeds = self.graph, self:times()
   local fitted, by_name = fit.operators(samples_of(graph, times), self.rates), {}
@@ -186,9 +186,9 @@ local function measure_link(from, to, sizes, repeats)
     bandwidth_bytes_per_s = fitted.bandwidth_bytes_per_s, residuals = fitted.residuals }
 end
 
--- The graph with every unit on a device by chance, and for every two devices what the copies of its steps took beyond
--- their bytes over the link's bandwidth. A row of equal copies finds everything in the caches; copies between kernels
--- take several times as long to begin.
+-- Executes the graph with units on random devices and measures, per pair of devices, the time of copies minus bytes /
+-- bandwidth. (Consecutive equal copies find everything in the caches; copies between kernels take several times as long
+-- to start.)
 local Copies = {}
 Copies.__index = Copies
 
@@ -214,13 +214,13 @@ function Copies:visit(counted, links)
   end
 end
 
---- The latency of a link: the median of its copies within steps, or what it was without any.
+--- Returns the latency of a link: the median over copies within steps, or the previous value if there are none.
 function Copies:latency_s(link)
   local list = self.extra_s[link.from .. ' ' .. link.to]
   return list and math.max(0, util.median(list)) or link.latency_s
 end
 
---- Sizes of copies from 1 KiB on, each four times the last, to `largest`.
+--- Returns sizes of copies from 1 KiB to `largest`, each four times the previous one.
 function measure.copy_sizes(largest)
   local sizes, bytes = {}, 1024
   while bytes <= largest do
@@ -230,26 +230,27 @@ function measure.copy_sizes(largest)
   return sizes
 end
 
-local declared = options_of.declare('trinity.ProfileOptions', { help = 'What trinity.profile.measure takes.',
-  { 'devices', 'table', { 'cpu:0' }, as = 'string[]', help = "'cpu:0', 'cuda:0', ..." },
-  { 'steps', 'integer', 10, least = 1, help = 'measured steps, whose medians count' },
-  { 'warm_up', 'integer', 5, least = 0, help = 'steps before' },
+local declared = options_of.declare('trinity.ProfileOptions', { help = 'Options of trinity.profile.measure.',
+  { 'devices', 'table', { 'cpu:0' }, as = 'string[]', help = "devices to measure: 'cpu:0', 'cuda:0', ..." },
+  { 'steps', 'integer', 10, least = 1, help = 'measured steps; the profile has their medians' },
+  { 'warm_up', 'integer', 5, least = 0, help = 'first steps, which are not measured' },
   { 'sizes', 'table', as = 'number[]', otherwise = '1 KiB to 256 MiB, each four times the last',
-    help = 'bytes of copies' },
-  { 'copies', 'integer', 7, least = 1, most = 10000, help = 'of every size' },
-  { 'seed', 'integer', 1, least = 0, help = 'of weights and data' },
-  { 'gpu_memory_bytes', 'number', 2 ^ 34, above = 0, help = 'of a GPU' },
-  { 'model', 'string', otherwise = "the graph's", help = 'the name that the profile says' },
-  { 'batch_size', 'integer', 0, least = 0, help = 'what the profile says' },
-  { 'quiet', 'boolean', false, help = 'nothing on standard error' },
-  { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'after which no step begins, once one is measured' },
+    help = 'sizes of copies in bytes' },
+  { 'copies', 'integer', 7, least = 1, most = 10000, help = 'copies per size' },
+  { 'seed', 'integer', 1, least = 0, help = 'random seed of weights and data' },
+  { 'gpu_memory_bytes', 'number', 2 ^ 34, above = 0, help = 'memory of one GPU' },
+  { 'model', 'string', otherwise = "the graph's", help = 'name of the model in the profile' },
+  { 'batch_size', 'integer', 0, least = 0, help = 'batch size in the profile' },
+  { 'quiet', 'boolean', false, help = 'print nothing on standard error' },
+  { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'time limit after which no step starts, but at '
+    .. 'least one is measured' },
 })
 
 local function say(options, text, ...)
   if not options.quiet then progress.note(text:format(...)) end
 end
 
---- The options with what they leave out, checked.
+--- Returns the checked options with defaults.
 local function complete(owner, graph, options)
   local chosen = declared:read(owner, 2, 'options', options)
   chosen.model, chosen.sizes = chosen.model or graph.name, chosen.sizes or measure.copy_sizes(2 ^ 28)
@@ -263,7 +264,7 @@ end
 local Session = {}
 Session.__index = Session
 
---- Begins to measure (arguments as those of measure.run): rates and copies at once, operators by session:visit().
+--- Starts measuring (arguments of measure.run): rates and copies immediately, operators by session:visit().
 function measure.start(owner, graph, options)
   check.object(owner, 1, 'graph', graph, 'graph')
   options = complete(owner, graph, options)
@@ -294,14 +295,14 @@ function measure.start(owner, graph, options)
   return self
 end
 
---- Executes the graph once more on every kind of device, counted or to warm up.
+--- Executes the graph once on every device type, counted or as warm-up.
 function Session:visit(counted)
   for _, kind in util.sorted_pairs(self.kinds) do kind:visit(counted) end
   if self.copies then self.copies:visit(counted, self.links) end
   if counted then self.counted = self.counted + 1 end
 end
 
---- The profile of what has been counted so far.
+--- Returns the profile of the counted steps.
 function Session:profile()
   local options, graph, kinds, speed_of = self.options, self.graph, {}, {}
   for name, kind in util.sorted_pairs(self.kinds) do
@@ -331,9 +332,10 @@ function Session:close()
   if self.copies then self.copies.executor:close() end
 end
 
---- Measures a training graph on devices of this machine: times of its operators on the first device of every kind,
---- copies between every two devices, and the cost model's parameters fitted to both. Ctrl-C ends it with the steps so
---- far, once one is measured (settings.steps says how many), and true as a second result.
+--- Measures a training graph on devices of this machine: operator times on the first device of every type, copies
+--- between every two devices, and the parameters of the cost model fitted to both. Ctrl-C ends it with the steps so
+--- far, once one is measured (settings.steps is their number), and true as a second result. Example:
+--- `trinity.profile.measure(graph, { devices = { 'cpu:0' }, steps = 3 })`
 ---@param graph trinity.Graph
 ---@param options? trinity.ProfileOptions
 ---@return trinity.Profile

@@ -1,12 +1,11 @@
--- Simulated against measured step times of strategies: mixtures of replicas, ZeRO, tensor and sequence splits, context,
--- pipelines and recomputation on two or four workers, in rounds, so that whatever else the machine does meets all of
--- them alike.
+-- Compares simulated with measured step times of strategies: mixtures of data parallelism, ZeRO, tensor, sequence and
+-- context parallelism, pipelines and recomputation on two or four workers. They run in rounds, so that other processes
+-- disturb all of them equally.
 --
--- What is simulated of a mixture is what the executor does (engine/execute/run_layout.h, WrittenOut): its operators,
--- with those that sum and move tensors, on their devices, in its order, with the copies between. An operator's time is
--- measured where all operators of the mixture run on one worker, one after the other; copies and what workers do
--- to each other's speed are a profile's (lib/trinity/execute/measure.lua). No step of a mixture on its workers serves
--- a fit.
+-- The simulation of a mixture follows the executor (engine/execute/run_layout.h, WrittenOut): its operators, including
+-- those that reduce and move tensors, on their devices, in its order, with the copies between them. Operator times are
+-- measured with all operators of the mixture on one worker, one after the other. Copies and the slowdown by other
+-- workers come from a profile (lib/trinity/execute/measure.lua). No step of a mixture on its workers is used for a fit.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -63,19 +62,19 @@ local known = {
   },
 }
 
---- The first `count` mixtures for so many workers.
+--- Returns the first `count` mixtures for this number of workers.
 function mixtures.of(workers, count)
   local list = known[workers]
   if not list then
-    util.fail_usage("option '--mixtures': there are mixtures for 2 and for 4 devices, got %d", workers)
+    util.fail_usage("option '--mixtures': expected 2 or 4 devices, got %d", workers)
   end
   if count > #list then
-    util.fail_usage("option '--mixtures': there are %d mixtures for %d devices, got %d", #list, workers, count)
+    util.fail_usage("option '--mixtures': expected at most %d mixtures for %d devices, got %d", #list, workers, count)
   end
   return util.listed(count, function(i) return { name = list[i][1], strategy = list[i][2] } end)
 end
 
---- The names once each, in order.
+--- Returns the names, once each, in order.
 local function distinct(names)
   local seen, list = {}, {}
   for _, name in ipairs(names) do
@@ -84,8 +83,8 @@ local function distinct(names)
   return list
 end
 
---- The profile's devices as the workers have them: those of one core are each as fast as the core while the others
---- wait, and share it while they compute.
+--- Returns the profile's devices for the workers. Workers on one core each have its full speed while the others wait,
+--- and share it while they compute.
 local function cluster_of(profile, devices)
   local spec, cores = profile:cluster_spec(), distinct(devices)
   if #cores == #devices then return model.cluster(spec) end
@@ -109,7 +108,7 @@ local function cluster_of(profile, devices)
   return model.cluster(made)
 end
 
---- Adds to an entry the executor of its workers, and one of all operators on one worker.
+--- Adds the executor of its workers to an entry, and one with all operators on one worker.
 local function make_executors(entry, problem, devices, seed)
   local what = lowered(problem, problem:strategy(entry.strategy))
   local options = { seed = seed, micro_batches = what.micro_batches, stream = false, devices = devices }
@@ -126,7 +125,7 @@ local function make_executors(entry, problem, devices, seed)
   for op, origin in ipairs(made.origin) do entry.plan.placement[op] = what.placement[origin] end
 end
 
---- Adds to spans the time from every task's start to that of the next one.
+--- Adds the time from every task's start to the next start to spans.
 local function add_spans(entry, took)
   local tasks = {}
   for task = 1, #took.start_s do
@@ -145,7 +144,7 @@ local function add_spans(entry, took)
   entry.alone_s[#entry.alone_s + 1] = took.step_time_s
 end
 
---- Seconds of every operator: medians, scaled to whole steps (as measure.lua does, and why).
+--- Returns seconds per operator: medians, scaled to whole steps (see measure.lua).
 local function operator_times(entry)
   local times, sum = {}, 0
   for op, list in ipairs(entry.spans) do
@@ -157,8 +156,8 @@ local function operator_times(entry)
   return times
 end
 
---- Adds the simulated step time of an entry, on the cluster of its workers. busy: how many times as long operators take
---- while all cores compute; 1 where the cluster's rule of contention says it.
+--- Adds the simulated step time of an entry on the cluster of its workers. busy: slowdown of operators while all cores
+--- compute; 1 if the cluster's contention rule includes it.
 local function simulate(entry, cluster, busy)
   local times, number = operator_times(entry), {}
   for op = 1, entry.written.operators do number[entry.written:operator(op).name] = op end
@@ -169,7 +168,7 @@ local function simulate(entry, cluster, busy)
   problem:close()
 end
 
---- One visit to an entry: a step that is not counted, then one that is, on one worker and on all.
+--- Visits an entry: an uncounted step, then a counted one, on one worker and on all workers.
 local function visit(entry, half, counted)
   entry.on_one:step()
   local alone = entry.on_one:step()
@@ -181,8 +180,8 @@ local function visit(entry, half, counted)
   half[#half + 1] = took.step_time_s
 end
 
---- Visits entries round by round, the first of which is not counted. Ctrl-C ends it once a round is counted. Returns
---- how many are, and whether it did.
+--- Visits entries round by round; the first round is not counted. Ctrl-C ends it once a round is counted. Returns the
+--- number of counted rounds, and whether it was stopped.
 local function visit_rounds(session, entries, options)
   local counted, start_s = 0, core.clock_s()
   local function rounds()
@@ -204,12 +203,12 @@ end
 
 --- Mixtures as { name =, strategy =, simulated_s =, measured_s =, halves_s = } in the order of mixtures.of(). options:
 --- devices, count, rounds (of one counted step of each, at most), seconds (for these, one at the least), seed,
---- progress(round, rounds). Returns also how many rounds were counted, and whether Ctrl-C ended them.
+--- progress(round, rounds). Also returns the number of counted rounds, and whether Ctrl-C ended them.
 function mixtures.measure(graph, options)
   local devices = options.devices
   local entries = mixtures.of(#devices, options.count)
   if #distinct(devices) < 2 then
-    util.fail_usage("option '--devices': expected at least two cores, between which copies can be measured, got %s",
+    util.fail_usage("option '--devices': expected at least two different cores, to measure copies between them, got %s",
       devices[1])
   end
   local plain = problems.new { graph = graph, cluster = model.cluster(('p100x%d'):format(#devices)) }
@@ -231,7 +230,7 @@ function mixtures.measure(graph, options)
   return entries, counted, stopped
 end
 
---- Kendall's tau-b of two lists of numbers: agreement in order, from -1 to 1.
+--- Returns Kendall's tau-b of two lists of numbers: rank correlation, from -1 to 1.
 function mixtures.kendall_tau(a, b)
   local agree, ties_a, ties_b = 0, 0, 0
   for i = 1, #a do
@@ -247,8 +246,8 @@ function mixtures.kendall_tau(a, b)
   return scale > 0 and agree / scale or 1
 end
 
---- How well simulated and measured agree: rows, mean_error and largest_error relative to measured, tau, halves_tau (of
---- what odd rounds measured with what even ones did: what chance leaves).
+--- Returns the agreement of simulated and measured times: rows, mean_error and largest_error relative to measured, tau,
+--- and halves_tau (between odd and even rounds, which shows the noise).
 function mixtures.summary(entries)
   local result, lists = { rows = {}, mean_error = 0, largest_error = 0 }, { {}, {}, {}, {} }
   for i, entry in ipairs(entries) do

@@ -1,5 +1,5 @@
--- What happens in single steps of an executed strategy beside what happens in every one (attribute `occasion`,
--- engine/graph/meaning.h): when weights of DASO's groups are sent, merged and handed out.
+-- Operations that an executed strategy runs in some steps only (attribute `occasion`, engine/graph/meaning.h): when
+-- weights of DASO's groups are sent, merged and distributed.
 
 local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
@@ -7,17 +7,17 @@ local util = require 'trinity.base.util'
 
 local occasions = {}
 
---- What trinity.execute takes of it.
+--- Options of trinity.execute for it.
 occasions.options = {
   { 'daso', 'table', as = 'trinity.CyclingOptions', otherwise = 'weights meet and wait in the last of `every` steps',
-    help = "of strategies whose replicas meet by 'daso': phases and skips of a training of `epochs` (without data "
-      .. 'of so many equal parts of `steps`, by default one)' },
+    help = "with synchronise kind 'daso': phases and skips of a training of `epochs` (without data: equal parts of "
+      .. "`steps`, default 1)" },
 }
 
 local Occasions = {}
 Occasions.__index = Occasions
 
---- What next() goes by behind a step, as numbers by name.
+--- State after a step from which next() continues, as numbers by name.
 local function state_of(self) return util.merged(self.schedule:state(), { loss = self.loss }) end
 
 local function way_of(plan)
@@ -25,7 +25,7 @@ local function way_of(plan)
   return given and given.kind == 'daso' and (given.every or 1) > 0 and given or nil
 end
 
---- Steps of an epoch and epochs of a training.
+--- Returns the steps per epoch and the epochs of a training.
 local function course_of(options, per_epoch, steps)
   if per_epoch > 0 then return per_epoch, math.ceil(steps / per_epoch) end
   local epochs = options.epochs or 1
@@ -35,23 +35,24 @@ local function course_of(options, per_epoch, steps)
   return steps / epochs, epochs
 end
 
---- Replicas of a run that share out a state meet in every step.
-local function check_skips(cycling, zero_stage)
+--- Replicas of an inner group that shard a state synchronize in every step.
+local function check_skips(cycling, shard)
   local held = cycling.held
   local skips = held and (held.local_skips or 1) or math.floor(cycling.max_global_skips / cycling.local_skip_factor)
-  if zero_stage > 0 and skips ~= 1 then
-    check.refuse('execute', 3, 'options', "'daso': with zero_stage = %d replicas of a run share out one state and meet "
-      .. 'in every step: expected 1 local skip (%s), got %d', zero_stage,
+  if shard > 0 and skips ~= 1 then
+    check.refuse('execute', 3, 'options', "'daso': with shard = %d the replicas of an inner group shard one state and "
+      .. "synchronize in every step; expected 1 local skip (%s), got %d", shard,
       held and 'held.local_skips' or 'max_global_skips over local_skip_factor', skips)
   end
 end
 
---- The occasions of a plan's steps. per_epoch: steps of an epoch of the data, 0 without; steps: of the whole training.
+--- Returns the scheduled operations of a plan's steps. per_epoch: steps per epoch of the data, 0 without data; steps:
+--- of the whole training.
 function occasions.new(plan, options, per_epoch, steps)
   local way = way_of(plan)
   if options.daso and not way then
-    check.refuse('execute', 3, 'options', "'daso': expected a strategy whose replicas meet by 'daso', got %s",
-      type(plan) == 'table' and plan.sync and plan.sync.kind or 'none')
+    check.refuse('execute', 3, 'options', "'daso' needs a strategy with synchronise = { kind = 'daso' }, got %s",
+      type(plan) == 'table' and plan.synchronise and plan.synchronise.kind or 'none')
   end
   local self = setmetatable({ way = way, done = 0, loss = 0 }, Occasions)
   if not way then return self end
@@ -59,7 +60,8 @@ function occasions.new(plan, options, per_epoch, steps)
   if not options.daso then return self end
   local cycling = daso.cycling:read('execute', 3, 'daso', options.daso)
   if cycling.max_global_skips == 0 then
-    check.refuse('execute', 3, 'options', "'daso': without skips it is sync = { kind = 'all_reduce' }")
+    check.refuse('execute', 3, 'options', "'daso': expected skips; without skips use synchronise = { kind = "
+      .. "'all_reduce' }")
   end
   check_skips(cycling, self.zero_stage)
   self.batches, self.epochs = course_of(options, per_epoch, steps)
@@ -68,19 +70,19 @@ function occasions.new(plan, options, per_epoch, steps)
   return self
 end
 
---- What the steps to come go by, as numbers by name: behind the last step that was done, even while another runs. nil:
+--- Returns the state of the schedule after the last completed step, even while another runs, as numbers by name; nil
 --- without a schedule.
 function Occasions:state() return self.kept end
 
---- Goes on behind so many steps of a training, where state() was that.
+--- Resumes after this number of steps from the result of state().
 function Occasions:load_state(state, done)
   self.schedule:load_state(state)
   self.done, self.loss = done, check.number('execute', 'field', 'loss', state.loss)
   self.kept = state_of(self)
 end
 
---- What the schedule's actions are to an executor. Those of one step work on the same weights: an average leaves
---- nothing of a merge before it, nor its handing out of another's.
+--- Converts the schedule's actions for an executor. Actions of one step change the same weights, so an average replaces
+--- an earlier merge and its distribution.
 local function of_actions(actions, list)
   local merge, hand_out
   for _, action in ipairs(actions) do
@@ -99,8 +101,8 @@ local function of_actions(actions, list)
   return list, hand_out
 end
 
---- The same without a schedule: in every so many steps weights are sent and merged at once, or, where nobody waits, by
---- the next step, places in turn.
+--- Without a schedule: every `every` steps, weights are sent and merged immediately or, if asynchronous, with the next
+--- step, round-robin over places.
 local function of_steps(self, done, every, list)
   local late = self.way.asynchronous
   local function place(number) return late and (number - 1) % self.inner or 0 end
@@ -112,12 +114,12 @@ local function of_steps(self, done, every, list)
   return { name = 'hand_out' .. place(number) }
 end
 
---- Of the next step, nil: none. Steps from `done` on are those of a training that goes on.
+--- Returns the operations of the next step, or nil. Steps from `done` on continue a training.
 function Occasions:next(done)
   if not self.way then return nil end
   local list, hand_out = {}, nil
   local every = self.way.every or 1
-  local gradients = self.inner > 1 and self.zero_stage == 0 -- else in every step
+  local gradients = self.inner > 1 and self.shard == 0 -- otherwise in every step
   if self.schedule then
     if gradients and self.schedule.gradients == 'node' then list[1] = { name = 'gradients' } end
     list, hand_out = of_actions(self.schedule:after_batch(self.batches), list)
@@ -125,11 +127,12 @@ function Occasions:next(done)
     if gradients then list[1] = { name = 'gradients' } end
     if self.nodes > 1 then hand_out = of_steps(self, done, every, list) end
   end
-  if self.inner > 1 and self.zero_stage < 3 then list[#list + 1] = hand_out end -- else each has merged its own share
+  -- otherwise each place has merged its own shard
+  if self.inner > 1 and self.shard < 3 then list[#list + 1] = hand_out end
   return list
 end
 
---- A step is done.
+--- Counts a completed step.
 function Occasions:step_done(loss)
   if not self.schedule then return end
   self.done, self.loss = self.done + 1, self.loss + loss

@@ -1,19 +1,19 @@
--- trinity.profile: what a network's operators and the copies between devices take on this machine, measured, and the
--- cost model's parameters fitted to it.
+-- trinity.profile: measured times of a network's operators and of copies between devices on this machine, and the
+-- parameters of the cost model fitted to them.
 --
 --   local profile = trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' } })
 --   profile:save 'profile.json'
 --   local problem = trinity.problem { graph = graph, profile = 'profile.json' }   -- measured times and links
---   local cluster = trinity.cluster 'profile.json' -- the same; other networks get fitted efficiencies, measured links
+--   local cluster = trinity.cluster 'profile.json' -- same; other networks get fitted efficiencies and measured links
 --
--- An operator's time is that from its start to the start of the next on a single device, so that what the executor
--- does between two operators is in it; a median over the steps after a warm-up. A link's copies are made as the
--- executor makes them: the receiving worker clones what the sender has just written (engine/execute/measure.h). Rows of
--- such copies give a link's bandwidth; its latency is what the copies of whole steps take beyond that, where the units
--- are on devices by chance: between kernels a copy takes several times as long to begin as in a row. How parameters are
--- fitted: lib/trinity/profile/fit.lua.
+-- An operator's time is the time from its start to the next start on a single device, which includes the executor's
+-- work between two operators; the profile has the median over the steps after a warm-up. Copies are made as the
+-- executor makes them: the receiving worker clones data that the sender has just written (engine/execute/measure.h).
+-- Consecutive copies give the bandwidth of a link. Its latency is the additional time of copies within whole steps with
+-- units on random devices, because a copy between kernels takes several times as long to start.
+-- lib/trinity/profile/fit.lua fits the parameters.
 --
--- Steps that PyTorch's profiler traced: trinity.profile.trace, lib/trinity/profile/trace.
+-- trinity.profile.trace (lib/trinity/profile/trace) reads steps from PyTorch's profiler.
 
 ---@class trinity.ProfileModule
 ---@since 0.1.0

@@ -1,11 +1,11 @@
--- An executed step beside the simulated one as Chrome trace JSON, which ui.perfetto.dev opens: the timeline's own trace
--- (timeline:chrome_trace), and after its processes one, "measured", with two threads a device, what it computes and the
--- tensors that it receives, and the memory of every device as a counter. Copies are made by the reading device when it
--- needs them; simulated transfers lie where their wires are busy.
+-- An executed step and the simulated one as Chrome trace JSON for ui.perfetto.dev: the timeline's trace
+-- (timeline:chrome_trace), followed by a process "measured" with two threads per device (computation and received
+-- tensors) and the memory of every device as a counter. In the execution the reading device copies a tensor when it
+-- needs it; simulated transfers are shown while their links are busy.
 
 local core = require 'trinity.core'
 
---- The events of the measured step, of process `pid`.
+--- Returns the events of the measured step, for process `pid`.
 local function measured(graph, placement, last, devices, pid)
   local events = {}
   local function add(text, ...) events[#events + 1] = text:format(...) end
@@ -36,8 +36,8 @@ local function measured(graph, placement, last, devices, pid)
   return events
 end
 
---- The last measured step of an execution of `plan`, and the step that the simulator predicts, as JSON. `devices` names
---- the workers.
+--- Returns the last measured step of an execution of `plan` and the predicted step, as JSON. `devices`: names of the
+--- workers.
 return function(problem, plan, execution, devices)
   local timeline = problem:timeline(plan)
   local text = timeline:chrome_trace()

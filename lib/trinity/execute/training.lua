@@ -1,4 +1,4 @@
--- Training on data that someone else made: epochs, the learning rate, accuracy on held-out samples, checkpoints.
+-- Training on real data: epochs, learning rate, accuracy on held-out samples, checkpoints.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -7,8 +7,8 @@ local util = require 'trinity.base.util'
 
 local training = {}
 
---- What a training on `graph` reads, of the options of trinity.execute. A malformed file, and one that does not fit the
---- inputs of the graph, is named with its place.
+--- Reads the data of a training on `graph`, from the options of trinity.execute. Errors name the file and position if
+--- it is malformed or does not match the inputs of the graph.
 function training.read(graph, path, scale, train_rows)
   return core.data_set(path, { scale = scale, train_rows = train_rows }, graph.handle)
 end
@@ -17,26 +17,26 @@ local function check_data(owner, place, name, data)
   if type(data) ~= 'string' and type(data) ~= 'userdata' then check.wrong(owner, place, name, data, 'a path') end
 end
 
---- What trainings take beside what every execution takes.
+--- Options of trainings, in addition to those of every execution.
 training.options = {
   { 'data', 'any', check = check_data, as = 'string', otherwise = 'drawn numbers',
-    help = 'a file or folder: CSV (.gz too), CIFAR-10 batches, PTB or another text, safetensors' },
-  { 'scale', 'number', otherwise = "1, of images' bytes 1 / 255", help = 'factor of the numbers in `data`' },
+    help = 'training data, a file or directory: CSV (also .gz), CIFAR-10 batches, PTB or other text, safetensors' },
+  { 'scale', 'number', otherwise = "1, of images' bytes 1 / 255", help = 'factor applied to the numbers in `data`' },
   { 'train_rows', 'integer', least = 1, most = 2 ^ 40, otherwise = 'what the files say',
-    help = 'samples (symbols of a text) that train; the rest is held out' },
-  { 'epochs', 'integer', least = 1, most = 1e6, otherwise = '`steps`', help = 'passes over the samples that train' },
+    help = 'training samples (symbols of a text); the others are held out' },
+  { 'epochs', 'integer', least = 1, most = 1e6, otherwise = '`steps`', help = 'passes over the training samples' },
   { 'rate', learning_rate.declared, otherwise = 'the same in every epoch',
-    help = 'warm-up and decay of the learning rate by epoch' },
+    help = 'warm-up and decay of the learning rate' },
   { 'checkpoint', 'string', otherwise = 'none',
-    help = 'a file that is written after every epoch and where it stops before, and gone on with where it is there' },
-  { 'load', 'string', otherwise = 'drawn weights', help = 'a safetensors file of weights to begin with' },
-  { 'save', 'string', otherwise = 'none', help = 'where the weights go at the end, as safetensors' },
+    help = 'checkpoint file: training resumes from it if it exists, and writes it after every epoch and at the end' },
+  { 'load', 'string', otherwise = 'random weights', help = 'safetensors file with the initial weights' },
+  { 'save', 'string', otherwise = 'none', help = 'write the final weights to this safetensors file' },
 }
 
 local Training = {}
 Training.__index = Training
 
---- The entries of a table whose names begin with a word and a point, without these.
+--- Returns the entries of a table with names 'PREFIX.NAME', by NAME.
 local function with_prefix(numbers, prefix)
   local found = {}
   for name, value in util.sorted_pairs(numbers) do
@@ -46,7 +46,7 @@ local function with_prefix(numbers, prefix)
   return found
 end
 
---- A training whose executor has just been made.
+--- Makes a training for a new executor.
 function training.new(executor, graph, options)
   local per_epoch, held_out, samples = executor:epoch()
   local self = setmetatable({ executor = executor, graph = graph, options = options, per_epoch = per_epoch,
@@ -60,8 +60,8 @@ function training.new(executor, graph, options)
   self.rate = options.rate and learning_rate.new('execute', options.learning_rate, options.rate)
   self.steps = options.epochs and per_epoch > 0 and options.epochs * per_epoch or options.steps
   if self.done >= self.steps then
-    check.refuse('execute', 3, 'options', "'checkpoint': %s has %d steps, expected fewer than the %d of this training",
-      options.checkpoint, self.done, self.steps)
+    check.refuse('execute', 3, 'options', "'checkpoint': %s: expected fewer than the %d steps of this training, got %d",
+      options.checkpoint, self.steps, self.done)
   end
   if self.rate and self.kept then
     local epoch = per_epoch > 0 and math.floor(self.done / per_epoch) or 0
@@ -70,33 +70,34 @@ function training.new(executor, graph, options)
   return self
 end
 
---- What is done in single steps (trinity.execute.occasions), which goes on as the checkpoint has it.
+--- Returns the scheduled operations (trinity.execute.occasions), resumed from the checkpoint.
 function Training:follow(happens)
   self.happens = happens
   if not self.kept or not happens.schedule then return end
   local state, path = with_prefix(self.kept, 'daso'), self.options.checkpoint
   if next(state) == nil then
-    check.refuse('execute', 3, 'options', "'checkpoint': %s is of a training without option 'daso'", path)
+    check.refuse('execute', 3, 'options', "'checkpoint': %s: expected a training with option 'daso', got one without",
+      path)
   end
   local batch = self.done % happens.batches
   if state.batch ~= batch then
-    check.refuse('execute', 3, 'options', "'checkpoint': %s is of batch %s of an epoch, expected %d (step %d of epochs "
-      .. 'of %d)', path, tostring(state.batch), batch, self.done, happens.batches)
+    check.refuse('execute', 3, 'options', "'checkpoint': %s: expected batch %d of an epoch (step %d of epochs of %d), "
+      .. 'got %s', path, batch, self.done, happens.batches, tostring(state.batch))
   end
   happens:load_state(state, self.done)
 end
 
---- The learning rate of the next step, nil: the one that the executor has.
+--- Returns the learning rate of the next step, or nil if it does not change.
 function Training:learning_rate() return self.rate and self.rate:rate() end
 
---- Accuracy on the held-out samples, nil where there are none.
+--- Returns the accuracy on the held-out samples, or nil if there are none.
 function Training:evaluate()
   if self.held_out == 0 then return nil end
   local samples, loss, accuracy = self.executor:evaluate(self.graph.handle)
   return accuracy, loss, samples
 end
 
---- A step is done: at the end of an epoch what belongs there.
+--- Counts a completed step, and does the work at the end of an epoch.
 function Training:step_done(loss)
   self.done = self.done + 1
   self.epoch_loss, self.epoch_steps = self.epoch_loss + loss, self.epoch_steps + 1
@@ -118,7 +119,7 @@ function Training:keep()
   self.executor:save(self.options.checkpoint, numbers)
 end
 
---- What is told as it goes: behind a step of this loss, where a step takes so long.
+--- Returns the progress text after a step with this loss and step time.
 function Training:says(loss, step_time_s)
   local text = ('step %d/%d  loss %.6g  %.4g s'):format(self.done, self.steps, loss, step_time_s)
   if self.samples == 0 then return text end
@@ -127,7 +128,7 @@ function Training:says(loss, step_time_s)
     accuracy and ('  accuracy %.4f'):format(accuracy) or '')
 end
 
---- What a result tells of it.
+--- Adds the fields of the training to a result.
 function Training:result(result)
   if self.per_epoch > 0 then
     result.accuracies = self.accuracies
@@ -139,7 +140,7 @@ function Training:result(result)
   return result
 end
 
---- Refuses what cannot be, before anything is computed: a file that cannot be written.
+--- Checks before any computation that output files can be written.
 function training.check(options)
   for _, name in ipairs { 'checkpoint', 'save' } do
     if options[name] then core.check_output(options[name]) end

@@ -1,4 +1,4 @@
--- trinity.files: files and folders of scripts. What safe scripts may open is the engine's to say, as everywhere.
+-- trinity.files: files and folders for scripts. The engine checks what safe scripts may open, as everywhere.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 ---@since 0.1.0
 local files = {}
 
---- The content of a file.
+--- Returns the content of a file. Raises an error if it cannot be read. Example: `trinity.files.read 'notes.txt'`
 ---@param path string
 ---@return string
 function files.read(path)
@@ -18,7 +18,8 @@ function files.read(path)
   util.fail('files.read: %s', (util.unplaced(content):gsub('^trinity%.read_file: ', '')))
 end
 
---- Writes a file, whole or not at all: whoever reads it meanwhile has the old one. Makes its folder.
+--- Writes a file atomically: readers get either the old or the new content. Makes its folder. Raises an error if it
+--- cannot be written. Example: `trinity.files.write('notes.txt', 'text')`
 ---@param path string
 ---@param content string
 function files.write(path, content)
@@ -27,7 +28,8 @@ function files.write(path, content)
   util.write_file('files.write', path, content)
 end
 
---- The names in a folder, sorted, without those that begin with a dot.
+--- Returns the sorted names in a folder, without those that begin with a dot. Raises an error if there is no such
+--- folder. Example: `trinity.files.list '.'`
 ---@param path string
 ---@return string[]
 function files.list(path)

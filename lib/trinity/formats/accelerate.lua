@@ -1,5 +1,6 @@
--- Device maps of Hugging Face's accelerate 1.15.0: { module path: device }, the shortest paths whose operators share a
--- device. Layers stay whole (a residual crosses them) unless that is asked; modules with a tied weight are together.
+-- Device maps of Hugging Face's accelerate 1.15.0: { module path: device }, with the shortest paths whose operators
+-- share a device. Layers stay whole (a residual connection crosses them) unless cut_blocks is set; modules with a tied
+-- weight are on one device.
 
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
@@ -7,11 +8,11 @@ local ordered = require 'trinity.formats.ordered'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local accelerate = { name = 'accelerate', writes = 'a device map, JSON', of = 'accelerate 1.15.0' }
+local accelerate = { name = 'accelerate', writes = 'device map, JSON', of = 'accelerate 1.15.0' }
 
 local said = unsaid.set 'pipeline stages placement'
 
--- The device of every operator: a number from 0, or what it is called.
+-- Returns the device of every operator: a number from 0, or its name.
 local function devices_of(outline, options)
   local named = options.device_names
   local function call(device) return named and named[device + 1] or device end
@@ -25,17 +26,18 @@ end
 local Map = {}
 Map.__index = Map
 
--- Notes that an operator of a module is on a device.
+-- Records that an operator of a module is on a device.
 function Map:add(path, device)
   local known = self.device[path]
   if known == nil then
     self.device[path], self.paths[#self.paths + 1] = device, path
   elseif known ~= device then
-    util.fail("export: accelerate: module '%s' is on devices %s and %s", path, tostring(known), tostring(device))
+    util.fail("export: accelerate: module '%s': expected one device, got %s and %s", path, tostring(known),
+      tostring(device))
   end
 end
 
--- Of every layer whether its operators share a device.
+-- Returns for every layer whether its operators share a device.
 local function whole_blocks(outline, device_of)
   local first, whole = {}, {}
   outline:each_operator(function(i)
@@ -49,20 +51,20 @@ local function whole_blocks(outline, device_of)
 end
 
 local function refuse_cut(what, class)
-  util.fail("export: accelerate: %s is on several devices, but %s is kept whole, since a residual crosses it "
-    .. '(cut_blocks allows it)', what, class)
+  util.fail("export: accelerate: %s is on several devices, but %s is kept whole, because a residual crosses it; use "
+    .. "cut_blocks to cut it", what, class)
 end
 
--- The path of an operator within a block that is cut, nil for what has no weights.
+-- Returns the path of an operator within a block that is cut, or nil for an operator without weights.
 local function inner_path(outline, names, i)
   if names.partial or next(names.inner) == nil then
-    util.fail("export: accelerate: what is within the blocks of network '%s' is not known, so that none can be cut",
+    util.fail("export: accelerate: the modules within blocks of network '%s' are unknown, so no block can be cut",
       outline.graph.name)
   end
   return modules.of_operator(names, outline, i)
 end
 
--- Adds every module of a network that a library has: layers whole.
+-- Adds every module of a network that a library has, with whole layers.
 local function fill(map, outline, options, names)
   local device_of = devices_of(outline, options)
   local whole = whole_blocks(outline, device_of)
@@ -76,7 +78,7 @@ local function fill(map, outline, options, names)
   end)
 end
 
--- Calls body(prefix) for every beginning of a path that ends before a dot, the shortest first, and the path.
+-- Calls body(prefix) for every prefix of a path that ends before a dot, shortest first, and for the path.
 local function each_prefix(path, body)
   for at in path:gmatch '()%.' do
     if body(path:sub(1, at - 1)) then return end
@@ -84,15 +86,15 @@ local function each_prefix(path, body)
   body(path)
 end
 
--- What is said of a module that goes where another one with its weight is.
+-- Returns the text about a module that moves to the device of another module with its weight.
 local function tie(unspoken, path, first, wanted, here)
-  unspoken[#unspoken + 1] = ("the device of '%s': it shares the weight of '%s' and is with it, on %s instead of %s")
+  unspoken[#unspoken + 1] = ("the device of '%s' (it shares the weight of '%s', so it is on %s instead of %s)")
     :format(path, first, tostring(wanted), tostring(here))
 end
 
--- The devices of another network's operators, where modules that read one weight are with the first of them.
+-- Returns the devices of another network's operators; modules that share a weight are on the device of the first.
 local function tied_devices(outline, device_of, paths, unspoken)
-  local home, first = {}, {} -- a path's device where it shares a weight, a weight's first reader
+  local home, first = {}, {} -- device of a path that shares a weight; first reader of a weight
   local function device(i)
     if home[paths[i]] ~= nil then return home[paths[i]] end
     return device_of(i)
@@ -108,7 +110,7 @@ local function tied_devices(outline, device_of, paths, unspoken)
   return device
 end
 
--- Refuses what cuts a block of another network.
+-- Raises an error if a block of another network is cut.
 local function check_blocks(outline, device_of)
   local blocks, device = modules.blocks(outline), {}
   outline:each_operator(function(i)
@@ -119,7 +121,7 @@ local function check_blocks(outline, device_of)
   end)
 end
 
--- Adds the shortest beginnings of paths { path, device } that have one device.
+-- Adds the shortest prefixes of paths { path, device } with one device.
 local function add_shortest(map, items)
   local shared = {}
   for _, item in ipairs(items) do
@@ -137,7 +139,7 @@ local function add_shortest(map, items)
   end
 end
 
--- The device that a map has for a path; nil where it has none.
+-- Returns the device of a path in a map, or nil.
 local function device_in(map, path)
   local found
   each_prefix(path, function(prefix)
@@ -146,10 +148,10 @@ local function device_in(map, path)
   return found
 end
 
--- Adds modules without weights, which no entry has yet, and says what runs elsewhere than its module.
+-- Adds modules without weights that have no entry yet, and reports operators on other devices than their module.
 local function add_weightless(map, outline, device_of, with_weights, unspoken)
   local module_of, count, first = core.module_paths(outline.graph.handle), 0, nil
-  local above = {} -- beginnings of entries: modules in several parts
+  local above = {} -- prefixes of entries: modules in several parts
   for _, path in ipairs(map.paths) do
     for at in path:gmatch '()%.' do above[path:sub(1, at - 1)] = true end
   end
@@ -160,13 +162,14 @@ local function add_weightless(map, outline, device_of, with_weights, unspoken)
     if device_in(map, path) ~= device_of(i) then count, first = count + 1, first or op.name end
   end)
   if count > 0 then
-    unspoken[#unspoken + 1] = ("where %d operators without weights are, as '%s': what they read decides"):format(count,
+    unspoken[#unspoken + 1] = ("the devices of %d operators without weights, such as '%s' (they run where their "
+      .. "inputs are)"):format(count,
       core.printable(first))
   end
 end
 
--- Adds the weights of an exported program by the names of its state, and modules that know one by another name: those
--- that read it, and what stands around these (a BERT has the bias of `predictions.decoder` as `predictions.bias`, too).
+-- Adds the weights of an exported program by their names in its state, and modules that know a weight by another name:
+-- its readers, and the modules around them (BERT has the bias of `predictions.decoder` also as `predictions.bias`).
 local function fill_exported(map, outline, device_of, unspoken)
   local module_of, items, with_weights, around = core.module_paths(outline.graph.handle), {}, {}, {}
   modules.each_weight(outline, function(parameter, i, weight)
@@ -194,11 +197,11 @@ local function fill_own(map, outline, options, unspoken)
   local items = {}
   outline:each_operator(function(i) items[#items + 1] = { paths[i], device_of(i) } end)
   add_shortest(map, items)
-  unspoken[#unspoken + 1] = ("modules by the names of a library: those of network '%s' are its own"):format(
+  unspoken[#unspoken + 1] = ("module names of a library (network '%s' has its own)"):format(
     outline.graph.name)
 end
 
--- Modules that share a weight go where the first of them is.
+-- Modules that share a weight go to the device of the first one.
 local function join_tied(map, tied, unspoken)
   for k = 2, tied and #tied or 0 do
     local here, wanted = map.device[tied[k]], map.device[tied[1]]
@@ -209,7 +212,7 @@ local function join_tied(map, tied, unspoken)
   end
 end
 
---- The files of a plan, and what they do not say.
+--- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files

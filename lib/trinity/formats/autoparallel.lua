@@ -1,6 +1,6 @@
--- Placements for AutoParallel (autoparallel/serialization.py at commit a54c252): what ShardingOptimizer's
--- load_placements() takes. Its nodes are those of a traced graph, which the file of its get_json() names; a mesh says
--- the placements of parameters and inputs, the rest is left to AutoParallel.
+-- Placements for AutoParallel (autoparallel/serialization.py at commit a54c252): input of ShardingOptimizer's
+-- load_placements(). Its nodes are those of a traced graph, whose names are in the file of get_json(). A mesh gives the
+-- placements of parameters and inputs; AutoParallel finds the others.
 
 local json = require 'trinity.base.json'
 local ordered = require 'trinity.formats.ordered'
@@ -8,7 +8,7 @@ local styles = require 'trinity.formats.styles'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local autoparallel = { name = 'autoparallel', writes = 'placements of parameters and inputs, JSON (with --nodes FILE)',
+local autoparallel = { name = 'autoparallel', writes = 'placements of parameters and inputs, JSON (needs --nodes FILE)',
   of = 'AutoParallel a54c252' }
 
 local said = unsaid.set 'data tensor zero_stage'
@@ -23,7 +23,7 @@ local function field(value, path, name, kind)
   return value
 end
 
--- The axes of the file's mesh, which must be those of the plan.
+-- Returns the axes of the file's mesh, which must equal those of the plan.
 local function axes_of(mesh, outline, path)
   local axes, seen = {}, {}
   local names = field(mesh.dim_names, path, 'mesh.dim_names', 'table')
@@ -35,14 +35,16 @@ local function axes_of(mesh, outline, path)
         util.unknown(tostring(name), util.sorted_keys(axis_of)))
     end
     if shape[k] ~= outline.mesh[axis] then
-      util.fail("%s: axis '%s' has %s devices, the plan %s = %d", path, name, tostring(shape[k]), axis,
+      util.fail("%s: axis '%s': expected the size of the plan's axis, got %s where the plan has %s = %d", path, name,
+        tostring(shape[k]), axis,
         outline.mesh[axis])
     end
     axes[k], seen[axis] = axis, true
   end
   for _, axis in ipairs { 'data', 'tensor' } do
     if outline.mesh[axis] > 1 and not seen[axis] then
-      util.fail('%s: field mesh.dim_names: no axis for %s = %d of the plan', path, axis, outline.mesh[axis])
+      util.fail('%s: field mesh.dim_names: expected an axis for %s = %d of the plan, got none', path, axis,
+        outline.mesh[axis])
     end
   end
   return axes
@@ -50,7 +52,7 @@ end
 
 local cut = { ColwiseParallel = { weight = 'S(0)', bias = 'S(0)' }, RowwiseParallel = { weight = 'S(1)', bias = 'R' } }
 
--- Placement of a parameter along every axis.
+-- Returns the placement of a parameter along every axis.
 local function of_parameter(style, entry, axes, shard)
   local text = {}
   for k, axis in ipairs(axes) do
@@ -69,7 +71,7 @@ local function of_input(axes)
   return table.concat(util.map(axes, function(axis) return axis == 'data' and 'S(0)' or 'R' end))
 end
 
--- The placement of a node, nil where the plan says none.
+-- Returns the placement of a node, or nil if the plan has none.
 local function placement_of(node, by_path, axes, shard)
   if node.placeholder_kind == 'input' then return of_input(axes) end
   if node.placeholder_kind ~= 'param' or type(node.module_path) ~= 'string' then return nil end
@@ -79,7 +81,7 @@ local function placement_of(node, by_path, axes, shard)
   return of_parameter(style and style[parameter], entry, axes, shard)
 end
 
---- The files of a plan, and what they do not say.
+--- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
@@ -87,7 +89,8 @@ end
 function autoparallel.write(outline, options)
   local path = options.nodes
   if not path then
-    util.fail 'export: autoparallel: expected option nodes: the file of get_json(), which names the nodes of its graph'
+    util.fail('export: autoparallel: expected option nodes (the file of get_json() with the nodes of its graph), '
+      .. 'got none')
   end
   local solved = field(json.read(path), path, 'of the file', 'table')
   local axes = axes_of(field(solved.mesh, path, 'mesh', 'table'), outline, path)
@@ -106,7 +109,7 @@ function autoparallel.write(outline, options)
     end
   end
   local unspoken = unsaid.of(outline, said)
-  unspoken[#unspoken + 1] = ('placements of %d nodes that are no parameters or inputs: AutoParallel finds them')
+  unspoken[#unspoken + 1] = ('placements of %d nodes that are no parameters or inputs (AutoParallel finds them)')
     :format(counted)
   return { { name = 'placements.json', text = ordered.text(ordered.object { { 'version', 1 },
     { 'mesh_shape', solved.mesh.shape }, { 'mesh_dim_names', solved.mesh.dim_names },

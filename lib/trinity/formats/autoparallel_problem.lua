@@ -1,33 +1,33 @@
--- The problem that AutoParallel hands to its integer program (meta-pytorch/autoparallel, optimize_sharding.py), JSON:
+-- The problem of AutoParallel's integer program (meta-pytorch/autoparallel, optimize_sharding.py), as JSON:
 --   mesh { shape, dim_names }
---   nodes [{ name, op, choices: [placement], inputs?: [[placement]] by choice, linked?: [names of nodes that choose
---     the same, whose costs are in this one's] }]
+--   nodes [{ name, op, choices: [placement], inputs?: [[placement]] by choice, linked?: [names of
+--     nodes with the same choice, whose costs are included] }]
 --   tables [{ node, argument, from: node or null, compute: [o], comm: [o][i], transition: [o][i] }], null = forbidden;
---     `as`: an earlier table, instead of costs, that has the same
---   equal [[[[node, choice]..], [[node, choice]..]]]: as many of the one as of the other are chosen
+--     `as`: an earlier table with the same costs, instead of costs
+--   equal [[[[node, choice]..], [[node, choice]..]]]: both sides have equal numbers of chosen entries
 --   pinned [[[node, choice]..]]: one of these is chosen
 --   memory { low, high, weights: [[node, choice, weight]] }, objective
--- Nodes and choices count from 0. One choice o a node; an argument costs compute[o] + comm[o][i] + transition[o][i]
--- where i is the choice of the node that it comes from. Everything is costs of nodes and of pairs (what the same two
--- nodes cost several times the engine adds up) but the memory, whose lower bound becomes a limit on what copies of the
--- weighted nodes leave unused.
+-- Nodes and choices are numbered from 0. Every node has one choice o; an argument costs compute[o] + comm[o][i] +
+-- transition[o][i], where i is the choice of the node that it comes from. Everything is expressed as costs of nodes and
+-- pairs of nodes (the engine adds up repeated pairs), except the memory, whose lower bound becomes a limit on the
+-- unused part of copies of the weighted nodes.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
-jit.off(true, true) -- loops of a few turns each, with what is long in the engine: compiling them takes longer
+jit.off(true, true) -- short loops, whose compilation takes longer than their execution
 
 local autoparallel = {}
 
 local forbidden = math.huge
-local scale = 2 ^ 30 -- usages are whole numbers; weights are shares of an array, sums of halves mostly
-local most_memory = 2 ^ 53 / scale -- what whole numbers hold exactly
+local scale = 2 ^ 30 -- usages are integers; weights are fractions of an array, mostly sums of powers of 1/2
+local most_memory = 2 ^ 53 / scale -- largest exact integer
 
 local function fail(path, what, ...) util.fail('%s: %s', util.shortened(path), what:format(...)) end
 
--- Places come in two parts, joined only in an error: there are hundreds of thousands of them.
+-- Positions have two parts, which are only joined for an error, because there are hundreds of thousands of them.
 
---- A list in an object that was read, or an error that names it.
+--- Returns a list of an object, or raises an error that names it.
 local function list_in(path, where, part, value, length)
   if type(value) ~= 'table' or #value == 0 and next(value) ~= nil or length and #value ~= length then
     local got = type(value) ~= 'table' and util.describe(value) or ('one of %d'):format(#value)
@@ -37,7 +37,7 @@ local function list_in(path, where, part, value, length)
   return value
 end
 
---- A number from 0 below `count` as an index from 1.
+--- Converts a number from 0 to count - 1 to an index from 1.
 local function index_in(path, where, part, value, count)
   if type(value) ~= 'number' or value < 0 or value >= count or value % 1 ~= 0 then
     fail(path, '%s%s: expected a number from 0 to %d, got %s', where, part, count - 1, util.describe(value))
@@ -52,7 +52,7 @@ local function number_in(path, where, part, value)
   return value
 end
 
---- A cost; null in a list is false.
+--- Returns a cost; null in a list is false.
 local function cost_in(path, where, part, value)
   if value == false then return forbidden end
   if type(value) ~= 'number' then
@@ -61,14 +61,14 @@ local function cost_in(path, where, part, value)
   return value
 end
 
---- Whether a value that was read is such a problem.
+--- Returns whether a value is such a problem.
 function autoparallel.is(read)
   return type(read) == 'table' and type(read.tables) == 'table' and type(read.nodes) == 'table'
     and type(read.mesh) == 'table'
 end
 
---- The pairs of choices that equalities and copies forbid: a list of edges, and a function that gives the flat costs of
---- the edge of two nodes, first 0.
+--- The pairs of choices that equalities and copies forbid: returns a list of edges, and a function for the flat costs
+--- of the edge of two nodes, initially 0.
 local function pairs_of(costs)
   local list, by_key = {}, {}
   return list, function(u, v)
@@ -83,15 +83,15 @@ local function pairs_of(costs)
   end
 end
 
---- The table whose costs a table has: its own, or those of the earlier one that it names.
+--- Returns the table with the costs of a table: itself, or the earlier one that it names.
 local function costs_of(path, where, tables, t)
   if tables[t].as == nil then return tables[t] end
   local other = tables[index_in(path, where, ": field 'as'", tables[t].as, t - 1)]
-  if other.as ~= nil then fail(path, "%s: field 'as': expected a table with costs of its own", where) end
+  if other.as ~= nil then fail(path, "%s: field 'as': expected a table with its own costs", where) end
   return other
 end
 
---- Names what is wrong with the rows of a table's comm or transition, if anything: `count` rows of `others`.
+--- Raises an error if the rows of a table's comm or transition are malformed; expects `count` rows of `others`.
 local function check_rows(path, where, field, rows, count, others)
   for o, row in ipairs(list_in(path, where, (": field '%s'"):format(field), rows, count)) do
     local part = (": choice %d: field '%s'"):format(o - 1, field)
@@ -99,7 +99,7 @@ local function check_rows(path, where, field, rows, count, others)
   end
 end
 
---- The sums of a table's comm and transition, one row after the other: `count` choices by `others` of the other node.
+--- Returns the sums of a table's comm and transition, row by row: `count` choices by `others` of the other node.
 local function sums_of(path, where, of, count, others)
   local comm, transition = of.comm, of.transition
   if type(comm) == 'table' and #comm == count and type(transition) == 'table' then
@@ -110,7 +110,7 @@ local function sums_of(path, where, of, count, others)
   check_rows(path, where, 'transition', transition, count, others)
 end
 
---- Adds what a table costs to its node and, where it has another, to the edges. `known`: sums by table.
+--- Adds the costs of a table to its node and, if it has another node, to the edges. `known`: sums by table.
 local function add_table(path, t, read, costs, edges, known)
   local where = ('table %d'):format(t - 1)
   local given = read.tables[t]
@@ -134,7 +134,7 @@ local function add_table(path, t, read, costs, edges, known)
   if from then edges[#edges + 1] = { nodes = { node, from }, flat = sums.flat } end
 end
 
---- The choices of one side of an equality: its node, and which of them count.
+--- Returns one side of an equality: its node, and the set of its choices.
 local function side_of(path, where, side, costs)
   local node, set = nil, {}
   for _, literal in ipairs(list_in(path, where, '', side)) do
@@ -164,8 +164,9 @@ local function add_equality(path, e, equality, costs, pair)
   end
 end
 
---- The memory as usages: of the weighted nodes between times 0 and 1, of copies of them between 1 and 2, which use what
---- the nodes leave of their largest weight. Returns usages by node and the limit, and adds copies and what keeps them.
+--- Expresses the memory as usages: of the weighted nodes between times 0 and 1, and of their copies between 1 and 2,
+--- which use the rest of their largest weight. Returns usages by node and the limit, and adds the copies with their
+--- constraints.
 local function add_memory(path, memory, costs, intervals, pair)
   local usages, weight, most, total = {}, {}, {}, 0
   for v = 1, #costs do
@@ -186,14 +187,14 @@ local function add_memory(path, memory, costs, intervals, pair)
   local nodes = #costs
   for v = 1, nodes do total = total + (most[v] or 0) end
   if total > most_memory then
-    fail(path, 'memory: expected weights whose largest of every node come to %d at most, got %.6g', most_memory, total)
+    fail(path, 'memory: expected largest weights per node that sum to at most %d, got %.6g', most_memory, total)
   end
-  -- Beyond what weights come to, bounds say no more: any selection keeps them, or none does.
+  -- Bounds beyond the sum of weights have no effect: every selection meets them, or none does.
   local low = memory.low == nil and 0 or number_in(path, 'memory: ', "field 'low'", memory.low)
   local high = memory.high == nil and total or number_in(path, 'memory: ', "field 'high'", memory.high)
   low, high = math.max(0, math.min(low, total + 1)), math.max(-1, math.min(high, total))
   local limit = math.max(high, total - low, 0)
-  local slack = nodes + 1 -- of rounding, one a node
+  local slack = nodes + 1 -- for rounding, one per node
   local function whole(value) return math.floor(value * scale + 0.5) end
   for v = 1, nodes do
     if most[v] then
@@ -207,7 +208,7 @@ local function add_memory(path, memory, costs, intervals, pair)
       for i = 0, #flat - 1 do flat[i + 1] = i % (columns + 1) == 0 and 0 or forbidden end
     end
   end
-  for at, used in ipairs { limit - high, limit - (total - low) } do -- what the other bound leaves of the limit
+  for at, used in ipairs { limit - high, limit - (total - low) } do -- rest of the limit after the other bound
     local filler = #costs + 1
     costs[filler], usages[filler], intervals[filler] = { 0 }, { math.max(0, whole(used)) }, { at - 1, at }
   end
@@ -219,19 +220,19 @@ local function add_pinned(path, p, literals, costs)
   for o = 1, #costs[node] do if not set[o] then costs[node][o] = forbidden end end
 end
 
---- A text in an object that was read.
+--- Returns a text of an object.
 local function text_in(path, where, part, value)
   if type(value) ~= 'string' then fail(path, '%s%s: expected a text, got %s', where, part, util.describe(value)) end
 end
 
---- A list of texts in an object that was read.
+--- Returns a list of texts of an object.
 local function texts_in(path, where, part, value, length)
   for i, text in ipairs(list_in(path, where, part, value, length)) do
     if type(text) ~= 'string' then text_in(path, where, ('%s[%d]'):format(part, i - 1), text) end
   end
 end
 
---- How many choices a node has; an error where one of its fields is wrong.
+--- Returns the number of choices of a node. Raises an error if one of its fields is wrong.
 local function check_node(path, v, node)
   local where = ('node %d'):format(v - 1)
   if type(node) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(node)) end
@@ -249,17 +250,18 @@ local function check_node(path, v, node)
 end
 
 ---@class trinity.AutoparallelProblem
----@field problem table what trinity.select takes
----@field nodes table[] as they were read
+---@field problem table problem for trinity.select
+---@field nodes table[] nodes of the file
 ---@field mesh { shape: integer[], dim_names: string[] }
----@field objective? number that AutoParallel states
+---@field objective? number objective of AutoParallel's solution
 
---- Refuses a name that two nodes have, by which placements are told apart. `linked` ones have it of another node.
+--- Raises an error if two nodes have the same name, because placements are identified by name. `linked` nodes may
+--- repeat a name.
 local function check_names(path, nodes)
   local owner = {}
   local function take(v, name)
     if owner[name] then
-      fail(path, "node %d: name '%s': expected one of its own, node %d has it", v - 1, util.shortened(name),
+      fail(path, "node %d: name '%s': expected a unique name, got that of node %d", v - 1, util.shortened(name),
         owner[name] - 1)
     end
     owner[name] = v
@@ -270,7 +272,7 @@ local function check_names(path, nodes)
   end
 end
 
---- The choice problem of such a file; an error names the file and the field.
+--- Returns the choice problem of such a file. Errors name the file and the field.
 ---@param path string
 ---@param read table its JSON
 ---@return trinity.AutoparallelProblem
@@ -307,7 +309,7 @@ function autoparallel.problem(path, read)
   return { problem = problem, nodes = read.nodes, count = nodes, mesh = read.mesh, objective = read.objective }
 end
 
---- The solution as AutoParallel's load_placements reads it; inputs only where the file has them.
+--- Returns the solution in the format of AutoParallel's load_placements; with inputs only if the file has them.
 ---@param read trinity.AutoparallelProblem
 ---@param solution integer[] choices from 1
 function autoparallel.placements(read, solution)

@@ -1,8 +1,7 @@
--- Execution traces of MLCommons' Chakra, schema 1.0.0 (schema/protobuf/et_def.proto at commit 21585d8): a file a rank,
--- of the simulated step. Operators are COMP nodes, in the order of their device; what devices join in is COMM_COLL,
--- what goes from one to another COMM_SEND and COMM_RECV, with a tag each. Whatever one node waits for is in data_deps,
--- since feeders heed these alone. groups.json has the ranks of every group that a node names. chakra_reader.lua reads
--- such files.
+-- Execution traces of MLCommons' Chakra, schema 1.0.0 (schema/protobuf/et_def.proto at commit 21585d8): one file per
+-- rank, for the simulated step. Operators are COMP nodes, in the order of their device; collectives are COMM_COLL;
+-- messages are COMM_SEND and COMM_RECV with a unique tag. All dependencies are in data_deps, because feeders only read
+-- these. groups.json has the ranks of every named group. chakra_reader.lua reads these files.
 
 local core = require 'trinity.core'
 local ordered = require 'trinity.formats.ordered'
@@ -11,8 +10,8 @@ local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 local wire = require 'trinity.formats.wire'
 
-local chakra = { name = 'chakra', writes = 'execution traces of the simulated step, a file a rank',
-  reads = 'the traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
+local chakra = { name = 'chakra', writes = 'execution traces of the simulated step, one file per rank',
+  reads = 'traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
   sequence_parallel zero_stage bucket_bytes cp_comm_type sync operators order devices placement splits]]
@@ -21,7 +20,7 @@ local types = { comp = 4, send = 5, receive = 6, collective = 7 }
 local kinds = { all_reduce = 0, all_gather = 2, broadcast = 5, all_to_all = 6, reduce_scatter = 7 }
 local most_nodes = 2 ^ 22
 
--- The fields of AttributeProto's oneof that Chakra's feeder reads: a value in another one counts as 0 there.
+-- Fields of AttributeProto's oneof that Chakra's feeder reads; it treats values in other fields as 0.
 local fields = { int32 = 7, int64 = 9, uint64 = 13, bool = 27, string = 29 }
 
 local function attribute(name, kind, value)
@@ -31,7 +30,7 @@ end
 
 local function micros(seconds) return math.floor(seconds * 1e6 + 0.5) end
 
--- A node as a record. Both ends are rounded, so that what rounding takes from a node it gives to the next one.
+-- Returns a node as a record. Start and end are rounded, so that rounding errors of adjacent nodes cancel.
 local function encode(node)
   local parts = { wire.integer(1, node.id), wire.text(2, node.name), wire.integer(3, types[node.kind]),
     wire.packed(5, node.deps), wire.integer(6, micros(node.start_s)),
@@ -52,20 +51,21 @@ local function new_trace(strategy)
     self.graph = strategy.problem.graph
   end
   self.timeline = simulator.timeline(owner, strategy.problem, strategy)
-  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.sync or {}).asynchronous then
-    util.fail('%s: mini-batches that none waits for have no end of a step, which a trace has', owner)
+  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.synchronise or {}).asynchronous then
+    util.fail('%s: asynchronous schedules (pipedream, asynchronous = true) have no step boundary and cannot be '
+      .. 'exported as a trace', owner)
   end
   if self.timeline.tasks > most_nodes then
-    util.fail('%s: %d tasks, expected at most %d', owner, self.timeline.tasks, most_nodes)
+    util.fail('%s: got %d tasks, expected at most %d', owner, self.timeline.tasks, most_nodes)
   end
   self:number_ranks(#strategy.problem.cluster.devices)
   return self
 end
 
---- Whether a task runs.
+--- Returns whether a task is executed.
 function Trace:runs(task) return self.timeline.start_s[task] == self.timeline.start_s[task] end
 
---- Ranks are the devices that run something, in order.
+--- Ranks are the devices with tasks, in order.
 function Trace:number_ranks(devices)
   local used, at = {}, self.timeline.device
   for task = 1, self.timeline.tasks do
@@ -79,10 +79,10 @@ function Trace:number_ranks(devices)
   end
 end
 
--- What costs nothing and waits for nothing.
+-- Returns whether a node has no cost and no dependency.
 local sources = { Input = true, Constant = true, Variable = true }
 
---- What `pg_name` calls a group of ranks: '' all of them, else a number that groups.json explains.
+--- Returns the `pg_name` of a group of ranks: '' for all ranks, otherwise a number in groups.json.
 function Trace:group_name(members)
   local seen, ranks = {}, {}
   for _, op in ipairs(members) do
@@ -106,7 +106,7 @@ function Trace:add(node)
   return node
 end
 
---- Nodes of operators and of what several devices join in.
+--- Makes the nodes of operators and collectives.
 function Trace:add_tasks()
   local timeline, count = self.timeline, self.graph.operators
   local joined = {}
@@ -133,7 +133,7 @@ function Trace:add_tasks()
   end
 end
 
---- Nodes of messages: a tag for each.
+--- Makes the nodes of messages, with a tag for each.
 function Trace:add_messages()
   for tag, message in ipairs(self.timeline:transfers()) do
     local from, to = self.rank_of[message.from], self.rank_of[message.to]
@@ -151,7 +151,7 @@ function Trace:add_messages()
   end
 end
 
---- The task that a reader's input is of: of its micro-batch, or the last one before it that ran.
+--- Returns the task of a reader's input: of the same micro-batch, or the last one before it that was executed.
 function Trace:producer(task, op)
   local count = self.graph.operators
   local micro_batch = math.floor((task - 1) / count)
@@ -169,7 +169,7 @@ local function depend(node, on)
   end
 end
 
---- What nodes wait for: their inputs, and of operators the one before on the device.
+--- Sets dependencies: inputs and, for operators, the previous one on the device.
 function Trace:add_dependencies()
   local device_of = self.timeline.device
   for _, list in ipairs(self.by_rank) do
@@ -199,7 +199,7 @@ end
 
 local order = { receive = 1, comp = 2, collective = 3, send = 4 }
 
---- Nodes of every rank by their start, numbered from 0.
+--- Sorts the nodes of every rank by start and numbers them from 0.
 function Trace:sort()
   self.by_rank = util.listed(self.ranks, function() return {} end)
   for k, node in ipairs(self.nodes) do
@@ -224,7 +224,7 @@ function Trace:text(rank)
   return table.concat(parts)
 end
 
---- The files of a plan, and what they do not say.
+--- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid

@@ -1,9 +1,9 @@
--- Chakra's execution traces read (schema 1.0.0, schema/protobuf/et_def.proto of mlcommons/chakra at commit 21585d8):
--- one graph of all ranks. A node of kind COMP or MEM is an operator that takes `duration_micros`, and where that is 0
--- what `num_ops` and `tensor_size` cost; COMM_SEND and COMM_RECV with the same comm_src, comm_dst and comm_tag are the
--- two ends of a tensor of comm_size bytes, whose way is simulated; COMM_COLL nodes of the ranks of a group are the
--- members of a collective, by their turn among those of the same comm_type and comm_size. Nodes wait for their
--- data_deps, which feeders heed alone. A rank's operators stand on one device.
+-- Reads Chakra's execution traces (schema 1.0.0, schema/protobuf/et_def.proto of mlcommons/chakra at commit 21585d8):
+-- one graph for all ranks. A COMP or MEM node is an operator that takes `duration_micros` or, if that is 0, the cost of
+-- `num_ops` and `tensor_size`. COMM_SEND and COMM_RECV with equal comm_src, comm_dst and comm_tag are the two ends of a
+-- tensor of comm_size bytes, whose transfer is simulated. COMM_COLL nodes of the ranks of a group are the members of a
+-- collective, matched by their order among those with equal comm_type and comm_size. Nodes wait for their data_deps
+-- only. All operators of a rank are on one device.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -15,17 +15,17 @@ local reader = {}
 local types = { [1] = 'Metadata', [2] = 'Load', [3] = 'Store', [4] = 'Work', [5] = 'Send', [6] = 'Receive',
   [7] = 'Collective' }
 local collectives = { [0] = 'all_reduce', [2] = 'all_gather', [5] = 'broadcast', [6] = 'all_to_all',
-  [7] = 'reduce_scatter', [8] = 'reduce_scatter', [9] = 'all_reduce' } -- 8 in blocks, 9 a barrier: of no bytes
+  [7] = 'reduce_scatter', [8] = 'reduce_scatter', [9] = 'all_reduce' } -- 8: in blocks, 9: a barrier, without bytes
 local member_types = { all_reduce = 'AllReduce', all_gather = 'AllGather', broadcast = 'Broadcast',
   all_to_all = 'AllToAll', reduce_scatter = 'ReduceScatter' }
 local most_nodes, most_ranks, most_bytes = 2 ^ 22, 2 ^ 16, 2 ^ 50
 
 local function fail(path, ...) util.fail('%s: %s', util.shortened(path), (...):format(select(2, ...))) end
 
--- Fields of AttributeProto's oneof that hold a whole number, by number.
+-- Fields of AttributeProto's oneof with integers, by number.
 local whole = { [7] = true, [9] = true, [11] = true, [13] = true, [27] = true }
 
---- An attribute's name and value: whole numbers and texts, others are passed over.
+--- Returns an attribute's name and value: an integer or a text; other values are skipped.
 local function read_attribute(text)
   local name, value
   local sound = wire.each_field(text, nil, nil, function(number, read)
@@ -38,7 +38,7 @@ local function read_attribute(text)
   return sound, name, value
 end
 
---- Adds the numbers of a repeated field, packed or one; whether it was sound.
+--- Adds the numbers of a repeated field, packed or single. Returns whether it was valid.
 local function add_numbers(list, value)
   if type(value) ~= 'string' then
     list[#list + 1] = value
@@ -54,11 +54,11 @@ local function add_numbers(list, value)
   return true
 end
 
--- What a node's fields are, by number: a name, and the type that its value has to have.
+-- Fields of a node by number: name and type.
 local fields = { [1] = { 'id', 'number' }, [2] = { 'name', 'string' }, [3] = { 'type', 'number' },
   [7] = { 'duration_micros', 'number' } }
 
---- The node in a record.
+--- Parses the node of a record.
 local function read_node(path, where, text, from, stop)
   local node, wrong = { id = 0, name = '', type = 0, duration_micros = 0, deps = {}, attributes = {} }, nil
   local sound = wire.each_field(text, from, stop, function(number, value)
@@ -87,7 +87,7 @@ local function read_node(path, where, text, from, stop)
   return node
 end
 
---- The version in the first record, which says whose file it is.
+--- Checks the version in the first record.
 local function read_version(path, text, from, stop)
   local version
   local sound = wire.each_field(text, from, stop, function(number, value)
@@ -99,21 +99,21 @@ local function read_version(path, text, from, stop)
   end
 end
 
---- The nodes of a file, in their order.
+--- Returns the nodes of a file, in order.
 local function read_file(path)
   local text = util.read_file(path)
   local nodes, by_id, at, record = {}, {}, 1, 0
   repeat
     local size, from = wire.read_varint(text, at)
     if not size or from + size > #text + 1 then
-      fail(path, 'record %d: expected a length and as many bytes, the file ends within it', record)
+      fail(path, 'record %d: expected a length and that number of bytes, got the end of the file', record)
     end
     if record == 0 then
       read_version(path, text, from, from + size)
     else
       local where = ('record %d'):format(record)
       local node = read_node(path, where, text, from, from + size)
-      if by_id[node.id] then fail(path, "%s: field 'id': %.0f is that of another node, too", where, node.id) end
+      if by_id[node.id] then fail(path, "%s: field 'id': expected a unique number, got %.0f twice", where, node.id) end
       node.where, nodes[record], by_id[node.id] = where, node, node
     end
     at, record = from + size, record + 1
@@ -122,10 +122,11 @@ local function read_file(path)
   return nodes, by_id
 end
 
---- What stands before a rank's number in a path, and the folder of it; nil where no number is there.
+--- Returns the part of a path before the rank's number, and its folder; nil if there is no number.
 local function stem_of(path) return path:match '^(.*%.)%d+%.et$' end
 
---- Paths of all ranks beside one of them: PREFIX.0.et, PREFIX.1.et, ...; one alone where it has no number.
+--- Returns the paths of all ranks, given one of them: PREFIX.0.et, PREFIX.1.et, ...; or the single path if it has no
+--- number.
 local function rank_paths(path)
   local stem = stem_of(path)
   if not stem then return { path } end
@@ -137,14 +138,14 @@ local function rank_paths(path)
   for _, name in ipairs(core.list_folder(folder)) do
     local rank = name:sub(1, #first) == first and tonumber(name:match('^(%d+)%.et$', #first + 1))
     if rank and rank >= #paths then
-      fail(folder == './' and name or folder .. name, 'expected the traces of the ranks before it, found no %s%d.et',
+      fail(folder == './' and name or folder .. name, 'expected the traces of all lower ranks, got no %s%d.et',
         util.shortened(stem), #paths)
     end
   end
   return paths
 end
 
---- Ranks of every group, from groups.json beside the traces; none where there is no such file.
+--- Returns the ranks of every group from groups.json next to the traces; none without this file.
 local function read_groups(path, ranks)
   local file = (path:match '^(.*/)' or '') .. 'groups.json'
   if not util.exists(file) then return {}, file end
@@ -171,7 +172,7 @@ end
 local Maker = {}
 Maker.__index = Maker
 
---- A node's attribute that has to be a whole number.
+--- Returns an integer attribute of a node.
 local function number_in(file, node, name, least, most, default)
   local value = node.attributes[name]
   if value == nil and default then return default end
@@ -182,7 +183,7 @@ local function number_in(file, node, name, least, most, default)
   return value
 end
 
---- An operator's name: of the rank and the node, with a number where another one has it.
+--- Returns an operator's name from rank and node, with a number if the name exists already.
 function Maker:name(file, node)
   local plain = ('%s@%d'):format(node.name == '' and types[node.type] or core.printable(node.name), file.rank)
   local name = plain
@@ -195,7 +196,7 @@ function Maker:name(file, node)
   return name
 end
 
---- Adds what a node is, without what it waits for.
+--- Adds a node without its dependencies.
 function Maker:add(file, node)
   local spec = { name = self:name(file, node), type = types[node.type], outputs = { { name = 'done', bytes = 0 } },
     colocate_with = file.first, measured_time_s = node.duration_micros * 1e-6, attributes = { rank = file.rank } }
@@ -219,7 +220,7 @@ function Maker:add(file, node)
   self.counts[spec.type] = (self.counts[spec.type] or 0) + 1
 end
 
---- Notes a node as a member of the collective that is its turn; returns the kind, nil where it is alone in its group.
+--- Records a node as a member of the next collective of its group. Returns the kind, or nil if the group has one rank.
 function Maker:join(file, node, name)
   local number = number_in(file, node, 'comm_type', 0, 9)
   local kind = collectives[number]
@@ -254,7 +255,7 @@ function Maker:join(file, node, name)
   return size > 1 and kind or nil
 end
 
---- Makes the two ends of every message meet.
+--- Connects the two ends of every message.
 function Maker:add_messages()
   local ends = {}
   local function key_of(file, node, own)
@@ -279,13 +280,15 @@ function Maker:add_messages()
   each('Receive', 'comm_dst', function(file, node, key)
     local list = ends[key]
     local sent = list and list.nodes[list.at]
-    if not sent then fail(file.path, '%s: no rank sends what node %.0f receives', node.where, node.id) end
+    if not sent then fail(file.path, '%s: expected a send for the receive of node %.0f, got none', node.where,
+      node.id) end
     list.at = list.at + 1
     self.builder:add_edge(sent.node.message, node.operator)
   end)
   for _, list in util.sorted_pairs(ends) do
     local left = list.nodes[list.at]
-    if left then fail(left.file.path, '%s: no rank receives what node %.0f sends', left.node.where, left.node.id) end
+    if left then fail(left.file.path, '%s: expected a receive for the send of node %.0f, got none', left.node.where,
+      left.node.id) end
   end
 end
 
@@ -295,7 +298,8 @@ function Maker:add_dependencies()
       local seen = {}
       for _, id in ipairs(node.deps) do
         local before = file.by_id[id]
-        if not before then fail(file.path, "%s: field 'data_deps': no node %.0f", node.where, id) end
+        if not before then fail(file.path, "%s: field 'data_deps': expected a node of the rank, got %.0f", node.where,
+          id) end
         if not seen[id] then self.builder:add_edge(before.made, node.operator) end
         seen[id] = true
       end
@@ -306,7 +310,8 @@ end
 function Maker:add_collectives()
   for n, joined in ipairs(self.order) do
     if #joined.members ~= joined.size then
-      fail(joined.file.path, '%s: %d of the %d ranks of its group join in this %s of %.0f bytes', joined.node.where,
+      fail(joined.file.path, '%s: expected all ranks of the group in the collective, got %d of %d for this %s of %.0f '
+        .. 'bytes', joined.node.where,
         #joined.members, joined.size, joined.kind, joined.bytes)
     end
     if joined.size > 1 then
@@ -329,10 +334,10 @@ function Maker:run()
   return built
 end
 
---- The graph of Chakra's traces: one of the ranks' files (PREFIX.RANK.et; those of the others stand beside it, and
---- groups.json there has the ranks of groups) or a single one. Operators are called NODE@RANK; those of a rank are one
---- colocation unit and have its number as attribute `rank`, so that a placement says where every rank runs.
---- `source.ranks` is how many there are.
+--- Returns the graph of Chakra traces, given a single file or the file of one rank (PREFIX.RANK.et; the files of other
+--- ranks and groups.json with the ranks of groups are next to it). Operators are called NODE@RANK. Those of a rank are
+--- one colocation unit and have its number as attribute `rank`, so that a placement assigns ranks to devices.
+--- `source.ranks` is the number of ranks.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder
 ---@return trinity.Graph

@@ -1,4 +1,4 @@
--- DeepSpeed's configuration of a plan (deepspeed/runtime/config.py at commit edaa722, 0.19.6).
+-- DeepSpeed's configuration for a plan (deepspeed/runtime/config.py at commit edaa722, 0.19.6).
 
 local ordered = require 'trinity.formats.ordered'
 local unsaid = require 'trinity.formats.unsaid'
@@ -9,7 +9,7 @@ local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, J
 
 local said = unsaid.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
 
---- What type the weights of a graph's products have.
+--- Returns the dtype of the weights of matmuls.
 ---@param graph trinity.Graph
 ---@return string?
 function deepspeed.dtype(graph)
@@ -26,33 +26,33 @@ local function precision(pairs_of, dtype)
 end
 
 local function zero(outline)
-  local zero_stage, bytes = outline.strategy.zero_stage or 0, outline.strategy.bucket_bytes
-  local fields = { { 'stage', zero_stage } }
-  -- Buckets are counted in elements, of gradients in 32 bits.
+  local shard, bytes = outline.strategy.shard or 0, outline.strategy.bucket_bytes
+  local fields = { { 'stage', shard } }
+  -- Bucket sizes are numbers of elements, of 32-bit gradients.
   if bytes then fields[2] = { 'reduce_bucket_size', math.max(1, math.floor(bytes / 4)) } end
   return ordered.object(fields)
 end
 
--- What the pipeline engine cannot do.
+-- Checks the limits of the pipeline engine.
 local function check_pipeline(outline, unspoken)
   if outline.pipeline == 1 then return end
-  if (outline.strategy.zero_stage or 0) > 1 then
-    util.fail('export: deepspeed: its pipeline engine refuses ZeRO stage %d (zero_stage), expected 0 or 1',
-      outline.strategy.zero_stage)
+  if (outline.strategy.shard or 0) > 1 then
+    util.fail('export: deepspeed: shard: expected 0 or 1 with a pipeline, got %d',
+      outline.strategy.shard)
   end
   if outline.schedule ~= '1f1b' or outline.virtual_stages > 1 then
-    unspoken[#unspoken + 1] = ("schedule '%s': its pipeline engine runs 1F1B"):format(outline.schedule)
+    unspoken[#unspoken + 1] = ("schedule '%s' (DeepSpeed's pipeline engine runs 1F1B)"):format(outline.schedule)
   end
-  unspoken[#unspoken + 1] = 'the cut in stages: PipelineModule(partition_method=) makes it in the program'
+  unspoken[#unspoken + 1] = 'layers per stage (set by PipelineModule(partition_method=) in the program)'
 end
 
---- The files of a plan, and what they do not say.
+--- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function deepspeed.write(outline)
   if not outline.strategy.mesh then
-    util.fail 'export: deepspeed: expected a mesh, the plan is a placement of operators'
+    util.fail 'export: deepspeed: expected a mesh, got a placement of operators'
   end
   local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true })
   local unspoken, mesh = unsaid.of(outline, words), outline.mesh

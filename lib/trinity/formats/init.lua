@@ -1,8 +1,8 @@
--- Plans as files of other programs, and those files read: one table of formats, one room a format.
+-- Exports plans to files of other programs and reads such files: a table of formats, with one module per format.
 --
--- A format is a table: `name`; `writes` and `reads`, what it is in words where it does; `of`, the program and version
--- whose files these are; `write(outline, options)`, which returns a list of files { name =, text = } and a list of what
--- they do not say. Files of other programs that are read into graphs stand in `readers`.
+-- A format is a table: `name`; `writes` and `reads`, texts about the files if it can; `of`, the program and its
+-- version; `write(outline, options)`, which returns a list of files { name =, text = } and a list of settings that they
+-- cannot represent. `readers` has files of other programs that are read as graphs.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -15,7 +15,7 @@ local util = require 'trinity.base.util'
 local formats = {}
 
 ---@class trinity.ExportedFile
----@field name string of the file
+---@field name string file name
 ---@field text string
 
 local writers = {}
@@ -24,7 +24,7 @@ for _, name in ipairs { 'accelerate', 'autoparallel', 'chakra', 'deepspeed', 'me
   writers[name] = require('trinity.formats.' .. name)
 end
 
--- What networks and problems are read from: by the ending of a file and what stands in it (trinity.model and others).
+-- Files from which networks and problems are read, recognized by ending and content (trinity.model and others).
 local readers = {
   { 'onnx', 'a network, .onnx', 'ONNX opset 1 to 17, later ones with shapes' },
   { 'pt2', 'an exported program, .pt2', 'PyTorch 2.13.0 (schema 8)' },
@@ -41,20 +41,21 @@ local readers = {
   { 'autoparallel', 'its integer program, .json and .json.gz (trinity study select)', 'AutoParallel a54c252' },
 }
 
---- Names of the formats that plans are written in, sorted.
+--- Returns the names of the export formats, sorted. Example: `trinity.formats.names()[1]`
 ---@return string[]
 function formats.names() return util.sorted_keys(writers) end
 
 local words = options_of.words('trinity.ExportFormat', util.sorted_keys(writers))
 
-local declared = options_of.declare('trinity.ExportOptions', { help = 'How a plan is written for another program.',
-  { 'format', words, needed = true, help = "whose file ('trinity help formats' lists them)" },
-  { 'folder', 'string', help = 'where the files go; otherwise a single one is returned as text' },
-  { 'lossless', 'boolean', false, help = 'refuse what cannot be said, instead of naming it on standard error' },
-  { 'cut_blocks', 'boolean', false, help = 'accelerate: layers may be on several devices' },
+local declared = options_of.declare('trinity.ExportOptions', { help = 'Options of strategy:export.',
+  { 'format', words, needed = true, help = "name of the format ('trinity help formats' lists them)" },
+  { 'folder', 'string', help = 'write the files to this folder; otherwise a single file is returned as text' },
+  { 'lossless', 'boolean', false, help = 'raise an error if the format cannot represent the whole strategy, instead '
+    .. 'of a warning' },
+  { 'cut_blocks', 'boolean', false, help = 'accelerate: allow one layer on several devices' },
   { 'device_names', 'table', as = 'string[]', otherwise = 'numbers from 0',
-    help = 'accelerate: what devices are called' },
-  { 'nodes', 'string', help = 'autoparallel: the file of get_json(), whose nodes get placements' },
+    help = 'accelerate: names of devices' },
+  { 'nodes', 'string', help = 'autoparallel: the file of its get_json(), whose nodes get placements' },
 })
 
 local function make_files(owner, strategy, options)
@@ -62,12 +63,13 @@ local function make_files(owner, strategy, options)
   local given = declared:read(owner, 2, 'options', options)
   local files, unspoken = writers[given.format].write(outline.of(strategy), given)
   if given.lossless and #unspoken > 0 then
-    util.fail('export: %s: cannot say %s (lossless)', given.format, table.concat(unspoken, '; '))
+    util.fail('export: %s cannot represent: %s (required by lossless)', given.format, table.concat(unspoken, '; '))
   end
   return files, unspoken
 end
 
---- The files of a plan in a format, and what they do not say. Nothing is written.
+--- Returns the files of a strategy in a format, without writing them, and the settings that they cannot represent.
+--- Example: `trinity.formats.files(strategy, { format = 'megatron' })[1].text`
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
@@ -83,8 +85,9 @@ local function write_files(folder, files)
   return paths
 end
 
---- Writes a plan as a file of another program: returns its text, or, with `folder`, the paths of the files that were
---- written there, and what they do not say, which is told on standard error, too.
+--- Exports a strategy to the format of another program. Returns the text or, with `folder`, the paths of the written
+--- files, and the settings that the format cannot represent, about which it also warns. Example:
+--- `trinity.formats.export(strategy, { format = 'megatron' })`
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExportOptions
 ---@return string|string[] text_or_paths
@@ -92,17 +95,19 @@ end
 function formats.export(strategy, options)
   local files, unspoken = make_files('strategy:export', strategy, options)
   if not options.folder and #files > 1 then
-    util.fail('export: %s: %d files (%s and others), expected a folder for them (folder, or --out of a command)',
+    util.fail('export: %s: expected a folder for the %d files (%s and others), got none; use option folder '
+      .. '(--output-dir)',
       options.format, #files, files[1].name)
   end
   for _, text in ipairs(unspoken) do
-    progress.warn(('export: %s does not say %s'):format(options.format, text))
+    progress.warn(('export: %s cannot represent %s'):format(options.format, text))
   end
   if not options.folder then return files[1].text, unspoken end
   return write_files(options.folder, files), unspoken
 end
 
---- Rows { name, what is read or written, whose it is } of all formats: those that are written, and those read.
+--- Returns rows { name, content, program } of all formats: written ones, and read ones. Example: `local written, read =
+--- trinity.formats.table()`
 ---@return string[][] written
 ---@return string[][] read
 function formats.table()

@@ -1,5 +1,5 @@
--- Megatron-LM's arguments of a plan (megatron/training/arguments.py at commit d98e8a64): an array of bash that a script
--- sources and passes on.
+-- Megatron-LM's arguments for a plan (megatron/training/arguments.py at commit d98e8a64): a bash array for a script to
+-- source.
 
 local core = require 'trinity.core'
 local layout = require 'trinity.strategy.layout'
@@ -7,7 +7,7 @@ local text = require 'trinity.base.text'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an array of bash to source',
+local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, a bash array to source',
   of = 'Megatron-LM d98e8a64' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
@@ -16,16 +16,16 @@ local said = unsaid.set [[data tensor pipeline context expert stages virtual_sta
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
 
--- A layout that says the stages; nil where Megatron's ranks would hold others.
+-- Returns a layout for the stages, or nil if Megatron's ranks would have other stages.
 local function layout_of(outline, unspoken)
   if outline.pipeline == 1 then return nil end
   if not outline.stages then
-    unspoken[#unspoken + 1] = ('the cut in stages: %s'):format(outline.broken or 'it has none')
+    unspoken[#unspoken + 1] = ('layers per stage (%s)'):format(outline.broken or 'the plan has no stages')
     return nil
   end
   if not outline:in_turn() then
-    unspoken[#unspoken + 1] = ("where stages are: schedule '%s' goes forth and back over the ranks, its layout is of "
-      .. 'stages in turn'):format(outline.schedule)
+    unspoken[#unspoken + 1] = ("ranks of stages (schedule '%s' is V-shaped, Megatron-LM's layout is "
+      .. "round-robin)"):format(outline.schedule)
     return nil
   end
   local ahead = layout.ahead(outline.graph)
@@ -35,24 +35,24 @@ local function layout_of(outline, unspoken)
   end)
   local said_stages = layout.text(stages)
   local why = layout.refusal(layout.read(said_stages), outline.pipeline, outline.layers, ahead)
-  if why then util.fail("export: megatron: it would refuse the layout '%s': %s", said_stages, why) end
+  if why then util.fail("export: megatron: Megatron-LM would reject the layout '%s': %s", said_stages, why) end
   return said_stages
 end
 
--- Arguments about the schedule.
+-- Adds arguments about the schedule.
 local function add_pipeline(add, outline, unspoken)
   add('--pipeline-model-parallel-size', outline.pipeline)
   local stages = layout_of(outline, unspoken)
   if stages then add('--pipeline-model-parallel-layout', "'" .. stages .. "'") end
-  local one = outline.schedule == 'gpipe' and outline.micro_batches == 1 -- which is 1F1B, too
+  local one = outline.schedule == 'gpipe' and outline.micro_batches == 1 -- which equals 1F1B
   if outline.pipeline > 1 and not one and not one_order[outline.schedule] then
-    unspoken[#unspoken + 1] = ("schedule '%s': Megatron-LM runs 1F1B, or interleaved 1F1B where ranks have several "
-      .. 'stages'):format(outline.schedule)
+    unspoken[#unspoken + 1] = ("schedule '%s' (Megatron-LM runs 1F1B, or interleaved 1F1B with virtual "
+      .. "stages)"):format(outline.schedule)
   end
 end
 
--- How many first layers of every virtual stage are recomputed where the others keep all that they write; nil where a
--- strategy says anything else of single operators.
+-- Returns the number of recomputed first layers per virtual stage if the other layers keep all activations; nil if the
+-- strategy has other settings for single operators.
 local function block_of(outline)
   local strategy, kept, operators = outline.strategy, {}, 0
   if strategy.recompute ~= 'full' or not outline.stages then return nil end
@@ -83,35 +83,13 @@ local function block_of(outline)
   return most
 end
 
--- Ranks are numbered tensor, context, expert, data, pipeline from the innermost, or with the last two exchanged.
-local function add_order(add, outline, unspoken)
-  local order = outline.strategy.mesh and outline.strategy.order
-  if not order or type(order[1]) ~= 'string' then return end
-  local used = {}
-  for _, axis in ipairs { 'tensor', 'context', 'expert', 'data', 'pipeline' } do
-    local size = outline.mesh[axis] / (axis == 'data' and outline.mesh.expert or 1)
-    if size > 1 then used[#used + 1] = axis end
-  end
-  local own, is_used = {}, {}
-  for _, axis in ipairs(used) do is_used[axis] = true end
-  for _, list in ipairs { order, used } do
-    for _, axis in ipairs(list) do
-      if is_used[axis] then own[#own + 1], is_used[axis] = axis, nil end
-    end
-  end
-  local plain, said_order = table.concat(used, ' '), table.concat(own, ' ')
-  if said_order == plain then return end
-  if said_order == plain:gsub('data pipeline$', 'pipeline data') then return add '--use-tp-pp-dp-mapping' end
-  unspoken[#unspoken + 1] = 'the order of the axes'
-end
-
--- Arguments about what is computed again; `full` is one layer a group.
+-- Adds arguments about activation recomputation; `full` recomputes in groups of one layer.
 local function add_recompute(add, outline, unspoken)
   local strategy = outline.strategy
   local word = strategy.recompute or 'none'
   if strategy.operators then
     local count = block_of(outline)
-    if not count then unspoken[#unspoken + 1] = 'what holds for single operators' end
+    if not count then unspoken[#unspoken + 1] = 'settings of single operators' end
     if count then
       add('--recompute-granularity', 'full')
       add('--recompute-method', 'block')
@@ -141,7 +119,7 @@ local function add_sharding(add, outline)
   add('--data-parallel-sharding-strategy', strategies[shard])
 end
 
--- Buckets are counted in parameters, with gradients in 32 bits; there are buckets only where reductions overlap.
+-- Bucket sizes are numbers of parameters, with 32-bit gradients. There are only buckets if reductions overlap.
 local function add_buckets(add, outline)
   local bytes = outline.strategy.bucket_bytes
   if outline.mesh.data * outline.mesh.context == 1 or not bytes then return end
@@ -149,7 +127,8 @@ local function add_buckets(add, outline)
   add('--ddp-bucket-size', ('%d'):format(math.max(1, math.floor(bytes / 4))))
 end
 
---- The arguments of a plan as a list of texts, a flag and its values each, and what they do not say.
+--- Returns the arguments of a plan as a list of texts (a flag and its values each), and the settings that they cannot
+--- represent.
 ---@param outline table
 ---@return string[] lines
 ---@return string[] unsaid
@@ -176,18 +155,19 @@ function megatron.arguments(outline)
   return lines, unspoken
 end
 
---- The files of a plan, and what they do not say.
+--- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function megatron.write(outline)
   if not outline.strategy.mesh and not outline.stages then
     util.fail('export: megatron: expected a mesh or a pipeline of whole layers: %s',
-      outline.broken or 'the plan is a placement of operators')
+      outline.broken or 'got a placement of operators')
   end
   local lines, unspoken = megatron.arguments(outline)
   if outline.layers == 0 then
-    unspoken[#unspoken + 1] = ("the network '%s': it repeats no layers, as Megatron-LM's models do"):format(
+    unspoken[#unspoken + 1] = ("the network '%s' (Megatron-LM's models have repeated layers, this one has "
+      .. "none)"):format(
       core.printable(outline.graph.name))
   end
   local script = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n'

@@ -1,22 +1,22 @@
--- Names of a network's modules in the libraries that run it: transformers 5.23.0 (Hugging Face,
--- src/transformers/models/KIND/modeling_KIND.py) and torchtitan (torchtitan/models/common/decoder.py). Of other
--- networks the paths that their file gives (an attribute `module`, the scopes of PyTorch's ONNX exporter), or else the
--- names of operators with dots.
+-- Module names of networks in the libraries that run them: transformers 5.23.0 (Hugging Face,
+-- src/transformers/models/KIND/modeling_KIND.py) and torchtitan (torchtitan/models/common/decoder.py). Other networks
+-- have the paths of their file (attribute `module`, scopes of PyTorch's ONNX exporter), or else the names of operators
+-- with dots.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 -- Names of modules:
 --   library        string: 'transformers', 'torchtitan' or 'own'
---   block_class?   string: of transformers: the class of a layer, which is never cut
---   before         string[]: modules that stand before the layers
---   after          string[]: modules that stand behind them
---   plain          string[]: modules without weights that go with the first
+--   block_class?   string: with transformers: class of a layer, which is never cut
+--   before         string[]: modules before the layers
+--   after          string[]: modules after the layers
+--   plain          string[]: modules without weights that are on the device of the first layer
 --   block          fun(layer: integer): string: the module of a layer, from 1
---   inner          table<string, string>: names of operators within a layer, and of modules within its block
---   partial?       boolean: whether `inner` has not everything of a layer that has weights
+--   inner          table<string, string>: module within its block, by operator name within a layer
+--   partial?       boolean: true: `inner` lacks some weights of a layer
 --   tied?          string[]: modules that share a weight
---   fused?         string: why products of a layer are not modules of their own
+--   fused?         string: why matmuls of a layer are no separate modules
 
 local modules = {}
 
@@ -28,21 +28,21 @@ local gated = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
 local head_norms = util.merged(gated, { ['attention/query_norm'] = 'self_attn.q_norm',
   ['attention/key_norm'] = 'self_attn.k_norm' })
 
--- Of mixtures of experts; the experts themselves are one module without products of its own.
+-- Mixtures of experts; the experts are one module.
 local shared = { ['feed_forward/shared/gate'] = 'mlp.shared_experts.gate_proj',
   ['feed_forward/shared/up'] = 'mlp.shared_experts.up_proj',
   ['feed_forward/shared/down'] = 'mlp.shared_experts.down_proj' }
 local latent = util.merged(gated, shared, { ['attention/query_down'] = 'self_attn.q_a_proj',
   ['attention/query_up'] = 'self_attn.q_b_proj', ['attention/key_value'] = 'self_attn.kv_b_proj' })
-latent['attention/key'] = nil -- of all heads, within kv_a_proj_with_mqa
+latent['attention/key'] = nil -- shared by all heads, within kv_a_proj_with_mqa
 
--- Queries, keys and values of a head side by side: a cut between heads leaves each whole.
+-- Queries, keys and values of a head are adjacent, so a cut between heads is possible.
 local neox = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
   ['attention/query'] = 'attention.query_key_value', ['attention/key'] = 'attention.query_key_value',
   ['attention/value'] = 'attention.query_key_value', ['attention/output'] = 'attention.dense',
   ['feed_forward/inner'] = 'mlp.dense_h_to_4h', ['feed_forward/outer'] = 'mlp.dense_4h_to_h' }
 
--- What decoders of transformers are alike in.
+-- Common names of decoders in transformers.
 local function decoder(class, inner, further)
   return util.merged({ library = 'transformers', block_class = class, before = { 'model.embed_tokens' },
     after = { 'model.norm', 'lm_head' }, plain = { 'model.rotary_emb' }, inner = inner or gated,
@@ -75,14 +75,14 @@ local families = {
 local torchtitan = { library = 'torchtitan', before = { 'tok_embeddings' }, after = { 'norm', 'lm_head' }, plain = {},
   inner = {}, block = function(layer) return ('layers.%d'):format(layer - 1) end }
 
---- The operator that looks tokens up, and the one of the logits: which a decoder of a config.json has.
+--- Returns the embedding operator and the logits operator, which a decoder of a config.json has.
 local function is_decoder(outline)
   local seen = {}
   outline:each_operator(function(_, op) seen[op.name] = true end)
   return outline.stem == 'layer_' and seen.logits and seen.norm and (seen.embed or seen['embed/token'])
 end
 
---- Whether the logits read the table of the embedding.
+--- Returns whether the embeddings are tied.
 ---@param graph trinity.Graph
 ---@return boolean
 function modules.is_tied(graph)
@@ -93,13 +93,13 @@ function modules.is_tied(graph)
   return false
 end
 
--- The kind of a decoder that transformers has, nil for other networks.
+-- Returns the model type of a decoder in transformers, or nil for other networks.
 local function family_of(outline)
   local family = families[outline.graph.name]
   return family and is_decoder(outline) and family or nil
 end
 
---- Module of every forward operator that is no source, by its number: a file's paths or own names.
+--- Returns the module of every forward operator that is no source, by number: from the file's paths or operator names.
 ---@param outline table
 ---@return table<integer, string>
 function modules.paths(outline)
@@ -110,7 +110,7 @@ function modules.paths(outline)
   return paths
 end
 
--- What own paths begin with up to the number of a layer: its block.
+-- Returns the prefix of a path up to the number of a layer: its block.
 local function block_prefix(path, stem)
   local own = stem:gsub('^/', ''):gsub('/', '.')
   local at, to = path:find(own, 1, true)
@@ -118,14 +118,14 @@ local function block_prefix(path, stem)
   return number and path:sub(1, to) .. number
 end
 
--- The first item of a list of modules that a path goes through: 'layers.0', 'encoder_layer_3'; nil where there is none.
+-- Returns the first list item in a path: 'layers.0', 'encoder_layer_3'; or nil.
 local function list_item(path)
   for at in (path .. '.'):gmatch '()%.' do
     if ('.' .. path:sub(1, at - 1)):find '[._]%d+$' then return path:sub(1, at - 1) end
   end
 end
 
--- Calls body(path) for a path of modules and all that it is in, from the inside.
+-- Calls body(path) for a module path and all its parents, innermost first.
 local function each_outer(path, body)
   while path do
     body(path)
@@ -133,7 +133,7 @@ local function each_outer(path, body)
   end
 end
 
--- Modules that add up what several tables in them give, as BERT's embeddings, and have no list of others in them.
+-- Modules that add up several tables, such as BERT's embeddings, and contain no list of modules.
 local function sums_of_tables(outline, given)
   local tables, adds, lists = {}, {}, {}
   outline:each_operator(function(i, op)
@@ -151,8 +151,8 @@ local function sums_of_tables(outline, given)
   end
 end
 
---- Block of every forward operator that is in one, by its number: by the modules of a file, or else the layer that the
---- network repeats. Blocks add something up, which a residual may lead around the rest of.
+--- Returns the block of every forward operator in a block, by number: from the modules of a file, or else the repeated
+--- layer of the network. Blocks contain an addition, around which a residual connection may lead.
 ---@param outline table
 ---@return (string|false)[]
 function modules.blocks(outline)
@@ -171,7 +171,7 @@ function modules.blocks(outline)
 end
 
 --- Calls body(parameter, i, weight) for every weight and buffer that a forward operator i has or reads, in order.
---- `weight` is the operator that it stands by itself as where several may read it, else nil.
+--- `weight` is the separate operator of a weight that several operators may read, or nil.
 ---@param outline table
 ---@param body fun(parameter: table, i: integer, weight: integer?)
 function modules.each_weight(outline, body)
@@ -192,7 +192,7 @@ function modules.each_weight(outline, body)
   end)
 end
 
---- Whether a network is a program that PyTorch exported, whose weights have the names of its state.
+--- Returns whether a network is a program exported by PyTorch, whose weights have the names of its state.
 ---@param outline table
 ---@return boolean
 function modules.is_exported(outline)
@@ -207,7 +207,7 @@ local function add_once(list, seen, path)
   end
 end
 
--- Names of a network that no library knows.
+-- Returns the names of a network that no library has.
 local function own_names(outline)
   local self = { library = 'own', before = {}, after = {}, plain = {}, inner = {} }
   local blocks, seen, paths = {}, {}, modules.paths(outline)
@@ -223,8 +223,8 @@ local function own_names(outline)
   return self
 end
 
---- How the modules of a network are called. library: 'torchtitan', or nil: by transformers where it has the network,
---- else by its own paths.
+--- Returns the module names of a network. library: 'torchtitan', or nil: transformers if it has the network, else its
+--- own paths.
 ---@param outline table
 ---@param library? string
 ---@return table
@@ -235,11 +235,11 @@ function modules.of(outline, library)
   return util.merged(family, { tied = modules.is_tied(outline.graph) and { family.before[1], family.after[2] } or nil })
 end
 
---- Whether it is a decoder whose layers stand behind one table of embeddings, as torchtitan's models do.
+--- Returns whether a network is a decoder with layers after one embedding table, as torchtitan's models.
 function modules.is_decoder(outline) return is_decoder(outline) end
 
---- The module of an operator of a decoder that transformers has: of its own where products are modules, else its block;
---- nil where nothing is known of it (sums, the loss).
+--- Returns the module of an operator of a decoder in transformers: its own module if matmuls are modules, else its
+--- block; nil if unknown (reductions, the loss).
 ---@param names table
 ---@param outline table
 ---@param i integer
@@ -255,7 +255,7 @@ function modules.of_operator(names, outline, i)
   return top[name]
 end
 
---- A function that gives the module of an operator by its number: as of_operator has it, or of another network.
+--- Returns a function from an operator's number to its module, for decoders (of_operator) and other networks.
 ---@param names table
 ---@param outline table
 ---@return fun(i: integer): string?

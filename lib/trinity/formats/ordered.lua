@@ -1,4 +1,4 @@
--- JSON for people with keys in the order in which they are given.
+-- Readable JSON with keys in the given order.
 
 local core = require 'trinity.core'
 
@@ -6,7 +6,7 @@ local ordered = {}
 
 local Object = {}
 
---- An object of pairs { key, value }, in order.
+--- Returns an object of pairs { key, value }, in order.
 ---@param pairs_of [string, any][]
 ---@return table
 function ordered.object(pairs_of) return setmetatable(pairs_of, Object) end
@@ -22,7 +22,7 @@ end
 
 local write
 
--- Entries between brackets, a line each; lists of plain values in one.
+-- Entries between brackets, one per line; lists of plain values in one line.
 local function write_all(value, indent, out)
   local object = getmetatable(value) == Object
   local open, close = object and '{' or '[', object and '}' or ']'
@@ -50,7 +50,7 @@ function write(value, indent, out)
   end
 end
 
---- JSON text of objects (ordered.object), lists and plain values, ending in a newline.
+--- Returns JSON text of objects (ordered.object), lists and plain values, with a final newline.
 ---@param value any
 ---@return string
 function ordered.text(value)

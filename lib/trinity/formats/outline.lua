@@ -1,5 +1,5 @@
--- What a plan says, in the words that other programs share: degrees of a mesh, stages as runs of whole layers, where
--- operators are. Formats write from this (trinity.formats).
+-- The outline of a plan in terms of other programs: degrees of a mesh, stages as ranges of whole layers, devices of
+-- operators. Export formats use it (trinity.formats).
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -8,28 +8,28 @@ local util = require 'trinity.base.util'
 
 -- A stage of an outline:
 --   first          integer: its first layer, from 1
---   last           integer: its last; first - 1 where it has none
---   embedding      boolean: whether it has what stands before the layers
---   head           boolean: whether it has what stands behind them
---   rank           integer: where it is on the axis `pipeline`, from 0
---   device         integer: of the first replica's first part, from 1
+--   last           integer: its last layer; first - 1 if it has none
+--   embedding      boolean: true: it has the embedding (operators before the layers)
+--   head           boolean: true: it has the head (operators after the layers)
+--   rank           integer: pipeline rank, from 0
+--   device         integer: first device of the first replica, from 1
 
 -- An outline:
 --   strategy       trinity.Strategy
 --   graph          trinity.Graph
 --   mesh           { data: integer, tensor: integer, pipeline: integer, context: integer, expert: integer,
 --                    placement: integer }
---   layers         integer: that the network repeats; 0: none
---   stem           string: what names of operators of a layer begin with: 'layer_'
---   layer_of       integer[]: per operator: 0 before the layers, from 1, layers + 1 behind them
---   stage_of?      integer[]: per operator of the graph: its stage, from 1; false for data sources and what has none
---   stages?        list of stages: where they are runs of whole layers, in order
+--   layers         integer: number of repeated layers; 0: none
+--   stem           string: prefix of operator names in a layer: 'layer_'
+--   layer_of       integer[]: per operator: layer from 1; 0 before the layers, layers + 1 after them
+--   stage_of?      integer[]: per operator of the graph: its stage, from 1; false: none, or a data source
+--   stages?        list of stages if they are ranges of whole layers, in order
 --   broken?        string: why they are not
 --   pipeline       integer: ranks of the pipeline
---   virtual_stages integer: stages a rank
+--   virtual_stages integer: stages per rank
 --   schedule       string
 --   micro_batches  integer
---   batch_size     integer: samples of a micro-batch of one replica, at least 1
+--   batch_size     integer: samples per micro-batch and replica, at least 1
 local Outline = {}
 Outline.__index = Outline
 
@@ -37,10 +37,10 @@ local outline = {}
 
 local axes = { 'data', 'tensor', 'pipeline', 'context', 'expert', 'placement' }
 
---- Whether an operator only brings data or weights: it may stand anywhere.
+--- Returns whether an operator only provides data or weights, so that its stage does not matter.
 local function is_source(op) return op.type == 'Input' or op.type == 'Constant' or op.type == 'Variable' end
 
--- Layers of every virtual stage of a mesh.
+-- Returns the layers of every virtual stage of a mesh.
 local function layers_per_stage(strategy, stages, layers)
   if strategy.stages then return strategy.stages end
   return util.listed(stages, function() return layers / stages end)
@@ -66,7 +66,7 @@ local function of_mesh(self, strategy)
   self.stage_of = util.map(self.layer_of, function(layer) return stage_of_layer[layer] end)
 end
 
--- The stage and the device of every operator of a placement that is a pipeline.
+-- Returns the stage and the device of every operator of a placement with a pipeline.
 local function stages_of_placement(self, strategy)
   local listed, stage_of = json.decode(strategy.problem:placement_json(strategy)).stages, {}
   if not listed then return nil end
@@ -82,7 +82,7 @@ local function stages_of_placement(self, strategy)
   return stage_of, of_stage
 end
 
--- The first and last stage of every layer.
+-- Returns the first and last stage of every layer.
 local function span_of_layers(self, stage_of)
   local low, high = {}, {}
   for i, stage in ipairs(stage_of) do
@@ -96,17 +96,17 @@ local function span_of_layers(self, stage_of)
   return low, high
 end
 
--- Why stages are no runs of whole layers in order; nil where they are.
+-- Returns why stages are no ranges of whole layers in order, or nil if they are.
 local function why_broken(self, low, high, count)
   if self.layers == 0 then return 'the network repeats no layers' end
   for layer = 0, self.layers + 1 do
-    local what = layer == 0 and 'what stands before the layers' or layer > self.layers
-      and 'what stands behind the layers' or ('layer %d'):format(layer)
+    local what = layer == 0 and 'the embedding' or layer > self.layers
+      and 'the head' or ('layer %d'):format(layer)
     if low[layer] ~= high[layer] then
       return ('%s is cut: in stages %d and %d'):format(what, low[layer], high[layer])
     end
     if layer > 0 and low[layer] and low[layer - 1] and low[layer] < low[layer - 1] then
-      return ('%s is in stage %d, what comes before it in stage %d'):format(what, low[layer], low[layer - 1])
+      return ('%s is in stage %d, after a layer in stage %d'):format(what, low[layer], low[layer - 1])
     end
   end
   if low[0] and low[0] ~= 1 then return ('the embedding is in stage %d'):format(low[0]) end
@@ -114,7 +114,7 @@ local function why_broken(self, low, high, count)
   if last and last ~= count then return ('the head is in stage %d of %d'):format(last, count) end
 end
 
--- Stages of a placement, as far as they are runs of whole layers.
+-- Returns the stages of a placement if they are ranges of whole layers.
 local function of_placement(self, strategy)
   local stage_of, device_of = stages_of_placement(self, strategy)
   self.schedule, self.micro_batches = strategy.schedule or 'fifo', strategy.micro_batches or 1
@@ -141,7 +141,7 @@ local function of_placement(self, strategy)
   end
 end
 
--- Samples of a micro-batch: of the tokens where there are any (other inputs may be tables of angles).
+-- Returns the samples per micro-batch, by the tokens if there are any (other inputs may be RoPE tables).
 local function batch_size(graph)
   for i = 1, graph.operators do
     local op = graph:operator(i)
@@ -151,7 +151,7 @@ local function batch_size(graph)
   return math.max(graph.batch_size, 1)
 end
 
---- What a strategy says. Cheap for a mesh of any size: nothing is lowered.
+--- Returns the outline of a strategy. It is fast for a mesh of any size, because nothing is lowered.
 ---@param strategy trinity.Strategy
 ---@return table
 function outline.of(strategy)
@@ -164,7 +164,7 @@ function outline.of(strategy)
   return self
 end
 
---- Whether its stages go round the ranks in turn, as Megatron-LM and looped schedules have them.
+--- Returns whether stages are assigned to ranks round-robin, as in Megatron-LM and looped schedules.
 ---@return boolean
 function Outline:in_turn()
   for s, stage in ipairs(self.stages or {}) do
@@ -173,13 +173,13 @@ function Outline:in_turn()
   return true
 end
 
---- Devices of the mesh.
+--- Returns the number of devices of the mesh.
 ---@return integer
 function Outline:device_count()
   return self.mesh.data * self.mesh.tensor * self.mesh.pipeline * self.mesh.context * self.mesh.placement
 end
 
---- Forward operators that are no sources, in order: body(number, operator).
+--- Calls body(number, operator) for forward operators that are no sources, in order.
 ---@param body fun(i: integer, op: trinity.Operator)
 function Outline:each_operator(body)
   for i = 1, self.graph.operators do

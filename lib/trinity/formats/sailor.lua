@@ -1,11 +1,11 @@
--- A plan of Sailor as a problem and a strategy: a graph with one operator a layer and pass, whose seconds and bytes are
--- those of Sailor's profiles; its stages as a mesh with 1F1B; a cluster of one GPU for each group of tp that share
--- every layer (the others work and send at the same time, each its own part).
+-- Converts a plan of Sailor to a problem and a strategy: a graph with one operator per layer and pass, with times and
+-- bytes of Sailor's profiles; its stages as a mesh with 1F1B; a cluster with one GPU per tensor-parallel group (the
+-- other GPUs of the group compute and send their parts at the same time).
 --
--- What the pipeline engine (DeepSpeed's) does beside the layers: a stage copies what comes in before it computes (queue
--- 'receiver'); it sends a gradient before it goes on, and an activation while it waits for the next gradient
--- (runtime/pipe/engine.py, TrainSchedule); gradients are all-reduced after the last micro-batch; the optimiser is one
--- fused call for all layers of a stage, which takes as long as for one.
+-- DeepSpeed's pipeline engine also does this: a stage copies its input before it computes (queue 'receiver'); it sends
+-- a gradient before it continues, and an activation while it waits for the next gradient (runtime/pipe/engine.py,
+-- TrainSchedule); gradients are all-reduced after the last micro-batch; the optimizer is one fused call for all layers
+-- of a stage, which takes the time of one layer.
 
 local devices = require 'trinity.cluster.devices'
 local graphs = require 'trinity.graph'
@@ -20,20 +20,20 @@ local function kind_of(group) return ('%s, 1 of %d'):format(group.gpu, group.tp)
 
 local function rounded(x) return math.floor(x + 0.5) end
 
---- What llm_info.json says of a layer, from 0.
+--- Returns the data of a layer (from 0) in llm_info.json.
 local function size_of(plan, info, group, layer)
   return sailor_plan.entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp), tostring(layer))
 end
 
---- Bytes of what a stage sends for a layer's output: where every GPU has a card each sends all of it, else they share
---- the card and send a part each.
+--- Returns the bytes that a stage sends for a layer's output: with one NIC per GPU each GPU sends all of it; otherwise
+--- they share the NIC and send a part each.
 local function sent_bytes(plan, group, size)
   local parts = sailor_plan.gpus[group.gpu].card and 1 or group.tp
   return rounded(4 * plan.micro_batch * size.act_output_floats / parts)
 end
 
---- Seconds { forward, backward, update } of a layer on a group. Profiles of small micro-batches hold what launching
---- cost while layers were timed one by one: no pass takes longer than the same with a larger micro-batch.
+--- Returns the seconds { forward, backward, update } of a layer on a group. Profiles of small micro-batches include
+--- launch times, because layers were timed one by one; therefore no pass takes longer than with a larger micro-batch.
 local function times_of(plan, profiles, group, layer)
   local by_batch = sailor_plan.entry(plan, 'profiles', profiles, plan.network, group.gpu)
   local function at(batch)
@@ -49,7 +49,7 @@ local function times_of(plan, profiles, group, layer)
   return { forward = forward, backward = backward, update = times[3] }
 end
 
---- Of every layer, from 0: whether a stage begins or ends with it.
+--- Returns for every layer (from 0) whether a stage begins or ends with it.
 local function edges_of(plan)
   local first, last, at = {}, {}, 0
   for _, layers in ipairs(plan.stages) do
@@ -61,7 +61,7 @@ end
 
 local function name_of(layer) return ('block_%d/layer'):format(layer) end
 
---- Adds the forward passes; returns by layer what each keeps and sends, and its sizes.
+--- Adds the forward passes. Returns per layer the tensors that it keeps and sends, and its sizes.
 local function add_forward(builder, plan, info, values)
   local group, b, carried, layers = plan.groups[1][1], plan.micro_batch, nil, {}
   for layer = 0, plan.layers - 1 do
@@ -78,7 +78,7 @@ local function add_forward(builder, plan, info, values)
   return layers
 end
 
---- The training graph: of every layer a forward, a backward and an update operator, and one that sends a gradient.
+--- Returns the training graph: per layer a forward, a backward and an update operator, and one that sends a gradient.
 local function graph_of(plan, info, values)
   local builder, first = graphs.new { name = plan.network }, edges_of(plan)
   local layers, gradient = add_forward(builder, plan, info, values), nil
@@ -97,7 +97,8 @@ local function graph_of(plan, info, values)
   return builder:build()
 end
 
---- Bytes/s between two groups by the curve that Sailor measured, c2 L^2 + c1 L + c0 GB/s with L = log2(bytes / 1e6).
+--- Returns the bytes/s between two groups by Sailor's measured curve, c2 L^2 + c1 L + c0 GB/s with L = log2(bytes /
+--- 1e6).
 local function measured_rate(plan, bandwidths, a, b, bytes)
   local curve = sailor_plan.entry(plan, 'multizone_bandwidths_het.json', bandwidths, a.zone, a.gpu, tostring(a.tp),
     b.zone, b.gpu, tostring(b.tp))
@@ -105,10 +106,11 @@ local function measured_rate(plan, bandwidths, a, b, bytes)
   return math.max(1e6, math.min(curve[2], 1e9 * (c[1] * l * l + c[2] * l + c[3])))
 end
 
-local curve_at_bytes = 16 * 2 ^ 20 -- a boundary of two sequences of the smaller network; curves are flat from there on
+-- message between stages for two sequences of the smaller network; the curves are flat from there
+local curve_at_bytes = 16 * 2 ^ 20
 
---- The cluster of a plan: a GPU of each group, in the order of a mesh (replicas of the first stage, of the next).
---- Groups without cards of their own share what their node reaches of another.
+--- Returns the cluster of a plan: one GPU per group, in the order of a mesh (replicas of the first stage, then of the
+--- next). Groups without their own NICs share the bandwidth of their node.
 ---@param plan table
 ---@param bandwidths table multizone_bandwidths_het.json
 ---@param values table<string, number>
@@ -136,7 +138,7 @@ function sailor_step.cluster(plan, bandwidths, values)
   return spec
 end
 
---- Seconds for which a gradient holds up the device that sends it to the stage before, by device.
+--- Returns per device the seconds for which sending a gradient to the previous stage blocks it.
 local function send_times(plan, info, cluster)
   local group, found, layer = plan.groups[1][1], {}, 0
   for s = 2, #plan.stages do
@@ -150,8 +152,8 @@ local function send_times(plan, info, cluster)
   return found
 end
 
---- What operators cost, as option `cost` takes it: layers what they took on a device's group, with the engine's part of
---- a slot where a stage begins or ends. Of equal devices the first is asked for, which may send no gradient itself.
+--- Returns the costs of operators for option `cost`: the measured time of layers on a device's group, plus the engine's
+--- time where a stage begins or ends. Of equal devices only the first is asked, which may send no gradient itself.
 local function cost_of(plan, data, values, cluster)
   local send_s, groups, number, kept = send_times(plan, data.info, cluster), {}, {}, {}
   local first, last = edges_of(plan)
@@ -173,11 +175,11 @@ local function cost_of(plan, data, values, cluster)
   end
 end
 
---- What problem:evaluate is asked of a plan. data: { info, profiles, bandwidths } (sailor.data).
+--- Returns the arguments of problem:evaluate for a plan. data: { info, profiles, bandwidths } (sailor.data).
 ---@param plan table
 ---@param data table
 ---@param values table<string, number> constants by name
----@param spec? trinity.ClusterSpec in place of sailor_step.cluster's
+---@param spec? trinity.ClusterSpec instead of the result of sailor_step.cluster
 ---@return trinity.Problem
 ---@return trinity.MeshStrategy
 function sailor_step.problem(plan, data, values, spec)
@@ -188,7 +190,7 @@ function sailor_step.problem(plan, data, values, spec)
     micro_batches = plan.micro_batches, bucket_bytes = 2 ^ 50 }
 end
 
---- Seconds of an iteration, and bytes of the fullest GPU as its driver counts them.
+--- Returns the seconds per iteration, and the bytes of the fullest GPU as its driver counts them.
 ---@param plan table
 ---@param data table
 ---@param values table<string, number>

@@ -1,25 +1,25 @@
--- A plan of Sailor (Strati et al., "Sailor", SOSP 2025; github.com/eth-easl/sailor, plans of its validation) as it is
--- read and checked: { path, network, layers, stages (layers of each), groups [stage][replica], replicas, micro_batch,
--- batch, micro_batches, measured_s?, measured_bytes? }. A group { gpu, tp, zone } is tp GPUs that share every layer.
+-- A plan of Sailor (Strati et al., "Sailor", SOSP 2025; github.com/eth-easl/sailor, plans of its validation), read and
+-- checked: { path, network, layers, stages (layers of each), groups [stage][replica], replicas, micro_batch, batch,
+-- micro_batches, measured_s?, measured_bytes? }. A group { gpu, tp, zone } is a tensor-parallel group of tp GPUs.
 
 local util = require 'trinity.base.util'
 
 local sailor_plan = {}
 
---- GPUs by Sailor's names: kind here; card: bytes/s of a network card that each has for itself (Slingshot 11: 200
---- Gbit/s), without it a node's groups reach others at the rates that Sailor measured.
+--- GPUs by Sailor's names. kind: our name; card: bytes/s of the NIC of each GPU (Slingshot 11: 200 Gbit/s); without it,
+--- the groups of a node have the inter-node bandwidth that Sailor measured.
 sailor_plan.gpus = { ['GH-96'] = { kind = 'gh200', card = 25e9 }, ['A100-40'] = { kind = 'a100' },
   ['A100-80'] = { kind = 'a100_80gb' }, ['V100-16'] = { kind = 'v100' }, ['RTX-3090'] = { kind = 'rtx3090' },
   ['RTX-2080'] = { kind = 'rtx2080ti' }, ['Titan-RTX'] = { kind = 'titan_rtx' } }
 
---- What of the constants holds for a plan: of nodes with a card for each GPU, or of mixed ones with one card.
+--- Returns the constants for a plan: for nodes with one NIC per GPU, or for mixed nodes with one NIC.
 ---@param plan table
 ---@return 'gh200'|'mixed'
 function sailor_plan.family(plan) return sailor_plan.gpus[plan.groups[1][1].gpu].card and 'gh200' or 'mixed' end
 
 local function refuse(plan, message, ...) util.fail('%s: %s', plan.path, message:format(...)) end
 
---- An entry of nested tables; refuses by naming the one that is missing.
+--- Returns an entry of nested tables. Raises an error that names a missing one.
 ---@param plan table
 ---@param what string the file
 ---@param list table
@@ -50,7 +50,7 @@ local function whole(plan, owner, name)
     'a whole number from 1 to 2^20')
 end
 
---- A measurement; nil where there is none.
+--- Returns a measurement, or nil.
 local function measured(plan, owner, name)
   return tonumber(field(plan, owner, name, function(value)
     return value == nil or value == '' or (tonumber(value) or 0) > 0
@@ -71,7 +71,7 @@ local function group_of(plan, given)
   return { gpu = gpu, tp = tp, zone = node[3] }
 end
 
---- The network with so many layers; of several the one that the path names.
+--- Returns the network with this number of layers; if there are several, the one that the path names.
 local function network_of(plan, info)
   local found
   for name, by_tp in util.sorted_pairs(info) do
@@ -81,7 +81,7 @@ local function network_of(plan, info)
       found = name
     end
   end
-  return found or refuse(plan, 'llm_info.json has no network of %d layers', plan.layers)
+  return found or refuse(plan, 'expected a network with %d layers in llm_info.json, got none', plan.layers)
 end
 
 local function read_stages(plan, pipeline)
@@ -91,18 +91,19 @@ local function read_stages(plan, pipeline)
       refuse(plan, "field 'layers_per_stage': stage %d: expected a list of layers, got %s", s, util.describe(layers))
     end
     if not is_table(groups[s]) or #groups[s] == 0 then
-      refuse(plan, "field 'tmp_per_stage': stage %d has no GPUs", s)
+      refuse(plan, "field 'tmp_per_stage': stage %d: expected at least one GPU, got none", s)
     end
     plan.stages[s], plan.layers = #layers, plan.layers + #layers
     plan.groups[s] = util.map(groups[s], function(group) return group_of(plan, group) end)
     if #plan.groups[s] ~= #plan.groups[1] then
-      refuse(plan, 'stage %d has %d replicas and the first %d: expected as many', s, #plan.groups[s], #plan.groups[1])
+      refuse(plan, 'stage %d: expected the replicas of the first stage, got %d where the first has %d', s,
+        #plan.groups[s], #plan.groups[1])
     end
   end
   if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
 end
 
---- A plan from what its file holds.
+--- Returns a plan from the content of its file.
 ---@param path string for messages
 ---@param given any
 ---@param info table llm_info.json: layers by network and tp
@@ -119,7 +120,7 @@ function sailor_plan.read(path, given, info)
   return plan
 end
 
---- What plans share that differ in the number of replicas alone.
+--- Returns a text that is equal for plans that differ only in the number of replicas.
 ---@param plan table
 ---@return string
 function sailor_plan.configuration(plan)

@@ -1,5 +1,5 @@
--- How modules of a tensor-parallel plan are cut, in the words of torch.distributed.tensor.parallel: 'ColwiseParallel'
--- and 'RowwiseParallel'. Found from what the plan cuts of every operator.
+-- The styles of modules in a tensor-parallel plan in torch.distributed.tensor.parallel, 'ColwiseParallel' or
+-- 'RowwiseParallel', derived from the splits of operators.
 
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
@@ -15,15 +15,16 @@ local styles = {}
 local products = { Gemm = true, MatMul = true, Einsum = true, Gather = true }
 local by_role = { columns = 'ColwiseParallel', reduced = 'RowwiseParallel' }
 
---- The styles of all modules that `tensor` cuts, in order, each once. `owner` begins messages.
+--- Returns the styles of all modules that `tensor` splits, in order, each once. `owner` begins messages.
 ---@param outline table
 ---@param owner string
 ---@return table[] list
 function styles.of(outline, owner)
   local strategy, names = outline.strategy, modules.of(outline, nil)
-  if not strategy.mesh then util.fail('%s: expected a mesh, the plan is a placement of operators', owner) end
+  if not strategy.mesh then util.fail('%s: expected a mesh, got a placement of operators', owner) end
   if names.fused and outline.mesh.tensor > 1 then
-    util.fail("%s: network '%s' has queries, keys and values in one module (%s), which no style cuts rightly", owner,
+    util.fail("%s: network '%s' has queries, keys and values in one module (%s), which no style can split correctly",
+      owner,
       outline.graph.name, names.fused)
   end
   local _, roles = core.tensor_dimensions(outline.graph.handle,

@@ -1,6 +1,6 @@
--- torchtitan's job configuration of a plan (torchtitan/config/configs.py and distributed/pipeline_parallel.py at commit
--- b5bcd76): a fragment in Python for the function that returns Trainer.Config, and beside it a schedule as CSV where
--- torchtitan has no name for the plan's.
+-- torchtitan's job configuration for a plan (torchtitan/config/configs.py and distributed/pipeline_parallel.py at
+-- commit b5bcd76): a Python fragment for the function that returns Trainer.Config, and a schedule as CSV if torchtitan
+-- has no name for the plan's schedule.
 
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
@@ -9,7 +9,7 @@ local text = require 'trinity.base.text'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local torchtitan = { name = 'torchtitan', writes = 'the parallelism of a job, Python (and a schedule, CSV)',
+local torchtitan = { name = 'torchtitan', writes = 'parallelism of a job, Python (and a schedule, CSV)',
   of = 'torchtitan b5bcd76' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches
@@ -18,10 +18,10 @@ local said = unsaid.set [[data tensor pipeline context expert stages schedule vi
 local schedules = { gpipe = 'GPipe', ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B',
   ['zb-interleaved'] = 'InterleavedZeroBubble', ['zb-v'] = 'ZBVZeroBubble', ['dualpipe-v'] = 'DualPipeV' }
 
--- Networks that torchtitan has models of.
+-- Networks for which torchtitan has models.
 local known = { llama = true, qwen3 = true, qwen3_moe = true, deepseek_v3 = true }
 
---- Module names of every stage: each module stands in exactly one, which torchtitan does not check.
+--- Returns the module names of every stage. Each module is in exactly one stage, which torchtitan does not check.
 ---@param outline table
 ---@return string[][]
 function torchtitan.stage_modules(outline)
@@ -44,29 +44,29 @@ local function python_lists(lists)
   return '[\n' .. table.concat(lines) .. '    ]'
 end
 
--- Degrees of replicas: how many have weights of their own, how many share them out. Ranks that share the sequence share
--- out weights, too (its mesh 'fsdp' is data_parallel_shard by context_parallel).
+-- Returns the degrees of replicas: number of replicas with their own weights, and of ranks that shard them.
+-- Context-parallel ranks shard weights, too (its mesh 'fsdp' is data_parallel_shard x context_parallel).
 local function degrees(outline, unspoken)
   local shard, data, expert = outline.strategy.zero_stage or 0, outline.mesh.data, outline.mesh.expert
   if outline.mesh.context > 1 and shard == 0 then
-    unspoken[#unspoken + 1] = ('zero_stage = 0: torchtitan shares out the weights over the %d ranks of context'):format(
+    unspoken[#unspoken + 1] = ('shard = 0 (torchtitan shards the weights over the %d ranks of context)'):format(
       outline.mesh.context)
   end
   if shard > 0 then
     if shard == 1 then
-      unspoken[#unspoken + 1] = "zero_stage = 1 (the optimiser's state): torchtitan shards gradients, too, as ZeRO 2"
+      unspoken[#unspoken + 1] = 'shard = 1 (torchtitan also shards gradients, as with shard = 2)'
     end
     return 1, data, shard == 3 and 'always' or 'never'
   end
   if expert > 1 and outline.mesh.context * outline.mesh.tensor % expert ~= 0 then
-    unspoken[#unspoken + 1] = ('zero_stage = 0: torchtitan shares out the weights over the %d ranks of expert'):format(
+    unspoken[#unspoken + 1] = ('shard = 0 (torchtitan shards the weights over the %d ranks of expert)'):format(
       expert)
     return data / expert, expert, 'never'
   end
   return data, 1
 end
 
--- Schedule1F1B takes no fewer micro-batches than stages; by a file the same order runs.
+-- Schedule1F1B needs at least as many micro-batches as stages; with a CSV file the same order works.
 local function has_name(outline, word)
   return schedules[word] and (word ~= '1f1b' or outline.micro_batches >= outline.pipeline)
 end
@@ -74,7 +74,7 @@ end
 local function add_pipeline(add, outline, unspoken)
   if outline.pipeline == 1 then return nil end
   if modules.is_tied(outline.graph) then
-    util.fail "export: torchtitan: it refuses a pipeline of a network whose head has the embedding's weight"
+    util.fail 'export: torchtitan: expected untied embeddings with a pipeline, got a network with tied embeddings'
   end
   add('pipeline_parallel_degree', outline.pipeline)
   add('num_pp_microbatches', outline.micro_batches)
@@ -86,27 +86,27 @@ local function add_pipeline(add, outline, unspoken)
   if outline.stages then
     add('module_fqns_per_model_part', python_lists(torchtitan.stage_modules(outline)))
   else
-    unspoken[#unspoken + 1] = 'the cut in stages: ' .. (outline.broken or 'it has none')
+    unspoken[#unspoken + 1] = 'layers per stage: ' .. (outline.broken or 'the plan has no stages')
   end
   return csv
 end
 
--- The recomputation's import and setting, or nil.
+-- Returns the import and the setting of recomputation, or nil.
 local function recompute_of(outline, unspoken)
   local word = outline.strategy.recompute or 'none'
   if word ~= 'none' and word ~= 'full' then
-    unspoken[#unspoken + 1] = ("recompute = '%s': torchtitan's is of single operators"):format(word)
+    unspoken[#unspoken + 1] = ("recompute = '%s' (torchtitan recomputes single operators)"):format(word)
   end
   return word == 'full' and 'FullAC' or nil
 end
 
---- The files of a plan, and what they do not say.
+--- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function torchtitan.write(outline)
   if not outline.strategy.mesh and not outline.stage_of then
-    util.fail 'export: torchtitan: expected a mesh or a pipeline, the plan is a placement of operators'
+    util.fail 'export: torchtitan: expected a mesh or a pipeline, got a placement of operators'
   end
   if not modules.is_decoder(outline) then
     util.fail("export: torchtitan: expected a decoder that a config.json describes, got network '%s'",
@@ -124,8 +124,8 @@ function torchtitan.write(outline)
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
   if not known[outline.graph.name] then
-    unspoken[#unspoken + 1] = ("names of modules: torchtitan has no model of network '%s', they are those of its "
-      .. 'decoders'):format(core.printable(outline.graph.name))
+    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names are those of "
+      .. "its decoders)"):format(core.printable(outline.graph.name))
   end
   local again = recompute_of(outline, unspoken)
   local name = text.one_line(core.printable(outline.graph.name))

@@ -1,5 +1,5 @@
--- What a plan says that a file has no words for. Every feature of a plan stands here once; a format names those that
--- it says.
+-- Settings of a plan that a format cannot represent. Every feature of a plan is listed here once; a format names those
+-- that it supports.
 
 local unsaid = {}
 
@@ -11,26 +11,26 @@ local function above_one(axis, words)
   end
 end
 
-local shared = { "the optimiser's state", "the optimiser's state and gradients",
-  "the optimiser's state, gradients and weights" }
+local shared = { 'optimizer states', 'optimizer states and gradients', 'optimizer states, gradients and weights' }
 
--- In the order in which they are told: a name, and what a plan has of it (nil: nothing).
+-- Features in the order of reports: a name, and a function that describes it for a plan (nil: the plan does not use
+-- it).
 local features = {
-  { 'data', above_one('data', 'replicas: the file is of one') },
-  { 'tensor', above_one('tensor', 'every operator is shared') },
+  { 'data', above_one('data', 'replicas; the file is for one') },
+  { 'tensor', above_one('tensor', 'tensor parallelism') },
   { 'pipeline', above_one('pipeline', 'stages') },
-  { 'context', above_one('context', 'the sequence is shared') },
-  { 'expert', above_one('expert', 'experts are shared out') },
-  { 'inside', above_one('placement', 'single operators are placed inside stages') },
+  { 'context', above_one('context', 'context parallelism') },
+  { 'expert', above_one('expert', 'expert parallelism') },
+  { 'inside', above_one('placement', 'operators placed within stages') },
   { 'stages', function(o)
-    return (o.broken or o.stages and #o.stages > 1) and ('the cut in %s%s'):format(
+    return (o.broken or o.stages and #o.stages > 1) and ('layers per stage in %s%s'):format(
       o.stages and counted(#o.stages, 'stage') or 'stages', o.broken and ' (' .. o.broken .. ')' or '') or nil
   end },
   { 'schedule', function(o)
     return o.pipeline > 1 and ("schedule '%s'"):format(o.schedule) or nil
   end },
   { 'virtual_stages', function(o)
-    return o.virtual_stages > 1 and counted(o.virtual_stages, 'stage') .. ' a rank' or nil
+    return o.virtual_stages > 1 and counted(o.virtual_stages, 'stage') .. ' per rank' or nil
   end },
   { 'micro_batches', function(o)
     return o.micro_batches > 1 and ('%d micro-batches'):format(o.micro_batches) or nil
@@ -57,19 +57,19 @@ local features = {
     return way and (kind ~= 'all_reduce' or way.algorithm) and ("sync = { kind = '%s' }"):format(kind) or nil
   end },
   { 'operators', function(o)
-    return o.strategy.operators and 'what holds for single operators' or nil
+    return o.strategy.operators and 'settings of single operators' or nil
   end },
   { 'order', function(o) return o.strategy.mesh and o.strategy.order and type(o.strategy.order[1]) == 'string'
-    and 'the order of the axes' or nil end },
-  { 'devices', function(o) return o.strategy.mesh and o.strategy.devices and 'the list of devices' or nil end },
+    and 'order of the axes' or nil end },
+  { 'devices', function(o) return o.strategy.mesh and o.strategy.devices and 'list of devices' or nil end },
   { 'placement', function(o)
-    return not o.strategy.mesh and not o.stage_of and 'the placement of operators' or nil
+    return not o.strategy.mesh and not o.stage_of and 'placement of operators' or nil
   end },
   { 'splits', function(o) return o.strategy.splits and next(o.strategy.splits) and 'splits of operators' or nil end },
-  { 'replication', function(o) return o.strategy.replication and 'its replication' or nil end },
+  { 'replication', function(o) return o.strategy.replication and 'replication' or nil end },
 }
 
---- What `outline` has of features that are not among `said` (names as keys), in words.
+--- Returns texts about the features of `outline` that are not in `said` (names as keys).
 ---@param outline table
 ---@param said table<string, boolean>
 ---@return string[]
@@ -82,7 +82,7 @@ function unsaid.of(outline, said)
   return list
 end
 
---- Names as the keys of a set.
+--- Returns a set of names.
 ---@param names string
 ---@return table<string, boolean>
 function unsaid.set(names)

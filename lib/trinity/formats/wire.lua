@@ -1,12 +1,11 @@
--- Messages of protocol buffers, written and read: https://protobuf.dev/programming-guides/encoding. A message is the
--- text that its fields join to; fields of value 0 or '' are left out, as proto3 has it, but where a oneof says that
--- they are set.
+-- Writes and reads protocol buffer messages: https://protobuf.dev/programming-guides/encoding. A message is the
+-- concatenation of its fields. As in proto3, fields with value 0 or '' are omitted, except in a oneof.
 
 local ffi = require 'ffi'
 
 local wire = {}
 
---- A number from 0 to 2^53 as a varint.
+--- Encodes a number from 0 to 2^53 as a varint.
 ---@param value integer
 ---@return string
 function wire.varint(value)
@@ -21,37 +20,37 @@ end
 
 local function key(number, kind) return wire.varint(number * 8 + kind) end
 
---- A field of a whole number from 0, left out where it is 0.
+--- Encodes a field with a non-negative integer; omitted if 0.
 function wire.integer(number, value) return value == 0 and '' or key(number, 0) .. wire.varint(value) end
 
---- The same, also where it is 0: as a member of a oneof.
+--- Same, but also encoded if 0, as a member of a oneof.
 function wire.chosen_integer(number, value) return key(number, 0) .. wire.varint(value) end
 
---- A field of text, bytes or a message; messages stand there also where they are empty.
+--- Encodes a field with text, bytes or a message, even if it is empty.
 function wire.bytes(number, text) return key(number, 2) .. wire.varint(#text) .. text end
 
---- A field of text, left out where it is empty.
+--- Encodes a field with text; omitted if empty.
 function wire.text(number, text) return text == '' and '' or wire.bytes(number, text) end
 
---- A packed list of whole numbers, left out where it is empty.
+--- Encodes a packed list of integers; omitted if empty.
 function wire.packed(number, values)
   local parts = {}
   for i, value in ipairs(values) do parts[i] = wire.varint(value) end
   return #parts == 0 and '' or wire.bytes(number, table.concat(parts))
 end
 
---- A number of 64 bits, as a member of a oneof.
+--- Encodes a 64-bit number, as a member of a oneof.
 function wire.double(number, value)
   return key(number, 1) .. ffi.string(ffi.new('double[1]', value), 8)
 end
 
---- A message with its length before it.
+--- Encodes a message preceded by its length.
 function wire.record(message) return wire.varint(#message) .. message end
 
 local largest = 2 ^ 53
 
---- The varint at a place counted from 1, and the place behind it; false for a number of more than 53 bits (negative
---- ones among them), nil where the text ends within it or it has more than ten bytes.
+--- Decodes the varint at a position (from 1) and returns it with the position after it; false for a number of more than
+--- 53 bits (including negative ones), nil if the text ends within it or it has more than ten bytes.
 ---@param text string
 ---@param at integer
 ---@return integer|false|nil value
@@ -69,8 +68,9 @@ end
 
 local fixed = { [1] = 8, [5] = 4 }
 
---- One field of the message that ends before place `stop`: its number, its value (a number, false for one of more than
---- 53 bits, or the bytes of what has a length or a fixed size) and the place behind it; nil where it is damaged.
+--- Decodes one field of the message that ends before position `stop`: its number, its value (a number, false for one of
+--- more than 53 bits, or the bytes of a field with a length or a fixed size) and the position after it; nil if it is
+--- damaged.
 local function read_field(text, at, stop)
   local tag, behind = wire.read_varint(text, at)
   if not tag or tag < 8 then return nil end
@@ -88,10 +88,10 @@ local function read_field(text, at, stop)
   return (tag - kind) / 8, value, behind
 end
 
---- Calls body(number, value) for every field of a message; whether all of it could be read.
+--- Calls body(number, value) for every field of a message. Returns whether all of it was valid.
 ---@param text string
----@param from? integer where the message begins, counted from 1
----@param stop? integer the place behind its end
+---@param from? integer start of the message, from 1
+---@param stop? integer position after its end
 ---@param body fun(number: integer, value: integer|false|string)
 ---@return boolean
 function wire.each_field(text, from, stop, body)

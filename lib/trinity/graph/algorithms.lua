@@ -1,6 +1,6 @@
--- Algorithms on graphs, most of them Boost.Graph's: see engine/graph/algorithms.h and cuts.h for what
--- each computes and what it costs. Lists of operators are ascending; what has an entry an operator is an
--- array. Wherever operators are taken, names do as well as numbers.
+-- Graph algorithms, most of them from Boost.Graph. engine/graph/algorithms.h and cuts.h state results and complexity.
+-- Lists of operators are ascending; results with one entry per operator are arrays. Operators may be given by name or
+-- number.
 
 local arguments = require 'trinity.graph.arguments'
 local array = require 'trinity.base.array'
@@ -9,23 +9,23 @@ local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 
 local orders = { number = true, depth_first = true, breadth_first = true }
-local path_options = options_of.declare('trinity.GraphPathOptions', { help = 'What graph:critical_path takes.',
+local path_options = options_of.declare('trinity.GraphPathOptions', { help = 'Options of graph:critical_path.',
   { 'time_s', 'any', needed = true, as = 'trinity.DoubleArray|number[]|fun(i: integer): number',
-    help = 'seconds of every operator' },
-  { 'transfer_s', 'any', otherwise = 'none', help = 'seconds of every edge of csr()',
+    help = 'seconds per operator' },
+  { 'transfer_s', 'any', otherwise = 'none', help = 'seconds per edge of csr()',
     as = 'trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number' },
 })
-local cut_options = options_of.declare('trinity.CutOptions', { help = 'What graph:min_cut takes.',
-  { 'capacity', 'any', 'bytes', help = "'bytes': a tensor counts once however many readers it has; else per edge of "
-    .. 'csr(), math.huge: never cut',
+local cut_options = options_of.declare('trinity.CutOptions', { help = 'Options of graph:min_cut.',
+  { 'capacity', 'any', 'bytes', help = "'bytes': a tensor counts once even with several readers; or one "
+    .. 'number per edge of csr(), math.huge: never cut',
     as = "'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number" },
   { 'backward', options_of.words('trinity.BackwardEdges', { 'free', 'counted', 'forbidden' }), 'free',
-    help = 'what edges cost that lead back' },
+    help = 'cost of edges that lead from the sink side to the source side' },
 })
 
 local function call_with_operator(call, i) return call(i) end
 
--- Calls a function with the bytes of edge i and the operators at its ends.
+-- Calls a function with the bytes and the two operators of edge i.
 local function caller_of_edges(self)
   local out, from = arrays.rows(self, 'out'), 1
   return function(call, edge)
@@ -39,14 +39,14 @@ return function(class)
   ---@since 0.1.0
   local Graph = class
 
-  --- Edges between colocation units, sorted, as arrays: bytes of the distinct tensors that flow.
+  --- Sorted edges between colocation units, as arrays; bytes counts each tensor once.
   ---@class trinity.UnitEdges
   ---@field count integer
   ---@field from trinity.Placement unit that writes
   ---@field to trinity.Placement unit that reads
   ---@field bytes trinity.DoubleArray
 
-  --- What flows between colocation units.
+  --- Returns the edges between colocation units. Example: `graph:unit_edges().count`
   ---@return trinity.UnitEdges
   function Graph:unit_edges()
     local n = self.handle:unit_edges()
@@ -55,8 +55,9 @@ return function(class)
     return edges
   end
 
-  --- Operators in a topological order, an array: 'number' (default), as they are numbered; 'depth_first',
-  --- each shortly before it is needed, which keeps few tensors waiting; 'breadth_first', by depth.
+  --- Returns operators in a topological order, as an array. 'number' (default): by number; 'depth_first': each shortly
+  --- before its readers, which keeps few tensors alive; 'breadth_first': by depth. Example:
+  --- `graph:topological_order('depth_first')[1]`
   ---@param kind? trinity.OrderKind
   ---@return trinity.Int32View
   function Graph:topological_order(kind)
@@ -65,7 +66,8 @@ return function(class)
     return arrays.view(self.handle:topological_order(kind))
   end
 
-  --- The longest path where operators, and edges if wanted, take time.
+  --- Returns the longest path for given times of operators and, optionally, edges, in seconds. Example:
+  --- `graph:critical_path { time_s = function() return 1 end }`
   ---@param options trinity.GraphPathOptions
   ---@return trinity.GraphPath
   function Graph:critical_path(options)
@@ -79,7 +81,8 @@ return function(class)
     return { operators = operators, length_s = length_s, start_s = start_s, tail_s = tail_s }
   end
 
-  --- The least cut with all of `sources` on one side and all of `sinks` on the other.
+  --- Returns the minimum cut with all `sources` on one side and all `sinks` on the other. Example: `graph:min_cut(1,
+  --- graph.operators)`
   ---@param sources trinity.OperatorRef|trinity.OperatorRef[]
   ---@param sinks trinity.OperatorRef|trinity.OperatorRef[]
   ---@param options? trinity.CutOptions

@@ -1,4 +1,4 @@
--- Arguments of graph methods: operators by number or name, and an entry an operator or edge.
+-- Arguments of graph methods: operators by number or name, and lists with one entry per operator or edge.
 
 local ffi = require 'ffi'
 local array = require 'trinity.base.array'
@@ -12,19 +12,20 @@ local double_array = ffi.typeof(array.double(0))
 local function by_name(owner, place, name, graph, value)
   local found = graph.handle:find(value)
   if not found then
-    check.refuse(owner, place, name, 'no operator %s%s', util.quoted(value), graph.handle:suggestion(value))
+    check.refuse(owner, place, name, 'no operator %s%s', util.quoted(value),
+      graph.handle:suggestion(value))
   end
   return found
 end
 
---- The number of an operator given by number or name.
+--- Returns the number of an operator, given by number or name.
 function arguments.operator(owner, place, name, graph, value)
   if type(value) == 'string' then return by_name(owner, place, name, graph, value) end
   if type(value) ~= 'number' then check.wrong(owner, place, name, value, "an operator's number or name") end
   return check.integer(owner, place, name, value, 1, graph.operators)
 end
 
---- The numbers of one operator or a list of them, each by number or name.
+--- Returns the numbers of one operator or a list, given by numbers or names.
 function arguments.operators(owner, place, name, graph, value)
   if type(value) ~= 'table' then return { arguments.operator(owner, place, name, graph, value) } end
   if #value == 0 then check.refuse(owner, place, name, 'expected at least one operator, got an empty list') end
@@ -68,8 +69,8 @@ local function from_list(owner, name, list, count)
   return out
 end
 
---- `count` numbers that are not negative, as a double array: given as one, as a list, or as a function;
---- describe(call, i) calls that for entry i.
+--- Returns a double array of `count` non-negative numbers, given as an array, a list or a function; describe(call, i)
+--- calls the function for entry i.
 function arguments.numbers(owner, name, value, count, describe)
   if type(value) == 'function' then return from_function(owner, name, value, count, describe) end
   if type(value) == 'table' then return from_list(owner, name, value, count) end

@@ -1,16 +1,16 @@
--- Arrays of a graph, made when first asked for and kept. Those of integers are read-only views of
--- memory that they keep alive, so they outlive graph:close(); those of numbers are copies.
+-- Arrays of a graph, made at the first access and cached. Integer arrays are read-only views that keep their memory
+-- alive, even after graph:close(); arrays of numbers are copies.
 
 local array = require 'trinity.base.array'
 
 local arrays = {}
 
---- A read-only view of a vector of the engine.
+--- Returns a read-only view of a vector of the engine.
 function arrays.view(vector)
   return array.int32_view(vector)
 end
 
---- Numbers of the engine by name: see graph_numbers in engine/lua/bind/bind_algorithms.cpp.
+--- Returns numbers of the engine by name: see graph_numbers in engine/lua/bind/bind_algorithms.cpp.
 local function integers(self, which) return arrays.view(self.handle:numbers(which)) end
 
 local function numbers(self, which, length)
@@ -19,7 +19,7 @@ local function numbers(self, which, length)
   return out
 end
 
---- Fields with an entry an operator, and what makes them.
+--- Fields with one entry per operator, and the functions that make them.
 arrays.fields = {
   depth = function(self) return integers(self, 'depth') end,
   unit_of = function(self) return integers(self, 'unit') end,
@@ -32,7 +32,7 @@ arrays.fields = {
   measured_time_s = function(self) return numbers(self, 'measured_time_s', self.operators) end,
 }
 
--- Rows of edges by graph; forgotten with it.
+-- Rows of edges by graph; freed with the graph.
 local rows = setmetatable({}, { __mode = 'k' })
 
 local function make_out(self)
@@ -47,7 +47,7 @@ local function make_in(self)
   return { first = integers(self, 'in_first'), source = integers(self, 'in_source'), edge = edge, bytes = bytes }
 end
 
---- The compressed rows of edges: 'out' { first, target, bytes }, 'in' { first, source, edge, bytes }.
+--- Returns the compressed sparse rows of edges: 'out' { first, target, bytes }, 'in' { first, source, edge, bytes }.
 function arrays.rows(self, direction)
   local of_graph = rows[self]
   if not of_graph then

@@ -1,4 +1,4 @@
--- Graph builders: operators and the tensors between them, in any order.
+-- Graph builders: operators and the tensors between them, added in any order.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -20,7 +20,8 @@ return function(wrap)
   local Builder = { __name = 'graph builder' }
   Builder.__index = Builder
 
-  --- Adds an operator; returns its output tensors.
+  --- Adds an operator and returns its output tensors. Raises an error for a wrong field or a name that exists already.
+  --- Example: `local y = builder:add { name = 'y', type = 'Relu', inputs = { x }, outputs = { { shape = { 4 } } } }`
   ---@param spec trinity.OperatorSpec
   ---@return trinity.Tensor ...
   function Builder:add(spec)
@@ -33,7 +34,8 @@ return function(wrap)
     return unpack(outputs)
   end
 
-  --- Adds an operator of a graph made by hand; returns its name, which add_edge() takes.
+  --- Adds an operator with a given time to a graph made by hand. Returns its name, for add_edge(). Example:
+  --- `builder:add_operator { name = 'a', time_s = 1e-3 }`
   ---@param spec trinity.HandOperatorSpec
   ---@return string name
   function Builder:add_operator(spec)
@@ -42,18 +44,19 @@ return function(wrap)
     return spec.name
   end
 
-  -- What the engine takes for an end of an edge: an operator's name, or a tensor's number.
+  -- Converts an end of an edge for the engine: an operator's name, or a tensor's number.
   local function edge_end(place, name, value)
     if type(value) == 'string' then return value end
     if type(value) == 'table' and type(value.number) == 'number' then return value.number end
     check.wrong('builder:add_edge', place, name, value, "an operator's name or a tensor")
   end
 
-  --- Makes operator `to` read a new output of operator `from` of `size_bytes`. Where `from` is a tensor (which add() or
-  --- add_edge() returned), `to` reads that one: so readers share a tensor, which then travels once to a device.
+  --- Makes operator `to` read a new output of operator `from` with `size_bytes`. If `from` is a tensor (returned by
+  --- add() or add_edge()), `to` reads that tensor. Readers that share a tensor get it in one transfer per device.
+  --- Example: `builder:add_edge('a', 'b', 4096)`
   ---@param from string|trinity.Tensor
   ---@param to string|trinity.Tensor
-  ---@param size_bytes? number may be left out where `from` is a tensor
+  ---@param size_bytes? number bytes; optional if `from` is a tensor
   ---@return trinity.Tensor
   function Builder:add_edge(from, to, size_bytes)
     local tail, head = edge_end(1, 'from', from), edge_end(2, 'to', to)
@@ -62,20 +65,22 @@ return function(wrap)
   end
 
   --- Joins operators into a collective, which they run together without occupying their devices. Kinds and algorithms:
-  --- see cluster:collective.
+  --- see cluster:collective. Example: `builder:collective { name = 'all', kind = 'all_reduce', bytes = 8, members = {
+  --- 'sum' } }`
   ---@param spec trinity.CollectiveSpec
   function Builder:collective(spec)
     check.argument('builder:collective', 1, 'spec', spec, 'table')
     self.handle:collective(spec)
   end
 
-  --- Finishes: returns the graph; the builder is empty afterwards.
+  --- Returns the finished graph; the builder is empty afterwards. Raises an error if the graph has a cycle. Example:
+  --- `local graph = builder:build()`
   ---@return trinity.Graph
   function Builder:build() return wrap(self.handle:build()) end
 
   check.methods(Builder, 'trinity.Builder', '', 'builder')
 
-  -- Layers are in trinity.layers; this is the level below.
+  -- trinity.layers has layers, which are built on this class.
   return function(options)
     check.argument('trinity.graph.new', 1, 'options', options, 'table')
     check.fields('trinity.graph.new', options, { name = 'string' })

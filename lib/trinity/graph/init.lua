@@ -1,6 +1,5 @@
--- trinity.graph: operator graphs. Wraps the engine's graph with fields and methods: here what it is and
--- becomes, in graph/traverse walking over it, in graph/algorithms the algorithms, in graph/builder making
--- one by hand.
+-- trinity.graph: operator graphs. Wraps the engine's graph with fields and methods. This file has fields and
+-- transformations; graph/traverse has iteration, graph/algorithms algorithms, graph/builder construction by hand.
 
 local arguments = require 'trinity.graph.arguments'
 local array = require 'trinity.base.array'
@@ -19,29 +18,29 @@ local graph = {}
 ---@class trinity.Graph
 ---@field name string
 ---@field operators integer number of operators
----@field edges integer number of edges, one a tensor and reader
----@field units integer number of colocation units, which share a device each
+---@field edges integer number of edges, one per tensor and reader
+---@field units integer number of colocation units; the operators of a unit share a device
 ---@field parameters integer number of weights
----@field active_parameters integer of these the ones that a token meets: of experts those that it goes to
+---@field active_parameters integer weights that are active per token: of experts, only those that it is sent to
 ---@field parameter_bytes integer
----@field flops number floating-point operations of a step
+---@field flops number floating-point operations per step
 ---@field training boolean whether it has backward operators
----@field batch_size integer samples that it takes at once: the first axis of its first input; 0: not known
+---@field batch_size integer samples per step: first axis of the first input; 0: unknown
 ---@field fingerprint string equal for equal graphs
 ---@field depth trinity.Int32View per operator: edges on the longest path from an input
 ---@field unit_of trinity.Int32View per operator: its colocation unit, from 1
 ---@field flops_of trinity.DoubleArray per operator
 ---@field output_bytes trinity.DoubleArray per operator: sum of its output tensors
 ---@field parameter_bytes_of trinity.DoubleArray per operator
----@field persistent_bytes_of trinity.DoubleArray per operator: resident all step beside the weights (optimiser state)
+---@field persistent_bytes_of trinity.DoubleArray per operator: resident in addition to the weights (optimizer states)
 ---@field workspace_bytes_of trinity.DoubleArray per operator: needed only while it runs
----@field activation_bytes_of trinity.DoubleArray per operator: its outputs, 0 for a variable (they are its weights)
----@field measured_time_s trinity.DoubleArray per operator, NaN where it was not measured
---- of a file that others wrote
+---@field activation_bytes_of trinity.DoubleArray per operator: its outputs; 0 for a variable, whose outputs are weights
+---@field measured_time_s trinity.DoubleArray per operator; NaN if it was not measured
+--- origin of a graph from a file
 ---@field source? { format: string, whole_step: boolean, warnings: string[], unknown_types: string[] }
 local Graph = { __name = 'graph' }
 
---- Arrays are made when first asked for.
+--- Arrays are made at the first access.
 function Graph.__index(self, key)
   local make = arrays.fields[key]
   if not make then return Graph[key] end
@@ -59,7 +58,7 @@ end
 require 'trinity.graph.traverse'(Graph)
 require 'trinity.graph.algorithms'(Graph)
 
---- Wraps a graph of the engine.
+--- Wraps a graph of the engine. Raises an error for any other value. Example: `trinity.graph.wrap(graph.handle)`
 ---@param handle userdata
 ---@return trinity.Graph
 function graph.wrap(handle)
@@ -74,7 +73,8 @@ end
 local operator = printed.as('operator', { 'name', 'type', 'phase', 'flops', 'parameter_bytes' })
 local tensor = printed.as('tensor', { 'name', 'dtype', 'bytes' })
 
---- Operator `i` (a number or a name) in words and numbers.
+--- Returns the fields of operator `i` (a number or name). Raises an error for an unknown operator. Example:
+--- `graph:operator(1).type`
 ---@param i trinity.OperatorRef
 ---@return trinity.Operator
 function Graph:operator(i)
@@ -84,20 +84,22 @@ function Graph:operator(i)
   return operator(found)
 end
 
---- The graph of one training step: forward, backward, update (engine/graph/training.h).
+--- Returns the graph of one training step: forward, backward and update operators (engine/graph/training.h). Example:
+--- `graph:to_training { optimizer = 'adam' }`
 ---@param options? trinity.TrainingOptions
 ---@return trinity.Graph
 function Graph:to_training(options)
   return graph.wrap(self.handle:training(graph_options.training:read('graph:to_training', 1, 'options', options)))
 end
 
---- A profile's forward graph with one operator a layer that takes as long as its forward and backward pass
---- together; see engine/graph/fold.h.
+--- Returns a profile's graph with one operator per layer that takes the time of its forward and backward pass together
+--- (engine/graph/fold.h). Example: `graph:fold_backward()`
 ---@return trinity.Graph
 function Graph:fold_backward() return graph.wrap(self.handle:fold_backward()) end
 
---- Data parallelism: copies of the graph with all-reduces of the gradients between them (engine/graph/replicas.h). An
---- all-reduce belongs where its first input is produced.
+--- Data parallelism: returns copies of the graph with all-reduces of the gradients between them
+--- (engine/graph/replicas.h). Place an all-reduce on the device of its first input. Example: `graph:replicate {
+--- replicas = 2 }`
 ---@param options trinity.ReplicaOptions
 ---@return trinity.Graph graph
 ---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
@@ -110,9 +112,9 @@ function Graph:replicate(options)
   return graph.wrap(handle), origin, replica
 end
 
---- Recomputation: forward operators run again before the backward ones, so that of a segment only what comes in stays
---- alive in between (engine/graph/recompute.h). Segments are layers or smaller, not stages of a pipeline: all of one is
---- alive when it has run again.
+--- Activation recomputation: returns the graph with forward operators repeated before the backward ones, so that only
+--- the inputs of a segment are kept (engine/graph/recompute.h). Segments should be layers or smaller, not pipeline
+--- stages, because a recomputed segment is alive as a whole. Example: `graph:recompute { segment = segment_of }`
 ---@param options trinity.RecomputeOptions
 ---@return trinity.Graph graph
 ---@return integer[] origin per operator: the operator of this graph that it is or repeats
@@ -122,8 +124,9 @@ function Graph:recompute(options)
   return graph.wrap(handle), origin
 end
 
---- A pipeline whose stages have several replicas, each for its part of every micro-batch, with all-reduces of their
---- gradients (engine/graph/replicas.h).
+--- Returns a pipeline whose stages have several replicas, each for its part of every micro-batch, with all-reduces of
+--- their gradients (engine/graph/replicas.h). Example: `graph:replicate_stages { stage = stage_of, replicas = { 2, 1 }
+--- }`
 ---@param options trinity.StageReplicaOptions
 ---@return trinity.Graph graph
 ---@return integer[] origin per operator: the operator of this graph that it copies, 0 for an all-reduce
@@ -139,18 +142,19 @@ function Graph:replicate_stages(options)
   return graph.wrap(handle), origin, stage, replica
 end
 
---- The graph as JSON text in the project's own format (engine/formats/json/graph_json.h), which
---- trinity.model reads back to an equal graph.
+--- Returns the graph as JSON text (engine/formats/json/graph_json.h), from which trinity.model makes an equal graph.
+--- Example: `#graph:to_json()`
 ---@return string
 function Graph:to_json() return core.graph_to_json(self.handle) end
 
---- Writes the graph as JSON.
+--- Writes the graph as JSON. Raises an error if the file cannot be written. Example: `graph:save 'graph.json'`
 ---@param path string
 function Graph:save(path)
   util.write_file('graph:save', check.path('graph:save', 1, 'path', path), self:to_json())
 end
 
---- The graph in Graphviz's DOT language. With devices: problem:to_dot.
+--- Returns the graph in Graphviz's DOT language (with devices: problem:to_dot). Example: `graph:to_dot { units = true
+--- }`
 ---@param options? trinity.DotOptions
 ---@return string
 function Graph:to_dot(options)
@@ -158,14 +162,15 @@ function Graph:to_dot(options)
   return core.graph_to_dot(self.handle, options.units)
 end
 
---- Frees the engine's graph as soon as no problem uses it. Arrays that were taken from it stay.
+--- Frees the engine's graph once no problem uses it. Arrays taken from it stay valid. Example: `graph:close()`
 function Graph:close()
   check.closing('graph:close', self, 'graph').handle:close()
-  for key in pairs(arrays.fields) do rawset(self, key, nil) end -- all of them: needs no sorted order
+  for key in pairs(arrays.fields) do rawset(self, key, nil) end -- the order does not matter
 end
 
---- The operator types whose FLOP and gradients the engine knows, sorted: names of ONNX where ONNX has the operator.
---- Others (`known` of an operator is false) cost launch and memory traffic alone.
+--- Returns the sorted operator types whose FLOP and gradients the engine knows, with ONNX names if ONNX has the
+--- operator. Other operators (field `known` is false) only cost launch time and memory traffic. Example:
+--- `#trinity.graph.operator_types()`
 ---@return string[]
 function graph.operator_types()
   local types = core.operator_types()

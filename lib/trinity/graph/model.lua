@@ -1,4 +1,4 @@
--- trinity.model and trinity.cluster: inputs by name (a file in models/) or by path.
+-- trinity.model and trinity.cluster: load models and clusters by name (a file in models/) or by path.
 
 local core = require 'trinity.core'
 local calibrate = require 'trinity.cluster.calibrate'
@@ -20,10 +20,10 @@ local util = require 'trinity.base.util'
 local with_named_types = require 'trinity.cluster.own_types'
 
 local home = core.home
-local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
+local descriptions = setmetatable({}, { __mode = 'k' }) -- descriptions by cluster
 local load_cluster -- model.cluster
 
---- Names of the Lua files in a folder, sorted.
+--- Returns the names of the Lua files in a folder, sorted.
 local function lua_names(folder)
   local names = {}
   for _, file in ipairs(core.list_folder(folder)) do
@@ -32,14 +32,15 @@ local function lua_names(folder)
   return names
 end
 
---- Runs a Lua file and returns its value; its errors carry its own line.
+--- Runs a Lua file and returns its value. Errors have the position in the file.
 local function load_file(path)
   local chunk, message = util.load_file(path)
   if not chunk then util.fail('%s', message) end
   return chunk()
 end
 
---- What a misspelt name may mean: the shortest of which it is a whole word ('a100' of 'dgx_a100') or else the nearest.
+--- Returns suggestions for a misspelt name: the shortest name with this whole word ('a100' of 'dgx_a100'), or else the
+--- nearest name.
 local function suggested(word, names)
   local best
   for _, name in ipairs(names) do
@@ -67,9 +68,9 @@ local function missing_cluster(name, folder)
     .. 'a file .lua or .luax2, or a profile .json)', util.quoted(name), suggestions.near(name, known))
 end
 
-local common = require('trinity.graph.options').model -- options that every model takes
+local common = require('trinity.graph.options').model -- options of all models
 
---- The options of a model file with the caller's values, checked.
+--- Checks the caller's options for a model file and adds defaults.
 local function model_options(name, model, given)
   local owner, values = ("trinity.model: model '%s'"):format(name), {}
   util.refuse_unknown(owner, given, util.merged(common.by_name, model.options))
@@ -88,21 +89,21 @@ local function model_options(name, model, given)
   return values
 end
 
---- Splits the caller's options into those of every model and those of this one.
+--- Splits the caller's options into common ones and those of this model.
 local function split(options)
   local shared, rest = {}, {}
   for key, value in util.sorted_pairs(options or {}) do
     if common.by_name[key] then shared[key] = value else rest[key] = value end
   end
   local given = common:read('trinity.model', 2, 'options', shared)
-  given.dtype = shared.dtype -- each kind of model has its own default
+  given.dtype = shared.dtype -- builders and files have different defaults
   return given, rest, shared
 end
 
 local model_fields = { build = true, float8 = true, help = true, mixed_precision = true, optimizer = true,
   options = true }
 
---- Whether all devices of a cluster, or of one of that name, compute in bfloat16; nil without a cluster.
+--- Returns whether all devices of a cluster (given by itself or name) support bfloat16; nil without a cluster.
 local function has_bfloat16(cluster)
   if cluster == nil then return nil end
   if type(cluster) == 'string' then cluster = load_cluster(cluster) end
@@ -120,7 +121,7 @@ local function build(name, path, options, dtype, cluster)
   end
   util.refuse_unknown(path, model, model_fields, 'field')
   if dtype == 'float8' and not model.float8 then
-    util.fail("trinity.model: model '%s': dtype 'float8' is of decoders: config.json files and model 'decoder'", name)
+    util.fail("trinity.model: model '%s': dtype 'float8' needs a decoder: a config.json file or model 'decoder'", name)
   end
   model.options = model.options or {}
   local values = model_options(name, model, options)
@@ -137,13 +138,13 @@ local function build(name, path, options, dtype, cluster)
     and { dtype = values.dtype, gradient_dtype = gradient_dtype } or nil
 end
 
---- The name of a published decoder, nil where it is none.
+--- Returns the name of a published decoder, or nil.
 local function published_name(name)
   local lower = name:lower()
   return not name:find '[/_]' and require('trinity.graph.decoder.published')[lower] and lower or nil
 end
 
---- The network of a config.json, and how it is trained where nothing is said.
+--- Returns the network of a config.json and its default training options.
 local function decoder(path, shared, rest)
   local otherwise = has_bfloat16(shared.cluster) == false and 'float16' or nil
   local config, published = require 'trinity.graph.decoder.config', published_name(path)
@@ -153,7 +154,7 @@ local function decoder(path, shared, rest)
   return forward, training, { dtype = dtype }
 end
 
---- Whether a .json file is one.
+--- Returns whether a .json file is a config.json.
 local function is_decoder(path)
   return require('trinity.graph.decoder.config').is(util.read_file(path))
 end
@@ -186,11 +187,11 @@ end
 
 local model = {}
 
--- How graphs and clusters were made: what a file of a strategy says, so that a command makes them again.
+-- Recipes of graphs and clusters, which a strategy's file stores, so that commands can rebuild them.
 local recipes = setmetatable({}, { __mode = 'k' })
 
---- How trinity.model or trinity.cluster made a graph or a cluster: { name =, options = }; nil where it was described in
---- a script.
+--- Returns how trinity.model or trinity.cluster made a graph or a cluster: { name =, options = }, or nil if a script
+--- described it.
 ---@param of trinity.Graph|trinity.Cluster
 ---@return { name: string, options: table<string, any> }?
 function model.recipe(of) return recipes[of] end
@@ -200,11 +201,12 @@ local function with_recipe(made, name, options)
   return made
 end
 
---- The graph of a model: a name in models/, a published decoder ('llama-3-8b', ...: trinity help networks; options
---- trinity.DecoderOptions), a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et
---- (Chakra's trace of a rank, beside those of the others), .json (own, dnn-partitioning, Piper, a decoder's config.json
---- or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured
---- times ignore batch_size; those that hold a whole step stay as they are.
+--- Loads the graph of a model: a name in models/, a published decoder ('llama-3-8b', ...: trinity help networks;
+--- options trinity.DecoderOptions), a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et (Chakra trace
+--- of one rank, next to those of the other ranks), .json (trinity, dnn-partitioning, Piper, or a decoder's config.json
+--- or its folder: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured times
+--- ignore batch_size; graphs of a whole step are not changed. Raises an error with a suggestion for an unknown name or
+--- option. Example: `trinity.model('gpt2', { batch_size = 4, layers = 2 })`
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph
@@ -214,7 +216,7 @@ function model.load(name, options)
   return model.load_by_default(name, options, nil)
 end
 
---- The same with a micro-batch that no one has asked for: a file of fixed sizes keeps its own.
+--- Loads a model with a default micro-batch size, which a file with fixed sizes ignores.
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@param batch_size? integer
@@ -233,27 +235,27 @@ function model.load_by_default(name, options, batch_size)
   return with_recipe(forward:to_training(training), name, options)
 end
 
---- What a model of models/ says of itself: { help =, options = { NAME = { default =, help =, ... } } }; nil for others.
+--- Returns the description of a model in models/: { help =, options = { NAME = { default =, help =, ... } } }, or nil.
 function model.about(name)
   local path = ('%s/models/%s.lua'):format(home, name)
   if name:match '^[%w_]+$' and util.exists(path) then return load_file(path) end
 end
 
---- Names of the options that every model takes, sorted.
+--- Returns the sorted names of the common options of all models.
 function model.common_options() return util.sorted_keys(common.by_name) end
 
---- Names of the models in models/.
+--- Returns the names of the models in models/. Example: `trinity.models()[1]`
 ---@return string[]
 function model.names() return lua_names(home .. '/models') end
 
 ---@class trinity.Cluster
 ---@since 0.1.0
 ---@field name string
----@field queue trinity.QueueModel what transfers contend for
+---@field queue trinity.QueueModel resources for which transfers contend
 ---@field fingerprint string equal for equal clusters
 ---@field device_count integer
 ---@field devices trinity.Device[]
----@field basis trinity.ClusterBasis what its numbers rest on
+---@field basis trinity.ClusterBasis calibration of its numbers
 local Cluster = { __name = 'cluster' }
 Cluster.__index = Cluster
 
@@ -263,14 +265,14 @@ end
 
 local as_device = printed.as('device', { 'name', 'type', 'node', 'speed', 'capacity_bytes' })
 
--- Devices of a list are results; a fingerprint stays what it is.
+-- Devices of a list are result objects; the fingerprint does not change.
 local function as_devices(list)
   for i = 1, type(list) == 'table' and #list or 0 do fields.result('trinity.Device', list[i]) end
   return list
 end
 
--- The fingerprint goes over all pairs of devices, and the list has a table a device: large clusters have theirs from
--- when they are first read.
+-- The fingerprint covers all pairs of devices, and the list has one table per device, so large clusters make them at
+-- the first access.
 local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
 local read_late = { fingerprint = true, devices = true }
 
@@ -283,21 +285,23 @@ end
 
 local collective = printed.as('collective', { 'algorithm', 'time_s', 'sent_bytes' })
 
---- The route between two devices, folded.
+--- Returns latency (seconds) and bandwidth (bytes/s) of the route between two devices (from 1). Example: `local
+--- latency_s, bytes_per_s = cluster:wire(1, 2)`
 ---@param from integer
 ---@param to integer
 ---@return number latency_s
 ---@return number bandwidth_bytes_per_s
 function Cluster:wire(from, to) return self.handle:wire(from, to) end
 
---- The names of the channels on the route between two devices, in order: a direction of a link
---- ('a -> b'), a half-duplex link ('a - b'), a switch with a bandwidth.
+--- Returns the names of the channels on the route between two devices, in order: a direction of a link ('a -> b'), a
+--- half-duplex link ('a - b'), or a switch with a bandwidth. Example: `cluster:route(1, 2)`
 ---@param from integer
 ---@param to integer
 ---@return string[]
 function Cluster:route(from, to) return self.handle:route(from, to) end
 
---- What a collective costs; see engine/cluster/collectives.h.
+--- Predicts the cost of a collective (engine/cluster/collectives.h). Raises an error for unknown devices or kinds.
+--- Example: `cluster:collective { kind = 'all_reduce', devices = { 1, 2 }, bytes = 1e6 }`
 ---@param spec trinity.CollectiveQuery
 ---@return trinity.CollectiveCost
 function Cluster:collective(spec)
@@ -309,11 +313,11 @@ function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:
 
 check.methods(Cluster, 'trinity.Cluster')
 
-local most_devices = 131072 -- of any cluster
-local sheets = setmetatable({}, { __mode = 'k' }) -- the same by data sheets, the choice of constants, the path
-local profiles = setmetatable({}, { __mode = 'k' }) -- of clusters that were read from a profile
+local most_devices = 131072 -- maximum devices of a cluster
+local sheets = setmetatable({}, { __mode = 'k' }) -- by cluster: its data-sheet version, chosen constants and path
+local profiles = setmetatable({}, { __mode = 'k' }) -- profiles by cluster
 
---- What a cluster file describes: a table, or a function of a count that returns one.
+--- Returns the description of a cluster file: a table, or a function of a count that returns one.
 local function cluster_file(path, name, count)
   local spec = load_file(path)
   if type(spec) == 'function' then
@@ -332,7 +336,7 @@ end
 
 local cluster_folder = home .. '/models/clusters'
 
---- The Lua file of a cluster's name, nil where there is none.
+--- Returns the Lua file of a cluster's name, or nil.
 local function cluster_path(name)
   if name:match '%.lua$' then
     if not util.exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
@@ -344,7 +348,7 @@ end
 
 local kept_kind = 'trinity cluster 1'
 
---- The description that model.cluster_json wrote to a file, or nil where another kind of JSON is in it.
+--- Returns the description in a file of model.cluster_json, or nil if the file has other JSON.
 local function kept_cluster(path)
   local text = util.read_file(path)
   if not text:find(kept_kind, 1, true) then return nil end
@@ -353,8 +357,8 @@ local function kept_cluster(path)
   return check.argument(path, 'field', 'cluster', kept.cluster, 'table'), kept.choice
 end
 
---- The description behind a name or a path: the table, the cluster's name, the file, the profile that it holds, and
---- the constants and runtime of one that was kept.
+--- Returns the description for a name or path: the table, the cluster's name, the file, its profile, and the constants
+--- and runtime of a saved cluster.
 local function cluster_spec(name)
   if name:match('%.json$') then
     if not util.exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
@@ -381,7 +385,7 @@ local function cluster_spec(name)
   missing_cluster(name, cluster_folder)
 end
 
---- The name of a cluster with `count` where it can take one and says none: 'p100' is 'p100x2', 'p100x4' stays.
+--- Adds `count` to the name of a cluster that can have a count and has none: 'p100' becomes 'p100x2', 'p100x4' stays.
 function model.counted(name, count)
   local path = not name:match '%.json$' and cluster_path(name)
   if not path and nodes.find(name) then return ('%sx%d'):format(name, count) end
@@ -390,7 +394,7 @@ function model.counted(name, count)
   return ('%sx%d'):format(name, count)
 end
 
---- Adds to `types` those of trinity.devices that a list of devices names.
+--- Adds the types of trinity.devices that a list of devices names to `types`.
 local function add_types(list, owner, types, listed)
   for i, device in ipairs(list) do
     local wanted = type(device) == 'table' and device.type
@@ -405,7 +409,7 @@ local function add_types(list, owner, types, listed)
   end
 end
 
---- The device types of a description, with those of trinity.devices that its devices name.
+--- Returns the device types of a description, including those of trinity.devices that its devices name.
 local function device_types(spec, name)
   local types, listed, owner = {}, {}, ("cluster '%s'"):format(tostring(name or 'unnamed'))
   for key, value in util.sorted_pairs(spec.device_types or {}) do
@@ -422,7 +426,7 @@ local function device_types(spec, name)
   return types
 end
 
---- The description as the engine takes it; fields of the wrong type are left for it to refuse.
+--- Converts a description for the engine, which checks field types.
 local function complete(spec, name)
   local full = with_named_types(spec)
   full.name = spec.name or name
@@ -430,7 +434,7 @@ local function complete(spec, name)
   return full
 end
 
---- The engine's cluster; its errors name the file that the description comes from.
+--- Makes the engine's cluster. Errors name the file of the description.
 local function build_cluster(spec, path)
   if not path then return core.cluster(spec) end
   local ok, result = pcall(core.cluster, spec)
@@ -438,26 +442,26 @@ local function build_cluster(spec, path)
   return result
 end
 
-local cluster_options = options_of.declare('trinity.ClusterOptions', { help = 'What trinity.cluster takes.',
+local cluster_options = options_of.declare('trinity.ClusterOptions', { help = 'Options of trinity.cluster.',
   { 'constants', 'any', as = "'calibrated'|'data_sheet'|string|table<string, table<string, number>>",
-    otherwise = "'calibrated'", help = 'what training reaches of the data sheets: fitted, as the sheet says, a file of '
-      .. 'Lua or a table by kind of GPU (trinity help accuracy)' },
+    otherwise = "'calibrated'", help = "efficiency constants of GPUs: 'calibrated', 'data_sheet', a Lua "
+      .. 'file or a table by type of GPU (trinity help accuracy)' },
   { 'runtime', 'any', as = 'string|trinity.Runtime', otherwise = "'megatron'",
-    help = 'the training software, by name or as a table' },
-  { 'slow', 'table', as = 'table<string, number>', otherwise = 'none', help = "what is slower than described: "
-    .. "{ ['n7/gpu3'] = 1.3 } divides the speed of a device, and of an end of links (a NIC, a switch) or a link "
-    .. "'A -> B' the bandwidth" },
+    help = 'training software, by name or as a table' },
+  { 'slow', 'table', as = 'table<string, number>', otherwise = 'none', help = "parts slower than described: { "
+    .. "['n7/gpu3'] = 1.3 } divides the speed of a device by 1.3; for a NIC, a switch or a link 'A -> B', the "
+    .. "bandwidth" },
 })
 
-local chosen = {} -- options of the command line, where a script says nothing
+local chosen = {} -- options of the command line, unless a script gives its own
 
---- Options of trinity.cluster, as a command has them, that hold where a call has none.
+--- Sets default options of trinity.cluster, from a command line.
 function model.set_cluster_options(options)
   chosen = { constants = options.constants ~= 'calibrated' and options.constants or nil,
     runtime = options.runtime ~= '' and options.runtime or nil, slow = slow.read(options.slow) }
 end
 
---- The cluster of a description by data sheets, with the constants and the runtime that `how` has.
+--- Makes the cluster of a description, with the constants and the runtime in `how`.
 local function calibrated(how)
   local spec, basis = calibrate.apply(how.spec, how.constants, how.runtime, how.asked)
   local whole = complete(spec, how.name)
@@ -470,11 +474,13 @@ local function calibrated(how)
   return setmetatable(self, Cluster)
 end
 
---- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
---- 'dgx_a100x2'), machines by name, parts of them and unlike ones (trinity.cluster.nodes: 'dgx_h200:4x2+dgx_b200'), a
---- Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
---- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology). Kinds of GPU
---- by name have calibrated constants (`trinity help accuracy`); those that a description defines stay as they are.
+--- Makes a cluster from a name in models/clusters, with a count of devices or machines if it has one ('p100x4',
+--- 'dgx_a100x2'); from names of machines, parts of them and heterogeneous ones (trinity.cluster.nodes:
+--- 'dgx_h200:4x2+dgx_b200'); from a Lua file that returns a description ('mine.lua') or a function of a count
+--- ('mine.luax2'; default 1); from a profile (.json: see trinity.profile); or from a description (see
+--- trinity.topology). GPU types given by name have calibrated constants (`trinity help accuracy`); types that a
+--- description defines are not changed. Raises an error with a suggestion for an unknown name. Example:
+--- `trinity.cluster('dgx_a100x2', { constants = 'data_sheet' })`
 ---@param description string|trinity.ClusterSpec
 ---@param options? trinity.ClusterOptions
 ---@return trinity.Cluster
@@ -500,7 +506,7 @@ function model.cluster(description, options)
 end
 load_cluster = model.cluster
 
-local variants = setmetatable({}, { __mode = 'k' }) -- the engine's clusters for steps, by traits of networks
+local variants = setmetatable({}, { __mode = 'k' }) -- the engine's clusters for steps, by properties of networks
 
 local function has_float8(network)
   for i = 1, network.operators do
@@ -509,8 +515,8 @@ local function has_float8(network)
   return false
 end
 
---- The engine's cluster for steps of a network: links as messages of a step see them, and what kernels of experts and
---- copies to FP8 reach.
+--- Returns the engine's cluster for steps of a network: with link constants for messages within a step, and the
+--- efficiencies of expert kernels and FP8 copies.
 ---@param network trinity.Graph
 ---@param cluster trinity.Cluster
 ---@return userdata
@@ -526,22 +532,22 @@ function model.handle_for(network, cluster)
   variants[cluster] = all
   if not all[key] then
     local spec = calibrate.apply(how.spec, how.constants, how.runtime, how.asked, traits)
-    if how.own then spec = util.merged(spec, { queue = how.spec.queue }) end -- as it was described
+    if how.own then spec = util.merged(spec, { queue = how.spec.queue }) end -- as described
     all[key] = build_cluster(complete(spec, how.name), how.path)
   end
   return all[key]
 end
 
---- The cluster without what option `slow` slows; nil where that slows nothing.
+--- Returns the cluster without option `slow`, or nil if it slows nothing.
 function model.healthy(cluster)
   local how = sheets[cluster]
   return how and how.healthy and how.healthy() or nil
 end
 
---- The profile whose file a cluster was read from, or nil.
+--- Returns the profile that a cluster was read from, or nil.
 function model.profile_of(cluster) return profiles[cluster] end
 
---- A cluster as JSON text: trinity.cluster reads it back from a file FILE.json.
+--- Returns a cluster as JSON text, which trinity.cluster reads from a file FILE.json.
 function model.cluster_json(cluster)
   local how = sheets[cluster]
   if not cluster.basis.runtime then return json.encode { kind = kept_kind, cluster = descriptions[cluster] } end
@@ -549,7 +555,7 @@ function model.cluster_json(cluster)
     choice = util.picked(how, { 'constants', 'runtime', 'asked' }) }
 end
 
---- What tells clusters apart in what steps on them take: the fingerprint, constants and runtime.
+--- Returns what distinguishes step times on clusters: fingerprint, constants and runtime.
 ---@param cluster trinity.Cluster
 ---@return string
 function model.identity(cluster)
@@ -557,17 +563,17 @@ function model.identity(cluster)
   return cluster.fingerprint .. (how and json.encode(util.picked(how, { 'constants', 'runtime' })) or '')
 end
 
---- A type of the devices of a cluster, as its description has it.
+--- Returns a device type of a cluster, as described.
 function model.device_type(cluster, name) return descriptions[cluster].device_types[name] end
 
---- Peak rates of a type by its data sheet.
+--- Returns the data-sheet peak rates of a type.
 function model.peak_flops_per_s(cluster, name)
   local own = (sheets[cluster].spec.device_types or {})[name]
   return (own or devices.find(name)).peak_flops_per_s
 end
 
---- What a strategy's word 'selective' means under the cluster's runtime, as a function of operators; nil where it is
---- the core of attention.
+--- Returns the meaning of recompute = 'selective' in the cluster's runtime, as a function of operators; nil: core
+--- attention.
 function model.selective(cluster)
   local how = sheets[cluster]
   if how and cluster.basis.runtime and how.runtime.selective == 'operators' then
@@ -582,7 +588,7 @@ function model.bucket_bytes(cluster, strategy)
   return holds and runtimes.bucket_bytes(how.runtime, strategy) or nil
 end
 
---- Names of the clusters in models/clusters, most of which take a count.
+--- Returns the names of the clusters in models/clusters, most of which take a count. Example: `trinity.clusters()[1]`
 ---@return string[]
 function model.cluster_names() return lua_names(cluster_folder) end
 

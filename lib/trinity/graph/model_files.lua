@@ -1,5 +1,5 @@
--- Graphs from files of others: ONNX, PyTorch's exported programs, Chakra's traces, and formats of research. What a
--- person should know of a file goes to standard error.
+-- Graphs from files of other programs: ONNX, PyTorch's exported programs, Chakra traces, and research formats. Warnings
+-- about a file go to standard error.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -10,13 +10,13 @@ local util = require 'trinity.base.util'
 
 local model_files = {}
 
---- Endings of model files, in words.
+--- File name endings of model files, as a text.
 model_files.endings = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
   .. 'config.json of decoders), .txt (PipeDream, DAPPLE profile, Doppler)'
 
-local warned = {} -- texts: a search that reads a file for every size of micro-batch says it once
+local warned = {} -- warnings that were printed: a search may read a file once per micro-batch size
 
---- What a person should know of a file goes to standard error, once.
+--- Prints warnings about a file to standard error, each once.
 function model_files.warn(path, warnings)
   for _, warning in ipairs(warnings) do
     local text = ('%s: %s'):format(path, warning)
@@ -25,8 +25,8 @@ function model_files.warn(path, warnings)
   end
 end
 
---- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
---- leaves open. What a person should know goes to standard error.
+--- Returns the graph of a file of another program; batch_size and dimensions set the symbolic sizes of an ONNX file.
+--- Prints warnings to standard error.
 function model_files.import(name, rest, shared)
   check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
   local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
@@ -36,13 +36,13 @@ function model_files.import(name, rest, shared)
   local imported = graph.wrap(graph_handle)
   imported.source = about
   if rest.batch_size and imported.batch_size ~= rest.batch_size and not shared.is_default_batch then
-    util.fail("trinity.model: option 'batch_size': %s has fixed sizes (%s), and %d cannot be applied", name,
+    util.fail("trinity.model: option 'batch_size': %s has fixed sizes (%s), got %d; omit the option", name,
       imported.batch_size > 0 and 'batch ' .. imported.batch_size or 'no batch is stated', rest.batch_size)
   end
   return imported
 end
 
---- The graph of a program that PyTorch exported.
+--- Returns the graph of a program that PyTorch exported.
 function model_files.exported(path, rest)
   check.fields(('trinity.model: model file %s'):format(path), rest, {})
   local made = require('trinity.graph.exported').graph(path, graph.new)
@@ -50,7 +50,7 @@ function model_files.exported(path, rest)
   return made
 end
 
---- The graph of Chakra's traces, of all ranks.
+--- Returns the graph of Chakra traces of all ranks.
 function model_files.chakra(path, rest)
   check.fields(('trinity.model: model file %s'):format(path), rest, {})
   return hooks.read_chakra(path, graph.new)

@@ -1,5 +1,5 @@
--- Walking over a graph: operators, edges, neighbours, units. Operators count from 1 and are numbered in
--- a topological order: an edge leads from a lower to a higher number.
+-- Iteration over a graph: operators, edges, neighbours, units. Operators are numbered from 1 in a topological order:
+-- every edge leads from a lower to a higher number.
 
 local arguments = require 'trinity.graph.arguments'
 local arrays = require 'trinity.graph.arrays'
@@ -12,7 +12,7 @@ local function next_number(count, i)
   if i < count then return i + 1 end
 end
 
--- The neighbours of operator `i` in rows of edges, which are sorted: each once.
+-- Returns the neighbours of operator `i` in sorted rows of edges, each once.
 local function distinct(first, neighbour, i)
   local list, previous = {}, 0
   for e = first[i], first[i + 1] - 1 do
@@ -23,7 +23,7 @@ local function distinct(first, neighbour, i)
   return list
 end
 
--- Operators whose row has no edges.
+-- Returns operators whose row has no edges.
 local function without_edges(self, first)
   local list = {}
   for i = 1, self.operators do
@@ -36,7 +36,7 @@ return function(class)
   ---@class trinity.Graph
   local Graph = class
 
-  --- The number of the operator called `name`, or nil.
+  --- Returns the number of the operator called `name`, or nil. Example: `graph:find 'conv_1'`
   ---@param name string
   ---@return integer?
   function Graph:find(name) return self.handle:find(check.argument('graph:find', 1, 'name', name, 'string')) end
@@ -47,7 +47,7 @@ return function(class)
   ---@return integer start
   function Graph:nodes() return next_number, self.operators, 0 end
 
-  --- Iterates over edges, one a tensor and reader: for from, to, bytes in graph:each_edge() do ... end
+  --- Iterates over edges, one per tensor and reader: for from, to, bytes in graph:each_edge() do ... end
   ---@return fun(): integer?, integer?, number?
   function Graph:each_edge()
     local out, edges, from, edge = arrays.rows(self, 'out'), self.edges, 1, 0
@@ -60,7 +60,8 @@ return function(class)
     end
   end
 
-  --- Edges as arrays for compiled loops: those that leave operators ('out', the default) or enter them.
+  --- Returns edges as compressed sparse rows, for compiled loops: edges that leave operators ('out', the default) or
+  --- enter them ('in'). Example: `graph:csr('in').first[1]`
   ---@param direction? 'out'|'in'
   ---@return trinity.GraphRows
   function Graph:csr(direction)
@@ -69,7 +70,7 @@ return function(class)
     return util.merged(arrays.rows(self, direction))
   end
 
-  --- The operators that read outputs of operator `i`, each once, ascending.
+  --- Returns the operators that read outputs of operator `i`, each once, ascending. Example: `graph:successors(1)`
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:successors(i)
@@ -77,7 +78,8 @@ return function(class)
     return distinct(out.first, out.target, arguments.operator('graph:successors', 1, 'i', self, i))
   end
 
-  --- The operators whose outputs operator `i` reads, each once, ascending.
+  --- Returns the operators whose outputs operator `i` reads, each once, ascending. Example:
+  --- `graph:predecessors(graph.operators)`
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:predecessors(i)
@@ -85,7 +87,8 @@ return function(class)
     return distinct(rows.first, rows.source, arguments.operator('graph:predecessors', 1, 'i', self, i))
   end
 
-  --- The producers of what operator `i` reads, in the order of its arguments, with repetitions.
+  --- Returns the producers of the inputs of operator `i` in the order of its arguments, with repetitions. Example:
+  --- `graph:inputs(graph.operators)`
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:inputs(i)
@@ -96,20 +99,21 @@ return function(class)
     return list
   end
 
-  --- The operators that read nothing.
+  --- Returns the operators without inputs. Example: `graph:sources()`
   ---@return integer[]
   function Graph:sources() return without_edges(self, arrays.rows(self, 'in').first) end
 
-  --- The operators that nobody reads.
+  --- Returns the operators without readers. Example: `graph:sinks()`
   ---@return integer[]
   function Graph:sinks() return without_edges(self, arrays.rows(self, 'out').first) end
 
-  --- The operators of colocation unit `u` (see unit_of), which share a device.
+  --- Returns the operators of colocation unit `u` (see unit_of), which share a device. Example: `graph:unit(1)`
   ---@param u integer
   ---@return integer[]
   function Graph:unit(u) return self.handle:unit(check.integer('graph:unit', 1, 'u', u, 1, self.units)) end
 
-  --- Operators by depth: a list of lists, the first of operators that read nothing.
+  --- Returns operators by depth: a list of lists, of which the first has the operators without inputs. Example:
+  --- `graph:levels()[1]`
   ---@return integer[][]
   function Graph:levels()
     local levels, depth = {}, self.depth

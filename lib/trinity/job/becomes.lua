@@ -1,11 +1,11 @@
--- What a job becomes on its GPUs: degrees, batches, layers of stages, and the collectives that a rank takes part in
--- during a step, counted by the client's schedule.
+-- What a job file means on its GPUs: degrees, batches, layers per stage, and the collectives per rank and step, counted
+-- by the client's schedule.
 
 local util = require 'trinity.base.util'
 
 local becomes = {}
 
---- Decoder layers of every rank's stage (all its virtual stages); nil where the file does not say.
+--- Returns the number of decoder layers per rank (over all its virtual stages), or nil if the file does not give it.
 ---@param job trinity.JobFile
 ---@return integer[]?
 function becomes.layers(job)
@@ -26,7 +26,7 @@ local function words(list)
   return same and #list > 1 and ('%d each'):format(list[1]) or table.concat(list, ', ')
 end
 
---- Collectives of a step: { axis, what, count } of a rank that holds most layers.
+--- Returns the collectives per step { axis, what, count } of a rank with the maximum number of layers.
 ---@param job trinity.JobFile
 ---@return { axis: string, what: string, count: integer }[]
 function becomes.collectives(job)
@@ -34,7 +34,7 @@ function becomes.collectives(job)
   for _, count in ipairs(becomes.layers(job) or {}) do most = math.max(most, count) end
   if most == 0 then most = math.ceil((job.model.layers or 0) / (mesh.pipeline or 1)) end
   local steps, full = job.micro_batches or 1, type(job.recompute) == 'table' and job.recompute.granularity == 'full'
-  local passes = full and 3 or 2 -- forward, backward, and forward again
+  local passes = full and 3 or 2 -- forward, backward, and recomputed forward
   local function add(axis, what, count)
     if count > 0 then list[#list + 1] = { axis = axis, what = what, count = count } end
   end
@@ -69,7 +69,7 @@ function becomes.collectives(job)
   return list
 end
 
---- What it becomes, as lines.
+--- Returns a summary as lines.
 ---@param job trinity.JobFile
 ---@return string[]
 function becomes.lines(job)
@@ -79,7 +79,7 @@ function becomes.lines(job)
   end
   if #degrees > 0 then lines[1] = ('degrees: %s'):format(table.concat(degrees, ', ')) end
   if job.global_batch and job.micro_batch and job.micro_batches then
-    lines[#lines + 1] = ('batch: %d samples a step = micro-batch %d x %d micro-batches x data %d'):format(
+    lines[#lines + 1] = ('batch: %d samples per step = micro-batch %d x %d micro-batches x data %d'):format(
       job.global_batch, job.micro_batch, job.micro_batches, mesh.data)
   end
   local layers = becomes.layers(job)

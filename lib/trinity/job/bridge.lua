@@ -1,4 +1,4 @@
--- Megatron-Bridge's YAML of overrides. What it does not say stands in a recipe of Python.
+-- Megatron-Bridge's YAML of overrides. Other settings are in a Python recipe.
 
 local nested = require 'trinity.job.nested'
 

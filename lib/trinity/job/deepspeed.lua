@@ -1,4 +1,4 @@
--- DeepSpeed's JSON with the line that launches it, which says degrees that the JSON does not.
+-- DeepSpeed's JSON, and the command line that launches the job, which has the degrees.
 
 local nested = require 'trinity.job.nested'
 local util = require 'trinity.base.util'
@@ -97,7 +97,7 @@ function deepspeed.known(name)
   return derived[name] ~= nil or declared.sections[name] ~= nil or declared.keys[name] ~= nil
 end
 
--- Degrees by the launch line.
+-- Reads the degrees of the launch line.
 local function launched(job)
   local list, found = {}, {}
   for word in (job.launch or ''):gmatch '[^%s=]+' do list[#list + 1] = word end
@@ -111,7 +111,7 @@ local function launched(job)
   return found
 end
 
--- Values that the trainer of Hugging Face fills in are not said.
+-- Values 'auto', which the Hugging Face trainer fills in, count as missing.
 local function without_auto(tree, job, path)
   local copy = {}
   for name, value in util.sorted_pairs(tree) do
@@ -127,7 +127,7 @@ local function without_auto(tree, job, path)
   return copy
 end
 
---- Reads an object.
+--- Reads a JSON object.
 function deepspeed.read(job, tree)
   job.launched = launched(job)
   if type(tree.zero_optimization) == 'boolean' then
@@ -152,7 +152,7 @@ function deepspeed.read(job, tree)
       release = deepspeed.release }
   end, function(path, key, value)
     job.faults[#job.faults + 1] = { code = 'value-kind', effect = 'refused', paths = { path },
-      text = ('%s takes a value of kind %s, got %s.'):format(path, key.kind, util.describe(value)),
+      text = ('%s: expected a value of type %s, got %s.'):format(path, key.kind, util.describe(value)),
       source = 'deepspeedai/DeepSpeed deepspeed/runtime/config_utils.py:110', release = deepspeed.release }
   end)
 end
@@ -174,7 +174,7 @@ function deepspeed.space(job)
   return tree
 end
 
---- What values mean.
+--- Converts values to fields of the job.
 function deepspeed.meaning(job, v)
   local stage = tonumber(v.zero_optimization.stage)
   job.model = {}

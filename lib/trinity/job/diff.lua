@@ -4,8 +4,8 @@ local diff = {}
 
 local function escaped(text) return (text:gsub('%p', '%%%0')) end
 
--- Every writer changes entry.text (false: the line goes) or calls add(entry, text) for a line after it, and returns
--- the entry that it changed; nil where the file has no place.
+-- Every writer changes entry.text (false: remove the line) or calls add(entry, text) to add a line after it. It returns
+-- the changed entry, or nil if the file has no place for the change.
 local writers = {}
 
 -- A key of MODEL_ARGS.
@@ -42,7 +42,7 @@ function writers.toml(entries, change, add)
   return add(head, ('%s = %s'):format(key, value))
 end
 
--- The line that assigns a variable.
+-- Changes the line that assigns a variable.
 local function assigned(entries, variable, value)
   for _, entry in ipairs(entries) do
     for _, word in ipairs { '', 'export%s+' } do
@@ -55,7 +55,7 @@ local function assigned(entries, variable, value)
   end
 end
 
--- A word of the command, or the variable that it names.
+-- Changes a word of the command, or the variable that it uses.
 function writers.sh(entries, change)
   local value = change.value == true and '' or ' ' .. tostring(change.value)
   for _, entry in ipairs(entries) do
@@ -81,8 +81,8 @@ function writers.sh(entries, change)
   end
 end
 
---- The text of a file with changes { name, path, value, kind, gives_s }, the lines of its diff with what each gives in
---- seconds, and changes that the file has no place for.
+--- Returns the text of a file with changes { name, path, value, kind, gives_s }, the lines of its diff with the seconds
+--- that each saves, and the changes that the file has no place for.
 ---@param path string
 ---@param text string
 ---@param changes table[]
@@ -112,7 +112,7 @@ function diff.apply(path, text, changes)
     if entry.text then kept[#kept + 1] = entry.text end
     local notes = {}
     for _, change in ipairs(entry.changes) do
-      notes[#notes + 1] = change.gives_s and ('gives %.3g s'):format(change.gives_s) or 'goes along with the others'
+      notes[#notes + 1] = change.gives_s and ('saves %.3g s'):format(change.gives_s) or 'needed by the others'
     end
     local note = ('    (%s)'):format(table.concat(notes, ', '))
     if #notes > 0 and entry.old then lines[#lines + 1] = '- ' .. entry.old .. (entry.text and '' or note) end

@@ -1,4 +1,5 @@
--- trinity expect: the step time of a job as predicted and measured, and where the time goes, each with what removes it.
+-- trinity expect: compares predicted and measured step times of a job, and splits the prediction by cause, with a
+-- remedy for each.
 
 local measured_runs = require 'trinity.job.measured_runs'
 local memory = require 'trinity.job.memory'
@@ -6,7 +7,8 @@ local util = require 'trinity.base.util'
 
 local expect = {}
 
---- Seconds of a step in a log of Megatron-LM or torchtitan: the median of the last two thirds; how many there are.
+--- Returns the step time in a log of Megatron-LM or torchtitan (median of the last two thirds), and the number of
+--- steps.
 ---@param text string
 ---@param job trinity.JobFile
 ---@return number? step_s
@@ -24,15 +26,15 @@ function expect.measured(text, job)
   return #kept > 0 and util.median(kept) or nil, #steps
 end
 
--- Exposed seconds of a device by what they wait for.
+-- Exposed seconds of a device by purpose.
 local waits = { splits = { 'exposed tensor, context and expert communication', 'less tensor parallelism, or overlap' },
   activations = { 'exposed communication between stages', 'fewer stages' },
   weights = { 'exposed gathering of weights', 'overlapped gathering, or less sharding' },
   gradients = { 'exposed reduction of gradients', 'overlapped reduction, or more micro-batches' } }
 
---- Predicted seconds of a step and where they go on the device that computes most: { step_time_s, mean_error (of the
---- constants, nil where no run confirms them), causes { what, seconds, remedy }, the most first, changes { name,
---- gives_s } that are faster, nearest (runs that others measured), flops_per_token }.
+--- Returns the predicted step time and its causes on the device that computes longest: { step_time_s, mean_error (of
+--- the constants; nil if no run confirms them), causes { what, seconds, remedy }, largest first, changes { name,
+--- gives_s } that make the step faster, nearest (runs measured by others), flops_per_token }.
 ---@param job trinity.JobFile
 ---@param cluster string as memory.case
 ---@return table

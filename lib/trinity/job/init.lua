@@ -1,6 +1,6 @@
--- trinity.job: a client's own job file as model, mesh, batches, precision, recomputation, overlaps; what its client
--- refuses, ignores or changes of it. Each client has a module (megatron, torchtitan, deepspeed, nanotron, bridge) and
--- families of rules below rules/.
+-- trinity.job: reads a job file of training software (the client) as model, mesh, batches, precision, recomputation and
+-- overlaps, and reports what the client refuses, ignores or changes. Each client has a module (megatron, torchtitan,
+-- deepspeed, nanotron, bridge) and families of rules in rules/.
 
 local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
@@ -13,15 +13,16 @@ local yaml = require 'trinity.job.yaml'
 
 local job = {}
 
-local takes = options_of.declare('trinity.JobFileOptions', { help = 'What trinity.job takes beside a file.',
-  { 'gpus', 'integer', least = 1, most = 2 ^ 30, otherwise = 'what the file says', help = 'GPUs of the job' },
-  { 'launch', 'string', otherwise = 'none', help = "the line that launches it: degrees of DeepSpeed's program" },
+local takes = options_of.declare('trinity.JobFileOptions', { help = 'Options of trinity.job.',
+  { 'gpus', 'integer', least = 1, most = 2 ^ 30, otherwise = 'from the file', help = 'number of GPUs of the job' },
+  { 'launch', 'string', otherwise = 'none', help = "command line that launches the job, with the degrees of "
+    .. "DeepSpeed" },
   { 'capability', 'number', 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)' },
 })
 
 local function client(name) return require('trinity.job.' .. name) end
 
--- The file that the words of a launched program name.
+-- Returns the file that the arguments of a launched program name.
 local function config_of(words)
   for i, word in ipairs(words) do
     local name, value = word:match '^%-%-([%w_.]+)=?(.*)$'
@@ -32,7 +33,7 @@ local function config_of(words)
   end
 end
 
--- The client of a file, by its extension and content, and the function that reads it into a job.
+-- Returns the client of a file, by its extension and content, and the function that reads it.
 local function reader_of(path, text)
   local extension = path:match '%.(%w+)$'
   if extension == 'toml' then
@@ -48,7 +49,8 @@ local function reader_of(path, text)
         known, any = known or deepspeed.known(key), any or key
       end
       if any and not known then
-        util.fail("%s: expected arguments of DeepSpeed, as train_batch_size, got none of them ('%s' and others)", path,
+        util.fail("%s: expected arguments of DeepSpeed, such as train_batch_size, got none of them ('%s' and others)",
+          path,
           tostring(any))
       end
       deepspeed.read(found, tree)
@@ -82,7 +84,7 @@ local function reader_of(path, text)
   return client 'megatron', function(found) client('megatron').read_shell(found, script) end
 end
 
--- Arguments that a finding is about: those that its rule reads, also through what is derived from them.
+-- Returns the arguments of a finding: those that its rule reads, directly or through derived values.
 local function paths_of(reader, paths)
   local list, seen = {}, {}
   local function add(path)
@@ -97,7 +99,7 @@ local function paths_of(reader, paths)
   return list
 end
 
--- The words for those: what was given of them, or the first where nothing was.
+-- Returns the names of those that were given, or the first one if none was.
 local function arguments_of(found, paths)
   local given, all = {}, {}
   for _, path in ipairs(paths) do
@@ -112,7 +114,7 @@ local function arguments_of(found, paths)
   end)
 end
 
---- Runs the rules on what was read, or changed by the reader: what is found goes to the job, with what it means.
+--- Runs the rules on the values and stores findings and meaning in the job.
 ---@param found table
 ---@return trinity.JobFile
 function job.settle(found)
@@ -132,7 +134,7 @@ function job.settle(found)
   found.settled = values
   found.model, found.mesh = {}, {}
   local ok, why = pcall(reader.meaning, found, values)
-  if not ok and found.legal then error(why, 0) end -- of a refused file some values may have no meaning
+  if not ok and found.legal then error(why, 0) end -- values of a refused file may be meaningless
   for _, name in ipairs(util.sorted_keys(found.mesh)) do
     if type(found.mesh[name]) == 'string' then found.mesh[name] = nil end
   end
@@ -142,9 +144,9 @@ end
 ---@class trinity.JobFile
 ---@field client string
 ---@field runtime string a runtime of trinity.cluster
----@field release string commit whose rules are known
+---@field release string commit of the client whose rules are applied
 ---@field gpus? integer
----@field model table layers, hidden, heads, ... ; nil where the file does not say
+---@field model table layers, hidden, heads, ...; nil if the file does not give them
 ---@field mesh table tensor, pipeline, virtual_stages, context, expert, expert_tensor, data, sequence_parallel
 ---@field micro_batch? integer
 ---@field global_batch? integer
@@ -156,26 +158,27 @@ end
 ---@field distributed_optimizer? boolean
 ---@field overlaps? table
 ---@field offload? table
----@field unknown string[] what was not understood
----@field findings table[] what the client refuses, ignores or changes: code, effect, arguments, text, source, release
----@field legal boolean whether the client takes the file
+---@field unknown string[] settings that were not understood
+---@field findings table[] refused, ignored or changed settings: code, effect, arguments, text, source, release
+---@field legal boolean true: the client accepts the file
 ---@field path string
 ---@field stages? integer[] layers of every virtual stage
 ---@field reader table the module of its client
----@field words? string[] of the launched program
----@field values table what was given, as the client names it
----@field given table<string, string> the word by which it was given
----@field settled table values as the client goes on with them
+---@field words? string[] arguments of the launched program
+---@field values table given values, by the client's names
+---@field given table<string, string> the argument by which a value was given
+---@field settled table values after the client's defaults and changes
 ---@field environment? table<string, string>
----@field environment_known? boolean whether the file says the environment
----@field unset? string[] variables of a script that are not assigned in it
----@field gpus_said? integer by the file
----@field capability number of the GPUs
----@field faults table[] findings of the reader, before the rules
----@field unread string[] what the reader did not understand
+---@field environment_known? boolean true: the file sets the environment
+---@field unset? string[] variables of a script without an assignment
+---@field gpus_said? integer number of GPUs in the file
+---@field capability number compute capability of the GPUs
+---@field faults table[] findings of the parser, before the rules
+---@field unread string[] settings that the parser did not understand
 
---- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron or
---- Megatron-Bridge; or a list of Megatron-LM's words.
+--- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
+--- Megatron-Bridge; or a list of Megatron-LM's arguments. Raises an error if the file is of no known client. Example:
+--- `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
 ---@return trinity.JobFile
@@ -184,7 +187,8 @@ function job.read(source, options)
   local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
   if type(source) == 'table' then
     for _, word in ipairs(source) do
-      if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source, 'a path or a list of words') end
+      if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source,
+        'a path or a list of arguments') end
     end
     found.path, found.reader, found.environment = 'arguments', client 'megatron', {}
     found.words = source
@@ -209,7 +213,7 @@ local function refused_codes(found)
   return codes
 end
 
---- The nearest legal values of the arguments of a finding: { name, value } each.
+--- Returns the nearest legal values of the arguments of a finding: a list of { name, value }.
 ---@param found trinity.JobFile
 ---@param finding table
 ---@return { name: string, value: any }[]

@@ -1,4 +1,5 @@
--- Megatron-LM's arguments: a list of words, a launch script, a YAML of MODEL_ARGS; what they mean.
+-- Reads Megatron-LM's arguments from a list, a launch script or a YAML with MODEL_ARGS, and converts them to fields of
+-- the job.
 
 local layout = require 'trinity.strategy.layout'
 local patterns = require 'trinity.job.patterns'
@@ -10,7 +11,7 @@ local megatron = { client = 'Megatron-LM', runtime = 'megatron', release = words
 
 local families = { 'mesh', 'batch', 'stages', 'sharding', 'training', 'network', 'precision', 'recompute', 'experts' }
 
---- The families of its rules, in the order in which the client looks at values.
+--- The families of its rules, in the order in which the client checks values.
 function megatron.families()
   return util.map(families, function(name) return require('trinity.job.rules.megatron.' .. name) end)
 end
@@ -21,7 +22,7 @@ local arguments, fields = {}, {}
 local patterned = { moe_layer_freq = true, linear_attention_freq = true, no_rope_freq = true }
 local readers = {
   ints = function(text)
-    local plain = text:gsub('(%d)_', '%1') -- 300_000, as Python reads it
+    local plain = text:gsub('(%d)_', '%1') -- 300_000, as in Python
     return plain:match '^[+-]?%d+$' and tonumber(plain) or nil
   end,
   floats = function(text) return not text:match '^0[xX]' and tonumber((text:gsub('(%d)_', '%1'))) or nil end,
@@ -47,7 +48,7 @@ for kind, default in util.sorted_pairs { flags = false, off = true, ints = 0, fl
   end
 end
 
--- Values that rules derive (rules/megatron), with the arguments that they follow from.
+-- Values that rules derive (rules/megatron), with the arguments that they depend on.
 local mesh = 'tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size'
 local cut = 'num_layers pipeline_model_parallel_size account_for_embedding_in_pipeline_split'
   .. ' account_for_loss_in_pipeline_split'
@@ -70,12 +71,12 @@ for name in ([[env capability given product layer_wise sized hybrid_of layout_of
 
 megatron.derived = derived
 
---- Whether rules may read a name.
+--- Returns whether rules may read a name.
 function megatron.known(name) return fields[name] ~= nil or derived[name] ~= nil end
 
 local parser_source = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132'
 
--- What the argument parser refuses.
+-- Adds a finding: the argument parser refuses an argument.
 local function parser_fault(job, code, text, field)
   job.faults[#job.faults + 1] = { code = code, effect = 'refused', text = text, source = parser_source,
     release = megatron.release, paths = { field } }
@@ -83,7 +84,7 @@ end
 
 local function is_argument(word) return word:match '^%-%-?[%a]' ~= nil end
 
--- Returns the value of an argument, read from the words after it, and the place of the next word.
+-- Returns the value of an argument from the words after it, and the index of the next word.
 local function take(job, words, at, argument, attached)
   local values, from = {}, at
   if attached then values[1] = attached end
@@ -103,13 +104,13 @@ local function take(job, words, at, argument, attached)
     if argument.kind ~= 'texts' and text:find '%$' or argument.choices and text:find '%$' then
       job.unread[#job.unread + 1], value = ('%s %s'):format(argument.name, text), nil
     elseif value == nil then
-      parser_fault(job, 'argument-kind', ("%s takes %s, got '%s'."):format(argument.name,
+      parser_fault(job, 'argument-kind', ("%s: expected %s, got '%s'."):format(argument.name,
         argument.kind == 'ints' and 'a whole number' or 'a number', util.shortened(text, 40)), argument.field)
     elseif argument.choices then
       local found = false
       for _, choice in ipairs(argument.choices) do found = found or choice == value end
       if not found and not job.reader.open then
-        parser_fault(job, 'argument-choice', ("%s is one of %s, got '%s'."):format(argument.name,
+        parser_fault(job, 'argument-choice', ("%s: expected one of %s, got '%s'."):format(argument.name,
           table.concat(util.map(argument.choices, tostring), ', '), util.shortened(text, 40)), argument.field)
         value = nil
       end
@@ -121,7 +122,7 @@ local function take(job, words, at, argument, attached)
   return argument.several and values or values[1], at
 end
 
---- Reads a list of words into a job: values by field, what was given, faults of the parser.
+--- Parses a list of words into a job: values by field, given arguments, faults of the parser.
 ---@param job table with environment and gpus
 ---@param words string[]
 function megatron.read_words(job, words)
@@ -150,7 +151,7 @@ function megatron.read_words(job, words)
   end
 end
 
--- Words of MODEL_ARGS: true is the bare flag, false none, [a b] several words.
+-- Converts MODEL_ARGS to words: true is a bare flag, false omits it, [a b] gives several words.
 local function yaml_words(map)
   local words = {}
   for name, node in util.sorted_pairs(map) do
@@ -171,11 +172,11 @@ local function yaml_words(map)
   return words
 end
 
---- Reads a YAML with MODEL_ARGS; repeated: keys that stand twice.
+--- Reads a YAML with MODEL_ARGS; repeated: keys that occur twice.
 function megatron.read_yaml(job, map, repeated)
   for _, key in ipairs(repeated) do
     job.faults[#job.faults + 1] = { code = 'argument-twice', effect = 'ignored', paths = { key },
-      release = megatron.release, text = key .. ' is given twice: the last counts.' }
+      release = megatron.release, text = key .. ' is given twice: the last value counts.' }
   end
   job.environment = {}
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end
@@ -187,7 +188,7 @@ function megatron.read_yaml(job, map, repeated)
   megatron.read_words(job, job.words)
 end
 
--- GPUs that a launcher says: --nproc_per_node x --nnodes, srun's tasks.
+-- Returns the number of GPUs from the launcher: --nproc_per_node x --nnodes, or srun's tasks.
 local function launched_gpus(words)
   local said = {}
   for i, word in ipairs(words) do
@@ -211,7 +212,7 @@ function megatron.read_shell(job, script)
   megatron.read_words(job, job.words)
 end
 
--- What a schedule of batches breaks.
+-- Checks a schedule of batch sizes.
 local function schedule_fault(text, sequence)
   local last
   local units = { K = 1e3, M = 1e6, B = 1e9, T = 1e12 }
@@ -251,7 +252,7 @@ local function layout_of(text, pipeline, layers, further)
   return patterns.layout_faults(pieces, pipeline, layers, further)
 end
 
---- Values as rules see them: what was given over defaults, with functions that only this client has.
+--- Returns the values for rules: given values and defaults, with functions of this client.
 function megatron.space(job)
   local values = { gpus = job.gpus, capability = job.capability,
     env = util.merged(job.environment or {}, { known = job.environment_known }) }
@@ -279,7 +280,7 @@ function megatron.space(job)
   return values
 end
 
---- Whether a path of a rule is an argument, its name, value and choices.
+--- Returns whether a path of a rule is an argument, its name, value and choices.
 function megatron.argument(job, path)
   local argument = fields[path]
   if not argument then return nil end
@@ -288,7 +289,7 @@ function megatron.argument(job, path)
     several = argument.several, kind = argument.kind }
 end
 
---- Whether path is an argument that takes one value.
+--- Returns whether a path is an argument with one value.
 function megatron.with(job, path, value)
   local copy = util.merged(job, { values = util.merged(job.values), given = util.merged(job.given) })
   copy.values[path] = value
@@ -312,7 +313,7 @@ end
 
 local strategies = { no_shard = 0, optim = 1, optim_grads = 2, optim_grads_params = 3 }
 
---- What values (as rules left them) mean.
+--- Converts values (after the rules) to fields of the job.
 function megatron.meaning(job, v)
   local latent = v.multi_latent_attention or false
   job.model = { layers = v.num_layers, hidden = v.hidden_size, heads = v.num_attention_heads,

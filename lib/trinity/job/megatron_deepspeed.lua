@@ -1,5 +1,5 @@
--- BigScience's Megatron-DeepSpeed (BLOOM): Megatron-LM of 2022 with arguments of its own, which are listed as not
--- understood, not refused.
+-- BigScience's Megatron-DeepSpeed (BLOOM): Megatron-LM of 2022 with additional arguments, which are listed as not
+-- understood instead of refused.
 
 local megatron = require 'trinity.job.megatron'
 
@@ -8,7 +8,7 @@ local fork = setmetatable({ client = 'Megatron-DeepSpeed', runtime = 'megatron-d
 
 function fork.families() return { require 'trinity.job.rules.megatron_deepspeed' } end
 
---- What values mean. Its BF16 optimizer shards states, though its file says stage 0.
+--- Converts values to fields of the job. Its BF16 optimizer shards states, although the file gives stage 0.
 function fork.meaning(job, v)
   megatron.meaning(job, v)
   job.recompute = v.checkpoint_activations and { granularity = 'full', method = 'uniform', layers = 1 } or 'none'

@@ -1,5 +1,5 @@
--- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:breakdown), and what would
--- free most of the fullest with its cost in step time.
+-- Memory of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and changes that
+-- free memory of the fullest rank, with their cost in step time.
 
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
@@ -11,12 +11,12 @@ local memory = {}
 
 local dtypes = { bf16 = 'bfloat16', fp16 = 'float16', fp32 = 'float32', fp8 = 'float8' }
 
--- Options of model 'decoder' that every client's file says alike.
+-- Options of model 'decoder' that the files of all clients give.
 local function common(job)
   local m = job.model
   for _, name in ipairs { 'layers', 'hidden', 'heads', 'sequence' } do
     if not m[name] then
-      util.fail("trinity.job.memory: %s does not say the network's %s", job.path, name)
+      util.fail("trinity.job.memory: %s: expected the network's %s, got none", job.path, name)
     end
   end
   return { layers = m.layers, hidden = m.hidden, heads = m.heads, num_kv_heads = m.kv_heads or 0,
@@ -32,7 +32,7 @@ local clients = {}
 clients['Megatron-LM'] = function(job)
   local v, o = job.settled, common(job)
   if v.hybrid or v.linear then
-    util.fail('trinity.job.memory: %s: networks of %s are not predicted', job.path,
+    util.fail('trinity.job.memory: %s: predictions for networks with %s are not supported', job.path,
       v.hybrid and 'a hybrid pattern' or 'linear attention')
   end
   local step = v.make_vocab_size_divisible_by * v.tensor_model_parallel_size
@@ -80,7 +80,7 @@ clients.nanotron = function(job)
   return o, { base = 'megatron' }
 end
 
--- The word or function of trinity's recomputation for the job's.
+-- Returns trinity's value of `recompute` for the recomputation of the job.
 local function recompute_of(job)
   local r = job.recompute
   if (job.offload or {}).activations then return recomputes.offloaded end
@@ -91,7 +91,8 @@ local function recompute_of(job)
   return recomputes.of(modules)
 end
 
---- The number of GPUs of a cluster; nil for a kind of machine ('dgx_h100'), of which a job takes as many as it needs.
+--- Returns the number of GPUs of a cluster, or nil for a machine type ('dgx_h100'), of which a job takes the number it
+--- needs.
 ---@param cluster? string
 ---@return integer?
 function memory.gpus_of(cluster)
@@ -99,20 +100,22 @@ function memory.gpus_of(cluster)
   return #model.cluster(cluster).devices
 end
 
---- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
+--- Returns the case of a job: network, cluster, runtime and strategy. Parts of a sequence count as replicas with
+--- shorter sequences.
 ---@param job trinity.JobFile
----@param cluster string a kind of machine, or a cluster with the GPUs of the job
----@param whole? boolean with all micro-batches, which memory does not need
+---@param cluster string a machine type, or a cluster with the GPUs of the job
+---@param whole? boolean simulate all micro-batches (not needed for memory)
 ---@return table
 function memory.case(job, cluster, whole)
   local build = clients[job.client]
   if not build then
-    util.fail('trinity.job.memory: %s: the network is not in files of %s', job.path, job.client)
+    util.fail('trinity.job.memory: %s: files of %s do not contain the network', job.path, job.client)
   end
-  if not job.mesh.data then util.fail("trinity.job.memory: %s: GPUs are not said: option 'gpus'", job.path) end
+  if not job.mesh.data then util.fail("trinity.job.memory: %s: expected the number of GPUs, got none; use option "
+    .. "'gpus'", job.path) end
   local count = memory.gpus_of(cluster)
   if count and count ~= job.gpus then
-    util.fail("option 'cluster': expected %d GPUs as %s has, got %s with %d", job.gpus, job.path, cluster, count)
+    util.fail("option 'cluster': expected %d GPUs as in %s, got %s with %d", job.gpus, job.path, cluster, count)
   end
   local options, runtime = build(job)
   local mesh = job.mesh
@@ -122,7 +125,7 @@ function memory.case(job, cluster, whole)
   local micro_batches = whole and job.micro_batches or math.min(job.micro_batches, 2 * mesh.pipeline * virtual)
   if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
   local instances = job.settled.num_distributed_optimizer_instances or 1
-  local run = instances > 1 and replicas % instances == 0 and replicas / instances -- that shard states
+  local run = instances > 1 and replicas % instances == 0 and replicas / instances -- replicas that shard states
   return { options = options, runtime = runtime, cluster = count and cluster or nodes.job(cluster, job.gpus),
     strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
@@ -133,8 +136,8 @@ function memory.case(job, cluster, whole)
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
---- What a case comes to in the simulated step: stages and devices (strategy:breakdown), step_time_s, whether it fits,
---- the mean error of the constants, the kind of GPU, and the weights that a token meets.
+--- Simulates a case. Returns stages and devices (strategy:account), step_time_s, whether it fits, the mean error of
+--- the constants, the GPU type, and the weights used per token.
 ---@param one table
 ---@return table
 function memory.evaluated(one)
@@ -151,7 +154,7 @@ function memory.evaluated(one)
   return result
 end
 
---- Seconds of a step of a job; nil where it does not fit.
+--- Returns the step time of a job in seconds, or nil if it does not fit.
 ---@param job trinity.JobFile
 ---@param cluster string as memory.case
 ---@return number?
@@ -165,7 +168,7 @@ function memory.step(job, cluster)
   return metrics.feasible and metrics.step_time_s or nil
 end
 
--- Bytes of a stage by column; what the job offloads is not on the GPU.
+-- Returns the bytes of a stage by column, without offloaded data.
 local function row_of(job, stage)
   local peak, offload = stage.peak_bytes, job.offload or {}
   local head = stage.activations and stage.activations.head or 0
@@ -183,7 +186,7 @@ end
 memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits', 'workspaces', 'communication',
   'framework' }
 
---- Changes that a job does not have: { name, case }. They may free memory or (faster) time.
+--- Returns changes that a job does not have yet: { name, case }. They may free memory or, with `faster`, time.
 ---@param job trinity.JobFile
 ---@param one table its case
 ---@param faster? boolean
@@ -213,8 +216,8 @@ function memory.changes(job, one, faster)
   return list
 end
 
---- Memory of a job: rows by stage { layers, weights, ..., peak }, the fullest, and changes { name, frees_bytes,
---- step_time_ratio }, the most first.
+--- Returns the memory of a job: rows by stage { layers, weights, ..., peak }, the fullest stage, and changes { name,
+--- frees_bytes, step_time_ratio }, largest first.
 ---@param job trinity.JobFile
 ---@param cluster? string as memory.case; default 'dgx_h100'
 ---@return table

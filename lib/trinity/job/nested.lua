@@ -1,7 +1,7 @@
--- Job files of nested keys: what a client declares, and values read against it. A declaration is text: lines of
--- 'SECTION: KEY KEY:KIND KEY{choices} KEY=DEFAULT', SECTION a dotted path (nothing: the outermost keys); KIND is int,
--- float, flag, list, any or table; a section that ends in '*' takes keys that are not declared. A line that begins with
--- a blank goes on.
+-- Job files with nested keys: a client's declaration, and values checked by it. A declaration is a text with lines
+-- 'SECTION: KEY KEY:KIND KEY{choices} KEY=DEFAULT', SECTION is a dotted path (empty for the outermost keys); KIND is
+-- int, float, flag, list, any or table; a section that ends in '*' accepts undeclared keys. A line that begins with a
+-- blank continues the previous one.
 
 local util = require 'trinity.base.util'
 
@@ -26,7 +26,7 @@ local function read_key(word, path)
   return key
 end
 
---- A declaration: keys by path, and sections { open } by path.
+--- Parses a declaration: keys by path, and sections { open } by path.
 ---@param text string
 ---@return table
 function nested.declare(text)
@@ -58,8 +58,8 @@ local function fits(kind, value)
   return true
 end
 
---- Reads a tree of values into a job: job.flat (values by path), job.faults. Calls on_unknown(path, section) for a key
---- that is not declared, on_kind(path, key, value) for a value of another kind.
+--- Reads a tree of values into a job: job.flat (values by path), job.faults. Calls on_unknown(path, section) for an
+--- undeclared key, on_kind(path, key, value) for a value of the wrong type.
 ---@param job table
 ---@param declared table
 ---@param tree table
@@ -90,7 +90,7 @@ function nested.read(job, declared, tree, on_unknown, on_kind)
   walk(tree, '')
 end
 
---- Values as rules see them: a tree of what was given over defaults; every section is there.
+--- Returns the values for rules: a tree of given values and defaults with all sections.
 function nested.space(job)
   local tree = { gpus = job.gpus, given = function(path) return job.flat[path] ~= nil end }
   local function table_at(path)
@@ -108,7 +108,7 @@ function nested.space(job)
   for path, value in util.sorted_pairs(job.flat) do
     local section, name = path:match '^(.*)%.([^.]*)$'
     local key = job.declared.keys[path]
-    local known = not job.declared.sections[path] and (not key or fits(key.kind, value)) -- others are faults
+    local known = not job.declared.sections[path] and (not key or fits(key.kind, value)) -- other values are faults
     if known then
       local at = table_at(section or '')
       if type(at[name or path]) ~= 'table' or type(value) == 'table' then at[name or path] = value end
@@ -117,7 +117,7 @@ function nested.space(job)
   return tree
 end
 
---- A path as an argument: { name, value, choices, given, several }; nil where it is none.
+--- Returns a path as an argument: { name, value, choices, given, several }, or nil if it is no argument.
 function nested.argument(job, path)
   local key = job.declared.keys[path]
   if not key then return job.flat[path] ~= nil and { name = path, given = true, several = true } or nil end
@@ -127,7 +127,7 @@ function nested.argument(job, path)
     several = key.kind == 'list' or key.kind == 'any' or key.kind == 'table' }
 end
 
---- The same job with one value changed.
+--- Returns the job with one value changed.
 function nested.with(job, path, value)
   local copy = util.merged(job, { flat = util.merged(job.flat) })
   copy.flat[path] = value

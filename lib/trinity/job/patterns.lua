@@ -69,7 +69,7 @@ local function reader(text)
   return value
 end
 
---- A frequency (a number) or list of layers; the text itself where it is neither.
+--- Parses a frequency (a number) or a list of layers; returns the text if it is neither.
 ---@param text string
 ---@return number|integer[]|string
 function patterns.layers(text)
@@ -77,7 +77,7 @@ function patterns.layers(text)
   return ok and value or text
 end
 
---- Layers, segments and parts that predict further tokens of a hybrid pattern, and what it breaks.
+--- Returns layers, segments and multi-token-prediction parts of a hybrid pattern, and the rules that it breaks.
 ---@param text string
 ---@return table
 function patterns.hybrid(text)
@@ -95,7 +95,7 @@ function patterns.hybrid(text)
     latent = text:find '[D+]' ~= nil }
 end
 
---- What Megatron-LM refuses in stages of a layout, by kind.
+--- Returns what Megatron-LM refuses in the stages of a layout, by kind.
 function patterns.layout_faults(stages, pipeline, layers, further)
   local order = {}
   for s, stage in ipairs(stages) do order[s] = stage.order end
@@ -114,8 +114,8 @@ function patterns.layout_faults(stages, pipeline, layers, further)
   return faults
 end
 
---- Decoder layers of every virtual stage, in the order of the layers; nil where they do not divide.
----@param v table<string, any> values as the rules left them
+--- Returns the number of decoder layers per virtual stage, in the order of layers, or nil if they are not divisible.
+---@param v table<string, any> values after the rules
 ---@return integer[]?
 function patterns.stages(v)
   local count, virtual = v.pipeline_model_parallel_size, v.virtual or 1

@@ -1,10 +1,10 @@
--- Modules that Megatron-LM's selective recomputation repeats (--recompute-modules), as operators of model 'decoder'.
+-- The modules of Megatron-LM's selective recomputation (--recompute-modules), as operators of model 'decoder'.
 
 local util = require 'trinity.base.util'
 
 local recomputes = {}
 
---- Whether an operator is of modules, a text with their names: core_attn moe_act layernorm ...
+--- Returns whether an operator belongs to modules, given as a text: core_attn moe_act layernorm ...
 ---@param modules string
 ---@return fun(op: table): boolean?
 function recomputes.of(modules)
@@ -22,7 +22,7 @@ function recomputes.of(modules)
   }
   local chosen = {}
   for name in modules:gmatch '[%w_]+' do
-    if not of[name] then util.fail('recomputed module %s', util.unknown(name, util.sorted_keys(of))) end
+    if not of[name] then util.fail('unknown recomputed module %s', util.unknown(name, util.sorted_keys(of))) end
     chosen[#chosen + 1] = of[name]
   end
   return function(op)
@@ -30,8 +30,8 @@ function recomputes.of(modules)
   end
 end
 
---- Whether an operator's activations are on the host under --fine-grained-activation-offloading: of layers all but
---- those of shared experts, routers and latent projections. They free as much as recomputation would.
+--- Returns whether an operator's activations are on the host with --fine-grained-activation-offloading: all operators
+--- of layers except shared experts, routers and latent projections. Offloading frees the same memory as recomputation.
 ---@param op table
 ---@return boolean?
 function recomputes.offloaded(op)

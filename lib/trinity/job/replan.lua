@@ -1,5 +1,5 @@
--- trinity plan --from: other degrees, micro-batch, recomputation and sharding for a job file of Megatron-LM or
--- torchtitan. What is not parallelism stays. A plan counts only if the client's rules take the file with it.
+-- trinity plan --from: searches degrees, micro-batch size, recomputation and sharding for a job file of Megatron-LM or
+-- torchtitan. Other settings stay. A plan only counts if the client's rules accept the changed file.
 
 local job_files = require 'trinity.job'
 local memory = require 'trinity.job.memory'
@@ -11,7 +11,7 @@ local replan = {}
 
 local degrees = { 'tensor', 'pipeline', 'context', 'expert' }
 
--- Arguments of a point: values by path, nil where an argument goes; `false` turns a flag off.
+-- Returns the arguments of a point: values by path, nil to remove an argument; `false` turns a flag off.
 local arguments = {}
 
 arguments['Megatron-LM'] = function(point, job)
@@ -66,7 +66,7 @@ arguments.torchtitan = function(point, job)
   return list
 end
 
--- Those that change what the job says.
+-- Returns the arguments that differ from those of the job.
 local function changed(job, list)
   local kept = {}
   for _, one in ipairs(list) do
@@ -80,22 +80,22 @@ local function changed(job, list)
   return kept
 end
 
---- The job with changes of arguments.
+--- Returns the job with changed arguments.
 function replan.with(job, changes)
   local reader, now = job.reader, job
   for _, one in ipairs(changes) do now = reader.with(now, one.path, one.value or nil) end
   return job_files.settle(util.merged(now))
 end
 
--- Seconds of a step of a job, nil where it cannot be simulated.
+-- Returns the step time of a job in seconds, or nil if it cannot be simulated.
 local function seconds_of(job, cluster)
   local ok, found = pcall(memory.step, job, cluster) -- a point that cannot be simulated
   return ok and found or nil
 end
 
---- The fastest plan of the space that the client takes, with what each change gives: { changes, job, step_time_s }; nil
---- where none is faster. Also the step time of the job as it is. keep: what stays (tensor, pipeline, context, expert,
---- micro_batch, recompute, zero_stage).
+--- Returns the fastest plan that the client accepts, with the seconds that each change saves: { changes, job,
+--- step_time_s }, or nil if none is faster; and the step time of the unchanged job. keep: settings that stay (tensor,
+--- pipeline, context, expert, micro_batch, recompute, shard).
 ---@param job trinity.JobFile
 ---@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean }
 ---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
@@ -103,7 +103,8 @@ end
 function replan.from(job, options)
   local one = memory.case(job, options.cluster)
   local make = arguments[job.client]
-  if not make then util.fail('trinity plan --from: %s: files of %s are checked, not written', job.path, job.client) end
+  if not make then util.fail('trinity plan --from: %s: expected a file of Megatron-LM or torchtitan, got %s, whose '
+    .. 'files can only be checked', job.path, job.client) end
   local titan = job.client == 'torchtitan'
   local recompute = type(job.recompute) == 'table' and job.recompute.granularity or 'none'
   local current = { tensor = job.mesh.tensor, pipeline = job.mesh.pipeline, context = job.mesh.context or 1,
@@ -138,7 +139,7 @@ function replan.from(job, options)
     table.remove(rest, at)
     local without = replan.with(job, rest)
     local step = without.legal and seconds_of(without, options.cluster)
-    change.gives_s = step and step - best.step_time_s or nil -- nil: the others need it
+    change.gives_s = step and step - best.step_time_s or nil -- nil: the other changes need it
   end
   return best, now
 end

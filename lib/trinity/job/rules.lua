@@ -1,11 +1,11 @@
--- Rules of clients and what breaks them. A rule is a record { code, when, sentence, source, effect, set }:
---   when      an expression over the client's values (Lua; dotted paths of nested values) that is true where the rule
---             speaks; nil: always
---   sentence  what the client asks, or does
---   source    place in the client, PART:LINE of the family's `parts`
---   effect    nil: refused; 'ignored' or 'changed': what the client does without an error
---   set       statements by which the client goes on (also of refused values, so that one fault hides no other)
--- A record with `set` alone derives values. Families are in the order in which the client looks at values.
+-- Rules of clients and their violations. A rule is a record { code, when, sentence, source, effect, set }:
+--   when      a Lua expression over the client's values (dotted paths for nested values) that is true if the rule
+--             applies; nil: always
+--   sentence  what the client requires or does
+--   source    position in the client, PART:LINE of the family's `parts`
+--   effect    nil: refused; 'ignored' or 'changed': the client continues without an error
+--   set       statements that the client then executes (also for refused values, so that one fault hides no other)
+-- A record with only `set` derives values. Families are in the order in which the client checks values.
 
 local util = require 'trinity.base.util'
 
@@ -14,25 +14,25 @@ local rules = {}
 local helpers = { floor = math.floor, ceil = math.ceil, min = math.min, max = math.max,
   tonumber = tonumber, tostring = tostring, type = type, huge = math.huge }
 
---- Whether a is a multiple of b; true where one is missing or no number, which other rules say.
+--- Returns whether a is a multiple of b; true if one is missing or no number, which other rules check.
 function helpers.multiple(a, b)
   if type(a) ~= 'number' or type(b) ~= 'number' or b == 0 then return true end
   return a % b == 0
 end
 
---- Whether a value is missing or above zero.
+--- Returns whether a value is missing or above zero.
 function helpers.positive(value) return type(value) ~= 'number' or value > 0 end
 
---- Whether a is a number above b; false where one is missing.
+--- Returns whether a is a number above b; false if one is missing.
 function helpers.above(a, b) return type(a) == 'number' and type(b) == 'number' and a > b end
 
---- Whether a value is one of words in a text.
+--- Returns whether a value is one of the words in a text.
 function helpers.among(value, words)
   for word in words:gmatch '%S+' do if tostring(value) == word then return true end end
   return false
 end
 
---- Whether a list (or a text, a list of one) has one of the words.
+--- Returns whether a list (or a text, as a list of one) has one of the words.
 function helpers.has(list, words)
   for _, entry in ipairs(type(list) == 'table' and list or { list }) do
     if helpers.among(entry, words) then return true end
@@ -40,14 +40,14 @@ function helpers.has(list, words)
   return false
 end
 
---- The first of a list that is not among words; nil where there is none.
+--- Returns the first entry of a list that is not among the words, or nil.
 function helpers.outside(list, words)
   for _, entry in ipairs(type(list) == 'table' and list or { list }) do
     if not helpers.among(entry, words) then return entry end
   end
 end
 
---- How many of n values are given and not false.
+--- Returns how many of n values are given and not false.
 function helpers.count(n, ...)
   local found = 0
   for i = 1, n do if select(i, ...) then found = found + 1 end end
@@ -61,7 +61,7 @@ for word in ('and or not nil true false if then else end local for do return in'
   words_of_lua[word] = true
 end
 
--- Paths that an expression reads, in order.
+-- Returns the paths that an expression reads, in order.
 local function paths_of(expression)
   local list, seen = {}, {}
   local bare = expression:gsub("'[^']*'", ''):gsub('"[^"]*"', ''):gsub(':%a+', '')
@@ -92,8 +92,8 @@ local function list_of(family)
   return ready[family]
 end
 
---- What rules say of values: findings { code, effect, text, source, release, paths }, in the order of the rules. The
---- values change as the client changes them. `known(name)`: whether a name is one of the client's.
+--- Applies rules to values. Returns findings { code, effect, text, source, release, paths } in the order of the rules,
+--- and changes the values as the client does. `known(name)`: whether the client has this name.
 ---@param families table[]
 ---@param values table
 ---@param known fun(name: string): boolean
@@ -104,7 +104,8 @@ function rules.check(families, values, known)
     __index = function(_, name)
       if helpers[name] then return helpers[name] end
       local value = values[name]
-      if value == nil and not known(name) then error(("a rule reads '%s', which no argument is"):format(name), 0) end
+      if value == nil and not known(name) then error(("internal error: a rule reads '%s', which is no "
+        .. "argument"):format(name), 0) end
       return value
     end,
     __newindex = values,
@@ -114,10 +115,10 @@ function rules.check(families, values, known)
       local ok, broken = true, not rule.when
       if rule.when then ok, broken = pcall(setfenv(rule.when, space)) end
       if not ok and not tostring(broken):find 'attempt to' then error(broken, 0) end
-      if not ok then -- a value of another kind
+      if not ok then -- a value of the wrong type
         findings[#findings + 1] = { code = 'value-kind', effect = 'refused', source = rule.source,
           release = rule.release, paths = rule.paths,
-          text = ('A value is of another kind than this rule compares: %s'):format(rule.text) }
+          text = ('A value has the wrong type for this rule: %s'):format(rule.text) }
       elseif broken then
         if rule.code then
           findings[#findings + 1] = { code = rule.code, effect = rule.effect or 'refused', text = rule.text,
@@ -130,7 +131,7 @@ function rules.check(families, values, known)
   return findings
 end
 
---- All rules of families, for pages and tests.
+--- Returns all rules of families, for pages and tests.
 function rules.list(families)
   local all = {}
   for _, family in ipairs(families) do
@@ -139,7 +140,7 @@ function rules.list(families)
   return all
 end
 
--- Values near a given one, the nearest first.
+-- Returns values near a given one, nearest first.
 local function candidates(value, choices, spread)
   local list = {}
   if choices then
@@ -172,12 +173,12 @@ local function candidates(value, choices, spread)
   return list
 end
 
---- The nearest values of arguments that no longer break a finding's rule and break no other: { path, value } each, at
---- most two of an argument.
+--- Returns the nearest values of arguments that fix a finding and break no other rule: a list of { path, value }, at
+--- most two per argument.
 ---@param finding table
----@param before table<string, boolean> codes that are refused now
+---@param before table<string, boolean> codes that are currently refused
 ---@param argument fun(path: string): { value: any, choices: any[]? }? an argument that may change
----@param try fun(path: string, value: any): table<string, boolean>? codes that are refused with a value
+---@param try fun(path: string, value: any): table<string, boolean>? returns the codes that are refused with a value
 ---@return { path: string, value: any }[]
 function rules.nearest(finding, before, argument, try)
   local found = {}

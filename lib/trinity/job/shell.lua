@@ -1,16 +1,17 @@
 -- The part of bash that launch scripts use: assignments of texts and arrays (also +=), export, ${NAME}, ${NAME:-other},
 -- ${ARRAY[@]}, $((...)), quotes, comments, continued lines, if with comparisons. The last command that starts a
--- training program counts. Nothing is run: loops and functions are read once, conditions that need a command hold.
+-- training program counts. Nothing is executed: loops and functions are read once, and conditions that need a command
+-- count as true.
 
 local util = require 'trinity.base.util'
 
 local shell = {}
 
--- The commands of a text: lists of raw words, split outside quotes and parentheses. `after` is '|' or '&' for a command
--- that follows || or &&.
+-- Splits a text into commands: lists of raw words, split outside of quotes and parentheses. `after` is '|' or '&' for a
+-- command after || or &&.
 local function commands_of(text)
   local all, words, word, at, deep, quote = {}, {}, nil, 1, 0, nil
-  text = ('\n' .. text:gsub('\r', '') .. '\n'):gsub('\n[ \t]*#[^\n]*', '\n') -- a comment does not go on
+  text = ('\n' .. text:gsub('\r', '') .. '\n'):gsub('\n[ \t]*#[^\n]*', '\n') -- a comment has no continuation line
   text = text:gsub('\\\n', ' ')
   local function end_word()
     if word then words[#words + 1] = word end
@@ -59,7 +60,7 @@ end
 
 local expand
 
--- $((a * b)) of numbers.
+-- Evaluates $((a * b)) of numbers.
 local function arithmetic(state, text)
   local flat = text:gsub('%$?{?([%a_][%w_]*)}?', function(name) return tostring(state.vars[name] or '0') end)
   if flat:find '[^%d%s+*/%%()-]' then return '$((' .. text .. '))' end
@@ -68,7 +69,7 @@ local function arithmetic(state, text)
   return ok and type(value) == 'number' and ('%d'):format(math.floor(value)) or '$((' .. text .. '))'
 end
 
--- Value of ${inside}: a text, or a list where it is an array as a whole.
+-- Returns the value of ${inside}: a text, or a list for a whole array.
 local function variable(state, inside)
   local name, index = inside:match '^([%a_][%w_]*)%[(.-)%]$'
   if name and (index == '@' or index == '*') then
@@ -86,7 +87,7 @@ local function variable(state, inside)
   return value
 end
 
--- The words that a raw word becomes; `one`: a single text, without splitting.
+-- Expands a raw word to words; `one`: to a single text, without splitting.
 function expand(state, raw, one)
   local words, word, at, quote = {}, nil, 1, nil
   local function add(text, split)
@@ -139,7 +140,7 @@ function expand(state, raw, one)
   return words
 end
 
--- Reads 'NAME=value', 'NAME=(words)', with +=. Whether the word was an assignment.
+-- Reads 'NAME=value' and 'NAME=(words)', also with +=. Returns whether the word was an assignment.
 local function assign(state, raw)
   local name, add, value = raw:match '^([%a_][%w_]*)(%+?)=(.*)$'
   if not name then return false end
@@ -177,7 +178,7 @@ local compare = {
   ['-le'] = function(a, b) return (tonumber(a) or 0) <= (tonumber(b) or 0) end,
 }
 
--- Whether a condition [ ... ] or [[ ... ]] holds; true where it needs a command. Variables that are unset are empty.
+-- Returns whether a condition [ ... ] or [[ ... ]] is true; true if it needs a command. Unset variables are empty.
 local function holds(words)
   local list, negated = {}, false
   for _, word in ipairs(words) do
@@ -194,8 +195,7 @@ local function holds(words)
   return result ~= negated
 end
 
--- Follows if, elif, else, fi with the words of a command; whether the rest of the command is reached, and where it
--- begins.
+-- Follows if, elif, else and fi. Returns whether the rest of the command is reached, and where it begins.
 local function follow(state, words, after)
   local branches, first = state.branches, words[1]
   local top = branches[#branches]
@@ -230,14 +230,14 @@ local keywords = { ['then'] = true, ['else'] = true, ['fi'] = true, ['do'] = tru
 local programs = { 'pretrain[%w_]*%.py$', 'finetune[%w_]*%.py$', '^deepspeed$', 'torchtitan[%w_./]*train%.py$',
   '^torchtitan[%w_.]*train$', 'run_train%.sh$' }
 
--- Where the words of a command start a training program: the place of its name.
+-- Returns the index of the training program's name in a command, or nil.
 local function program_at(words)
   for i, word in ipairs(words) do
     for _, pattern in ipairs(programs) do if word:match(pattern) then return i end end
   end
 end
 
--- Reads the commands of a text into a state; those of `bash -c TEXT`, too.
+-- Reads the commands of a text into a state, including those of `bash -c TEXT`.
 local function read_commands(state, text)
   for _, raw_words in ipairs(commands_of(text)) do
     local reached = follow(state, util.map(raw_words, function(raw)
@@ -258,7 +258,7 @@ local function read_commands(state, text)
   end
 end
 
---- What a script launches: { words (the program's name first; nil where none was found), launcher (words before),
+--- Returns what a script launches: { words (the program's name first; nil if none was found), launcher (words before),
 --- environment, unset (variables that are not assigned) }.
 ---@param text string
 ---@return table

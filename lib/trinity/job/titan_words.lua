@@ -1,5 +1,5 @@
--- What torchtitan's job files may say at commit 238fa995 (torchtitan/config/job_config.py), the last with TOML, and the
--- sizes that a flavor of a model stands for (torchtitan/models/*/__init__.py).
+-- Settings of torchtitan's job files at commit 238fa995 (torchtitan/config/job_config.py), the last with TOML, and the
+-- sizes of the flavors of models (torchtitan/models/*/__init__.py).
 
 local titan = { release = '238fa9953e4aec2a62582121564273d7cbb1e9f1' }
 
@@ -62,8 +62,8 @@ debug: seed:int deterministic:flag=false deterministic_warn_only:flag=false moe_
 ]]
 
 --- Sizes by model and flavor: layers hidden heads kv_heads head_size ffn vocab, then experts (/ of a token / inner
---- width), shared, dense (layers without experts), every (n-th layer has experts), latent, query; attn: the kind of
--- attention (default sdpa).
+--- width), shared, dense (layers without experts), every (n-th layer has experts), latent, query; attn: attention
+--- implementation (default sdpa).
 titan.flavors = [[
 llama3 debugmodel 6 256 16 16 16 768 2048
 llama3 debugmodel_flex_attn 6 256 16 16 16 768 2048 attn=flex

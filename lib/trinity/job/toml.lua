@@ -12,7 +12,7 @@ local function refuse(state, expected)
     util.shortened(state.text:match('^[^\n]*', state.at), 40))
 end
 
--- Blanks, comments and (where `lines`) ends of lines.
+-- Skips blanks, comments and, with `lines`, ends of lines.
 local function skip(state, lines)
   while true do
     local _, last = state.text:find(lines and '^%s+' or '^[ \t\r]+', state.at)
@@ -106,7 +106,7 @@ function read_value(state)
   return number
 end
 
---- A single value, as a command line gives it; the text itself where it is none.
+--- Parses a single value of a command line; returns the text if it is no value.
 function toml.value(text)
   local state = { text = text, at = 1, path = 'argument' }
   local ok, value = pcall(read_value, state)
@@ -114,7 +114,7 @@ function toml.value(text)
   return text
 end
 
---- The tables of a text.
+--- Parses the tables of a text.
 ---@param text string
 ---@param path string begins messages
 ---@return table

@@ -1,4 +1,4 @@
--- torchtitan's job files (TOML) and overrides of its command line (--section.key value).
+-- torchtitan's job files (TOML) and command line overrides (--section.key value).
 
 local nested = require 'trinity.job.nested'
 local toml = require 'trinity.job.toml'
@@ -27,7 +27,7 @@ titan.derived = derived
 
 function titan.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil end
 
--- The network that a flavor stands for; nil where it is not known.
+-- Returns the network of a flavor, or nil if it is unknown.
 local function network_of(name, flavor)
   name = name == 'llama3_ft' and 'llama3' or name
   for line in words.flavors:gmatch '[^\n]+' do
@@ -57,7 +57,7 @@ local function add_fault(job, code, text, path)
     release = titan.release }
 end
 
--- Overrides of the command line, as a tree.
+-- Returns overrides of the command line, as a tree.
 local function overrides(job, tree)
   local list = {}
   for word in (job.launch or ''):gmatch '%S+' do list[#list + 1] = word end
@@ -86,7 +86,7 @@ local function overrides(job, tree)
   end
 end
 
---- Reads the tables of a file; its text may say the GPUs in a comment ('64 H100 GPUs').
+--- Reads the tables of a file; a comment may give the number of GPUs ('64 H100 GPUs').
 function titan.read(job, tree, text)
   job.gpus_said = tonumber(text:match '#[^\n]-(%d+) [%w ]-GPUs' or nil)
   overrides(job, tree)
@@ -94,14 +94,14 @@ function titan.read(job, tree, text)
     or tree.experimental and (tree.experimental.custom_args_module or '') ~= ''
   nested.read(job, declared, tree, function(path, section)
     job.unread[#job.unread + 1] = path
-    if custom then return end -- a module of the job's own declares further fields
+    if custom then return end -- a custom config module declares additional fields
     local names = {}
     for full, key in util.sorted_pairs(declared.keys) do
       if key.section == section then names[#names + 1] = full end
     end
     add_fault(job, 'key-unknown', 'An unknown field is refused: ' .. util.unknown(path, names) .. '.', path)
   end, function(path, key, value)
-    add_fault(job, 'value-kind', ('%s takes %s, got %s.'):format(path, key.kind == 'int' and 'a whole number'
+    add_fault(job, 'value-kind', ('%s: expected %s, got %s.'):format(path, key.kind == 'int' and 'a whole number'
       or key.kind == 'float' and 'a number' or key.kind == 'flag' and 'true or false' or 'a ' .. key.kind,
       util.describe(value)), path)
   end)
@@ -109,14 +109,14 @@ end
 
 titan.argument, titan.with = nested.argument, nested.with
 
---- Values as rules see them, with the network of the flavor.
+--- Returns the values for rules, with the network of the flavor.
 function titan.space(job)
   local tree = nested.space(job)
   tree.network = network_of(tree.model.name, tree.model.flavor) or {}
   return tree
 end
 
---- What values mean.
+--- Converts values to fields of the job.
 function titan.meaning(job, v)
   local n, p, t = v.network, v.parallelism, v.training
   local latent = n.latent ~= nil

@@ -1,5 +1,5 @@
 -- The part of YAML that job files use: maps and lists by indentation, lists in brackets, scalars, comments, anchors of
--- maps. Scalars stay the text of the file, { text =, quoted = }; the reader of a client decides what they mean.
+-- maps. Scalars keep their text, { text =, quoted = }; the parser of a client converts them.
 
 local util = require 'trinity.base.util'
 
@@ -7,12 +7,12 @@ local yaml = {}
 
 local Scalar = {}
 
---- Whether a value is a scalar of a file.
+--- Returns whether a value is a scalar of a file.
 function yaml.is_scalar(value) return getmetatable(value) == Scalar end
 
 local function scalar(text, quoted) return setmetatable({ text = text, quoted = quoted or false }, Scalar) end
 
---- The Lua value of a scalar: nil for null, booleans, numbers, texts; lists and maps by their entries.
+--- Returns the Lua value of a scalar (nil for null, a boolean, number or text), a list or a map.
 function yaml.value(node)
   if not yaml.is_scalar(node) then
     local copy = {}
@@ -31,7 +31,7 @@ function yaml.value(node)
   return text
 end
 
--- A line without its comment, outside quotes.
+-- Returns a line without its comment.
 local function uncommented(line)
   local quote
   for at = 1, #line do
@@ -63,7 +63,7 @@ local function read_scalar(text)
   return scalar(text)
 end
 
--- Key and rest of a line 'key: rest'; nil where it is none.
+-- Returns key and rest of a line 'key: rest', or nil.
 local function key_of(text)
   local quote = text:match '^(["\'])'
   if quote then return text:match('^' .. quote .. '(.-)' .. quote .. ':%s*(.*)$') end
@@ -74,7 +74,7 @@ end
 
 local read_block
 
--- What stands at a key: its rest of the line, or the block below.
+-- Reads the value of a key: the rest of its line, or the block below.
 local function value_at(state, rest, indent)
   if rest == '|' or rest == '>' or rest == '|-' or rest == '>-' then
     local parts = {}
@@ -137,12 +137,12 @@ function read_block(state, indent)
     end
   end
   if state[state.at] and state[state.at].indent > indent then
-    refuse(state, state[state.at], ('%d blanks at most'):format(indent))
+    refuse(state, state[state.at], ('at most %d blanks'):format(indent))
   end
   return map
 end
 
---- The value of a text: maps and lists of scalars; keys that stand twice, of which the last counts.
+--- Parses a text: maps and lists of scalars. Also returns keys that occur twice, of which the last counts.
 ---@param text string
 ---@param path string begins messages
 ---@return table

@@ -1,4 +1,4 @@
--- Several graphs as one whose parts are not joined, so that a network passes over all of them at once.
+-- Batches of several graphs as one disconnected graph, for one pass of a network over all of them.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -7,15 +7,15 @@ local layers = require 'trinity.nn.layers'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
---- Nodes of several graphs, one graph behind the other, and their edges.
+--- Nodes of several graphs, one graph after the other, and their edges.
 ---@class trinity.GraphBatch
----@field count integer graphs
----@field nodes integer of all
+---@field count integer number of graphs
+---@field nodes integer number of nodes of all graphs
 ---@field first integer[] per graph: its first node
----@field sizes integer[] per graph: how many nodes it has
+---@field sizes integer[] per graph: its number of nodes
 ---@field graph trinity.TorchTensor int64, per node: its graph, from 1
 ---@field values trinity.TorchTensor [nodes x width]
----@field types? trinity.TorchTensor int64, per node, where all parts have them
+---@field types? trinity.TorchTensor int64, per node, if all parts have types
 ---@field edges trinity.GraphEdges for nn.graph_convolution
 
 local Batch = { __name = 'graph batch', __index = fields.results['trinity.GraphBatch'].__index }
@@ -81,7 +81,7 @@ function graph_batch.new(parts)
 end
 
 local function check_batch(owner, x, batch)
-  if getmetatable(batch) ~= Batch then check.wrong(owner, 2, 'batch', batch, 'what nn.graph_batch gives') end
+  if getmetatable(batch) ~= Batch then check.wrong(owner, 2, 'batch', batch, 'a result of nn.graph_batch') end
   if not tensor.is(x) or x:dim() == 0 or x:size(1) ~= batch.nodes then
     check.wrong(owner, 1, 'x', x, ('a tensor [%d x ...]'):format(batch.nodes))
   end

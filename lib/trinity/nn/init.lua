@@ -1,4 +1,4 @@
--- Networks: modules, losses and optimisers over trinity.tensor. Own modules: see trinity.nn.module.
+-- Networks: modules, losses and optimizers for trinity.tensor. Custom modules: see trinity.nn.module.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -12,8 +12,8 @@ local module = require 'trinity.nn.module'
 
 local operations = require 'trinity.nn.operations'
 
---- Networks: layers, losses, optimisers, and classes of modules of your own. Matrices start Glorot-uniform,
---- biases at 0, forget gates of an LSTM at 1.
+--- Networks: layers, losses, optimizers, and classes for custom modules. Matrices are initialized Glorot-uniform,
+--- biases to 0, biases of an LSTM's forget gates to 1.
 ---@class trinity.NnModule
 ---@since 0.1.0
 ---@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor
@@ -30,105 +30,116 @@ local nn = {
   adam = optimisers.adam, sgd = optimisers.sgd,
 }
 
---- x [..., inputs] to [..., outputs].
+--- Linear layer: x [..., inputs] to [..., outputs]. Example: `trinity.nn.linear { inputs = 4, outputs = 2 }`
 ---@param options trinity.LinearOptions
 ---@return trinity.Module
 function nn.linear(options) return layers.linear(options) end
 
---- Indices from 1 to count (an int64 tensor or a list) to [..., size].
+--- Embedding: indices from 1 to count (an int64 tensor or a list) to [..., size]. Example: `trinity.nn.embedding {
+--- count = 10, size = 4 }`
 ---@param options trinity.EmbeddingOptions
 ---@return trinity.Module
 function nn.embedding(options) return layers.embedding(options) end
 
---- Mean 0 and variance 1 along the last dimension, then scaled and shifted.
+--- Layer normalization: mean 0 and variance 1 along the last dimension, then scale and shift. Example:
+--- `trinity.nn.layer_norm { size = 8 }`
 ---@param options trinity.LayerNormOptions
 ---@return trinity.Module
 function nn.layer_norm(options) return layers.layer_norm(options) end
 
---- In training, zeros with probability p from a random stream of its own, the rest scaled up.
+--- Dropout: in training, sets elements to zero with probability p, by its own random stream, and scales up the others.
+--- Example: `trinity.nn.dropout { p = 0.1 }`
 ---@param options? trinity.DropoutOptions
 ---@return trinity.Module
 function nn.dropout(options) return layers.dropout(options) end
 
 --- Multi-head attention: m(query [N, T, size], key, value, { mask = }); m(x) is self-attention. The mask is a bool
---- tensor that broadcasts to [N, heads, T, S], true where attention is allowed.
+--- tensor that broadcasts to [N, heads, T, S]; true allows attention. Example: `trinity.nn.attention { size = 8, heads
+--- = 2 }`
 ---@param options trinity.NetworkAttentionOptions
 ---@return trinity.Module
 function nn.attention(options) return layers.attention(options) end
 
---- D^-1/2 (A + I) D^-1/2 x W + b: m(x [nodes, inputs], edges) to [nodes, outputs].
+--- Graph convolution D^-1/2 (A + I) D^-1/2 x W + b: m(x [nodes, inputs], edges) to [nodes, outputs]. Example:
+--- `trinity.nn.graph_convolution { inputs = 4, outputs = 8 }`
 ---@param options trinity.LinearOptions
 ---@return trinity.Module
 function nn.graph_convolution(options) return layers.graph_convolution(options) end
 
---- m(x [T, N, inputs], { h, c } or nil) to output [T, N, hidden], { h, c }; states are [layers, N, hidden].
+--- LSTM: m(x [T, N, inputs], { h, c } or nil) to output [T, N, hidden], { h, c }; states are [layers, N, hidden].
+--- Example: `trinity.nn.lstm { inputs = 4, hidden = 8 }`
 ---@param options trinity.RecurrentOptions
 ---@return trinity.Module
 function nn.lstm(options) return recurrent.lstm(options) end
 
---- m(x [T, N, inputs], h or nil) to output [T, N, hidden], h.
+--- GRU: m(x [T, N, inputs], h or nil) to output [T, N, hidden], h. Example: `trinity.nn.gru { inputs = 4, hidden = 8 }`
 ---@param options trinity.RecurrentOptions
 ---@return trinity.Module
 function nn.gru(options) return recurrent.gru(options) end
 
---- Of logits [..., categories] and 1-based targets [...].
+--- Cross-entropy loss of logits [..., categories] and targets [...] from 1. Example: `trinity.nn.cross_entropy(logits,
+--- targets)`
 ---@param logits trinity.TorchTensor
 ---@param targets trinity.TorchTensor|integer[]
 ---@param reduction? trinity.LossReduction default 'mean'
 ---@return trinity.TorchTensor
 function nn.cross_entropy(logits, targets, reduction) return operations.cross_entropy(logits, targets, reduction) end
 
---- Minus the log-probabilities [..., categories] of 1-based targets [...].
+--- Negative log-likelihood: minus the log-probabilities [..., categories] of targets [...] from 1. Example:
+--- `trinity.nn.nll(log_probabilities, targets)`
 ---@param log_probabilities trinity.TorchTensor
 ---@param targets trinity.TorchTensor|integer[]
 ---@param reduction? trinity.LossReduction default 'mean'
 ---@return trinity.TorchTensor
 function nn.nll(log_probabilities, targets, reduction) return operations.nll(log_probabilities, targets, reduction) end
 
---- Squared differences of two tensors of one shape.
+--- Squared error of two tensors of equal shape. Example: `trinity.nn.mse(x, y)`
 ---@param x trinity.TorchTensor
 ---@param y trinity.TorchTensor
 ---@param reduction? trinity.LossReduction default 'mean'
 ---@return trinity.TorchTensor
 function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
 
---- Scales gradients so that their common norm is at most max_norm.
+--- Scales gradients so that their common norm is at most max_norm. Example:
+--- `trinity.nn.clip_grad_norm(network:parameters(), 1)`
 ---@param parameters trinity.TorchTensor[]
 ---@param max_norm number
 ---@return number norm_before
 function nn.clip_grad_norm(parameters, max_norm) return operations.clip_grad_norm(parameters, max_norm) end
 
---- Several graphs as one, node values and edges, so that a network passes over all of them at once: features
---- (trinity.features), or tables with fields values [nodes x width], from and to (nodes from 1), and types if any.
+--- Joins several graphs in one batch for one pass of a network: features (trinity.features), or tables with fields
+--- values [nodes x width], from and to (nodes from 1), and optional types. Example: `trinity.nn.graph_batch {
+--- trinity.features(problem) }`
 ---@param parts (trinity.Features|table)[]
 ---@return trinity.GraphBatch
 function nn.graph_batch(parts) return graph_batch.new(parts) end
 
---- The rows of every graph of x [nodes x ...], views.
+--- Returns the rows of every graph of x [nodes x ...], as views.
 ---@param x trinity.TorchTensor
 ---@param batch trinity.GraphBatch
 ---@return trinity.TorchTensor[]
 function nn.graph_split(x, batch) return graph_batch.split(x, batch) end
 
---- Sums over the nodes of every graph: x [nodes x ...] to [graphs x ...].
+--- Returns sums over the nodes of every graph: x [nodes x ...] to [graphs x ...].
 ---@param x trinity.TorchTensor
 ---@param batch trinity.GraphBatch
 ---@return trinity.TorchTensor
 function nn.graph_sum(x, batch) return graph_batch.sum('nn.graph_sum', x, batch) end
 
---- Means over the nodes of every graph: x [nodes x ...] to [graphs x ...].
+--- Returns means over the nodes of every graph: x [nodes x ...] to [graphs x ...].
 ---@param x trinity.TorchTensor
 ---@param batch trinity.GraphBatch
 ---@return trinity.TorchTensor
 function nn.graph_mean(x, batch) return graph_batch.mean(x, batch) end
 
---- A class of modules: define build(self, options) and forward(self, ...) in it; call it with options. Parameters are
---- found among the fields: tensors that require gradients, modules, lists of modules. See lib/trinity/nn/module.lua.
+--- Makes a class of modules: define build(self, options) and forward(self, ...), then call it with options. Parameters
+--- are found among the fields: tensors that require gradients, modules, lists of modules. See
+--- lib/trinity/nn/module.lua. Example: `local Policy = trinity.nn.class 'policy'`
 ---@param name string
 ---@return table class
 function nn.class(name) return module.class(name) end
 
---- Whether a value is a module.
+--- Returns whether a value is a module. Example: `trinity.nn.is_module(network)`
 ---@param value? any
 ---@return boolean
 function nn.is_module(value) return module.is(value) end
@@ -143,12 +154,12 @@ for _, name in ipairs { 'relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'log_sigmoid'
   end
 end
 
-local module_options = options_of.declare('trinity.ModuleOptions', { help = 'What nn.module takes.',
+local module_options = options_of.declare('trinity.ModuleOptions', { help = 'Options of nn.module.',
   { 'seed', 'integer', least = 0, most = 2 ^ 53, otherwise = 'weights stay as they are',
-    help = 'initialises all weights anew, each by its path' },
+    help = 'initialize all weights from this random seed, each by its path' },
 })
 
---- A module from a function forward(self, ...) and its children: modules and parameters by name.
+--- Makes a module from a function forward(self, ...) and its children: modules and parameters by name.
 ---@param forward function
 ---@param children table<string, any>
 ---@param options? trinity.ModuleOptions
@@ -171,7 +182,7 @@ local sequential = module.class 'sequential'
 
 function sequential:build(options)
   local steps = {}
-  rawset(self, 'steps', steps) -- beside the children, whose names are their places
+  rawset(self, 'steps', steps) -- in addition to the children, whose names are their positions
   for i, step in ipairs(options) do
     if not module.is(step) and type(step) ~= 'function' then
       check.refuse('nn.sequential', 1, 'steps', 'entry %d: expected a module or a function, got %s', i,
@@ -195,21 +206,21 @@ function sequential:forward(...)
   return x
 end
 
---- Modules and functions one after another: nn.sequential { nn.linear {...}, nn.relu, ..., seed = 7 }.
+--- Chains modules and functions: nn.sequential { nn.linear {...}, nn.relu, ..., seed = 7 }.
 ---@param steps table
 ---@return trinity.Module
 function nn.sequential(steps)
   return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
 end
 
-local gone = {} -- losses of 0.1 that were removed; what they compute is a line of tensor operations
+local gone = {} -- removed losses of version 0.1, which are one line of tensor operations
 for name in ([[l1 smooth_l1 huber binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll gaussian_nll
   margin_ranking soft_margin hinge_embedding cosine_embedding triplet_margin multi_margin multilabel_soft_margin
   multilabel_margin ctc]]):gmatch '%S+' do gone[name] = true end
 
 setmetatable(nn, { __index = function(_, name)
   if gone[name] then
-    util.fail("trinity.nn: the loss '%s' was removed: write it with tensor operations, as ((x - y) ^ 2):mean()", name)
+    util.fail("trinity.nn: the loss '%s' was removed; use tensor operations, such as ((x - y) ^ 2):mean()", name)
   end
   util.fail('trinity.nn: no %s', util.unknown(name, util.sorted_keys(nn)))
 end })

@@ -1,4 +1,4 @@
--- Layers without state over time. What they compute: trinity.nn.
+-- Layers without recurrent state. trinity.nn describes them.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -11,21 +11,21 @@ local layers = {}
 
 local max_size = 2 ^ 31
 
---- What all layers take.
-layers.declared = options_of.declare('trinity.LayerOptions', { help = 'What every layer takes.',
+--- Common options of all layers.
+layers.declared = options_of.declare('trinity.LayerOptions', { help = 'Options of every layer.',
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, late = true,
-    help = 'of the initial weights, until a network with a seed takes the layer' },
-  { 'name', 'string', otherwise = "the layer's kind", help = 'of the random streams' },
+    help = 'random seed of the initial weights, unless the layer becomes part of a network with a seed' },
+  { 'name', 'string', otherwise = "the layer's type", help = 'name of its random streams' },
 })
 
---- A width or a count that must be there, for options.declare.
+--- Returns a required width or count for options.declare.
 function layers.size(name, help)
   return { name, 'integer', least = 1, most = max_size, needed = true, help = help }
 end
 
 local size = layers.size
 
---- A parameter: a tensor of zeros that gradients are wanted for.
+--- Returns a parameter: a tensor of zeros that requires gradients.
 local function parameter(shape) return tensor.zeros(shape, { requires_grad = true }) end
 
 --- Fills a matrix [outputs, inputs] with uniform numbers within sqrt(6 / (outputs + inputs)), from a stream.
@@ -39,9 +39,9 @@ local function fill(weight, value) tensor.no_grad(weight.fill_, weight, value) e
 layers.parameter, layers.glorot, layers.fill = parameter, glorot, fill
 
 local linear_options = options_of.declare('trinity.LinearOptions', { extends = layers.declared,
-  help = 'What nn.linear and nn.graph_convolution take.',
+  help = 'Options of nn.linear and nn.graph_convolution.',
   size('inputs', 'width of what comes in'), size('outputs', 'width of what goes out'),
-  { 'bias', 'boolean', true, help = 'whether something is added' },
+  { 'bias', 'boolean', true, help = 'add a bias' },
 })
 local linear = module.class('linear', linear_options)
 layers.linear = linear
@@ -67,7 +67,7 @@ function linear:describe()
 end
 
 local embedding = module.class('embedding', options_of.declare('trinity.EmbeddingOptions', {
-  extends = layers.declared, help = 'What nn.embedding takes.', size('count', 'rows'), size('size', 'width') }))
+  extends = layers.declared, help = 'Options of nn.embedding.', size('count', 'rows'), size('size', 'width') }))
 layers.embedding = embedding
 
 function embedding:build(options)
@@ -85,7 +85,7 @@ function embedding:describe()
 end
 
 local layer_norm = module.class('layer_norm', options_of.declare('trinity.LayerNormOptions', {
-  extends = layers.declared, help = 'What nn.layer_norm takes.', size('size', 'width'),
+  extends = layers.declared, help = 'Options of nn.layer_norm.', size('size', 'width'),
   { 'epsilon', 'number', 1e-5, help = 'added to the variance' } }))
 layers.layer_norm = layer_norm
 
@@ -107,7 +107,7 @@ function layer_norm:describe()
 end
 
 local dropout = module.class('dropout', options_of.declare('trinity.DropoutOptions', {
-  extends = layers.declared, help = 'What nn.dropout takes.',
+  extends = layers.declared, help = 'Options of nn.dropout.',
   { 'p', 'number', 0.5, least = 0, most = 0.999, help = 'probability of a zero' } }))
 layers.dropout = dropout
 
@@ -126,14 +126,14 @@ function dropout:describe()
 end
 
 local attention = module.class('attention', options_of.declare('trinity.NetworkAttentionOptions', {
-  extends = layers.declared, help = 'What nn.attention takes.', size('size', 'width'),
-  { 'heads', 'integer', 1, least = 1, most = 4096, help = 'among which the width is divided' } }))
+  extends = layers.declared, help = 'Options of nn.attention.', size('size', 'width'),
+  { 'heads', 'integer', 1, least = 1, most = 4096, help = 'number of heads, a divisor of the width' } }))
 layers.attention = attention
 
 function attention:build(options)
   self.size, self.heads = options.size, options.heads
   if self.size % self.heads ~= 0 then
-    util.fail("nn.attention: option 'heads': %d does not divide size %d", self.heads, self.size)
+    util.fail("nn.attention: option 'heads': got %d, expected a divisor of size = %d", self.heads, self.size)
   end
   for _, name in ipairs { 'query', 'key', 'value', 'out' } do
     self[name] = linear { inputs = self.size, outputs = self.size }
@@ -146,7 +146,7 @@ local function split(x, heads)
 end
 
 --- Scaled dot-product attention (Vaswani et al. 2017). Key and value [N, S, size] are by default the query and the key;
---- options.mask allows at least one place in every row.
+--- options.mask must allow at least one position per row.
 function attention:forward(query, key, value, options)
   key = key or query
   value = value or key
@@ -176,8 +176,8 @@ graph_convolution.describe = linear.describe
 
 function graph_convolution:build(options) build_linear(self, options) end
 
---- Kipf and Welling 2017: x [nodes, inputs] to D^-1/2 (A + I) D^-1/2 x W + b, [nodes, outputs]. `edges` is
---- what nn.graph_edges gives.
+--- Kipf and Welling 2017: x [nodes, inputs] to D^-1/2 (A + I) D^-1/2 x W + b, [nodes, outputs]. `edges`: result of
+--- nn.graph_edges.
 function graph_convolution:forward(x, edges)
   check.argument('nn.graph_convolution', 2, 'edges', edges, 'table')
   for _, name in ipairs { 'from', 'to', 'weight' } do
@@ -192,8 +192,9 @@ function graph_convolution:forward(x, edges)
   return self.bias and sum + self.bias or sum
 end
 
---- Edges for nn.graph_convolution: pairs { {from, to}, ... } among `nodes` nodes, taken in both directions
---- and each once, every node with itself; weight 1 / sqrt(degree of both).
+--- Returns edges for nn.graph_convolution: pairs { {from, to}, ... } of `nodes` nodes, in both directions and each
+--- once, with self-loops; weight 1 / sqrt(degree of both). Example: `trinity.nn.normalised_edges(3, { { 1, 2 }, { 2, 3
+--- } })`
 ---@param nodes integer
 ---@param pairs_list integer[][]
 ---@return trinity.GraphEdges
@@ -224,7 +225,8 @@ function layers.normalised_edges(nodes, pairs_list)
     weight = tensor.new(weight) }
 end
 
---- The operators of a graph joined by its tensors, for nn.graph_convolution.
+--- Returns the operators of a graph with edges for its tensors, for nn.graph_convolution. Example:
+--- `trinity.nn.graph_edges(graph)`
 ---@param graph trinity.Graph
 ---@return trinity.GraphEdges
 function layers.graph_edges(graph)

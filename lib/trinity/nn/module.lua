@@ -1,5 +1,5 @@
--- What every module of nn is: parameters found among its fields in order of assignment, initial weights
--- from named random streams, training mode, files.
+-- The base of all modules of nn: parameters are found among the fields in order of assignment, initial weights come
+-- from named random streams; training mode, files.
 --
 --   local Policy = nn.class 'policy'
 --   function Policy:build(options)
@@ -21,19 +21,19 @@ local util = require 'trinity.base.util'
 
 local internal = late.table('trinity.nn.internal', function() return core.tensor.internal end)
 
---- A part of a network: m(...) calls forward(...).
+--- A module of a network: m(...) calls forward(...).
 ---@class trinity.Module
 ---@since 0.1.0
 ---@field training boolean set by train()
----@field forward (fun(self: trinity.Module, ...: any): any) what m(...) computes
+---@field forward (fun(self: trinity.Module, ...: any): any) computation of m(...)
 local Module = {}
 
--- Names of the fields that may hold parameters or modules, in order of assignment; kept beside the
--- modules so that a class may name its fields as it likes.
+-- Names of the fields that may have parameters or modules, in order of assignment. They are stored outside of modules,
+-- so that classes can use any field names.
 local orders = setmetatable({}, { __mode = 'k' })
--- Names of all fields that were assigned, also nil, by module: no other may be read.
+-- Names of all assigned fields (also with nil), by module; no other field may be read.
 local assigned = setmetatable({}, { __mode = 'k' })
--- { tensor, version, explicit }: what a module's weights were set to, for those nobody has touched since.
+-- { tensor, version, explicit }: initial weights of a module, as long as they are unchanged.
 local origins = setmetatable({}, { __mode = 'k' })
 
 local function is_module(value) return type(value) == 'table' and orders[value] ~= nil end
@@ -84,7 +84,8 @@ end
 
 local function nothing() end
 
---- Every parameter as { name, tensor }, in order; names are paths of fields.
+--- Returns every parameter as { name, tensor }, in order; names are paths of fields. Example:
+--- `network:named_parameters()`
 ---@return any[][]
 function Module:named_parameters()
   local list = {}
@@ -92,7 +93,7 @@ function Module:named_parameters()
   return list
 end
 
---- Every parameter, in order of assignment, each once.
+--- Returns every parameter once, in order of assignment. Example: `#network:parameters()`
 ---@return trinity.TorchTensor[]
 function Module:parameters()
   local list = {}
@@ -100,7 +101,7 @@ function Module:parameters()
   return list
 end
 
---- Number of trainable numbers.
+--- Returns the number of trainable weights. Example: `network:parameter_count()`
 ---@return integer
 function Module:parameter_count()
   local count = 0
@@ -108,7 +109,8 @@ function Module:parameter_count()
   return count
 end
 
---- Training mode (default true: dropout acts) or evaluation, of this module and all below.
+--- Sets training mode (default true: dropout is active) or evaluation mode of this module and its children. Example:
+--- `network:train(false)`
 ---@param on? boolean
 ---@return trinity.Module itself
 function Module:train(on)
@@ -118,12 +120,12 @@ function Module:train(on)
   return self
 end
 
---- Forgets gradients.
+--- Clears gradients. Example: `network:zero_grad()`
 function Module:zero_grad()
   for _, parameter in ipairs(self:parameters()) do parameter:zero_grad() end
 end
 
--- Draws the weights of `self`, which has a reset(stream_of), from streams named by `path`.
+-- Initializes the weights of `self`, which has a reset(stream_of), from random streams named by `path`.
 local function reset(self, seed, path, explicit)
   self:reset(function(name) return core.random(seed, path == '' and name or path .. '.' .. name) end)
   local versions = {}
@@ -134,13 +136,14 @@ end
 local function untouched(module)
   local origin = origins[module]
   if not origin or origin.explicit then return false end
-  for value, version in pairs(origin.versions) do -- all must hold: unsorted
+  for value, version in pairs(origin.versions) do -- all must match: the order does not matter
     if internal.version(value) ~= version then return false end
   end
   return true
 end
 
---- Draws all weights anew: each from the stream that `seed` and the parameter's path name.
+--- Initializes all weights again, each from the random stream of `seed` and the parameter's path. Example:
+--- `network:reset(7)`
 ---@param seed integer
 ---@return trinity.Module itself
 function Module:initialise(seed)
@@ -151,8 +154,8 @@ function Module:initialise(seed)
   return self
 end
 
--- After construction: with a seed everything is drawn by path; without, those weights below that nobody
--- has asked for or touched, so that two layers of a network never start equal.
+-- After construction: with a seed, initializes all weights by path; without one, only unchanged weights of children, so
+-- that two layers of a network never start equal.
 local function settle(self, seed)
   if seed ~= nil then
     self:initialise(seed)
@@ -166,7 +169,8 @@ local function settle(self, seed)
   end
 end
 
---- Moves all parameters to another dtype or device; gradients are dropped. Make optimisers afterwards.
+--- Converts all parameters to another dtype or device and drops gradients. Make optimizers afterwards. Example:
+--- `network:to 'float64'`
 ---@param options trinity.TensorTarget
 ---@return trinity.Module itself
 function Module:to(options)
@@ -179,7 +183,8 @@ function Module:to(options)
   return self
 end
 
---- Saves all parameters by path (safetensors).
+--- Saves all parameters by path (safetensors). Raises an error if there are none. Example: `network:save
+--- 'network.safetensors'`
 ---@param path string
 function Module:save(path)
   check.path('module:save', 1, 'path', path)
@@ -208,7 +213,8 @@ local function check_file(path, named, tensors)
   end
 end
 
---- Takes all parameters from a file that save() wrote; names and shapes must be the same.
+--- Loads all parameters from a file of save(). Raises an error if names or shapes differ. Example: `network:load
+--- 'network.safetensors'`
 ---@param path string
 ---@return trinity.Module itself
 function Module:load(path)
@@ -225,7 +231,7 @@ function Module:load(path)
   return self
 end
 
---- Frees all parameters; the module is not usable afterwards. Safe to repeat.
+--- Frees all parameters; the module cannot be used afterwards. May be called again. Example: `network:close()`
 function Module:close()
   if is_module(self) and rawget(self, 'closed') then return end
   checked(self, 'close')
@@ -234,13 +240,13 @@ function Module:close()
   for _, parameter in ipairs(parameters) do parameter:close() end
 end
 
---- What stands in brackets when printed; modules of one layer say their sizes. May be defined in classes.
+--- Returns the text in brackets when printed; layers show their sizes. Classes may define it.
 ---@return string
 function Module:describe() return '' end
 
---- What calling the module computes; classes define it.
+--- The computation of a call of the module; classes define it.
 function Module:forward(...) -- luacheck: no unused args
-  util.fail('%s: this class has no forward()', getmetatable(self).__name)
+  util.fail('%s: expected a method forward() in this class, got none', getmetatable(self).__name)
 end
 
 check.guard(Module, 'module', checked)
@@ -275,9 +281,9 @@ local function call(self, ...)
   return self:forward(...)
 end
 
---- A class of modules: a table to define build(options), forward(...) and other methods in. Called with
---- options, it makes a module. `seed` among them initialises all weights by path. `declared`, of the library's
---- own classes, says what the options may be (lib/trinity/base/options.lua).
+--- Makes a class of modules: a table for build(options), forward(...) and other methods. A call with options makes a
+--- module. Option `seed` initializes all weights by path. `declared`: declaration of the options, for classes of the
+--- library (lib/trinity/base/options.lua).
 local function class(name, declared)
   check.argument('nn.class', 1, 'name', name, 'string')
   local methods = { build = nothing }
@@ -285,7 +291,7 @@ local function class(name, declared)
   function instance.__index(self, key)
     local value = methods[key]
     if value == nil then value = Module[key] end
-    if value == nil and key ~= 'reset' and not assigned[self][key] then -- some draw no weights
+    if value == nil and key ~= 'reset' and not assigned[self][key] then -- some have no weights to initialize
       return fields.unknown(name, key, util.merged(Module, methods), assigned[self])
     end
     return value

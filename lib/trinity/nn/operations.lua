@@ -1,4 +1,4 @@
--- What the engine computes for networks: layers, losses, optimisers (engine/lua/bind_torch/bind_tensor_layers.cpp).
+-- Operations of the engine for networks: layers, losses, optimizers (engine/lua/bind_torch/bind_tensor_layers.cpp).
 
 local core = require 'trinity.core'
 local late = require 'trinity.base.late'

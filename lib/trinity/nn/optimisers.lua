@@ -1,4 +1,4 @@
--- LibTorch's optimisers as objects with a learning rate that can be changed, and files of their state.
+-- LibTorch's optimizers as objects with a changeable learning rate, and files of their state.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -24,21 +24,21 @@ local function handle(self, method)
   return found
 end
 
---- Changes the parameters by their gradients.
+--- Updates the parameters by their gradients. Example: `optimiser:step()`
 function Optimiser:step() handle(self, 'step'):step() end
 
---- Forgets gradients.
+--- Clears gradients. Example: `optimiser:zero_grad()`
 function Optimiser:zero_grad() handle(self, 'zero_grad'):zero_grad() end
 
---- What was gathered: for every parameter a table of tensors (and Adam's step), empty before the first step.
+--- Returns the state: for every parameter a table of tensors (and Adam's step), empty before the first step.
 ---@return table[]
 function Optimiser:state() return handle(self, 'state'):state() end
 
---- Takes back what state() gave.
+--- Restores a result of state().
 ---@param state table[]
 function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
 
---- State and learning rate as tensors by name, each name with `prefix` before it: what files hold of an optimiser.
+--- Returns state and learning rate as tensors by name with `prefix`, for files.
 function optimisers.pack(self, prefix, tensors)
   for i, entry in ipairs(self:state()) do
     for name, value in util.sorted_pairs(entry) do
@@ -50,7 +50,7 @@ function optimisers.pack(self, prefix, tensors)
   return tensors
 end
 
---- Takes both from those `tensors` of a file whose names begin so; `place` (owner and file) begins messages.
+--- Restores both from the `tensors` of a file with this prefix; `place` (owner and file) begins messages.
 function optimisers.unpack(self, prefix, tensors, place)
   local state, rate = self:state(), nil
   for i = 1, #state do state[i] = {} end
@@ -70,7 +70,7 @@ function optimisers.unpack(self, prefix, tensors, place)
   self.learning_rate = rate
 end
 
---- Saves state and learning rate (safetensors).
+--- Saves state and learning rate (safetensors). Example: `optimiser:save 'optimiser.safetensors'`
 ---@param path string
 function Optimiser:save(path)
   handle(self, 'save')
@@ -78,7 +78,8 @@ function Optimiser:save(path)
   tensor.save(path, optimisers.pack(self, '', {}))
 end
 
---- Takes both from such a file.
+--- Loads state and learning rate from a file of save(). Raises an error if it belongs to other parameters. Example:
+--- `optimiser:load 'optimiser.safetensors'`
 ---@param path string
 function Optimiser:load(path)
   handle(self, 'load')
@@ -116,21 +117,22 @@ local function new(kind, options, made, rate)
   return setmetatable({ handle = made, kind = kind, rate = rate, count = #options.parameters }, class)
 end
 
-local common = { { 'parameters', 'table', needed = true, as = 'trinity.TorchTensor[]', help = 'what it improves' },
-  { 'weight_decay', 'number', 0, least = 0, help = 'share of a weight that its gradient grows by' } }
+local common = { { 'parameters', 'table', needed = true, as = 'trinity.TorchTensor[]',
+  help = 'parameters to optimize' },
+  { 'weight_decay', 'number', 0, least = 0, help = 'fraction of a weight that is added to its gradient' } }
 
-local adam_options = options_of.declare('trinity.AdamOptions', { help = 'What nn.adam takes.', common[1],
-  { 'learning_rate', 'number', 1e-3, least = 0, help = 'of a step' },
-  { 'betas', 'table', { 0.9, 0.999 }, as = 'number[]', help = 'decay of the moments' },
-  { 'epsilon', 'number', 1e-8, least = 0, help = "added to the second moment's root" }, common[2],
+local adam_options = options_of.declare('trinity.AdamOptions', { help = 'Options of nn.adam.', common[1],
+  { 'learning_rate', 'number', 1e-3, least = 0, help = 'learning rate' },
+  { 'betas', 'table', { 0.9, 0.999 }, as = 'number[]', help = 'decay rates of the moments' },
+  { 'epsilon', 'number', 1e-8, least = 0, help = 'added to the root of the second moment' }, common[2],
 })
 
-local sgd_options = options_of.declare('trinity.SgdOptions', { help = 'What nn.sgd takes.', common[1],
-  { 'learning_rate', 'number', least = 0, needed = true, help = 'of a step' },
-  { 'momentum', 'number', 0, help = 'share of the last step that goes on' }, common[2],
+local sgd_options = options_of.declare('trinity.SgdOptions', { help = 'Options of nn.sgd.', common[1],
+  { 'learning_rate', 'number', least = 0, needed = true, help = 'learning rate' },
+  { 'momentum', 'number', 0, help = 'momentum: fraction of the previous step that is added' }, common[2],
 })
 
--- Refuses a network, or a list of parameters, where options belong.
+-- Raises an error for a network or a list of parameters instead of options.
 local function check_options(owner, options)
   if module.is(options) then
     check.refuse(owner, 1, 'options', 'expected { parameters = network:parameters(), ... }, got a network')
@@ -139,7 +141,8 @@ local function check_options(owner, options)
   end
 end
 
---- Adam (Kingma and Ba 2015).
+--- Makes an Adam optimizer (Kingma and Ba 2015). Example: `trinity.nn.adam { parameters = network:parameters(),
+--- learning_rate = 1e-3 }`
 ---@param options trinity.AdamOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.adam(options)
@@ -155,7 +158,8 @@ function optimisers.adam(options)
     options.weight_decay), rate)
 end
 
---- Stochastic gradient descent.
+--- Makes an optimizer for stochastic gradient descent. Example: `trinity.nn.sgd { parameters = network:parameters(),
+--- learning_rate = 0.1 }`
 ---@param options trinity.SgdOptions
 ---@return trinity.NetworkOptimiser
 function optimisers.sgd(options)

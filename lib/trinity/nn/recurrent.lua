@@ -10,7 +10,7 @@ local module = require 'trinity.nn.module'
 local operations = require 'trinity.nn.operations'
 local recurrent = {}
 
--- Gates and the names of state tensors.
+-- Numbers of gates and names of state tensors.
 local kinds = { lstm = { gates = 4, states = { 'hidden', 'cell' } }, gru = { gates = 3, states = { 'hidden' } } }
 
 local function build(self, options)
@@ -46,7 +46,7 @@ local function reset(self, stream_of)
   end
 end
 
--- The state given, or zeros [layers * directions, N, hidden].
+-- Returns the given state, or zeros [layers * directions, N, hidden].
 local function start(self, x, state)
   local owner, names = 'nn.' .. self.kind, kinds[self.kind].states
   local list = #names == 1 and state ~= nil and { state } or state or {}
@@ -82,10 +82,10 @@ local function describe(self)
 end
 
 local declared = options_of.declare('trinity.RecurrentOptions', { extends = layers.declared,
-  help = 'What nn.lstm and nn.gru take.',
+  help = 'Options of nn.lstm and nn.gru.',
   layers.size('inputs', 'width of what comes in'), layers.size('hidden', 'width of the state'),
-  { 'layers', 'integer', 1, least = 1, most = 1000, help = 'on top of each other' },
-  { 'bidirectional', 'boolean', false, help = 'each layer runs both ways' },
+  { 'layers', 'integer', 1, least = 1, most = 1000, help = 'number of stacked layers' },
+  { 'bidirectional', 'boolean', false, help = 'run each layer in both directions' },
 })
 
 local function recurrent_class(kind)

@@ -1,25 +1,26 @@
--- Tensors over LibTorch: what the engine binds. LibTorch is opened by the first call of a function of this module that
--- makes a tensor. Dimensions, indices and categories count from 1 (dimensions also from -1, the last, backwards).
+-- LibTorch tensors, as bound by the engine. The first function call that makes a tensor loads LibTorch. Dimensions,
+-- indices and categories are numbered from 1 (dimensions also from -1, the last, backwards).
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
 
---- Arrays of numbers on which LibTorch computes, with gradients.
+--- LibTorch tensors with gradients.
 ---@class trinity.TensorModule
 local tensor = late.table('trinity.tensor', function()
   local functions = core.tensor.functions
-  late.require 'trinity.nn.tensor_methods' -- again, where Ctrl-C ended it while LibTorch was opened
+  late.require 'trinity.nn.tensor_methods' -- again, if Ctrl-C interrupted loading LibTorch
   return functions
 end)
 
---- Whether a value is a tensor, closed or not.
+--- Returns whether a value is a tensor, closed or not. Example: `trinity.tensor.is(x)`
 ---@param value? any
 ---@return boolean
 function tensor.is(value) return type(value) == 'userdata' and getmetatable(value) == 'tensor' end
 
---- Saves tensors by name in one file (safetensors; Python: safetensors.torch.load_file).
+--- Saves tensors by name in one file (safetensors; in Python: safetensors.torch.load_file). Example:
+--- `trinity.tensor.save('x.safetensors', { x = trinity.tensor.zeros { 2 } })`
 ---@param path string
 ---@param tensors table<string, trinity.TorchTensor>
 function tensor.save(path, tensors)
@@ -37,8 +38,8 @@ function tensor.save(path, tensors)
   core.tensor.internal.write(path, names, list)
 end
 
---- Tensors by name from a safetensors file of dtypes F32, F64, I64, BOOL. A file that save() wrote is refused where it
---- was changed or cut short since.
+--- Loads tensors by name from a safetensors file with dtypes F32, F64, I64, BOOL. Raises an error if a file of save()
+--- was changed or truncated. Example: `trinity.tensor.load 'x.safetensors'`
 ---@param path string
 ---@return table<string, trinity.TorchTensor>
 function tensor.load(path)

@@ -1,4 +1,4 @@
--- What tensors do beyond what the engine binds: fields, operators, printing. Loaded when LibTorch is opened.
+-- Fields, operators and printing of tensors, in addition to the engine's methods. Loaded with LibTorch.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -9,12 +9,12 @@ local util = require 'trinity.base.util'
 local internal = core.tensor.internal
 local class = core.tensor.class
 
---- Numbers in a grid of any number of dimensions. Dimensions and indices count from 1, dimensions also from -1, the
---- last. Operators + - * / ^ take tensors and numbers; shapes broadcast. #x is the first extent.
+--- Tensors of any number of dimensions. Dimensions and indices are numbered from 1, dimensions also from -1 (the last).
+--- Operators + - * / ^ accept tensors and numbers; shapes broadcast. #x is the first extent.
 ---@class trinity.TorchTensor
 ---@field dtype string
 ---@field device string
----@field grad? trinity.TorchTensor derivatives that backward() has added up
+---@field grad? trinity.TorchTensor gradients accumulated by backward()
 ---@field requires_grad boolean may be assigned
 ---@operator len: integer
 ---@operator add(trinity.TorchTensor|number): trinity.TorchTensor
@@ -28,7 +28,7 @@ local methods = core.tensor.methods or class.__index
 core.tensor.methods = methods -- the names, also for tests
 internal.start()
 
---- All elements, row by row, as a double array.
+--- Returns all elements, row by row, as a double array. Example: `trinity.tensor.zeros({ 2 }):to_array()[1]`
 ---@return trinity.DoubleArray
 function methods:to_array()
   local is_tensor = type(self) == 'userdata' and getmetatable(self) == 'tensor'
@@ -67,9 +67,9 @@ class.__add, class.__sub, class.__mul, class.__div = methods.add, methods.sub, m
 class.__pow = methods.pow
 class.__unm = function(x) return methods.neg(x) end
 
-local most_edge, line_width = 4, 78 -- entries shown at either end of a long dimension, where a line takes them
+local most_edge, line_width = 4, 78 -- entries shown at either end of a long dimension; line width
 
--- Entries of a list of `count` that are shown, as indices; 0 stands for those left out.
+-- Returns the indices of shown entries of a list of `count`; 0 represents omitted ones.
 local function shown(count, edge)
   edge = edge or most_edge
   local list = {}
@@ -88,7 +88,7 @@ local function number_text(x, integer)
   return ((integer or x % 1 ~= x % 1) and '%.0f' or '%.5g'):format(x)
 end
 
--- Cells of a matrix and their width; `edge` columns at either end where there are many.
+-- Returns cells of a matrix and their width; `edge` columns at either end if there are many.
 local function matrix_cells(x, edge)
   local rows, width, integer = {}, 0, x.dtype == 'int64'
   for _, r in ipairs(shown(x:size(1))) do
@@ -102,7 +102,7 @@ local function matrix_cells(x, edge)
   return rows, width
 end
 
--- Lines of a matrix (or of a row), columns flush right, as many as fit a line.
+-- Returns lines of a matrix (or row), with right-aligned columns that fit a line.
 local function matrix_lines(x, prefix)
   local lines, rows, width = {}, nil, nil
   if x:dim() == 1 then x = x:unsqueeze(1) end
@@ -117,7 +117,7 @@ local function matrix_lines(x, prefix)
   return lines
 end
 
--- Lines of a tensor of any number of dimensions: matrices under heads like (2,.,.).
+-- Returns lines of a tensor of any number of dimensions: matrices with heads like (2,.,.).
 local function tensor_lines(x, head, lines)
   if x:dim() <= 2 then
     if head ~= '' then lines[#lines + 1] = ('(%s.,.)'):format(head) end
@@ -133,7 +133,7 @@ local function tensor_lines(x, head, lines)
   end
 end
 
---- Elements as a small matrix, then shape, dtype and what else is not usual.
+--- Returns elements as a small matrix, then shape, dtype and unusual properties.
 function class.__tostring(x)
   if internal.is_closed(x) then return 'tensor (closed)' end
   local notes = { x.dtype }

@@ -1,4 +1,4 @@
--- trinity.parallel_map: the items of a list over worker processes, each a copy of the running script.
+-- trinity.parallel_map: maps a function over a list in worker processes, which are copies of the running script.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -11,19 +11,19 @@ local serialise = require 'trinity.base.serialise'
 local util = require 'trinity.base.util'
 
 local name = 'trinity.parallel_map'
-local declared = options_of.declare('trinity.ParallelOptions', { help = 'What trinity.parallel_map takes.',
+local declared = options_of.declare('trinity.ParallelOptions', { help = 'Options of trinity.parallel_map.',
   { 'workers', 'integer', least = 1, most = 1024, otherwise = 'trinity.threads()',
-    help = 'processes; 1 runs the items in this one' },
-  { 'seed', 'integer', 1, least = 0, help = 'the seeds of items follow from it' },
-  { 'quiet', 'boolean', false, help = 'no progress line' },
+    help = 'number of processes; 1 runs the items in this process' },
+  { 'seed', 'integer', 1, least = 0, help = 'random seed, from which the seeds of items are derived' },
+  { 'quiet', 'boolean', false, help = 'print no progress line' },
   { 'on_error', options_of.words('trinity.OnError', { 'raise', 'collect' }), 'raise',
-    help = 'raise the error of the first item that fails, or collect all' },
+    help = 'raise the error of the first failed item, or collect all errors' },
 })
 
 local Map = {}
 Map.__index = Map
 
---- The seed of item i: an integer below 2^53 that the map's seed and i determine.
+--- Returns the seed of item i: an integer below 2^53, determined by the map's seed and i.
 function Map:seed_of(i) return core.random(self.seed, 'parallel_map', i):integer(2 ^ 53) - 1 end
 
 local function error_text(problem)
@@ -32,7 +32,7 @@ local function error_text(problem)
   return ok and text or type(problem)
 end
 
---- Runs item i: its result as text. Raises a text. Searches inside show no progress.
+--- Runs item i and returns its result as text, or raises a text. Searches within show no progress.
 function Map:work(i)
   local item = i
   if self.items then item = self.items[i] end
@@ -47,13 +47,13 @@ function Map:work(i)
   return text
 end
 
---- Notes the failure of item i. With on_error = 'raise' nothing after it is wanted any more.
+--- Records the failure of item i. With on_error = 'raise', later items are not needed any more.
 function Map:fail(i, message)
   self.errors[i] = message
   if self.on_error == 'raise' then self.wanted = math.min(self.wanted, i) end
 end
 
---- Prints what items printed, in their order, as far as it is known.
+--- Prints the output of items in their order, as far as it is available.
 function Map:print_outputs()
   while self.printed < self.wanted and self.outputs[self.printed + 1] do
     self.printed = self.printed + 1
@@ -62,7 +62,7 @@ function Map:print_outputs()
   end
 end
 
---- Takes the end of item i, as core.run_workers tells it. Returns how many items are wanted.
+--- Handles the end of item i, as reported by core.run_workers. Returns the number of needed items.
 function Map:receive(i, text, failure, death)
   if text then
     self.results[i] = serialise.decode(text, self.known)
@@ -76,11 +76,11 @@ function Map:receive(i, text, failure, death)
   self:print_outputs()
   self.done = self.done + 1
   self.progress:update { items = self.count, done = self.done, share = self.done / self.count }
-  -- The one that failed has ended: what remains are those before it.
+  -- The failed item has ended; only earlier items remain.
   return self.wanted < self.count and self.wanted - 1 or self.count
 end
 
---- Runs the items in this process. Ctrl-C ends the map even where a search took it for itself.
+--- Runs the items in this process. Ctrl-C ends the map even if a search handled it.
 function Map:run_here()
   local interrupted = core.was_interrupted()
   for i = 1, self.count do
@@ -109,11 +109,12 @@ local function new(items, body, options)
 end
 
 --- Runs body(item, i, seed) for every item of a list, or body(i, i, seed) for i from 1 to a number, in worker
---- processes, which are copies of the whole running script, and returns the results (the first value that each body
---- returned) in the order of the items, with their count: where a body returns nil is a hole, and #results undefined.
---- The body may use everything that is there, and what it changes stays in its copy, where a later item may or may not
---- meet it. Results should depend on item, i and seed alone; they are then the same for any number of workers. What may
---- be returned: lib/trinity/base/serialise.lua. What bodies print appears in the order of the items.
+--- processes, which are copies of the running script. Returns the first result of each body in the order of the items,
+--- and their count (#results is undefined if a body returns nil). A body may use all variables of the script, but its
+--- changes stay in the worker process, where later items may or may not see them. Results should depend on item, i and
+--- seed alone; they are then equal for any number of workers. lib/trinity/base/serialise.lua lists the values that can
+--- be returned. Output of bodies appears in the order of the items. Raises the error of the first failed item, unless
+--- on_error = 'collect'. Example: `trinity.parallel_map({ 1, 2 }, function(x) return 2 * x end)`
 ---@param items any[]|integer
 ---@param body fun(item: any, i: integer, seed: integer): any
 ---@param options? trinity.ParallelOptions

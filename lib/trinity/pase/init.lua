@@ -1,7 +1,6 @@
--- trinity.pase: PaSE (Elango, IPDPS 2021): the best split of every layer's iteration space over p devices
--- under its cost model, exactly. The layers, configurations and costs: engine/search/pase/pase_layers.h and
--- pase_costs.h; the solver: trinity.select. What PaSE is compared with, over the same costs, is in
--- trinity.pase.rules and below.
+-- trinity.pase: PaSE (Elango, IPDPS 2021), which finds the exactly best split of every layer's iteration space over p
+-- devices under its cost model. Layers, configurations and costs: engine/search/pase/pase_layers.h and pase_costs.h;
+-- the solver: trinity.select. The baselines with the same costs are in trinity.pase.rules and below.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -18,7 +17,7 @@ local util = require 'trinity.base.util'
 ---@field devices integer
 ---@field layers trinity.PaseLayer[]
 ---@field edges integer[][] { from, to }
----@field entries integer of all cost tables
+---@field entries integer entries of all cost tables
 ---@field graph trinity.Graph
 local Pase = { __name = 'pase' }
 Pase.__index = Pase
@@ -29,7 +28,8 @@ end
 
 local spaces = { code = {}, paper = { factors = 'all', cutoff = 1, halo = true, sum_edges = true } }
 
---- The layers of a graph (forward or training) with their splits over devices and what each costs, as PaSE has it.
+--- Returns the layers of a graph (forward or training) with their possible splits over devices and PaSE's costs.
+--- Example: `local pase = trinity.pase(graph, { devices = 4 })`
 ---@param graph trinity.Graph
 ---@param options? trinity.PaseOptions
 ---@return trinity.Pase
@@ -45,9 +45,10 @@ local function new(graph, options)
   return setmetatable(self, Pase)
 end
 
--- Numbers of layers, strategies and edges are checked by the engine (engine/lua/bind/bind_pase.cpp).
+-- The engine checks numbers of layers, strategies and edges (engine/lua/bind/bind_pase.cpp).
 
---- The factors of layer `layer` under its strategy number `strategy`, one a dimension.
+--- Returns the factors of layer `layer` in its strategy number `strategy`, one per dimension. Example:
+--- `pase:configuration(1, 1)`
 ---@param layer integer
 ---@param strategy integer
 ---@return integer[]
@@ -55,7 +56,7 @@ function Pase:configuration(layer, strategy)
   return self.handle:configuration(layer, strategy)
 end
 
---- What a layer costs a device, in FLOP.
+--- Returns the cost of a layer per device, in FLOP. Example: `pase:layer_cost(1, 1)`
 ---@param layer integer
 ---@param strategy integer
 ---@return number compute
@@ -64,7 +65,8 @@ function Pase:layer_cost(layer, strategy)
   return self.handle:layer_cost(layer, strategy)
 end
 
---- What edge `edge` costs between two strategies, of the layer that writes and of the one that reads, in FLOP.
+--- Returns the cost of edge `edge` between a strategy of the writing and one of the reading layer, in FLOP. Example:
+--- `pase:edge_cost(1, 1, 1)`
 ---@param edge integer
 ---@param from integer
 ---@param to integer
@@ -73,7 +75,7 @@ function Pase:edge_cost(edge, from, to)
   return self.handle:edge_cost(edge, from, to)
 end
 
---- The number of layer `layer`'s strategy with these factors, or nil.
+--- Returns the number of layer `layer`'s strategy with these factors, or nil.
 ---@param layer integer
 ---@param factors integer[]
 ---@return integer?
@@ -81,16 +83,17 @@ function Pase:find(layer, factors)
   return self.handle:find(layer, factors)
 end
 
---- The problem as trinity.select takes it: a node a layer, a strategy a configuration.
+--- Returns the problem for trinity.select: one node per layer, one strategy per configuration. Example:
+--- `trinity.select(pase:selection())`
 ---@return userdata
 function Pase:selection() return self.handle:selection() end
 
---- The configurations behind a list of strategies, one a layer.
+--- Returns the configurations of a list of strategies, one per layer.
 local function configurations_of(self, solution)
   return util.listed(#self.layers, function(i) return self.handle:configuration(i, solution[i]) end)
 end
 
---- The strategies behind configurations, and whether all are in the space; 1 (unsplit) for those that are not.
+--- Returns the strategies of configurations, and whether all are in the space; 1 (unsplit) for those that are not.
 local function strategies_of(self, configurations)
   local solution, inside = {}, true
   for i = 1, #self.layers do
@@ -101,7 +104,7 @@ local function strategies_of(self, configurations)
   return solution, inside
 end
 
---- A list of factors a layer, checked as far as a call into the engine needs.
+--- Checks lists of factors, one per layer, as far as the engine needs.
 local function check_configurations(owner, self, name, list)
   check.list(owner, 1, name, list, 'table')
   if #list ~= #self.layers then
@@ -125,7 +128,8 @@ local function check_found(owner, self, found)
   return check_configurations(owner, self, 'found', found.configurations)
 end
 
---- What configurations cost, a list of factors a layer, in the space or not.
+--- Returns the cost of configurations (a list of factors per layer), in the space or not. Example:
+--- `pase:cost(pase:data_parallel())`
 ---@param configurations integer[][]
 ---@param name? string
 ---@return trinity.PaseResult
@@ -139,14 +143,14 @@ function Pase:price(configurations, name)
   return found
 end
 
-local solve_options = options_of.declare('trinity.PaseSolveOptions', { help = 'What pase:solve takes.',
-  { 'seconds', 'number', 60, least = 0, help = 'for what dynamic programming cannot do' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'fixes every random number' },
-  { 'table_bytes', 'integer', 2 ^ 31, least = 1, help = 'what tables of the exact solver may take' },
-  { 'quiet', 'boolean', false, help = 'no progress line' },
+local solve_options = options_of.declare('trinity.PaseSolveOptions', { help = 'Options of pase:solve.',
+  { 'seconds', 'number', 60, least = 0, help = 'time limit in seconds if dynamic programming is impossible' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'random seed' },
+  { 'table_bytes', 'integer', 2 ^ 31, least = 1, help = 'maximum memory for tables of the exact solver' },
+  { 'quiet', 'boolean', false, help = 'print no progress line' },
 })
 
---- The best strategy, with what the search says of itself.
+--- Returns the best strategy and statistics of the search. Example: `pase:solve().cost`
 ---@param options? trinity.PaseSolveOptions
 ---@return trinity.PaseResult
 function Pase:solve(options)
@@ -156,7 +160,7 @@ function Pase:solve(options)
     'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table', 'widest_set', 'solution', 'stopped' }))
 end
 
---- Layers from the first one outwards, each layer's neighbours by number.
+--- Layers in breadth-first order from the first one, neighbours by number.
 local function breadth_first_order(neighbours)
   local order, reached = {}, {}
   for root = 1, #neighbours do
@@ -176,8 +180,8 @@ local function breadth_first_order(neighbours)
   return order
 end
 
---- What dynamic programming in breadth-first order, the paper's baseline, would need: the largest set of layers that a
---- table ranges over, and the most combinations of a layer and such a set.
+--- Returns the requirements of dynamic programming in breadth-first order, the paper's baseline: the largest set of
+--- layers in a table, and the maximum number of combinations of a layer and such a set.
 ---@return { widest_set: integer, largest_table: number }
 function Pase:breadth_first()
   local neighbours = util.listed(#self.layers, function() return {} end)
@@ -210,23 +214,27 @@ local function by_rule(name)
   end
 end
 
---- The batch alone is split, as far as it divides. nil and why where some layer has no batch.
+--- Returns data parallelism: splits the batch only, as far as it is divisible; nil and a reason if a layer has no
+--- batch. Example: `pase:data_parallel()`
 Pase.data_parallel = by_rule 'data_parallel'
---- "One weird trick" (Krizhevsky 2014): dense layers split their outputs, all others the batch.
+--- Returns "one weird trick" (Krizhevsky 2014): dense layers split their outputs, all others the batch. Example:
+--- `pase:owt()`
 Pase.owt = by_rule 'owt'
---- What a person would write: OWT for networks of convolutions, layers side by side with a split batch for LSTMs
---- (GNMT), Mesh-TensorFlow's mesh of batch and model for transformers (the mesh that costs least).
+--- Returns an expert's strategy: one weird trick for convolutional networks, layers on different devices with a split
+--- batch for LSTMs (GNMT), the cheapest mesh of batch and model for transformers (Mesh-TensorFlow). Example:
+--- `pase:expert()`
 Pase.expert = by_rule 'expert'
 
-local walk_options = options_of.declare('trinity.PaseWalkOptions', { help = 'What pase:mcmc takes.',
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'fixes every random number' },
+local walk_options = options_of.declare('trinity.PaseWalkOptions', { help = 'Options of pase:mcmc.',
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'random seed' },
   { 'iterations', 'integer', 250000, least = 1, most = 2 ^ 40, help = 'steps of the chain' },
-  { 'alpha_per_ms', 'number', 0, least = 0, help = "alpha per millisecond; 0: 100 over the start's milliseconds" },
+  { 'alpha_per_ms', 'number', 0, least = 0, help = "alpha per millisecond; 0: 100 / milliseconds of the start" },
   { 'start', 'table', as = 'integer[][]', otherwise = "expert's",
-    help = 'configurations; layers of it outside the space start unsplit' },
+    help = 'initial configurations; layers outside the space start unsplit' },
 })
 
---- FlexFlow's Markov chain over the space (engine/search/pase/pase_search.h).
+--- Runs FlexFlow's Markov chain over the space (engine/search/pase/pase_search.h). Example: `pase:mcmc { iterations =
+--- 1000 }`
 ---@param options? trinity.PaseWalkOptions
 ---@return trinity.PaseResult
 function Pase:mcmc(options)
@@ -242,7 +250,8 @@ function Pase:mcmc(options)
   return found
 end
 
---- Tofu's recursive splits: one dimension more a layer and prime factor of the devices, by communication alone.
+--- Returns Tofu's recursive splits: one more dimension per layer and prime factor of the devices, by communication
+--- alone. Example: `pase:tofu()`
 ---@return trinity.PaseResult
 function Pase:tofu()
   local begun = core.clock_s()
@@ -252,7 +261,8 @@ function Pase:tofu()
   return found
 end
 
---- Every strategy one after the other, for small cases: refuses more than `most` (default 1e6).
+--- Tries all strategies, for small cases. Raises an error for more than `most` (default 1e6). Example:
+--- `pase:brute_force(1e4)`
 ---@param most? number
 ---@return trinity.PaseResult
 function Pase:brute_force(most)
@@ -261,7 +271,7 @@ function Pase:brute_force(most)
   local count = 1
   for i = 1, #self.layers do count = count * self.layers[i].configurations end
   if count > most then
-    util.fail('pase:brute_force: %g strategies, more than %g', count, most)
+    util.fail('pase:brute_force: got %g strategies, expected at most %g', count, most)
   end
   local best, current = nil, {}
   local function extend(i)
@@ -279,7 +289,8 @@ function Pase:brute_force(most)
   return self:price(best.list, 'brute_force')
 end
 
---- A strategy's splits as trinity.lower takes them, on the devices with these numbers (default the first ones).
+--- Returns a strategy's splits for trinity.lower, on the devices with these numbers (default: the first ones). Example:
+--- `pase:splits(pase:solve())`
 ---@param found trinity.PaseResult
 ---@param devices? integer[]
 ---@return trinity.Splits
@@ -299,8 +310,8 @@ local function dimension_text(layer)
   return table.concat(names, ' ')
 end
 
---- A strategy as the paper's table of strategies shows it: a row per run of layers of one type with the same
---- configuration.
+--- Returns a strategy as in the paper's table of strategies: one row per sequence of layers with equal type and
+--- configuration. Example: `pase:rows(pase:solve())`
 ---@param found trinity.PaseResult
 ---@return trinity.PaseRow[]
 function Pase:rows(found)

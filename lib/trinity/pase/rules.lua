@@ -1,11 +1,11 @@
--- Strategies for the splits of layers that follow a rule: what trinity.pase compares its optimum with. Each
--- takes a pase object and returns a list of factors a layer, or nil and why there is none.
+-- Rule-based splits of layers, the baselines of trinity.pase. Each function takes a pase object and returns a list of
+-- factors per layer, or nil and a reason.
 
 local util = require 'trinity.base.util'
 
 local rules = {}
 
---- The largest factor up to `most` that divides `size`.
+--- Returns the largest factor up to `most` that divides `size`.
 local function factor(size, most)
   for c = math.min(size, most), 1, -1 do
     if size % c == 0 then return c end
@@ -28,7 +28,7 @@ end
 
 local function ones(layer) return util.listed(#layer.dimensions, function() return 1 end) end
 
---- Factors of 1 but for dimension `i`, cut in up to `most`.
+--- Returns factors of 1 except for dimension `i`, split in up to `most` parts.
 local function only(layer, i, most)
   local factors = ones(layer)
   if i then factors[i] = factor(layer.dimensions[i].size, most) end
@@ -56,7 +56,7 @@ function rules.data_parallel(pase)
   end)
 end
 
---- The dimension that a dense layer splits, or that its loss continues.
+--- Returns the dimension that a dense layer splits, or that its loss continues.
 local function dense(layer)
   if layer.type == 'Gemm' then return find(layer, of_role 'columns') end
   if layer.kind == 'loss' then return find(layer, of_role 'coupled') end
@@ -68,7 +68,7 @@ function rules.owt(pase)
   end)
 end
 
---- GNMT's: LSTM layers side by side on devices of their own, the batch split over what is left.
+--- GNMT's rule: LSTM layers on different devices, the batch split over the remaining factor.
 local function layers_apart(pase)
   return each(pase, function(layer)
     if layer.kind ~= 'lstm' then return only(layer, find(layer, named 'b'), pase.devices) end
@@ -79,7 +79,7 @@ local function layers_apart(pase)
   end)
 end
 
---- Mesh-TensorFlow's: the batch over `devices / m`; heads, inner widths and words over m.
+--- Mesh-TensorFlow's rule: the batch over `devices / m`; heads, inner widths and vocabulary over m.
 local function mesh(pase, m)
   return each(pase, function(layer)
     local factors = only(layer, find(layer, named 'b'), pase.devices / m)

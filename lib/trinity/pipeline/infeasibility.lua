@@ -1,11 +1,11 @@
--- Why a pipeline does not fit: which device is over its memory and by how much, or which node it cannot take. Where a
--- planner has no cut at all, the same of the consecutive cut whose fullest device has least.
+-- Explains why a pipeline does not fit: which device exceeds its memory and by how much, or which node it cannot hold.
+-- If a planner found no cut, explains it for the consecutive cut with the smallest maximum memory.
 
 local core = require 'trinity.core'
 
 local pipeline_infeasibility = {}
 
-local most_devices = 1024 -- that consecutive cuts are made for (engine/search/pipeline/max_load_cut.h)
+local most_devices = 1024 -- maximum for consecutive cuts (engine/search/pipeline/max_load_cut.h)
 
 local function in_words(why, instance, capacity_bytes)
   local words = {}
@@ -23,7 +23,7 @@ local function in_words(why, instance, capacity_bytes)
 end
 
 --- Completes `infeasibility` of a result of the engine: { text =, device =, needed_bytes =, capacity_bytes =,
---- over_bytes =, node = }, what there is of it.
+--- over_bytes =, node = }, as far as known.
 local function complete(cut, instance)
   local why, capacity_bytes = cut.infeasibility, instance.machine.memory_bytes
   if why.device then why.capacity_bytes, why.over_bytes = capacity_bytes, why.needed_bytes - capacity_bytes end
@@ -31,8 +31,8 @@ local function complete(cut, instance)
   return why
 end
 
---- Adds to what a planner `found` that does not fit: infeasibility, and least_infeasible where it has no cut, with
---- stages by as_result(instance, cut).
+--- Adds infeasibility to a result `found` that does not fit, and least_infeasible if it has no cut, with stages from
+--- as_result(instance, cut).
 function pipeline_infeasibility.tell(found, instance, as_result)
   if found.feasible then return end
   if #found.assignment > 0 then

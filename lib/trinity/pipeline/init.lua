@@ -12,56 +12,57 @@ local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local name = 'trinity.pipeline'
---- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), `source` a
---- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own), a model or a problem.
+--- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), where `source` is a
+--- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, or trinity's), a model or a problem.
 ---@class trinity.PipelineModule
 ---@since 0.1.0
 ---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
 local pipeline = {}
 
--- What is known by name: { run = function(instance) return result end, help =, own = its options }.
+-- Methods by name: { run = function(instance) return result end, help =, own = its options }.
 local methods, builtin = {}, {}
 
 local most_devices = 65536
 
-local declared = options_of.declare('trinity.PipelineOptions', { help = 'What trinity.pipeline takes.',
-  { 'method', 'string', 'max_load_annealing', help = 'see trinity.pipeline.methods()' },
+local declared = options_of.declare('trinity.PipelineOptions', { help = 'Options of trinity.pipeline.',
+  { 'method', 'string', 'max_load_annealing', help = 'planning method; see trinity.pipeline.methods()' },
   { 'devices', 'any', as = 'integer|integer[]',
     otherwise = "the file's, the cluster's (in a node and nodes, where these hold equally many), or 4",
-    help = 'accelerators, or a number a level, innermost first' },
+    help = 'number of accelerators, or one number per level, innermost first' },
   { 'bandwidth_bytes_per_s', 'any', as = 'number|number[]',
     otherwise = "the file's, or the slowest wire of the cluster between as many devices",
-    help = 'between devices, or a number a level' },
+    help = 'bandwidth between devices, or one number per level' },
   { 'memory_bytes', 'number', least = 0, most = 2 ^ 60,
-    otherwise = "the file's, or the least of the cluster's devices", help = 'of a device; 0: no limit' },
-  { 'cpus', 'integer', least = 0, most = 1024, otherwise = "the file's", help = 'that take nodes too' },
+    otherwise = "from the file, or the smallest of the cluster's devices", help = 'memory of one device; 0: '
+      .. 'unlimited' },
+  { 'cpus', 'integer', least = 0, most = 1024, otherwise = 'from the file', help = 'CPUs that may hold nodes, too' },
   { 'micro_batches', 'integer', least = 1, most = 2 ^ 30, otherwise = "the file's, or 32",
-    help = 'of a batch (piper)' },
-  { 'seconds', 'number', math.huge, least = 0, otherwise = 'no limit', help = 'wall-clock limit of planning: the best '
-    .. 'by then, optimal only if that is proved; results then depend on the machine' },
-  { 'seed', 'integer', 1, least = 0, help = 'fixes every random number' },
+    help = 'piper: micro-batches per batch' },
+  { 'seconds', 'number', math.huge, least = 0, otherwise = 'no limit', help = 'time limit of planning; the result is '
+    .. 'the best found, and marked optimal only if that is proved; it then depends on the machine' },
+  { 'seed', 'integer', 1, least = 0, help = 'random seed' },
   { 'rounds', 'integer', least = 1, most = 1e6, otherwise = '10, or any number within `seconds`',
-    help = 'of max_load_annealing' },
-  { 'quiet', 'boolean', false, help = 'no progress line' },
-  { 'cluster', 'string', 'p100', help = "what our own models and ONNX files are costed for: a kind of device or a "
-    .. "whole cluster ('dgx_a100x2'), whose devices count too; a problem has its own" },
+    help = 'max_load_annealing: rounds of annealing' },
+  { 'quiet', 'boolean', false, help = 'print no progress line' },
+  { 'cluster', 'string', 'p100', help = "device type for which built-in models and ONNX files are costed, or a whole "
+    .. "cluster ('dgx_a100x2'); a problem has its own" },
   { 'model', 'table', as = 'trinity.ModelOptions',
-    help = 'of a model or a file of a network, as trinity.model takes them' },
-  { 'expert', 'string', otherwise = 'where their repository has it', help = "a cut of the authors' (method expert)" },
-  { 'cost', { 'code', 'paper' }, 'code', help = 'pipedream: whose costs' },
-  { 'straight', 'boolean', false, help = 'pipedream: no replicas, as many stages as devices' },
+    help = 'options of trinity.model for a model or a file of a network' },
+  { 'expert', 'string', otherwise = "from the authors' repository", help = "expert: file of the authors' cut" },
+  { 'cost', { 'code', 'paper' }, 'code', help = 'pipedream: costs of the code or of the paper' },
+  { 'straight', 'boolean', false, help = 'pipedream: no replicas, one stage per device' },
   { 'fewer_devices', 'boolean', false, help = 'pipedream: devices may stay idle' },
   { 'activation_compression', 'number', 1, least = 0,
-    help = 'pipedream: transfers are so many times smaller; 0: they are ignored' },
-  { 'compress_branches', { 'auto', 'yes', 'no' }, 'auto', help = 'pipedream: chains behind branches made one layer' },
+    help = 'pipedream: factor by which transfers are smaller; 0: ignore transfers' },
+  { 'compress_branches', { 'auto', 'yes', 'no' }, 'auto', help = 'pipedream: join chains after branches to one layer' },
   { 'data_parallel', 'boolean', true, help = 'piper: stages may be replicated' },
   { 'tensor_parallel', 'boolean', true, help = 'piper: layers may be split' },
 })
 
--- Rules of options that methods of scripts' own have.
+-- Rules of options of custom methods.
 local own_rules = {}
 
---- One number a level, innermost first, from a number or a list.
+--- Returns one number per level, innermost first, from a number or a list.
 local function levels_of(option, value, low, integer)
   local list = type(value) == 'table' and value or { value }
   if #list == 0 then
@@ -78,15 +79,15 @@ local function levels_of(option, value, low, integer)
   return list
 end
 
---- The network of a file, of a model or of a problem; the cluster that it is costed for, nil for a file of costs; and
---- whether all its devices are meant.
+--- Returns the network of a file, model or problem; the cluster for which it is costed (nil for a file with costs); and
+--- whether all its devices are used.
 local function read(source, options)
   if type(source) ~= 'string' then return core.pipeline_of(source.handle), source.cluster, true end
   if source:match '%.json$' or source:match '%.txt$' then
     if not util.exists(source) then util.fail('no file %s', util.shortened(source)) end
     local network = core.pipeline_network(source)
     if network and next(options.model or {}) then
-      check.refuse(name, 'option', 'model', '%s is a file of costs, which has no options', util.shortened(source))
+      check.refuse(name, 'option', 'model', '%s is a file with costs, which has no options', util.shortened(source))
     end
     if network then return network end
   end
@@ -95,7 +96,7 @@ local function read(source, options)
   return core.pipeline_of(core.problem(graph.handle, cluster.handle)), cluster, whole
 end
 
---- A machine from the options, the file and the cluster, in this order.
+--- Makes a machine from the options, the file and the cluster, in this order of precedence.
 local function machine_of(about, cluster, whole, options)
   local file_bandwidth = about.bandwidth_bytes_per_s > 0 and about.bandwidth_bytes_per_s or nil
   local devices = levels_of('devices', options.devices or about.devices > 0 and about.devices
@@ -112,7 +113,7 @@ local function machine_of(about, cluster, whole, options)
     levels[i] = { workers = devices[i], bandwidth_bytes_per_s = bandwidth[i] or bandwidth[1] }
   end
   if all > most_devices then
-    check.refuse(name, 'option', 'devices', 'expected at most %d devices together, got %d', most_devices, all)
+    check.refuse(name, 'option', 'devices', 'expected at most %d devices in total, got %d', most_devices, all)
   end
   local memory = options.memory_bytes or (about.memory_bytes > 0 and about.memory_bytes)
     or cluster and pipeline_machine.memory_bytes(cluster) or 0
@@ -121,7 +122,7 @@ local function machine_of(about, cluster, whole, options)
     micro_batches = options.micro_batches or (about.micro_batches > 0 and about.micro_batches) or 32 }, levels
 end
 
---- Stages of a cut that gives every node one device.
+--- Returns the stages of a cut with one device per node.
 local function stages_by_device(cut, cpus)
   local by_device, stages = {}, {}
   for node = 1, #cut.assignment do
@@ -150,15 +151,16 @@ local function cut_result(instance, cut)
 end
 
 local method_spec = options_of.declare('trinity.PipelineMethod', { kind = 'field',
-  help = 'A method of your own for trinity.pipeline.',
+  help = 'A custom method for trinity.pipeline.',
   { 'run', 'function', needed = true, as = 'fun(instance: trinity.PipelineInstance): trinity.PipelineResult',
-    help = 'gives feasible, max_load, optimal, stages, assignment' },
-  { 'help', 'string', '', help = 'a line' },
+    help = 'function that returns feasible, max_load, optimal, stages, assignment' },
+  { 'help', 'string', '', help = 'description in one line' },
   { 'own', 'table', as = 'table<string, any>',
-    help = 'its own options, with rules as lib/trinity/base/check.lua has them' },
+    help = 'options of the method, with rules as in lib/trinity/base/check.lua' },
 })
 
---- Adds a method, in place of the script's own of that name.
+--- Adds a custom method, or replaces the custom method of that name. Raises an error for a built-in name. Example:
+--- `trinity.pipeline.register('mine', { run = function(instance) return {} end })`
 ---@param method string
 ---@param spec trinity.PipelineMethod
 function pipeline.register(method, spec)
@@ -169,11 +171,11 @@ function pipeline.register(method, spec)
   for key, rule in util.sorted_pairs(spec.own or {}) do own_rules[key] = own_rules[key] or rule end
 end
 
---- Names of the methods, sorted.
+--- Returns the sorted names of the methods. Example: `trinity.pipeline.methods()[1]`
 ---@return string[]
 function pipeline.methods() return util.sorted_keys(methods) end
 
---- What a method is, in a line.
+--- Returns the description of a method. Example: `trinity.pipeline.help 'piper'`
 ---@param method string
 ---@return string
 function pipeline.help(method)
@@ -193,16 +195,16 @@ register_rule('equal', 'equal', 'consecutive parts of equally many layers')
 register_rule('random', 'random', 'consecutive parts at random cuts')
 register_rule('local_search', 'search', 'consecutive parts, cuts moved while that helps')
 
-local exact_s = 120 -- the longest proof that is tried: what it leaves open is not called optimal
+local exact_s = 120 -- time limit of a proof; a result without a proof is not marked optimal
 
 pipeline.register('max_load_dp', {
-  help = 'least largest load of contiguous parts (dynamic program over down-sets; exact)', run = function(instance)
+  help = 'smallest maximum load over contiguous parts (dynamic program over down-sets; exact)', run = function(instance)
     return cut_result(instance, instance.network:max_load(instance.machine, {
       seconds = math.min(instance.options.seconds, exact_s), orders = 8,
       most_ideals = 400000, most_pairs = 2e8 }))
   end })
 
---- Where the published experts' cuts of an instance may be.
+--- Possible files of the published experts' cuts of an instance.
 local function expert_file(source)
   local folder, stem = source:match '^(.-)([^/]*)%.json$'
   if not folder then return end
@@ -221,7 +223,7 @@ local function expert_assignment(instance)
   if not file and instance.about.format == 'dnn-partitioning' then file = expert_file(source) end
   local list = instance.about.expert
   if file then
-    if type(source) ~= 'string' then util.fail("%s: option 'expert': the network comes from no file", name) end
+    if type(source) ~= 'string' then util.fail("%s: option 'expert': expected a network from a file", name) end
     list = core.pipeline_cut(file, source, instance.about.devices)
   end
   for i = 1, list and #list or 0 do
@@ -231,7 +233,7 @@ local function expert_assignment(instance)
 end
 
 pipeline.register('expert', {
-  help = "the cut that the file's authors made where there is one that fits, else equal layers",
+  help = "the cut of the file's authors if it exists and fits, else equal numbers of layers",
   run = function(instance)
     local list = expert_assignment(instance)
     local cut = list and instance.network:price(instance.machine, list)
@@ -240,10 +242,10 @@ pipeline.register('expert', {
     return cut_result(instance, cut)
   end })
 
--- Without a limit rounds end a search, but for machines so busy that they would take longer than this.
+-- Without a time limit, rounds end a search, except on a machine so busy that they would take longer than this.
 local longest_s = 50
 
---- The contiguous cut that a search begins with; bounded by counts, so that it is always the same.
+--- Returns the initial contiguous cut of a search; bounded by counts, so that it is deterministic.
 local function contiguous_start(instance, share)
   local ok, cut = pcall(instance.network.max_load, instance.network, instance.machine,
     { most_pairs = 1e8, seconds = math.min(instance.options.seconds, longest_s) * share })
@@ -253,7 +255,7 @@ end
 
 local function better(a, b) return b == nil or not b.feasible or (a.feasible and a.max_load < b.max_load) end
 
---- Rounds of annealing until rounds or time are spent, or somebody asks to stop.
+--- Runs rounds of annealing until rounds or time are used, or a stop is requested.
 local function search_rounds(instance, best, start)
   local options, shown = instance.options, progress.new('max_load_annealing', instance.options.quiet)
   local limited = options.seconds < math.huge
@@ -286,7 +288,8 @@ local function search_rounds(instance, best, start)
 end
 
 pipeline.register('max_load_annealing', {
-  help = 'least largest load found, parts need not be contiguous (annealing from max_load_dp)', run = function(instance)
+  help = 'smallest maximum load found; parts need not be contiguous (annealing from max_load_dp)',
+    run = function(instance)
     local start = core.clock_s()
     instance.contiguous = instance.options.seconds > 0.1 and contiguous_start(instance, 0.25) or nil
     local best = search_rounds(instance, instance.contiguous, start)
@@ -301,7 +304,7 @@ pipeline.register('max_load_annealing', {
   end })
 
 pipeline.register('pipedream', {
-  help = "PipeDream's optimiser: stages and replicas, levels of bandwidth", run = function(instance)
+  help = "PipeDream's optimizer: stages and replicas, levels of bandwidth", run = function(instance)
   local options = instance.options
   local compression = options.activation_compression
   local found = instance.network:pipedream(instance.levels, { transfers = compression > 0,
@@ -326,7 +329,7 @@ pipeline.register('tapp', {
     return cut_result(instance, require('trinity.tapp.planner')(instance))
   end })
 
---- Cuts that take no search, where a method had no time for any: the first that fit.
+--- Returns the first cut without a search that fits, for a method that had no time.
 local function simple_cuts(instance)
   local cut
   for _, rule in ipairs { 'memory', 'equal', 'balanced' } do
@@ -337,8 +340,8 @@ local function simple_cuts(instance)
   return cut_result(instance, cut)
 end
 
---- Runs a method as a search: Ctrl-C ends it with what it has, where it has something. What does not keep to its
---- seconds by itself is ended soon after.
+--- Runs a method as a search: Ctrl-C ends it with the best so far, if any. A method that ignores its time limit is
+--- interrupted soon after it.
 local function run(instance, method)
   local seconds, start = instance.options.seconds, core.clock_s()
   core.begin_search()
@@ -360,20 +363,20 @@ local function run(instance, method)
   return found
 end
 
--- The fewest and the most devices of a level, where a method does not take any number.
+-- Minimum and maximum devices per level, for methods with limits.
 local limits_of = { pipedream = { 1, 1024 }, piper = { 1, most_devices }, tapp = { 1, most_devices } }
 
 local function check_levels(method, levels)
   local limits = limits_of[method]
   for _, level in ipairs(limits and levels or {}) do
     if level.workers < limits[1] or level.workers > limits[2] then
-      check.refuse(name, 'option', 'devices', '%s: expected %d to %d a level, got %d', method, limits[1], limits[2],
+      check.refuse(name, 'option', 'devices', '%s: expected %d to %d per level, got %d', method, limits[1], limits[2],
         level.workers)
     end
   end
 end
 
---- The caller's options with defaults; those of methods of scripts' own are among them.
+--- Returns the caller's options with defaults, including options of custom methods.
 local function read_options(given)
   if given == nil then given = {} end
   local known, own = {}, {}
@@ -386,7 +389,7 @@ end
 
 local result_of = printed.as('pipeline', { 'network', 'method', 'stages', 'max_load', 'feasible', 'optimal' })
 
--- What the module does when it is called.
+-- The function that a call of the module runs.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')

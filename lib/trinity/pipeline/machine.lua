@@ -1,21 +1,21 @@
--- What a cluster says of the machine that a pipeline is cut for: devices, their memory, bandwidth by level.
+-- The machine of a cluster for which a pipeline is cut: devices, their memory, bandwidth per level.
 
 local model = require 'trinity.graph.model'
 
 local pipeline_machine = {}
 
-local most_compared = 64 -- devices: in larger clusters, device 1 with all and neighbours stand for all pairs
+local most_compared = 64 -- devices: in larger clusters, only pairs with device 1 and neighbours are compared
 
---- The cluster that option `cluster` names, and whether all of it is meant. A family ('p100') says what a device is
---- and how two machines of it are joined; a name with a count ('p100x4'), a file, or a cluster that takes no count is
---- the machine itself.
+--- Returns the cluster of option `cluster`, and whether all of it is used. A family ('p100') only gives the device type
+--- and the link between two machines; a name with a count ('p100x4'), a file, or a cluster without a count is the
+--- machine itself.
 function pipeline_machine.named(name)
   local pair = name:match '%.lua$' and name or model.counted(name, 2)
   return model.cluster(pair), pair == name
 end
 
---- Devices by level, innermost first: { in a node, nodes } where several nodes hold equally many devices, one after
---- the other; else { devices }.
+--- Returns the devices per level, innermost first: { devices per node, nodes } for several nodes with equal numbers of
+--- consecutive devices, otherwise { devices }.
 function pipeline_machine.levels(cluster)
   local all, sizes = #cluster.devices, {}
   for i, device in ipairs(cluster.devices) do
@@ -29,14 +29,14 @@ function pipeline_machine.levels(cluster)
   return { sizes[1], #sizes }
 end
 
---- The least capacity of a device, in bytes.
+--- Returns the smallest capacity of a device, in bytes.
 function pipeline_machine.memory_bytes(cluster)
   local least = math.huge
   for _, device in ipairs(cluster.devices) do least = math.min(least, device.capacity_bytes) end
   return least
 end
 
--- The slowest of the wires of pairs of the first `count` devices that are in different groups of `size`.
+-- Returns the slowest link between pairs of the first `count` devices in different groups of `size`.
 local function slowest(cluster, count, size)
   local least = math.huge
   local function look(a, b)
@@ -56,8 +56,8 @@ local function slowest(cluster, count, size)
   return least
 end
 
---- Bytes per second by level for so many devices a level: the slowest wire between groups of the level below, among
---- the first devices; of more devices than the cluster has, that of all. nil for a cluster of one device.
+--- Returns bytes/s per level for these numbers of devices: the slowest link between groups of the level below among the
+--- first devices (or all devices, if the cluster has fewer); nil for a cluster of one device.
 function pipeline_machine.bandwidths(cluster, devices)
   if #cluster.devices < 2 then return nil end
   local list, size = {}, 1

@@ -1,4 +1,4 @@
--- What every stage of a pipeline does when, as runs keep it and reports draw it: passes of micro-batches.
+-- The timeline of a pipeline's stages for runs and reports: passes of micro-batches.
 
 local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
@@ -8,8 +8,8 @@ local pipeline_schedule = {}
 
 local phases = { forward = 0, backward = 1, update = 2 }
 
---- The passes of a timeline: a list of { device = (from 0), micro_batch =, phase = 0 forward, 1 backward or 2 update,
---- start_ns =, end_ns = (of the first and last operator), busy_ns = }, by device and time.
+--- Returns the passes of a timeline: a list of { device = (from 0), micro_batch =, phase = 0 forward, 1 backward or 2
+--- update, start_ns =, end_ns = (of the first and last operator), busy_ns = }, by device and time.
 function pipeline_schedule.spans(timeline, graph)
   local operators, spans, list, phase_of = graph.operators, {}, {}, {}
   for op = 1, operators do phase_of[op] = phases[graph:operator(op).phase] or 0 end
@@ -36,8 +36,8 @@ function pipeline_schedule.spans(timeline, graph)
   return list
 end
 
---- The stage of every operator, which is its device too: that of its unit's forward operators; nil where stages have
---- several devices or the found leaves operators out.
+--- Returns the stage of every operator, which is also its device: that of its unit's forward operators; nil if stages
+--- have several devices or the result lacks operators.
 local function stages_of(problem, found)
   local stage_of_name, stage_of_unit = {}, {}
   for s, stage in ipairs(found.stages) do
@@ -58,9 +58,9 @@ local function stages_of(problem, found)
   return stages
 end
 
---- The simulated 1F1B schedule of a found that trinity.pipeline made for a network of ours, of an ONNX file or of
---- models/, with twice as many micro-batches as stages: spans and a name of it. nil where the found is of a file of
---- costs, or has stages on several devices, or more stages than a whole cluster has devices. `options` are the model's.
+--- Simulates a result of trinity.pipeline for a network (trinity's, ONNX, or built-in) with schedule 1F1B and twice as
+--- many micro-batches as stages. Returns spans and a name; nil for a file with costs, for stages on several devices, or
+--- for more stages than a whole cluster has devices. `options` are those of the model.
 function pipeline_schedule.of(found, source, cluster_name, options)
   if source:match '%.txt$' or source:match '%.json$' or #found.stages < 2 then return nil end
   local cluster, whole = pipeline_machine.named(cluster_name)

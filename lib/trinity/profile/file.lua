@@ -1,5 +1,5 @@
--- trinity.profile.file: profiles as JSON files of format 'trinity-profile', and their checks. What a file says: the
--- classes trinity.Profile, ProfileKind and ProfileLink (trinity help --markdown).
+-- trinity.profile.file: reads and checks profiles, JSON files of format 'trinity-profile'. Their fields: classes
+-- trinity.Profile, ProfileKind and ProfileLink (trinity help --markdown).
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -27,7 +27,7 @@ local fields = {
 
 local most_devices = 256
 
---- Checks a table's fields against their types; numbers are finite and not negative.
+--- Checks the types of a table's fields; numbers must be finite and not negative.
 local function check_table(where, value, rules)
   if type(value) ~= 'table' then util.fail('%s: expected an object, got %s', where, util.describe(value)) end
   util.refuse_unknown(where, value, rules, 'field')
@@ -91,7 +91,8 @@ local function check_devices(source, profile)
     local where = ('%s: device %d'):format(source, i)
     check_table(where, device, fields.device)
     check_positive(where, device, 'speed')
-    if known[device.name] then util.fail("%s: '%s' is there twice", where, util.shortened(device.name, 40)) end
+    if known[device.name] then util.fail("%s: expected different names, got '%s' twice", where,
+      util.shortened(device.name, 40)) end
     if not profile.kinds[device.kind] then
       util.fail("%s: kind '%s' is not among kinds", where, util.shortened(device.kind, 40))
     end
@@ -115,26 +116,28 @@ local function check_links(source, profile, known)
     for _, name in ipairs { 'bytes', 'time_s' } do
       check.list(where, 'field', name, link[name], 'number')
     end
-    if #link.bytes ~= #link.time_s then util.fail('%s: %d sizes and %d times', where, #link.bytes, #link.time_s) end
+    if #link.bytes ~= #link.time_s then util.fail('%s: expected equal numbers of sizes and times, got %d and %d',
+      where, #link.bytes, #link.time_s) end
     there[link.from .. ' ' .. link.to] = true
   end
   for _, a in ipairs(profile.devices) do
     for _, b in ipairs(profile.devices) do
       if a ~= b and not there[a.name .. ' ' .. b.name] then
-        util.fail("%s: no link from '%s' to '%s'", source, util.shortened(a.name, 40), util.shortened(b.name, 40))
+        util.fail("%s: expected a link from '%s' to '%s', got none", source, util.shortened(a.name, 40),
+          util.shortened(b.name, 40))
       end
     end
   end
 end
 
---- Checks what a profile says; `source` begins every message.
+--- Checks a profile; `source` begins every message.
 function file.check(source, profile)
   if type(profile) ~= 'table' or profile.format ~= file.format then
-    util.fail("%s: no profile (expected field 'format' to be '%s'); trinity execute --profile makes them", source,
+    util.fail("%s: expected a profile (field 'format' = '%s'); trinity execute --profile makes profiles", source,
       file.format)
   end
   if profile.version ~= file.version then
-    util.fail('%s: a profile of format version %s, this trinity reads version %d: profile again', source,
+    util.fail('%s: got a profile of format version %s, expected version %d; profile again', source,
       util.shortened(tostring(profile.version), 20), file.version)
   end
   check_table(source, profile, fields.profile)
@@ -146,11 +149,11 @@ function file.check(source, profile)
   return profile
 end
 
---- Reads and checks a profile. One that another version of trinity made is used, with a warning.
+--- Reads and checks a profile. Warns if another version of trinity made it.
 function file.read(path)
   local profile = file.check(path, json.decode(util.read_file(path), path))
   if profile.trinity ~= core.version then
-    require('trinity.base.progress').warn(('%s was made by trinity %s, this is %s: kernels may take other times')
+    require('trinity.base.progress').warn(('%s was made by trinity %s, this is %s: kernel times may differ')
       :format(path, util.shortened(profile.trinity, 20), core.version))
   end
   return profile

@@ -1,13 +1,13 @@
--- trinity.profile.fit: the parameters of the cost model (engine/strategy/cost.h) and of links from measured times.
+-- trinity.profile.fit: fits the parameters of the cost model (engine/strategy/cost.h) and of links to measured times.
 --
 --   operator   t = launch + max(flops / compute rate, bytes / memory rate), one launch for all, rates by cost key
 --   link       t = latency + bytes / bandwidth
 --
 -- Both by least squares of the relative residuals r = predicted / measured - 1 with Huber's loss (r^2 / 2 up to 0.2,
--- linear beyond), by iteratively reweighted least squares: an operator that was disturbed pulls with bounded weight,
--- and times of a microsecond count as much as times of a second. Which of the two terms binds an operator is not
--- known beforehand; in the order of flops / bytes it is compute for the first and memory for the rest, so all such
--- splits are tried and the best is kept. The launch is found by a scan and a golden section search.
+-- linear beyond), by iteratively reweighted least squares. A disturbed operator thus has a bounded weight, and
+-- microseconds count like seconds. Which of the two terms bounds an operator is unknown; in the order of flops / bytes
+-- it is compute for the first and memory for the rest, so all such splits are tried. The launch time is found by a scan
+-- and a golden section search.
 
 local util = require 'trinity.base.util'
 
@@ -26,7 +26,7 @@ local function weight(r)
   return r <= threshold and 1 or threshold / r
 end
 
---- Seconds per unit of samples[first..last], whose units are in field `unit`; nil without a sample that has units.
+--- Returns the seconds per unit of samples[first..last], with units in field `unit`; nil if no sample has units.
 local function seconds_per_unit(samples, first, last, unit, launch_s)
   local slope
   for _ = 1, rounds do
@@ -57,10 +57,10 @@ local function loss_of(samples, launch_s, per_flop, per_byte)
   return sum
 end
 
---- flops per byte; samples are sorted by it, the largest first.
+--- FLOP per byte; samples are sorted by it, largest first.
 local function intensity(s) return s.bytes > 0 and s.flops / s.bytes or math.huge end
 
---- The best rates of samples in order of falling intensity, and their loss.
+--- Returns the best rates for samples in order of decreasing intensity, and their loss.
 local function rates(samples, launch_s)
   local best = { loss = math.huge }
   for split = 0, #samples do
@@ -80,7 +80,7 @@ local function total_loss(groups, launch_s)
   return sum
 end
 
---- The launch of least loss between 0 and `most`.
+--- Returns the launch time with minimum loss, from 0 to `most`.
 local function find_launch(groups, most)
   local grid, best, least = { 0 }, 1, total_loss(groups, 0)
   for i = 1, 24 do
@@ -116,7 +116,7 @@ local function sorted_samples(samples)
   return samples
 end
 
---- What a fit leaves: median, mean and largest of |predicted / measured - 1|.
+--- Returns median, mean and largest of |predicted / measured - 1| of a fit.
 function fit.residuals(list)
   local sum = 0
   for i = 1, #list do
@@ -128,7 +128,7 @@ function fit.residuals(list)
     largest = list[#list] or 0 }
 end
 
---- Rates as efficiencies of the peaks. A term that binds no sample gets the least efficiency at which it binds none.
+--- Converts rates to efficiencies. A term that bounds no sample gets the smallest efficiency at which it bounds none.
 local function efficiencies(group, found, peaks)
   local per_flop, per_byte = found.per_flop, found.per_byte
   if not per_flop or per_flop == 0 then per_flop = math.huge end
@@ -149,7 +149,7 @@ local function efficiencies(group, found, peaks)
     memory_efficiency = efficiency(per_byte, peaks.memory_bytes_per_s) }
 end
 
---- The cost model of measured operators. samples: a list of { key =, flops =, bytes =, time_s = } with times above
+--- Fits the cost model to measured operators. samples: a list of { key =, flops =, bytes =, time_s = } with times above
 --- zero; peaks: { flops_per_s =, memory_bytes_per_s = }. Returns launch_s, compute_efficiency and memory_efficiency of
 --- all operators together, operators = the same by key, and residuals.
 function fit.operators(samples, peaks)
@@ -178,7 +178,7 @@ function fit.operators(samples, peaks)
   return result
 end
 
---- One reweighted least squares step of time = latency + per_byte * bytes in relative residuals.
+--- One reweighted least-squares step for time = latency + per_byte * bytes with relative residuals.
 local function solve_line(points, weights)
   local s1, sx, sxx, sy, sxy = 0, 0, 0, 0, 0
   for i, p in ipairs(points) do
@@ -192,8 +192,8 @@ local function solve_line(points, weights)
   return latency_s, math.max((sxy * s1 - sy * sx) / determinant, 1e-15)
 end
 
---- Latency and bandwidth of a link. points: a list of { bytes =, time_s = } of two sizes at least. Returns latency_s,
---- bandwidth_bytes_per_s and residuals.
+--- Fits latency and bandwidth of a link. points: a list of { bytes =, time_s = } with at least two sizes. Returns
+--- latency_s, bandwidth_bytes_per_s and residuals.
 function fit.link(points)
   local weights, latency_s, per_byte = {}, 0, 0
   for i = 1, #points do weights[i] = 1 end

@@ -1,4 +1,4 @@
--- trinity.profile.object: profiles as objects (what they are: trinity.profile), and what they mean to a problem.
+-- trinity.profile.object: profiles as objects (see trinity.profile), and their use in problems.
 
 local check = require 'trinity.base.check'
 local file = require 'trinity.profile.file'
@@ -9,21 +9,21 @@ local util = require 'trinity.base.util'
 
 local profile = {}
 
---- What was measured and fitted. The fields but `path` are those of its file.
+--- Measurements and fitted parameters. All fields except `path` are those of its file.
 ---@class trinity.Profile
 ---@since 0.1.0
 ---@field format string
----@field version integer of the format
----@field trinity string version of the program that measured
+---@field version integer version of the format
+---@field trinity string version of the program that made it
 ---@field date string UTC
 ---@field machine trinity.Machine
 ---@field libraries table torch (LibTorch and its BLAS), threads
 ---@field model table name, batch_size, operators, fingerprint
 ---@field settings table steps, warm_up, copies
 ---@field devices table[] name, kind
----@field kinds table<string, trinity.ProfileKind> by kind of device
----@field path? string the file that it was read from
----@field links trinity.ProfileLink[] of every ordered pair of devices
+---@field kinds table<string, trinity.ProfileKind> by device type
+---@field path? string file that it was read from
+---@field links trinity.ProfileLink[] links of all ordered pairs of devices
 local Profile = { __name = 'profile' }
 Profile.__index = Profile
 
@@ -32,11 +32,11 @@ function Profile.__tostring(self)
     self.machine.processor, self.trinity, self.date)
 end
 
---- A profile from the table that a file holds; `source` begins messages about what is wrong with it.
+--- Makes a profile from the table of a file; `source` begins error messages.
 function profile.new(source, fields) return setmetatable(file.check(source, fields), Profile) end
 
---- Reads a profile that profile:save() wrote; checked, with a warning where another version of trinity made it.
---- trinity.cluster and trinity.problem take its path as well.
+--- Reads and checks a profile that profile:save() wrote. Warns if another version of trinity made it. trinity.cluster
+--- and trinity.problem also accept its path. Example: `trinity.profile.load 'profile.json'`
 ---@param path string
 ---@return trinity.Profile
 function profile.load(path)
@@ -45,13 +45,13 @@ function profile.load(path)
   return setmetatable(found, Profile)
 end
 
---- Writes the profile as JSON.
+--- Writes the profile as JSON. Raises an error if the file cannot be written. Example: `profile:save 'profile.json'`
 ---@param path string
 function Profile:save(path)
   file.write(check.path('profile:save', 1, 'path', path), self)
 end
 
---- The two directions of a link as one: the bandwidth from one fit of both their points, the mean of their latencies.
+--- Joins the two directions of a link: the bandwidth from one fit to the points of both, and their mean latency.
 local function joined(links, a, b)
   local points, latency_s = {}, 0
   for _, link in ipairs(links) do
@@ -63,8 +63,8 @@ local function joined(links, a, b)
   return fit.link(points).bandwidth_bytes_per_s, latency_s
 end
 
---- The devices as a description that trinity.cluster takes: fitted efficiencies, measured links, copies that the
---- receiving device makes itself (queue 'receiver').
+--- Returns the devices as a description for trinity.cluster: fitted efficiencies, measured links, and copies made by
+--- the receiving device (queue 'receiver'). Example: `trinity.cluster(profile:cluster_spec())`
 ---@return trinity.ClusterSpec
 function Profile:cluster_spec()
   local spec = { name = 'profile', queue = 'receiver', device_types = {}, devices = {}, links = {} }
@@ -86,11 +86,11 @@ function Profile:cluster_spec()
   return spec
 end
 
---- The cluster of the profile's devices.
+--- Returns the cluster of the profile's devices. Example: `profile:cluster()`
 ---@return trinity.Cluster
 function Profile:cluster() return model.cluster(self:cluster_spec()) end
 
---- Whether the profile is of this graph.
+--- Returns whether the profile was measured on this graph. Example: `profile:is_of(graph)`
 ---@param graph trinity.Graph
 ---@return boolean
 function Profile:is_of(graph)
@@ -102,12 +102,12 @@ local function refuse_graph(owner, self, graph)
     self.model.operators)
   local why = self.model.operators == graph.operators and 'the same network at another batch size or other options'
     or ('%s with %d operators'):format(graph.name, graph.operators)
-  util.fail("%s: option 'profile': %s is a profile of %s, the graph is %s; profile it, or take the profile's devices "
-    .. 'alone: cluster = profile:cluster()', owner, self.path or 'this', about, why)
+  util.fail("%s: option 'profile': %s is a profile of %s, but the graph is %s; profile the graph, or use only the "
+    .. "profile's devices: cluster = profile:cluster()", owner, self.path or 'this', about, why)
 end
 
---- A cost function (see trinity.problem) of the measured times of a graph that the profile is of; `below` is asked
---- with the measured time as its default.
+--- Returns a cost function (see trinity.problem) with the measured times of the profile's graph; `below` is called with
+--- the measured time as its default. Raises an error for another graph. Example: `profile:cost(graph)`
 ---@param graph trinity.Graph
 ---@param below? fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
 ---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
@@ -124,37 +124,38 @@ function Profile:cost(graph, below)
   end
 end
 
---- Refuses a cluster none of whose devices the profile has measured: its times would be used nowhere.
+--- Raises an error for a cluster without any device type of the profile, where its times would not be used.
 local function check_kinds(owner, self, cluster)
-  if util.class_of(cluster) ~= 'cluster' then return end -- refused by trinity.problem
+  if util.class_of(cluster) ~= 'cluster' then return end -- trinity.problem raises an error
   local seen = {}
   for _, device in ipairs(cluster.devices) do
     if self.kinds[device.type] then return end
     seen[device.type] = true
   end
-  util.fail("%s: option 'profile': it measured devices of kind %s, %s has %s: none of its times would be used; leave "
-    .. 'the cluster out for the devices that were measured', owner, table.concat(util.sorted_keys(self.kinds), ', '),
+  util.fail("%s: option 'profile': expected a cluster with measured devices (%s), but %s has %s; omit the cluster to "
+    .. "use the measured devices", owner, table.concat(util.sorted_keys(self.kinds), ', '),
     cluster.name, table.concat(util.sorted_keys(seen), ', '))
 end
 
-local noted = setmetatable({}, { __mode = 'k' }) -- clusters whose measured times are used nowhere, said once
+local noted = setmetatable({}, { __mode = 'k' }) -- clusters whose measured times are not used, reported once
 
---- A problem on a cluster that was read from a profile: the network that was measured has its measured times, others
---- have the times of the cost model with the fitted efficiencies.
+--- For a problem on a cluster that was read from a profile: the measured network has its measured times; other networks
+--- have times of the cost model with the fitted efficiencies.
 local function of_cluster(owner, spec)
   local of, cluster = model.profile_of(spec.cluster), spec.cluster
   check.object(owner, 'option', 'graph', spec.graph, 'graph')
   if of:is_of(spec.graph) then return util.merged(spec, { cost = of:cost(spec.graph, spec.cost) }) end
   if not noted[cluster] then
     noted[cluster] = true
-    progress.note(('trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated'):format(
+    progress.note(('trinity: %s is a profile of %s at batch size %d: only its devices are used, times are '
+      .. 'estimated'):format(
       of.path, of.model.name, of.model.batch_size))
   end
   return spec
 end
 
---- What a profile means to a problem, given as its option or as the file of its cluster: `spec` with its cluster and
---- cost function.
+--- Applies a profile to a problem, given as an option or as the file of its cluster: returns `spec` with its cluster
+--- and cost function.
 function profile.apply(owner, spec)
   local of = spec.profile
   if of == nil then return of_cluster(owner, spec) end

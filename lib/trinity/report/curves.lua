@@ -1,5 +1,5 @@
--- How searches converge: the best step time over evaluations of every search, with a point wherever it changes, and of
--- a method with several seeds their median and range at all those points. And what scripts log by round or step.
+-- Convergence of searches: best step time by evaluations of every search, with a point at every change, and median and
+-- range over the seeds of a method. Also values that scripts log by round or step.
 
 local metrics = require 'trinity.runs.metrics'
 local read = require 'trinity.report.read'
@@ -7,8 +7,8 @@ local util = require 'trinity.base.util'
 
 local curves = {}
 
---- Where the best step time of a search changes, and where the search ends: its evaluations x and the times y. From its
---- curve or, where it has not ended, the metrics. nil: neither has a row.
+--- Returns the evaluations x and best step times y at changes and at the end of a search, from its curve or, if it has
+--- not ended, from the metrics; nil if neither has a row.
 local function points_of(run, id, rows_of)
   local rows = read.csv(run, ('searches/%s/curve.csv'):format(id))
   if #rows == 0 then rows = rows_of[id] or {} end
@@ -21,13 +21,13 @@ local function points_of(run, id, rows_of)
   return #x > 0 and { seed = run.searches[id].seed, x = x, y = y } or nil
 end
 
--- The rows of a run's metrics, read once.
+-- Cache of the rows of a run's metrics.
 local function rows_of_run(run)
   run.rows = run.rows or metrics.read(run.folder .. '/metrics.jsonl')
   return run.rows
 end
 
---- Rows of metrics.csv by search. Texts there may be quoted, so that the numbers are taken from the JSON lines.
+--- Returns rows of the metrics by search, from the JSON lines, because texts in the CSV file may be quoted.
 local function metrics_by_search(run)
   local by = {}
   for _, row in ipairs(rows_of_run(run)) do
@@ -39,7 +39,7 @@ local function metrics_by_search(run)
   return by
 end
 
---- The evaluations at which a search of a method changes, from where all have begun.
+--- Returns the evaluations at which any search of a method changes, from the point where all have started.
 local function all_x(searches)
   local from, seen, list = 0, {}, {}
   for _, points in ipairs(searches) do from = math.max(from, points.x[1]) end
@@ -63,7 +63,7 @@ local function series_of(method, searches)
     for s, points in ipairs(searches) do
       local at = cursors[s]
       while points.x[at + 1] and points.x[at + 1] <= x do at = at + 1 end
-      values[s], cursors[s] = points.y[at], at -- its last value where it has ended before
+      values[s], cursors[s] = points.y[at], at -- its last value if it has ended
     end
     table.sort(values)
     low[i], middle[i], high[i] = values[1], util.median(values), values[#values]
@@ -71,8 +71,8 @@ local function series_of(method, searches)
   return series
 end
 
---- A list by problem of { problem = id, series = a list by method of { method, searches = a list by search of { seed,
---- x, y }, and of several searches x, low, middle, high } }; x in evaluations, the others in seconds.
+--- Returns a list by problem of { problem = id, series = a list by method of { method, searches = a list by search of {
+--- seed, x, y }; with several searches also x, low, middle, high } }; x in evaluations, the others in seconds.
 function curves.of(run)
   local rows_of, by_problem, list = metrics_by_search(run), {}, {}
   for _, id in ipairs(run.search_ids) do
@@ -95,16 +95,16 @@ function curves.of(run)
   return list
 end
 
-local most_points = 2000 -- of a line
+local most_points = 2000 -- maximum points per line
 
--- What a row that a script logged is drawn over: the name and the value; nil: it is not drawn.
+-- Returns the x axis of a logged row: name and value, or nil if the row is not drawn.
 local function place_of(row)
   for _, name in ipairs { 'round', 'step' } do
     if type(row[name]) == 'number' and not row.search then return name, row[name] end
   end
 end
 
--- Adds a value to its line: `lines` by what it is drawn over, its own name, and the row's kind.
+-- Adds a value to its line: `lines` by x axis, name, and kind of row.
 local function add_value(lines, over, x, name, kind, y)
   lines[over] = lines[over] or {}
   lines[over][name] = lines[over][name] or {}
@@ -113,7 +113,7 @@ local function add_value(lines, over, x, name, kind, y)
   line.x[#line.x + 1], line.y[#line.y + 1] = x, y
 end
 
--- A line of at most `most_points` points: every so many of its own, and its last.
+-- Returns a line of at most `most_points` points: every n-th point, and the last.
 local function thinned(line)
   local count = #line.x
   local stride = math.ceil(count / most_points)
@@ -126,8 +126,8 @@ local function thinned(line)
   return thin
 end
 
---- What scripts log (trinity.run:log) by `round` or `step`, in the order of the names: a list of { name, over = 'round'
---- or 'step', series = a list by the rows' field `kind` ('' without) of { name = kind, x, y } }.
+--- Returns the values that scripts log (trinity.run:log) by `round` or `step`, sorted by name: a list of { name, over =
+--- 'round' or 'step', series = a list by the rows' field `kind` ('' without) of { name = kind, x, y } }.
 function curves.logged(run)
   local lines, charts = {}, {}
   for _, row in ipairs(rows_of_run(run)) do

@@ -1,6 +1,6 @@
--- trinity runs report: run folders (lib/trinity/runs/init.lua) as one HTML page that needs nothing else. Its text,
--- style and behavior are page.html, page.css and the *.js files beside this one; Vega (vega.lua) draws curves and bars;
--- data of the runs stand in it as JSON. Every text of a run is data: scripts of the page put it into text nodes
+-- trinity runs report: run folders (lib/trinity/runs/init.lua) as one self-contained HTML page. Text, style and
+-- behavior are in page.html, page.css and the *.js files next to this one. Vega (vega.lua) draws curves and bars. The
+-- page has the data of the runs as JSON. All texts of a run are untrusted: scripts of the page put them into text nodes
 -- only, JSON escapes '<', and the page's policy forbids addresses, `eval` and forms.
 
 local core = require 'trinity.core'
@@ -20,7 +20,7 @@ local scripts = { 'base', 'data', 'charts', 'tables', 'colours', 'placement', 'o
 
 local folder = core.home .. '/lib/trinity/report/'
 
---- The problem that a comparison was about, by one of its searches; nil where none of them is in the run.
+--- Returns the problem of a comparison, by one of its searches; nil if none of them is in the run.
 local function problem_of(run, data)
   for _, row in ipairs(type(data.rows) == 'table' and data.rows or {}) do
     for _, found in ipairs(type(row) == 'table' and type(row.runs) == 'table' and row.runs or {}) do
@@ -47,13 +47,13 @@ local function run_data(page, path)
     result.said = result.summary ~= nil and data.sentence:find(result.summary, 1, true) ~= nil
   end
   if page.full then
-    run.notes[#run.notes + 1] = 'some placements and timelines are left out: the page would be too large'
+    run.notes[#run.notes + 1] = 'some placements and timelines are omitted, because the page would be too large'
   end
   data.notes = run.notes
   return data
 end
 
---- The data of a page on the runs in `paths` (folders).
+--- Returns the data of a page on the runs in `paths` (folders).
 function report.data(paths)
   local page = { graphs = {}, known = {}, bytes = 0 }
   local runs = util.map(paths, function(path) return run_data(page, path) end)
@@ -62,12 +62,12 @@ end
 
 local function part(name) return core.read_file(folder .. name) end
 
--- JSON within an element <script>: markup of texts as escapes, which JavaScript reads as the same characters.
+-- Returns JSON for an element <script>, with markup characters escaped.
 local function script_text(text)
   return (text:gsub('[<>&]', function(c) return ('\\u%04x'):format(c:byte()) end))
 end
 
---- The page of some data as text.
+--- Returns the page of data as text.
 function report.page(data)
   local library, reason = vega.text()
   data.no_charts = reason

@@ -1,14 +1,14 @@
--- A graph of thousands of operators as a map of at most a few hundred layers, laid out.
+-- A layout of a graph with thousands of operators as a map of at most a few hundred layers.
 --
 -- layers.of(graph) gives
 --   operators  { name = list, type = list of distinct types, type_of = packed, layer_of = packed, phase = packed }
 --   layers     names
---   edges      packed from, to (layers, from 1) and bytes: what forward operators hand from layer to layer
+--   edges      packed from, to (layers, from 1) and bytes: data between forward operators of different layers
 --   inner      packed from, to (operators, from 1) of the edges inside a layer
 --   layout     see layout.lua
--- A layer is all operators whose names begin alike ('cell_3/block_1/...'), to the depth at which there are at most
--- 200; where names have no parts, operators at neighbouring depths of the graph. Backward operators and updates belong
--- to the layer of the forward operators that share their colocation unit.
+-- A layer has all operators with a common name prefix ('cell_3/block_1/...'), up to the depth at which there are at
+-- most 200 layers. If names have no parts, a layer has operators at neighbouring depths of the graph. Backward and
+-- update operators belong to the layer of the forward operators in their colocation unit.
 
 local pack = require 'trinity.report.pack'
 local layout = require 'trinity.report.layout'
@@ -18,7 +18,7 @@ local layers = {}
 local most_layers = 200
 local deepest = 8
 
---- The parts of a name, of the operator that it is the gradient of where it is one.
+--- Returns the parts of a name; for a gradient, of the name of its operator.
 local function parts_of(name)
   local parts = {}
   for part in name:gsub('^gradients/', ''):gmatch '[^/]+' do parts[#parts + 1] = part end
@@ -36,7 +36,7 @@ local function read_operators(graph)
   return about
 end
 
---- How many layers the forward operators make at a depth of names; stops counting beyond `most`.
+--- Returns the number of layers at a depth of names; stops counting beyond `most`.
 local function count_at(about, depth, most)
   local seen, count = {}, 0
   for _, op in ipairs(about) do
@@ -49,7 +49,7 @@ local function count_at(about, depth, most)
   return count
 end
 
---- The name of every forward operator's layer, by a function of the operator's number.
+--- Returns a function from a forward operator's number to the name of its layer.
 local function namer(graph, about)
   local depth = 0
   while depth < deepest and count_at(about, depth + 1, most_layers) <= most_layers do depth = depth + 1 end
@@ -63,7 +63,7 @@ local function namer(graph, about)
   end
 end
 
---- The layer of every operator, numbered in the order in which the graph meets them, and their names.
+--- Returns the layer of every operator, numbered by first appearance, and the names of layers.
 local function assign(graph, about)
   local name_of, names, number, layer_of, of_unit = namer(graph, about), {}, {}, {}, {}
   local function number_of(name)
@@ -119,8 +119,8 @@ local function operator_columns(about, layer_of)
     phase = pack.integers(phase) }
 end
 
---- The layers of a graph: names, the layer of every operator, edges between layers { from =, to =, bytes = } (a list
---- each), those inside layers { from =, to = }, and { name =, type =, phase =, parts = } by operator.
+--- Returns the layers of a graph: names, the layer of every operator, edges between layers { from =, to =, bytes = } (a
+--- list each), edges inside layers { from =, to = }, and { name =, type =, phase =, parts = } by operator.
 function layers.collapse(graph)
   local about = read_operators(graph)
   local layer_of, names = assign(graph, about)
@@ -128,7 +128,7 @@ function layers.collapse(graph)
   return names, layer_of, between, inner, about
 end
 
---- The map of a graph, and the numbers of its operators by name.
+--- Returns the map of a graph, and the numbers of its operators by name.
 function layers.of(graph)
   local names, layer_of, between, inner, about = layers.collapse(graph)
   local index_of = {}

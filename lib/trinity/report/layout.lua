@@ -1,9 +1,9 @@
--- Where the layers of a map stand: by Graphviz (dot), in ranks from top to bottom, and by ranks of our own where dot is
--- not installed or takes too long.
+-- Positions of the layers of a map: by Graphviz (dot), in ranks from top to bottom, or by our own ranks if dot is not
+-- installed or takes too long.
 --
 -- layout.of(count, edges) gives { by = 'dot' | 'ranks', width =, height = (of a node), x =, y = (centres, a list each),
--- paths = (a list by edge: { x1, y1, x2, y2, ... }, a start and cubic Bezier points, or false) }. The page cuts long
--- networks into columns, as many as its window has room for (placement.js).
+-- paths = (a list by edge: { x1, y1, x2, y2, ... }, a start and cubic Bezier points, or false) }. The page splits long
+-- networks into columns that fit its window (placement.js).
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
@@ -22,9 +22,9 @@ local function dot_text(count, edges)
   return table.concat(lines, '\n')
 end
 
---- What dot makes of a text, or nil.
+--- Returns the output of dot for a text, or nil.
 local function run_dot(text)
-  if not io.popen or not os.tmpname then return nil end -- a safe script has neither
+  if not io.popen or not os.tmpname then return nil end -- not available in safe scripts
   local path = os.tmpname()
   core.write_file(path, text, 'unsynced')
   local pipe = io.popen(("timeout -k 1 %d dot -Tplain -y '%s' 2>/dev/null"):format(seconds, path))
@@ -60,7 +60,7 @@ local function read_plain(plain, count, edges)
   return { by = 'dot', x = x, y = y, paths = paths }
 end
 
---- Ranks by the longest path over edges that go forward, in each rank the order of the layers.
+--- Ranks by the longest path over forward edges; within a rank in the order of the layers.
 local function by_ranks(count, edges)
   local rank, width, order = {}, {}, {}
   for i = 1, count do rank[i] = 1 end

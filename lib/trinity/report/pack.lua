@@ -1,6 +1,6 @@
--- Columns of integers as short texts, for the data of a page. The differences between neighbours, zigzag (0, -1, 1,
--- -2, ... become 0, 1, 2, 3, ...), in groups of seven bits, the lowest first, as base64: times of 20,000 events
--- take 3 to 4 bytes each. base.js of the page reads them back (`unpack`).
+-- Columns of integers as short texts, for the data of a page: differences between neighbours, zigzag encoded (0, -1, 1,
+-- -2, ... become 0, 1, 2, 3, ...), as varints in base64. Times of 20,000 events take 3 to 4 bytes each. base.js of the
+-- page decodes them (`unpack`).
 
 local bit = require 'bit'
 local ffi = require 'ffi'
@@ -24,7 +24,7 @@ local function base64(bytes, count)
   return ffi.string(out, n)
 end
 
---- A list of integers (below 2 ^ 51 in size) as text.
+--- Returns a list of integers (absolute values below 2 ^ 51) as text.
 function pack.integers(list)
   local bytes, n, before = ffi.new('uint8_t[?]', math.max(1, 8 * #list)), 0, 0
   for i = 1, #list do

@@ -1,5 +1,5 @@
--- Two saved plans side by side: `trinity plan --compare a.json b.json`. Each is evaluated on what its file says it was
--- made for; what is equal is left out.
+-- Compares two saved plans: `trinity plan --compare a.json b.json`. Each is evaluated on the problem that it was made
+-- for; equal settings are omitted.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
@@ -13,13 +13,14 @@ local util = require 'trinity.base.util'
 
 local plan_pair = {}
 
---- The plan of a file on its own network, cluster and batch, as one that a search found.
+--- Returns the plan of a file on its own network, cluster and batch, in the form of a search result.
 ---@param path string
 ---@return table
 function plan_pair.read(path)
   local made = made_for.read(path)
   if not (made.model and made.cluster and made.micro_batch) then
-    util.fail('%s: expected a plan that says its model, cluster and micro-batch, as trinity plan --output writes', path)
+    util.fail('%s: expected a plan with model, cluster and micro-batch, as trinity plan --output writes, got none of '
+      .. 'them', path)
   end
   local nets = networks.new('trinity plan', function(micro_batch, layers)
     return model.load(made.model, util.merged(made.options, { batch_size = micro_batch, layers = layers }))
@@ -36,7 +37,7 @@ end
 
 local function seconds(value) return ('%.4g s'):format(value) end
 
--- Rows that are shown where they differ, and those that always are.
+-- Rows that are shown if they differ, and rows that are always shown.
 local facts = {
   { 'network', function(p) return p.problem.graph.name end },
   { 'cluster', function(p) return p.problem.cluster.name end },
@@ -58,7 +59,7 @@ for _, part in ipairs(text.parts) do
   results[#results + 1] = { part[2], function(p) return seconds(p.shares[part[1]]) end }
 end
 
---- A table of two files and a sentence.
+--- Returns a table of two files and a sentence.
 ---@param a string
 ---@param b string
 ---@return string

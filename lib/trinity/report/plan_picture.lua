@@ -1,6 +1,5 @@
--- A plan as a picture (SVG): a row a stage of the pipeline, with its layers, its devices by the axes of the mesh, what
--- its first device does when, and what that holds. From what shown.lua keeps of a strategy; everything that comes from
--- there is checked or escaped, as it may be a stranger's.
+-- Draws a plan as SVG: one row per pipeline stage, with its layers, its devices by the axes of the mesh, the timeline
+-- and the memory of its first device. The data comes from shown.lua; it may be untrusted, so it is checked and escaped.
 
 local core = require 'trinity.core'
 local owners = require 'trinity.strategy.owners'
@@ -9,8 +8,8 @@ local util = require 'trinity.base.util'
 local picture = {}
 
 local width, row, top, most_rows, most_devices = 960, 30, 84, 64, 64
-local letter = 0.56 -- mean width of a letter over its size
--- Where the columns of a row begin, and how wide they are.
+local letter = 0.56 -- mean width of a letter / font size
+-- Positions and widths of the columns of a row.
 local at = { layers = 10, mesh = 150, time = 330, memory = 770 }
 local wide = { mesh = 165, time = 425, memory = 180 }
 
@@ -38,7 +37,7 @@ function Drawing:box(x, y, w, h, colour, title)
     title and ('<title>%s</title>'):format(escaped(title)) or '')
 end
 
---- most: the width that a longer text is made smaller for.
+--- most: maximum width; longer texts are scaled down.
 function Drawing:text(x, y, text, size, anchor, most)
   size = size or 12
   if most then size = math.min(size, most / (letter * #text)) end
@@ -46,7 +45,7 @@ function Drawing:text(x, y, text, size, anchor, most)
     escaped(text))
 end
 
---- Colours and what they are, from x to the right, in as many lines as they need; returns the height of the last one.
+--- Draws a legend from x to the right, in several lines if needed. Returns the height of the last line.
 function Drawing:legend(x, y, entries)
   local from = x
   for _, entry in ipairs(entries) do
@@ -69,7 +68,7 @@ local function layers_text(chunks)
   return #words > 3 and ('%s, ... %s'):format(words[1], words[#words]) or table.concat(words, ', ')
 end
 
---- Devices of a stage of one replica, and how many replicas there are.
+--- Returns the devices of a stage per replica, and the number of replicas.
 local function inner_of(plan)
   local size = { data = 1, placement = 1, context = 1, tensor = 1 }
   for _, axis in ipairs(list_of(plan.axes)) do
@@ -78,7 +77,7 @@ local function inner_of(plan)
   return size.placement * size.context * size.tensor, size.data
 end
 
---- Devices of a stage: those of a replica stand together.
+--- Draws the devices of a stage, grouped by replica.
 local function draw_mesh(self, y, plan)
   local inner, replicas = inner_of(plan)
   local all = replicas * inner
@@ -93,7 +92,7 @@ local function draw_mesh(self, y, plan)
   if drawn < all then self:text(at.mesh + wide.mesh, y + 18, '...', 11) end
 end
 
---- What the first device does when: on grey, which is what no pass covers. Without passes how long it computes.
+--- Draws the timeline of the first device on grey (idle). Without passes, draws how long it computes.
 local function draw_time(self, y, stage, step_s)
   local scale = wide.time / math.max(step_s, 1e-12)
   self:box(at.time, y + 4, wide.time, row - 10, bubble, 'waits')
@@ -117,7 +116,7 @@ local function bytes_of(stage, owner)
   return math.max(0, number(list_of(list_of(stage).peak_bytes)[owner.key]))
 end
 
---- Bytes as wide as a bar: of a device that is nearly empty not all.
+--- Draws memory as a bar; small owners of a nearly empty device are omitted.
 local function scale_of(stages, capacity)
   local most = 1
   for _, stage in ipairs(stages) do
@@ -154,7 +153,7 @@ end
 local function draw_heads(self, plan, capacity)
   self:text(10, 22, tostring(plan.text), 15, 'start', width - 20)
   local what = plan.placed and '' or '; devices: ' .. mesh_text(plan)
-  self:text(10, 42, ('a step takes %s, no less than %s by its bound%s'):format(seconds_text(number(plan.step_time_s)),
+  self:text(10, 42, ('step time %s, lower bound %s%s'):format(seconds_text(number(plan.step_time_s)),
     seconds_text(number(plan.lower_bound_s)), what), 12, 'start', width - 20)
   self:text(at.layers, top - 8, plan.placed and 'device' or 'stage: layers', 11)
   if not plan.placed then self:text(at.mesh, top - 8, 'its devices, by replica', 11) end
@@ -170,7 +169,7 @@ local function any(list, is)
   return false
 end
 
--- What colours of the drawn rows mean.
+-- Draws the legend of the rows.
 local function time_legend(stages)
   local entries = { { 'waits', bubble } }
   if any(stages, function(stage) return not stage.passes end) then entries[2] = { 'computes', busy } end
@@ -194,7 +193,7 @@ local function memory_legend(stages)
   return entries
 end
 
---- The picture as text.
+--- Returns the picture as text.
 ---@param plan trinity.PlanShown
 ---@return string
 function picture.svg(plan)
@@ -228,7 +227,7 @@ function picture.svg(plan)
     width, height, table.concat(self, '\n'))
 end
 
---- Pictures of the plans of a run's result of kind 'plan' into its data; what was not kept is not drawn.
+--- Adds pictures of the plans to a run's result of kind 'plan'; plans without stored data are not drawn.
 ---@param data table
 function picture.add_to(data)
   for _, plan in ipairs(list_of(data.plans)) do

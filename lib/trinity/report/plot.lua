@@ -1,4 +1,4 @@
--- trinity.plot: pictures of experiments as SVG and PNG, and their numbers as CSV.
+-- trinity.plot: plots of experiments as SVG and PNG, and their numbers as CSV.
 
 local base = require 'trinity.base.plot'
 local check = require 'trinity.base.check'
@@ -6,25 +6,27 @@ local options_of = require 'trinity.base.options'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
---- Pictures as PATH.svg and PATH.png, drawn by gnuplot; numbers as CSV. Those of pictures give the path of the SVG, or
---- nil and why there is none.
+--- Plots as PATH.svg and PATH.png, drawn by gnuplot; numbers as CSV. Plot functions return the path of the SVG, or nil
+--- and a reason.
 ---@class trinity.PlotModule
 ---@since 0.1.0
 local plot = {}
 
---- Whether gnuplot is there, which draws.
+--- Returns whether gnuplot, which draws the plots, is installed. Example: `trinity.plot.available()`
 ---@return boolean
 function plot.available() return base.available() end
 
-local y = { 'y', 'string', help = 'title of the axis' }
-local title = { 'title', 'string', help = 'above the plot' }
-local width = { 'width', 'integer', 800, least = 100, most = 10000, late = true, help = 'pixels' }
+local y = { 'y', 'string', help = 'title of the y axis' }
+local title = { 'title', 'string', help = 'title above the plot' }
+local width = { 'width', 'integer', 800, least = 100, most = 10000, late = true, help = 'width in pixels' }
 local height = { 'height', 'integer', 500, least = 100, most = 10000, late = true, help = 'pixels' }
-local plot_options = options_of.declare('trinity.PlotSpec', { help = 'What trinity.plot draws of points.',
-  { 'series', 'table', needed = true, as = '{ name?: string, points: number[][] }[]', help = 'points { x, y }' },
-  { 'x', 'string', help = 'title of the axis' }, y, title,
-  { 'log_x', 'boolean', false, help = 'a logarithmic axis' },
-  { 'log_y', 'boolean', false, help = 'a logarithmic axis' }, width, height,
+local plot_options = options_of.declare('trinity.PlotSpec', { help = 'Options of trinity.plot.lines, scatter and '
+  .. 'pareto.',
+  { 'series', 'table', needed = true, as = '{ name?: string, points: number[][] }[]',
+    help = 'series with points { x, y }' },
+  { 'x', 'string', help = 'title of the x axis' }, y, title,
+  { 'log_x', 'boolean', false, help = 'logarithmic x axis' },
+  { 'log_y', 'boolean', false, help = 'logarithmic y axis' }, width, height,
 })
 
 local function refuse_series(owner, s, message, ...)
@@ -33,7 +35,7 @@ end
 
 local function is_finite(value) return type(value) == 'number' and value > -math.huge and value < math.huge end
 
--- A point { x, y } that axes can show.
+-- Checks a point { x, y } for the axes.
 local function check_point(owner, s, i, point, spec)
   if type(point) ~= 'table' or not is_finite(point[1]) or not is_finite(point[2]) then
     refuse_series(owner, s, 'point %d: expected { x, y }, two finite numbers, got %s', i,
@@ -63,7 +65,7 @@ local function check_spec(owner, spec)
   return spec
 end
 
---- A path without the ending of a picture; refuses one that cannot be written.
+--- Returns a path without the ending of a picture. Raises an error if it cannot be written.
 local function stem_of(owner, path)
   check.path(owner, 1, 'path', path)
   local stem = path:gsub('%.svg$', ''):gsub('%.png$', '')
@@ -71,7 +73,7 @@ local function stem_of(owner, path)
   return stem
 end
 
--- The range of an axis on which all points have one value: what gnuplot takes, but without its warning.
+-- The range of an axis with a single value: gnuplot's own choice, without its warning.
 local function range_of(spec, axis, name)
   local least, most = math.huge, -math.huge
   for _, series in ipairs(spec.series) do
@@ -90,13 +92,13 @@ local function axes_of(spec)
     ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(base.in_quotes(spec.x or ''),
       base.in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
-    -- A logarithmic axis ends at decades anyhow; a margin would add some.
+    -- A logarithmic axis ends at decades; a margin would add decades.
     'set key outside top center horizontal\nset autoscale noextend\n',
     ('set offsets graph %g, graph %g, graph %g, graph %g\n'):format(
       spec.log_x and 0 or 0.03, spec.log_x and 0 or 0.03, spec.log_y and 0 or 0.05, spec.log_y and 0 or 0.05) }
 end
 
--- Draws the series `with` lines or points; `parts` are drawn behind them, their data in `blocks`.
+-- Draws the series `with` lines or points; `parts` are drawn in the background, with their data in `blocks`.
 local function draw(owner, path, spec, with, blocks, parts)
   for s, series in ipairs(spec.series) do
     blocks[#blocks + 1] = base.block('series' .. s, series.points)
@@ -107,7 +109,8 @@ local function draw(owner, path, spec, with, blocks, parts)
     .. table.concat(parts, ', \\\n  '), spec.width, spec.height)
 end
 
---- Curves with their points.
+--- Draws curves with points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.lines('curve', {
+--- series = { { name = 'a', points = { { 1, 2 }, { 2, 3 } } } } })`
 ---@param path string
 ---@param spec trinity.PlotSpec
 ---@return string? svg
@@ -117,7 +120,8 @@ function plot.lines(path, spec)
   return draw('plot.lines', path, check_spec('plot.lines', spec), 'linespoints', {}, {})
 end
 
---- Points alone.
+--- Draws points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.scatter('points', { series =
+--- { { points = { { 1, 2 } } } } })`
 ---@param path string
 ---@param spec trinity.PlotSpec
 ---@return string? svg
@@ -127,8 +131,8 @@ function plot.scatter(path, spec)
   return draw('plot.scatter', path, check_spec('plot.scatter', spec), 'points pointsize 0.9', {}, {})
 end
 
---- The points that no other beats, where less is better in x and in y: none is as good or better in both. The entries
---- of the list themselves, by x; of equal ones the first.
+--- Returns the Pareto front of points, where smaller x and y are better: entries of the list that no other entry
+--- dominates, sorted by x; of equal points the first. Example: `trinity.plot.front { { 1, 3 }, { 2, 2 }, { 3, 3 } }`
 ---@param points number[][] { x, y }
 ---@return number[][]
 function plot.front(points)
@@ -153,7 +157,8 @@ function plot.front(points)
   return front
 end
 
---- Points with the Pareto front of all series together, less being better in x and in y.
+--- Draws points with the Pareto front of all series together, where smaller x and y are better. Example:
+--- `trinity.plot.pareto('front', { series = { { points = { { 1, 3 }, { 2, 2 } } } } })`
 ---@param path string
 ---@param spec trinity.PlotSpec
 ---@return string? svg
@@ -170,15 +175,15 @@ function plot.pareto(path, spec)
     { "$front using 1:2 with steps linewidth 2 linecolor rgb '#444444' title 'Pareto front'" })
 end
 
-local bar_options = options_of.declare('trinity.BarsSpec', { help = 'What plot.bars draws.',
+local bar_options = options_of.declare('trinity.BarsSpec', { help = 'Options of trinity.plot.bars.',
   { 'groups', 'table', needed = true, as = 'string[]', help = 'names of the groups' },
-  { 'series', 'table', needed = true, as = 'string[]', help = 'names of the bars of a group' },
-  { 'values', 'table', needed = true, as = '(number|string)[][]', help = 'by group and series' },
+  { 'series', 'table', needed = true, as = 'string[]', help = 'names of the bars in a group' },
+  { 'values', 'table', needed = true, as = '(number|string)[][]', help = 'values by group and series' },
   y, title, width, height,
 })
 
---- Groups of bars: values[g][s] is that of group g and series s, a number from 0, or a text that stands in its place
---- ('out of memory').
+--- Draws groups of bars: values[g][s] is the value of group g and series s, a number from 0, or a text instead of a bar
+--- ('out of memory'). Example: `trinity.plot.bars('bars', { groups = { 'a' }, series = { 's' }, values = { { 1 } } })`
 ---@param path string
 ---@param spec trinity.BarsSpec
 ---@return string? svg
@@ -201,7 +206,8 @@ function plot.bars(path, spec)
   return base.bars(stem, util.merged({ y = '' }, spec))
 end
 
---- Rows of texts and numbers below `head` as CSV; numbers keep all their digits.
+--- Writes rows of texts and numbers below `head` as CSV; numbers keep all their digits. Example:
+--- `trinity.plot.csv('table.csv', { 'x', 'y' }, { { 1, 2 } })`
 ---@param path string
 ---@param head string[]
 ---@param rows (string|number)[][]

@@ -1,4 +1,4 @@
--- What a report says of the problems of a run: the map of the graph, the strategies found, what happened in a step.
+-- Data of a report about the problems of a run: the map of the graph, the strategies found, the timeline of a step.
 
 local core = require 'trinity.core'
 local layers = require 'trinity.report.layers'
@@ -11,15 +11,15 @@ local util = require 'trinity.base.util'
 
 local problems = {}
 
-local most_problems = 24       -- with pictures; more are in the tables only
-local most_trace_bytes = 200e6 -- of a timeline's file
-local most_bytes = 11e6        -- of all pictures of a page together
+local most_problems = 24       -- with pictures; others are only in the tables
+local most_trace_bytes = 200e6 -- maximum size of a timeline's file
+local most_bytes = 11e6        -- maximum size of all pictures of a page
 
 local function number(value) return type(value) == 'number' and value or nil end
 
 local function fits(search) return search.fits ~= false and search.fits ~= 0 end
 
---- What a search found as infeasibility.better compares it.
+--- Returns the result of a search for infeasibility.better.
 local function result_of(search)
   local why = search.infeasibility
   local over = type(why) == 'table' and number(why.over_bytes) or 0
@@ -27,14 +27,14 @@ local function result_of(search)
     reward = number(search.best_reward) or -math.huge }
 end
 
---- Whether search `a` found something better than `b`; of two that are alike, the faster step.
+--- Returns whether search `a` found a better result than `b`; if equal, whether its step is faster.
 local function beats(a, b)
   local x, y = result_of(a), result_of(b)
   if infeasibility.better(x, y) or infeasibility.better(y, x) then return infeasibility.better(x, y) end
   return (number(a.best_step_time_s) or math.huge) < (number(b.best_step_time_s) or math.huge)
 end
 
---- The searches of a problem whose strategies are shown: the best of each method, the best of all first.
+--- Returns the searches of a problem whose strategies are shown: the best of each method, the overall best first.
 local function chosen_searches(run, problem)
   local best, list = {}, {}
   for _, id in ipairs(run.search_ids) do
@@ -53,12 +53,12 @@ local function chosen_searches(run, problem)
   return list
 end
 
---- The map of a graph's file and the numbers of its operators; made once a page.
+--- Returns the map of a graph's file and the numbers of its operators; cached per page.
 local function map_of(page, run, file)
   local key = ('%s/%s'):format(run.folder, file)
   if page.known[key] == nil then
     local ok, map, index_of = pcall(function()
-      -- Data of a run, and nothing else: it may be a stranger's.
+      -- Only data of the run, because it may be untrusted.
       if not file:match '^graphs/[%w_+-][%w._+-]*%.json$' then util.fail('expected graphs/NAME.json') end
       local graph = model.load(key, { training = false })
       local map, index_of = layers.of(graph)
@@ -76,7 +76,7 @@ local function map_of(page, run, file)
   return page.known[key]
 end
 
---- The device (from 1; 0 where the file names none) of every operator.
+--- Returns the device (from 1; 0 if the file has none) of every operator.
 local function placement_of(run, search, graph, devices)
   local saved = read.json(run, ('searches/%s/strategy.json'):format(search.id))
   if not saved or type(saved.placement) ~= 'table' then return nil end
@@ -95,7 +95,7 @@ local function timeline_of(run, search, graph)
   local text = read.text(run, path)
   if not text then return nil end
   if #text > most_trace_bytes then
-    run.notes[#run.notes + 1] = ('%s has %s and is not drawn'):format(path, core.format_bytes(#text))
+    run.notes[#run.notes + 1] = ('%s is not drawn, because it has %s'):format(path, core.format_bytes(#text))
     return nil
   end
   local ok, result = pcall(trace.read, text, graph and graph.index_of or {}, graph and graph.operators or 0)
@@ -136,7 +136,7 @@ local function strings(list, fallback)
   return out
 end
 
---- The problems of a run, in the order of the script, and what was left out (to the run's notes).
+--- Returns the problems of a run in the order of the script; omitted parts are added to the run's notes.
 function problems.of(page, run)
   local list = {}
   for i, id in ipairs(run.problem_ids) do

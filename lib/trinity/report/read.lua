@@ -1,4 +1,5 @@
--- Run folders as tables. The format is in lib/trinity/runs/init.lua; what a folder lacks is missing here too.
+-- Reads run folders as tables. lib/trinity/runs/init.lua describes the format; missing parts of a folder are missing
+-- here, too.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -12,7 +13,8 @@ local function folder_names(path)
   return ok and names or {}
 end
 
---- A part of a folder by id: { [id] = the content of file }, and ids in order. What cannot be read goes to `notes`.
+--- Returns a part of a folder by id: { [id] = content of the file }, and ids in order. Unreadable files are reported in
+--- `notes`.
 local function read_parts(folder, part, file, notes)
   local parts, ids = {}, {}
   for _, id in ipairs(folder_names(('%s/%s'):format(folder, part))) do
@@ -49,7 +51,7 @@ local function read_results(folder, notes)
   return list
 end
 
---- { folder, about (run.json), problems, problem_ids, searches, search_ids, results, notes (what could not be read) }.
+--- { folder, about (run.json), problems, problem_ids, searches, search_ids, results, notes (unreadable files) }.
 function read.run(folder)
   local notes = {}
   local about = json.read(folder .. '/run.json')
@@ -63,13 +65,13 @@ function read.run(folder)
   return run
 end
 
---- The text of a file of a run, or nil.
+--- Returns the text of a file of a run, or nil.
 function read.text(run, path)
   local full = ('%s/%s'):format(run.folder, path)
   if util.exists(full) then return core.read_file(full) end
 end
 
---- A file of a run as a table, or nil; what is wrong with it goes to the notes.
+--- Returns a file of a run as a table, or nil; errors are added to the notes.
 function read.json(run, path)
   local text = read.text(run, path)
   if not text then return nil end
@@ -78,7 +80,7 @@ function read.json(run, path)
   run.notes[#run.notes + 1] = util.shortened(tostring(value))
 end
 
---- Rows of numbers below a head line, as a list by row of { name = number }.
+--- Returns rows of numbers below a head line, as a list by row of { name = number }.
 function read.csv(run, path)
   local rows, head = {}, nil
   for line in (read.text(run, path) or ''):gmatch '[^\r\n]+' do

@@ -1,4 +1,4 @@
--- What a run searched and what it found, in one or two sentences.
+-- Describes what a run searched and found, in one or two sentences.
 
 local util = require 'trinity.base.util'
 
@@ -15,7 +15,7 @@ end
 
 local function plural(n, word, words) return ('%s %s'):format(grouped(n), n == 1 and word or words or word .. 's') end
 
---- Times in the unit in which a person would say them.
+--- Formats times in a suitable unit.
 local function seconds(s)
   if s < 1e-3 then return ('%.4g µs'):format(s * 1e6) end
   if s < 1 then return ('%.4g ms'):format(s * 1e3) end
@@ -63,10 +63,10 @@ end
 local states = { running = ' It is still running.', interrupted = ' It was interrupted before its end.',
   failed = ' It failed before its end.' }
 
--- Whether a summary is a sentence. Scripts give names of tables, too, which stand above these alone.
+-- Returns whether a summary is a sentence. Scripts also give names of tables, which are only shown above the tables.
 local function is_sentence(summary) return type(summary) == 'string' and summary:find '%s.*[.!?]%s*$' ~= nil end
 
---- What experiments say of themselves in sentences, but for comparisons and searches.
+--- Returns the summaries of results that are sentences, except comparisons and searches.
 local function results_text(run)
   local parts = {}
   for _, result in ipairs(run.results) do
@@ -77,14 +77,14 @@ local function results_text(run)
   return table.concat(parts, ' ')
 end
 
--- What scripts log by round or step; nil: nothing.
+-- Returns a sentence about values logged by round or step, or nil.
 local function logged_text(logged)
   if #logged == 0 then return nil end
   local names = util.map(logged, function(chart) return (chart.name:gsub('_', ' ')) end)
   return util.shortened(('This run logged %s.'):format(table.concat(names, ', ')), 300)
 end
 
---- `data` holds what the report knows of the run's problems by now.
+--- `data` has the report's data about the run's problems.
 function sentence.of(run, data)
   local text, logged = results_text(run), logged_text(data.logged or {})
   if #run.search_ids > 0 then

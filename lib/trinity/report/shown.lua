@@ -1,5 +1,5 @@
--- What of a strategy is drawn (plan_picture.lua): the mesh and its axes, stages with their layers, memory by owner, and
--- what the first device of every stage does when, simulated. Of a placement every device is a row.
+-- Data of a strategy for pictures (plan_picture.lua): the mesh and its axes, stages with their layers, memory by owner,
+-- and the simulated timeline of the first device of every stage. For a placement, every device is a row.
 
 local account = require 'trinity.strategy.account'
 local networks = require 'trinity.plan.networks'
@@ -10,18 +10,19 @@ local util = require 'trinity.base.util'
 
 local shown = {}
 
--- Of a step that is followed for a picture: operators of all devices and micro-batches (a fifth of a second), and
--- blocks that it shows.
+-- Limits of a timeline for a picture: operators of all devices and micro-batches (0.2 seconds of simulation), and
+-- blocks to show.
 local most_tasks, most_passes = 200000, 4000
 
--- About how many operators a step runs on all devices: those of a stage on each of its devices.
+-- Estimates the operators of a step on all devices: those of a stage on each of its devices.
 local function tasks_of(strategy)
   local mesh = strategy.mesh or {}
   return strategy.problem.graph.operators * (strategy.micro_batches or 1) * (mesh.data or 1) * (mesh.tensor or 1)
     * (mesh.context or 1) * (mesh.placement or 1)
 end
 
--- Operators that take time on the first device of every stage: { start_s, end_s, micro_batch, phase, task }, by start.
+-- Returns operators with a duration on the first device of every stage: { start_s, end_s, micro_batch, phase, task },
+-- by start.
 local function tasks_by_stage(graph, timeline, first)
   local stage_of, by_stage, phases = {}, {}, {}
   for stage, device in ipairs(first) do stage_of[device], by_stage[stage] = stage, {} end
@@ -45,7 +46,7 @@ local function tasks_by_stage(graph, timeline, first)
   return by_stage
 end
 
--- Passes of micro-batches: neighbours in time of one phase and micro-batch are one.
+-- Joins consecutive operators of one phase and micro-batch to passes.
 local function passes_of(tasks)
   local list = {}
   for _, task in ipairs(tasks) do
@@ -59,7 +60,7 @@ local function passes_of(tasks)
   return list
 end
 
--- By row; nil where there are too many.
+-- Returns passes by row, or nil if there are too many.
 local function passes(strategy, devices)
   if tasks_of(strategy) > most_tasks then return nil end
   local inner, there = strategy.problem, strategy
@@ -80,16 +81,16 @@ end
 ---@field text string
 ---@field step_time_s number
 ---@field lower_bound_s number
----@field capacity_bytes number of a device
----@field axes { name: string, size: integer }[] outermost first, those of several devices
----@field expert integer ranks of `data` that share out experts
----@field placed boolean whether rows are devices of a placement
+---@field capacity_bytes number memory of one device
+---@field axes { name: string, size: integer }[] axes with several devices, outermost first
+---@field expert integer expert-parallel degree
+---@field placed boolean true: rows are devices of a placement
 ---@field stages trinity.PlanStageShown[]
 
 ---@class trinity.PlanStageShown
----@field device integer the first
----@field name? string of the device of a placement
----@field layers? { [1]: integer, [2]: integer }[] first and last of its virtual stages
+---@field device integer first device
+---@field name? string name of the device, with a placement
+---@field layers? { [1]: integer, [2]: integer }[] first and last layer of its virtual stages
 ---@field peak_bytes trinity.PeakBytes
 ---@field busy_s number
 ---@field passes? { micro_batch: integer, phase: trinity.Phase, start_s: number, end_s: number, busy_s: number }[]
@@ -116,7 +117,7 @@ local function placed_text(strategy, rows)
     strategy.schedule or 'fifo', strategy.micro_batches or 1)
 end
 
---- A strategy for a picture. lower_bound_s: of its step, where it is known.
+--- Returns the data of a strategy for a picture. lower_bound_s: lower bound of its step time, if it is known.
 ---@param strategy trinity.Strategy
 ---@param lower_bound_s? number
 ---@return trinity.PlanShown

@@ -1,5 +1,5 @@
--- A Chrome trace as this program writes it (engine/formats/export/chrome_trace.h) as columns for the page's timeline,
--- read line by line: an event stands on a line of its own.
+-- Converts a Chrome trace of this program (engine/formats/export/chrome_trace.h) to columns for the page's timeline. It
+-- is read line by line, with one event per line.
 --
 -- trace.read(text, index_of) gives { step_ns, tracks, names, memory, sent_bytes, received_bytes, schedule, events }:
 --   tracks   a list by device and lane: { device = (from 0), name = 'compute' | 'send' | 'to gpu1' | ..., kind =
@@ -7,8 +7,8 @@
 --            the last six packed columns (pack.lua) over its events by start: ns, ns, number of the operator (index_of
 --            [name], or beyond these in `extra`), phase (0 forward, 1 backward, 2 update), micro-batch, bytes sent
 --   memory   by device { time = packed ns, bytes = packed, peak = }
---   schedule nil, or where there are several micro-batches, a list of { device, micro_batch, phase, start_ns, end_ns,
---            busy_ns }: what a device does between the first and the last operator of a pass of a micro-batch
+--   schedule nil or, with several micro-batches, a list of { device, micro_batch, phase, start_ns, end_ns, busy_ns }:
+--            passes of micro-batches from the first to the last operator
 
 local json = require 'trinity.base.json'
 local pack = require 'trinity.report.pack'
@@ -75,7 +75,7 @@ end
 
 local takes = { X = add_slice, C = add_level, M = add_name }
 
---- The packed columns of a track.
+--- Returns the packed columns of a track.
 trace.columns = { 'start', 'length', 'operator', 'phase', 'part', 'bytes' }
 
 local function pack_track(d, track)
@@ -92,7 +92,7 @@ local function pack_track(d, track)
   return packed
 end
 
---- The passes of every micro-batch on every device, from the events of its compute lane.
+--- Returns the passes of every micro-batch on every device, from its compute events.
 local function schedule_of(self, count)
   local spans, list = {}, {}
   for d = 0, count - 1 do
@@ -138,7 +138,7 @@ local function result_of(self, count)
   return result
 end
 
---- index_of: the numbers of operators by name, from 1 to `known`; others get numbers beyond it.
+--- index_of: numbers of operators by name, from 1 to `known`; other operators get larger numbers.
 function trace.read(text, index_of, known)
   local self = { devices = {}, index_of = setmetatable({}, { __index = index_of }), known = known,
     extra = {}, to = {}, parts = 1, end_ns = 0, events = 0 }
@@ -150,7 +150,7 @@ function trace.read(text, index_of, known)
   end
   local count = 0
   for d in pairs(self.devices) do count = math.max(count, d + 1) end -- sorted: the largest only
-  if count > most_devices then error(('the trace: more than %d devices'):format(most_devices), 0) end
+  if count > most_devices then error(('the trace: expected at most %d devices'):format(most_devices), 0) end
   return result_of(self, count)
 end
 

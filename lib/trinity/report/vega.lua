@@ -1,6 +1,6 @@
--- The plotting library of a page: Vega, from the modules of Debian's libjs-vega, one after the other in the order in
--- which they need each other. Each is a module of the AMD kind, so that a `define` of a few lines joins them; page.js
--- finds them in `vegaModules`. Expressions are interpreted (vega-interpreter), which lets the page forbid `eval`.
+-- The plotting library of a page: Vega, from the modules of Debian's libjs-vega in the order of their dependencies.
+-- They are AMD modules, so a `define` of a few lines joins them; page.js finds them in `vegaModules`. Expressions are
+-- interpreted (vega-interpreter), so that the page can forbid `eval`.
 
 local core = require 'trinity.core'
 
@@ -12,7 +12,7 @@ local modules = { 'util', 'time', 'format', 'loader', 'statistics', 'expression'
   'canvas', 'scale', 'scenegraph', 'selection', 'functions', 'runtime', 'parser', 'view', 'transforms',
   'view-transforms', 'encode', 'interpreter' }
 
--- The file's name and that under which others ask for it.
+-- Name of the file, and name by which others require it.
 local asked_for = { selection = 'selections' }
 
 local join = [[
@@ -27,7 +27,7 @@ function define(needs, body) {
 define.amd = {};
 ]]
 
---- Vega as the text of a script, or nil and why it is not there.
+--- Returns Vega as the text of a script, or nil and a reason.
 function vega.text()
   local parts = { join }
   for _, name in ipairs(modules) do

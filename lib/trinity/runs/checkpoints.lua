@@ -1,10 +1,9 @@
--- Checkpoints of searches: strategies as problem:load() reads them, whose notes hold what the search goes on from.
--- A checkpoint replaces the one before as a whole, so that a crash at any moment leaves one that is good. What is not
--- text lies beside it: weights in one of two files in turn, scores in one that only grows (ask_tell_checkpoint.lua in
--- search). A checkpoint holds the CRC-32C of its notes and of what it names of that file: one that was changed or cut
--- short on the disk is refused.
+-- Checkpoints of searches: strategy files for problem:load(), whose notes have the state of the search. A checkpoint
+-- replaces the previous one atomically, so that a crash at any moment leaves a valid one. Binary data is in files next
+-- to it: weights in two alternating files, scores in one that only grows (ask_tell_checkpoint.lua in search). A
+-- checkpoint has the CRC-32C of its notes and of its data in these files; a changed or truncated one is refused.
 --
--- Methods have theirs in the run's folder (begin, due, write, restore_kept); trinity and best take names of files, too.
+-- Methods write theirs to the run folder (begin, due, write, restore_kept); trinity and best also accept file names.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -18,35 +17,35 @@ local util = require 'trinity.base.util'
 
 local checkpoints = {}
 
--- Files that hold a state are written anew after least_s at the earliest and take that share of the time at most.
+-- State files are rewritten after least_s at the earliest, and take at most this fraction of the time.
 checkpoints.least_s, checkpoints.share = 5, 0.01
 
---- Whether a file that was written at `at_s`, which took `taken_s`, is to be written again.
+--- Returns whether a file that was written at `at_s` in `taken_s` should be rewritten.
 function checkpoints.is_due(at_s, taken_s)
   return core.clock_s() - at_s >= math.max(checkpoints.least_s, taken_s / checkpoints.share)
 end
 
 local kind = 'trinity search checkpoint 3'
 
---- Numbers as text without loss.
+--- Returns numbers as text without loss of precision.
 function checkpoints.pack(list, count)
   local parts = util.listed(count or #list, function(i) return ('%.17g'):format(list[i]) end)
   return table.concat(parts, ' ')
 end
 
---- What pack() made, as a list.
+--- Reverses pack(): returns a list.
 function checkpoints.unpack(text)
   local list = {}
   for word in (text or ''):gmatch '%S+' do list[#list + 1] = tonumber(word) end
   return list
 end
 
---- What a point of a search's curve holds.
+--- Fields of a point of a search's curve.
 checkpoints.point = { 'evaluations', 'mean_reward', 'best_reward', 'best_step_time_s' }
 
 local point = checkpoints.point
 
---- The numbers of a curve, point by point.
+--- Returns the numbers of a curve, point by point.
 function checkpoints.curve_numbers(curve)
   local values = {}
   for _, entry in ipairs(curve) do
@@ -55,10 +54,10 @@ function checkpoints.curve_numbers(curve)
   return values
 end
 
---- The curve of such numbers.
+--- Returns the curve of such numbers.
 function checkpoints.curve_of(values)
   local curve = {}
-  for first = 1, #values - #point + 1, #point do -- a point that is not whole is left out
+  for first = 1, #values - #point + 1, #point do -- an incomplete point is omitted
     local entry = {}
     for i, name in ipairs(point) do entry[name] = values[first + i - 1] end
     curve[#curve + 1] = entry
@@ -66,7 +65,7 @@ function checkpoints.curve_of(values)
   return curve
 end
 
--- Options that may differ between a run and the run that goes on from it.
+-- Options that may differ between a run and a resumed one.
 local free = { quiet = true, rescue = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
 
 local function option_text(value)
@@ -80,7 +79,7 @@ local function option_text(value)
   return table.concat(parts, ' ')
 end
 
---- Options that tell searches apart, as texts by name.
+--- Returns the options that identify a search, as texts by name.
 function checkpoints.option_texts(options)
   local texts = {}
   for key, value in util.sorted_pairs(options) do
@@ -89,12 +88,12 @@ function checkpoints.option_texts(options)
   return texts
 end
 
--- Whether the caller named a file for checkpoints.
+-- Returns whether the caller named a file for checkpoints.
 local function asked(self) return (self.options.checkpoint or '') ~= '' end
 
---- Sets the files of the search `self`: checkpoint and resume of its options, else those of the run's folder, which of
---- the ranks that share a search rank 0 writes and all read: share(text) gives rank 0's text, nil for nil; without it
---- nothing is shared.
+--- Sets the checkpoint files of the search `self`: options checkpoint and resume, or else files of the run folder. Of
+--- the ranks that share a search, rank 0 writes them and all read them: share(text) returns rank 0's text (nil for
+--- nil); nil without sharing.
 function checkpoints.begin(self, share)
   local options, record = self.options, records[self]
   self.checkpoint = asked(self) and options.checkpoint or record and record:checkpoint_path() or nil
@@ -105,21 +104,22 @@ function checkpoints.begin(self, share)
   if record and self.checkpoint then record.keeps = true end
 end
 
-local most_scores = 4e6 -- that a checkpoint nobody asked for holds
+local most_scores = 4e6 -- maximum number of scores in an automatic checkpoint
 
---- Whether `scores` are more than a checkpoint holds that nobody asked for: the latest one then stays, and a search
---- that goes on from it takes longer to the same end.
+--- Returns whether `scores` are too many for an automatic checkpoint. The latest one then stays, and a search that
+--- resumes from it takes longer to the same result.
 function checkpoints.too_many(self, scores) return not asked(self) and scores > most_scores end
 
---- Whether a checkpoint is due: by the caller's count where the caller asked for checkpoints, else by the clock.
+--- Returns whether a checkpoint is due: by the caller's count if the caller asked for checkpoints, otherwise by the
+--- clock.
 function checkpoints.due(self, by_count)
   if not self.checkpoint then return false end
   if asked(self) then return by_count end
   return checkpoints.is_due(self.kept_at, self.keeping_s)
 end
 
---- Calls body(), which writes a file beside the checkpoint. What goes wrong is the caller's to know where the caller
---- asked for checkpoints; else it ends the run's folder, and the answer is false.
+--- Calls body(), which writes a file next to the checkpoint. An error is raised if the caller asked for checkpoints;
+--- otherwise writing to the run folder ends, and the result is false.
 function checkpoints.guard(self, body)
   if not asked(self) then return records[self].run.folder:try(body, records[self].path) end
   body()
@@ -128,20 +128,20 @@ end
 
 local no_sum = '"sum": "--------"'
 
--- The CRC-32C of a checkpoint's text without its own.
+-- Returns the CRC-32C of a checkpoint's text without the checksum itself.
 local function sum_of(text)
   local first, last = text:find('"sum": *"[%x-]+"')
   if not first then return nil end
   return ('%08x'):format(tensorboard.crc32c(text:sub(1, first - 1) .. no_sum .. text:sub(last + 1)))
 end
 
--- A file's content with what comes of a text.
+-- Reads a checkpoint and checks it.
 local function read_checked(path)
   local ok, text = pcall(core.read_file, path)
   if not ok then return nil, util.unplaced(tostring(text)) end
   if not text:find(kind, 1, true) then
     local version = text:match '"trinity search checkpoint (%d+)"'
-    return nil, version and ('of another version of trinity (%s, this one writes 3)'):format(version)
+    return nil, version and ('expected a checkpoint of version 3, got version %s'):format(version)
       or 'no checkpoint of a search'
   end
   local sum = sum_of(text)
@@ -149,10 +149,10 @@ local function read_checked(path)
   return text
 end
 
---- Writes the search `self` with its best so far to `path`; `notes` are the method's own, text or numbers.
+--- Writes the search `self` with its best so far to `path`; `notes` are texts or numbers of the method.
 function checkpoints.write(path, self, notes)
   local begun, record = core.clock_s(), records[self]
-  if record then record:flush() end -- everything up to it is kept
+  if record then record:flush() end -- rows up to this point are stored
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
     updates_so_far = self.updates,
     curve = checkpoints.pack(checkpoints.curve_numbers(self.curve)),
@@ -161,7 +161,7 @@ function checkpoints.write(path, self, notes)
   local texts = checkpoints.option_texts(self.options)
   for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
   all.sum = '--------'
-  all.bare = self.plan and 'no' or nil -- whether the best was a placement alone
+  all.bare = self.plan and 'no' or nil -- 'no': the best is more than a placement
   local text = self.problem:to_json(self.plan or self.placement, all)
   text = text:gsub('"sum": *"%-+"', ('"sum": "%s"'):format(sum_of(text)), 1)
   if asked(self) then core.write_file(path, text) else record:write_checkpoint(text) end
@@ -169,20 +169,20 @@ function checkpoints.write(path, self, notes)
   self.keeping_s = self.kept_at - begun
 end
 
---- The check sum of a file as a note says it: with a word, since notes that look like numbers, such as 1234e567, become
---- numbers (engine/strategy/strategy.cpp).
+--- Returns the checksum of a file for a note. It has a word, because notes that look like numbers, such as 1234e567,
+--- become numbers (engine/strategy/strategy.cpp).
 function checkpoints.content_sum(content) return checkpoints.sum_text(tensorboard.crc32c(content)) end
 
 function checkpoints.sum_text(sum) return ('crc32c %08x'):format(sum) end
 
---- Writes a checkpoint of the search `self` with a file beside it that body(path) writes: never the one that the last
---- checkpoint names, until there is a newer checkpoint.
+--- Writes a checkpoint of the search `self` and a file next to it with body(path). The file is never the one of the
+--- last checkpoint, which stays valid until the new checkpoint exists.
 function checkpoints.write_with_file(self, notes, body)
   local slot = 1 - (self.slot or 1)
   local file = ('%s.policy%d'):format(self.checkpoint, slot)
   if not checkpoints.guard(self, function() body(file) end) then return end
   local ok, content = pcall(core.read_file, file)
-  if not ok then return end -- the folder is given up
+  if not ok then return end -- the folder cannot be written
   notes.policy, notes.policy_sum = file:match '[^/]*$', checkpoints.content_sum(content)
   checkpoints.write(self.checkpoint, self, notes)
   self.slot = slot
@@ -196,14 +196,14 @@ local function check_options(owner, path, options, notes)
   for key, text in util.sorted_pairs(checkpoints.option_texts(options)) do
     local was = (notes['option_' .. key] or 'is ?'):sub(4)
     if was ~= text then
-      refuse(owner, path, "written with option '%s' = %s, this search has %s", key, util.shortened(was, 60),
+      refuse(owner, path, "expected option '%s' = %s, as it was written, got %s", key, util.shortened(was, 60),
         util.shortened(text, 60))
     end
   end
 end
 
--- The file beside the checkpoint `path` that the note `name` tells, and its content; of what only grows the first
--- `bytes`. nil and why where it is not what it was.
+-- Returns the file in the note `name` of the checkpoint `path`, and its content (the first `bytes` of a growing file);
+-- nil and a reason if it was changed.
 local function checked_file(path, name, sum, bytes)
   name = tostring(name):match '[^/]*$'
   local file = (path:match '^.*/' or '') .. name
@@ -214,12 +214,12 @@ local function checked_file(path, name, sum, bytes)
   local length = #content
   if bytes then content = content:sub(1, tonumber(bytes) or 0) end
   if checkpoints.content_sum(content) ~= sum then
-    return nil, ('%s, which belongs to it, is not what was written with it'):format(file)
+    return nil, ('%s, which belongs to it, was changed since it was written'):format(file)
   end
   return file, content, length
 end
 
--- What is wrong with the files beside a checkpoint with these notes, or nil.
+-- Returns what is wrong with the files of a checkpoint with these notes, or nil.
 local function wrong_beside(path, notes)
   for _, name in ipairs { 'at_policy', 'at_scores' } do
     if notes[name] then
@@ -231,7 +231,7 @@ end
 
 local function whole(text) return text and tonumber(text) and tonumber(text) >= 0 and tonumber(text) % 1 == 0 end
 
---- Brings the search `self` to where the checkpoint at `path` was written; returns the method's own notes as text.
+--- Restores the search `self` from the checkpoint at `path`. Returns the notes of the method as text.
 function checkpoints.restore(owner, self, path)
   local problem, placement = self.problem, self.problem:placement()
   local text, wrong = read_checked(path)
@@ -239,12 +239,14 @@ function checkpoints.restore(owner, self, path)
   local ok, loaded = pcall(problem.handle.from_json, problem.handle, text, path, placement)
   if not ok then util.fail('%s: %s', owner, util.unplaced(tostring(loaded))) end
   local notes = loaded.notes
-  if notes.method ~= self.method then refuse(owner, path, 'of method %s', util.quoted(notes.method or '?')) end
+  if notes.method ~= self.method then refuse(owner, path, 'got a checkpoint of method %s',
+    util.quoted(notes.method or '?')) end
   if not loaded.same_graph or not loaded.same_cluster then
-    refuse(owner, path, 'written for another %s', loaded.same_graph and 'cluster' or 'graph')
+    refuse(owner, path, 'got a checkpoint for another %s', loaded.same_graph and 'cluster' or 'graph')
   end
   check_options(owner, path, self.options, notes)
-  if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path, 'counts are missing') end
+  if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path,
+    'expected the counts of a search, got none') end
   local wrong_file = wrong_beside(path, notes)
   if wrong_file then refuse(owner, path, '%s', wrong_file) end
   local plan = notes.bare == 'no' and strategy.plan_of(problem, loaded, placement) or placement
@@ -257,8 +259,8 @@ function checkpoints.restore(owner, self, path)
   self.updates = tonumber(notes.updates_so_far)
   self.curve = checkpoints.curve_of(checkpoints.unpack(notes.curve))
   self.mean_reward = tonumber((tostring(notes.mean_reward):sub(4)))
-  -- What ranks of a job compare that go on together.
-  self.resumed_at = ('one of %d evaluations with the sum %s'):format(self.evaluations, tostring(notes.sum))
+  -- Ranks of a job that resume together compare this text.
+  self.resumed_at = ('one of %d evaluations with checksum %s'):format(self.evaluations, tostring(notes.sum))
   local own = {}
   for key, value in util.sorted_pairs(notes) do
     local name = key:match '^at_(.*)$'
@@ -267,7 +269,7 @@ function checkpoints.restore(owner, self, path)
   return own
 end
 
---- The file beside the checkpoint `path` that its notes name, whose content is what it was.
+--- Returns the file that the notes of the checkpoint `path` name, after a check of its content.
 function checkpoints.file_of(owner, self, path, notes)
   local file, wrong = checked_file(path, notes.policy, notes.policy_sum)
   if not file then refuse(owner, path, '%s', wrong) end
@@ -275,23 +277,23 @@ function checkpoints.file_of(owner, self, path, notes)
   return file
 end
 
---- What the checkpoint `path` has in a file beside it that only grows: content, the file, and how long that is now, as
---- a later write may have been cut short before a checkpoint told of it.
+--- Returns the data of the checkpoint `path` in a growing file: content, file, and its current length, because a later
+--- write may have been interrupted before the next checkpoint.
 function checkpoints.grown(owner, path, name, sum, bytes)
   local file, content, length = checked_file(path, name, sum, bytes)
   if not file then refuse(owner, path, '%s', content) end
   return content, file, length
 end
 
---- Puts `text` into a file beside the checkpoint of the search `self`: at its end, or as all of it.
+--- Appends `text` to a file next to the checkpoint of the search `self`, or replaces the file.
 function checkpoints.write_beside(self, file, text, grows)
   return checkpoints.guard(self, function()
     if grows then core.append_file(file, text, 'synced') else core.write_file(file, text) end
   end)
 end
 
---- How many evaluations the checkpoint in the folder of a search holds; 0 where there is none. One that is not whole is
---- told of and removed.
+--- Returns the evaluations of the checkpoint in the folder of a search, 0 without one. Warns about a damaged one and
+--- removes it.
 function checkpoints.reached(folder)
   local path = folder .. '/checkpoint.json'
   if not util.exists(path) then return 0 end
@@ -300,13 +302,13 @@ function checkpoints.reached(folder)
   local notes = text and ok and type(saved) == 'table' and saved.notes or {}
   wrong = wrong or wrong_beside(path, notes)
   if not wrong then return tonumber(notes.evaluations_so_far) or 0 end
-  progress.warn(('%s: %s; it is removed, and the search starts anew'):format(path, wrong))
+  progress.warn(('%s: %s; it is removed, and the search starts from scratch'):format(path, wrong))
   core.remove_tree(path)
   return 0
 end
 
---- Brings the search `self` to its checkpoint in the run's folder; load(path) takes the file beside it, where there is
---- one. Returns the notes, nil where there is no checkpoint.
+--- Restores the search `self` from its checkpoint in the run folder; load(path) reads its weight file, if there is one.
+--- Returns the notes, or nil without a checkpoint.
 function checkpoints.restore_kept(owner, self, load)
   if not self.resume then return nil end
   local notes = checkpoints.restore(owner, self, self.resume)

@@ -1,5 +1,5 @@
--- A run's folder on disk: made once, written to until something goes wrong. A full disk, a folder that was removed or
--- may not be written ends the writing with one message; what the script does goes on.
+-- A run folder on disk. If it cannot be written (a full disk, a removed folder, missing permissions), one warning is
+-- printed, nothing more is written, and the script continues.
 
 local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
@@ -10,11 +10,11 @@ Folder.__index = Folder
 
 local folder = {}
 
---- Tells a person once that nothing more is kept.
+--- Warns once that nothing more is saved.
 function Folder:give_up(message)
   if self.broken then return end
   self.broken = util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')
-  progress.warn(("the run's folder %s is given up: %s; the script goes on, and nothing more of it is kept there")
+  progress.warn(('cannot write to the run folder %s: %s; the script continues, but its results are no longer saved')
     :format(self.path, self.broken))
 end
 
@@ -25,39 +25,38 @@ function Folder:try(action, path, ...)
   return ok
 end
 
---- Replaces a file of the folder as a whole; makes missing folders below it, but not the run's folder itself, which
---- nobody but its maker may bring to life. It is not synced, as that takes 10 ms: what a loss of power could spoil
---- shows that when it is read (JSON that does not end, a reward or a number of steps that does not fit), and a resumed
---- run finds it anew.
+--- Replaces a file of the folder atomically. Makes missing folders below the run folder, but not the run folder itself.
+--- The file is not synced, because that takes 10 ms: files damaged by a power loss are detected when they are read
+--- (incomplete JSON, a wrong reward or number of steps), and a resumed run computes them again.
 function Folder:write(path, text, durability)
   if not self.broken and not util.exists(self.path .. '/run.json') then
-    self:give_up(('%s/run.json: it is not there any more'):format(self.path))
+    self:give_up(('%s/run.json no longer exists'):format(self.path))
   end
   return self:try(core.write_file, path, text, durability or 'unsynced')
 end
 
---- The same for what must outlive a loss of power: checkpoints.
+--- Same, for checkpoints, which must survive a power loss.
 function Folder:keep(path, text) return self:write(path, text, 'synced') end
 
---- Replaces run.json, which is the program's alone.
+--- Replaces run.json, which only the program writes.
 function Folder:record(text)
   if not self.broken and not util.exists(self.path .. '/run.json') then
-    self:give_up(('%s/run.json: it is not there any more'):format(self.path))
+    self:give_up(('%s/run.json no longer exists'):format(self.path))
   end
   return self:try(core.write_record, 'run.json', text)
 end
 
---- Adds to a file whose folder is there.
+--- Appends to a file in an existing folder.
 function Folder:append(path, text) return self:try(core.append_file, path, text) end
 
---- A name as part of the name of a folder or file.
+--- Converts a name for use in folder and file names.
 function folder.word(text) return (tostring(text):gsub('[^%w._+-]+', '_'):gsub('^[.-]', '_'):sub(1, 48)) end
 
---- Opens the folder at `path`, which exists.
+--- Opens the existing folder at `path`.
 function folder.at(path) return setmetatable({ path = path }, Folder) end
 
---- Makes the folder root/name, in which `about` is run.json and `script` script.lua from its first moment, held by
---- this process; nil when there is one already. Errors of the system are raised.
+--- Makes the folder root/name with run.json (`about`) and script.lua (`script`) atomically, held by this process;
+--- returns nil if it exists already. Raises errors of the system.
 function folder.make(root, name, about, script)
   local path = root .. '/' .. name
   if not core.make_folder(path, { 'run.json', about, 'script.lua', script }) then return nil end
@@ -66,7 +65,7 @@ end
 
 local most_counts = 1e6
 
---- Makes root/base-1, or with the next count that nobody has; about(name) is what run.json says.
+--- Makes root/base-1, or with the next free number; about(name) returns the content of run.json.
 function folder.make_next(root, base, about, script)
   local count = 1
   for _, name in ipairs(core.list_folder(root)) do
@@ -78,7 +77,7 @@ function folder.make_next(root, base, about, script)
     local made = folder.make(root, name, about(name), script)
     if made then return made, name end
   end
-  util.fail("runs: no name '%s-N' is free", base)
+  util.fail("runs: expected a free name '%s-N', got none", base)
 end
 
 return folder

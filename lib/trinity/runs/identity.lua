@@ -1,5 +1,6 @@
--- Values as text that is equal for equal values, in any process: what a kept result was computed from. Functions are
--- their compiled code with the values that they refer to; a function of the library is its place with its plain values.
+-- Texts that are equal for equal values in any process, to identify the inputs of a saved result. A function is
+-- represented by its compiled code and the values that it refers to, a library function by its position and its plain
+-- values.
 
 local ffi = require 'ffi'
 local core = require 'trinity.core'
@@ -8,19 +9,19 @@ local model = require 'trinity.graph.model'
 local tensorboard = require 'trinity.runs.tensorboard'
 local util = require 'trinity.base.util'
 
--- Taken before safe.lua takes them from the library.
+-- Saved before safe.lua removes them from the library.
 local getinfo, getupvalue, dump = debug.getinfo, debug.getupvalue, string.dump
 
 local identity = {}
 
 local most_values, longest = 200000, 400
-local no_text = {} -- is raised where a value has no text
+local no_text = {} -- raised if a value has no text
 
 local function checksum(text) return ('%d bytes %08x'):format(#text, tensorboard.crc32c(text)) end
 
 local library = '@' .. core.home .. '/lib/trinity/'
 
---- Whether a function is of the library, whose version says what it does.
+--- Returns whether a function is part of the library, whose version identifies its behaviour.
 function identity.is_own(f) return getinfo(f, 'S').source:sub(1, #library) == library end
 
 local write
@@ -98,7 +99,7 @@ function write(state, value)
   else error(no_text, 0) end
 end
 
---- The text of a value, short; nil for one that has none (an open file, a tensor of LibTorch).
+--- Returns a short text of a value, or nil if it has none (an open file, a LibTorch tensor).
 function identity.of(value)
   local state = { parts = {}, seen = {}, count = 0, left = most_values }
   for name, module in util.sorted_pairs(package.loaded) do
@@ -113,7 +114,7 @@ function identity.of(value)
   return #text <= longest and text or checksum(text)
 end
 
---- The same of a file's contents: '' where there is none.
+--- Returns a short text of a file's content: '' if it does not exist.
 function identity.of_file(path)
   local ok, text = pcall(core.read_file, path)
   return ok and checksum(text) or ''

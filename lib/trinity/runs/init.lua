@@ -1,19 +1,18 @@
--- trinity.run: the folder of the running script, runs/NAME, in which everything that it searched and found explains
--- itself. It opens by itself at the first search, comparison or result of a script that was started as a program; there
--- is none at the prompt, under -e, in other host programs, and with `--run none` (or `--runs none`, TRINITY_RUNS=none).
--- All methods do nothing then, and trinity.run.path is nil.
+-- trinity.run: the folder of the running script, runs/NAME, with everything that it searched and found. It is made at
+-- the first search, comparison or result of a script that was started as a program. There is none at the prompt, with
+-- -e, in other host programs, and with `--run none` (or `--runs none`, TRINITY_RUNS=none); all methods then do nothing,
+-- and trinity.run.path is nil.
 --
---   trinity.run.path, trinity.run.name     of the folder, once it is open
+--   trinity.run.path, trinity.run.name     of the folder, once it is made
 --   trinity.run:result(kind, data, summary, label)
 --                                          writes results/LABEL.json { kind, label, summary, data }
---   trinity.run:log { step =, loss = ... } a row of your own in metrics.csv, metrics.jsonl and TensorBoard
+--   trinity.run:log { step =, loss = ... } adds a row to metrics.csv, metrics.jsonl and TensorBoard
 --
--- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or that of --run; the folder that we make is ours, an existing one is never
--- written to but by --resume. Files are replaced as a whole (hidden .NAME.part files are a writer's that was killed,
--- which --resume removes); run.json and script.lua are there from its first moment, and no script writes them.
--- metrics.* grow by whole lines, of which a crash may cut the last one short. The format,
--- "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO 8601 in UTC; a field that does not
--- apply is missing):
+-- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or that of --run. An existing folder is only written to with --resume. Files
+-- are replaced atomically (hidden .NAME.part files are left by killed writers, and --resume removes them). run.json and
+-- script.lua exist from the beginning, and no script writes them. metrics.* grow by whole lines; a crash may truncate
+-- the last one. The format, "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO 8601 in UTC;
+-- a field that does not apply is missing):
 --
 --   run.json       { kind = 'trinity run 1', name, status = 'running' | 'done' | 'interrupted' | 'failed', error,
 --                    script, start = { options = [words of the program's own], script, arguments = [words] } (what
@@ -65,17 +64,17 @@
 --                  search: the fields of scripts/simulate.lua without placement, method, seed, problem = P, search = S;
 --                  table: { head = [texts], rows = [[values]] }
 --
--- Ids of searches and problems are '1', '2', ... in the order of the script; those of item I in the M-th map of
--- trinity.parallel_map are 'mMiI-1', ...: the same for any number of workers. Of the ranks of a launch, rank 0 writes.
+-- Ids of searches and problems are '1', '2', ... in the order of the script; for item I in the M-th map of
+-- trinity.parallel_map they are 'mMiI-1', ..., equal for any number of workers. Of the ranks of a job, rank 0 writes.
 
 local check = require 'trinity.base.check'
 local run_state = require 'trinity.runs.state'
 local util = require 'trinity.base.util'
 
---- The folder of the running script. It opens by itself; where no run is kept, its methods do nothing.
+--- The folder of the running script. It is made automatically; without a run folder, the methods do nothing.
 ---@class trinity.Run
 ---@since 0.1.0
----@field path? string the folder, once it is open
+---@field path? string the folder, once it is made
 ---@field name? string
 local Run = { __name = 'run' }
 
@@ -92,15 +91,16 @@ local function check_word(owner, index, name, word)
   if not word:match '^[%w_][%w_.-]*$' or #word > 64 then
     check.wrong(owner, index, name, word, 'up to 64 letters, digits and . _ -')
   end
-  if word == 'run' then check.wrong(owner, index, name, word, 'another word than that of the record, run.json') end
+  if word == 'run' then check.wrong(owner, index, name, word, "a name other than 'run', which is that of run.json") end
 end
 
---- Keeps a result as results/LABEL.json; LABEL is the kind unless given, and gets a count where it is taken.
+--- Saves a result as results/LABEL.json. LABEL is the kind by default; if it exists, a number is appended. Raises an
+--- error for data that is not plain. Example: `trinity.run:result('table', { head = { 'a' }, rows = { { 1 } } })`
 ---@param kind string 'comparison', 'search', 'pase', 'pipeline', 'daso', 'measured', 'table', or another word
 ---@param data table<string|integer, any> plain values
 ---@param summary? string a sentence about it
 ---@param label? string
----@return string? path in the run's folder; nil where no run is kept
+---@return string? path path in the run folder; nil without one
 function Run:result(kind, data, summary, label)
   check_word('run:result', 1, 'kind', kind)
   check.argument('run:result', 2, 'data', data, 'table')
@@ -113,8 +113,9 @@ function Run:result(kind, data, summary, label)
   check.refuse('run:result', 2, 'data', '%s', message)
 end
 
---- Adds a row of your own to metrics.csv, metrics.jsonl and TensorBoard.
----@param fields table<string, number|string|boolean> `step` counts them in TensorBoard
+--- Adds a row to metrics.csv, metrics.jsonl and TensorBoard. Raises an error for values other than numbers, strings and
+--- booleans. Example: `trinity.run:log { step = 1, loss = 0.5 }`
+---@param fields table<string, number|string|boolean> `step` is the step in TensorBoard
 function Run:log(fields)
   check.argument('run:log', 1, 'fields', fields, 'table')
   for name, value in util.sorted_pairs(fields) do

@@ -1,5 +1,5 @@
--- Folders of runs as they lie on the disk (runs/init.lua has the format): listed, compared, shown, removed. What
--- `trinity runs` and reports read.
+-- Lists, compares, shows and removes run folders on disk (runs/init.lua has the format), for `trinity runs` and
+-- reports.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -9,16 +9,17 @@ local util = require 'trinity.base.util'
 
 local run_list = {}
 
---- A path from the root of the file system.
+--- Returns an absolute path.
 function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
 
---- The file of this program.
+--- Returns the file of this program.
 run_list.program = core.program
 
---- Goes on as another program, in a folder, with these words; the process stays the same, so that signals reach it.
+--- Replaces this process by another program, in a folder, with these arguments. The process id stays, so that signals
+--- reach it.
 run_list.become = core.become
 
---- A field of what may be anybody's JSON, when it has the type that is expected.
+--- Returns a field of untrusted JSON if it has the expected type.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]
   if type(value) == kind then return value end
@@ -34,14 +35,14 @@ local function epoch(text)
   return local_s + now - os.time(utc)
 end
 
---- Whether id or label `a` comes before `b`: numbers in them by their size ('2', '10', 'm1i2-1').
+--- Returns whether id or label `a` comes before `b`, with numbers in them by value ('2', '10', 'm1i2-1').
 function run_list.before(a, b)
   local function key(text) return text:gsub('%d+', function(digits) return ('%9s'):format(digits) end) end
   return key(a) < key(b)
 end
 
---- The fastest strategy that fits among the searches of a run: { step_time_s =, over_bound =, search =, method =,
---- evaluations = }, or nil; and how many searches there are.
+--- Returns the fastest strategy that fits in the searches of a run: { step_time_s =, over_bound =, search =, method =,
+--- evaluations = }, or nil; and the number of searches.
 local function best_search(path)
   local best, count = nil, 0
   for _, id in ipairs(core.list_folder(path .. '/searches')) do
@@ -57,7 +58,7 @@ local function best_search(path)
   return best, count
 end
 
---- The step that a result states: of a simulated or executed strategy, or of the best of a plan; nil of others.
+--- Returns the step time in a result: of a simulated or executed strategy, or of the best plan; nil for others.
 local function step_of(result)
   local data = field(result, 'data', 'table')
   if not data then return nil end
@@ -67,7 +68,7 @@ local function step_of(result)
   return step_time_s, best and 'plan' or field(data, 'method', 'string')
 end
 
---- The shortest step that results of a run state: { step_time_s =, method = }, or nil.
+--- Returns the shortest step time in the results of a run: { step_time_s =, method = }, or nil.
 local function best_result(path)
   local best
   for _, file in ipairs(core.list_folder(path .. '/results')) do
@@ -79,7 +80,7 @@ local function best_result(path)
   return best
 end
 
---- Status as it is: a run whose process has gone was killed.
+--- Returns the current status: a run whose process has ended without a status was killed.
 local function status_of(path, about)
   local status = field(about, 'status', 'string') or '?'
   if status == 'running' and not state.is_alive(path, about) then
@@ -89,10 +90,11 @@ local function status_of(path, about)
 end
 
 --- A run: { path =, name =, status =, note =, script =, model =, cluster =, started_s =, age_s =, seconds =,
---- searches =, step_time_s =, over_bound =, method =, about = its run.json }; nil and why where the folder is none.
+--- searches =, step_time_s =, over_bound =, method =, about = its run.json }; nil and a reason if the folder is no run
+--- folder.
 function run_list.read(path)
   local about = json.try(path .. '/run.json')
-  if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is not the folder of a run'):format(path) end
+  if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is no run folder'):format(path) end
   local best, searches = best_search(path)
   best = best or best_result(path)
   local started_s = epoch(field(about, 'started_at', 'string'))
@@ -105,7 +107,7 @@ function run_list.read(path)
   return run
 end
 
---- All runs of a folder, by name.
+--- Returns all runs of a folder, by name.
 function run_list.all(root)
   local runs = {}
   for _, name in ipairs(core.list_folder(root)) do
@@ -115,7 +117,7 @@ function run_list.all(root)
   return runs
 end
 
---- The run called `name` (or the folder of that path); a usage error with a suggestion where there is none.
+--- Returns the run called `name` (or with that path); raises a usage error with a suggestion if there is none.
 function run_list.find(root, name)
   for _, path in ipairs { root .. '/' .. name, name } do
     if util.exists(path .. '/run.json') then
@@ -129,14 +131,14 @@ function run_list.find(root, name)
   util.fail_usage("no run %s in %s%s", util.quoted(name), root, core.suggestion(name, names))
 end
 
---- A run for core.to_json.
+--- Converts a run for core.to_json.
 function run_list.plain(run)
   local copy = {}
   for key, value in util.sorted_pairs(run) do if key ~= 'about' then copy[key] = value end end
   return copy
 end
 
---- Sorts runs by a field, those without it last; ties and texts by name.
+--- Sorts runs by a field, runs without it last; ties and texts by name.
 function run_list.sort(runs, key)
   table.sort(runs, function(a, b)
     local x, y = a[key], b[key]
@@ -146,7 +148,7 @@ function run_list.sort(runs, key)
   end)
 end
 
---- The searches of a run in order: what search.json says of each, with `id`.
+--- Returns the searches of a run in order: the content of search.json, with `id`.
 function run_list.searches(run)
   local list = {}
   for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
@@ -158,7 +160,7 @@ function run_list.searches(run)
   return list
 end
 
---- The results of a run: labels, and what is in their files.
+--- Returns the results of a run: labels, and content of files.
 function run_list.results(run)
   local list = {}
   for _, file in ipairs(core.list_folder(run.path .. '/results')) do
@@ -168,7 +170,7 @@ function run_list.results(run)
   return list
 end
 
---- Steps of a run's searches and of its other results: { { method =, step_time_s = }, ... }.
+--- Returns the step times of a run's searches and other results: { { method =, step_time_s = }, ... }.
 function run_list.steps(run)
   local list = {}
   for _, search in ipairs(run_list.searches(run)) do
@@ -181,7 +183,7 @@ function run_list.steps(run)
   return list
 end
 
---- Options of a run and all else that its numbers may depend on, by name.
+--- Returns options of a run and everything else that its numbers may depend on, by name.
 local function circumstances(run)
   local versions, machine = field(run.about, 'versions', 'table') or {}, field(run.about, 'machine', 'table') or {}
   return util.merged(field(run.about, 'options', 'table'), {
@@ -190,13 +192,13 @@ local function circumstances(run)
     ['version of LuaJIT'] = versions.luajit, BLAS = run.about.blas, processor = machine.processor })
 end
 
---- An option's value as text: that of a table is JSON, with sorted keys.
+--- Returns an option's value as text: JSON with sorted keys for a table.
 function run_list.value_text(value)
   if value == nil then return '-' end
   return type(value) == 'table' and json.encode(value) or tostring(value)
 end
 
---- In what two runs differ, options, versions and processor: { { name =, a =, b = } ... }, values as text.
+--- Returns the differences of two runs in options, versions and CPU: { { name =, a =, b = } ... }, values as text.
 function run_list.differences(a, b)
   local list, of_a, of_b = {}, circumstances(a), circumstances(b)
   local text = run_list.value_text
@@ -207,15 +209,15 @@ function run_list.differences(a, b)
   return list
 end
 
---- Removes a run. A usage error when it runs and `force` is not true.
+--- Removes a run. Raises a usage error if it is running, unless `force` is true.
 function run_list.remove(run, force)
   if run.status == 'running' and not force then
-    util.fail_usage("run '%s' is running (process %s); --force deletes it anyway", run.name, tostring(run.about.pid))
+    util.fail_usage("run '%s' is running (process %s); use --force to delete it", run.name, tostring(run.about.pid))
   end
   core.remove_tree(run.path)
 end
 
---- An age for people: '12 s', '3 min', '5 h', '8 d'.
+--- Formats an age: '12 s', '3 min', '5 h', '8 d'.
 function run_list.age_text(seconds)
   if not seconds then return '-' end
   for _, unit in ipairs { { 86400, 'd' }, { 3600, 'h' }, { 60, 'min' } } do
@@ -226,7 +228,7 @@ end
 
 local function number(t, key) return field(t, key, 'number') end
 
---- What a running run does, as the parts of a line: { label =, parts =, share = }; nil where it says nothing.
+--- Returns the progress of a running run as parts of a line: { label =, parts =, share = }, or nil.
 function run_list.now(run)
   local now = field(run.about, 'now', 'table')
   if not now then return nil end

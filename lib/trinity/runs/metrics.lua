@@ -1,9 +1,8 @@
--- The rows of a run: the same scalars in metrics.csv and metrics.jsonl, each written as it comes, and in a TensorBoard
--- event file, which follows within a second or with the next row. Numbers have 17 digits, so that they read back to the
--- same value (TensorBoard keeps 32 bits). A field that no row had so far adds a column to the CSV file, which is then
--- written anew.
+-- The rows of a run: the same scalars in metrics.csv and metrics.jsonl, written immediately, and in a TensorBoard event
+-- file, written within a second or with the next row. Numbers have 17 digits, so that they are read back exactly
+-- (TensorBoard stores 32 bits). A new field adds a column to the CSV file, which is then rewritten.
 --
--- Which steps of a search make a row depends on counts alone (search.lua here), and every number but `seconds` on the
+-- The steps of a search that make a row depend on counts alone (search.lua), and all numbers except `seconds` on the
 -- seed alone.
 
 local core = require 'trinity.core'
@@ -15,7 +14,7 @@ local metrics = {}
 local Metrics = {}
 Metrics.__index = Metrics
 
--- Columns of every search, in their order; the first six name the search and not a scalar.
+-- Columns of every search, in order; the first six identify the search.
 local columns = { 'search', 'problem', 'method', 'seed', 'model', 'cluster', 'step', 'evaluations', 'seconds',
   'mean_reward', 'best_reward', 'best_step_time_s', 'best_peak_memory_bytes', 'best_peak_communication_bytes', 'fits',
   'lower_bound_s', 'loss', 'entropy', 'entropy_groups', 'entropy_devices' }
@@ -23,19 +22,19 @@ local no_scalar = { search = true, problem = true, method = true, seed = true, m
   step = true, evaluations = true }
 
 local function number_text(value)
-  if value - value ~= 0 then return nil end -- neither infinite nor not a number
+  if value - value ~= 0 then return nil end -- excludes infinity and NaN
   return ('%.17g'):format(value)
 end
 
 local function csv_cell(text) return text:find '[",\r\n]' and '"' .. text:gsub('"', '""') .. '"' or text end
 
--- Names and texts as JSON, each encoded once.
+-- Cache of names and texts as JSON.
 local encoded = setmetatable({}, { __mode = 'k', __index = function(t, text)
   t[text] = json.encode(text)
   return t[text]
 end })
 
---- A row as a line of CSV and one of JSON, with the fields of `names` in their order.
+--- Returns a row as a line of CSV and one of JSON, with the fields of `names` in order.
 local function lines_of(names, row)
   local cells, parts = {}, {}
   for i = 1, #names do
@@ -53,7 +52,8 @@ local function lines_of(names, row)
   return table.concat(cells, ',') .. '\n', '{' .. table.concat(parts, ',') .. '}\n'
 end
 
---- The rows of a file of lines of JSON, and how many lines are none (cut short by a crash), which are left out.
+--- Returns the rows of a file with JSON lines, and the number of invalid lines (truncated by a crash), which are
+--- skipped.
 function metrics.read(path)
   local ok, text = pcall(core.read_file, path)
   local rows, torn = {}, 0
@@ -67,7 +67,7 @@ end
 
 local function safe_tag(text) return (tostring(text):gsub('[/%c]', '_')) end
 
---- Tags of the scalars of rows that are alike in what names them, by field.
+--- Tags of the scalars of rows of one search, by field.
 function Metrics:tags_of(row)
   local key = ('%s/%s'):format(row.search or '', row.seed or '')
   local tags = self.tags[key]
@@ -83,7 +83,7 @@ function Metrics:tags_of(row)
   return tags
 end
 
---- The event of a row at time `wall_time_s`, or nil where it has no scalar.
+--- Returns the event of a row at time `wall_time_s`, or nil if it has no scalar.
 function Metrics:event(row, wall_time_s)
   local list, values, tags, names = {}, {}, self:tags_of(row), self.names
   for i = 1, #names do
@@ -97,7 +97,7 @@ function Metrics:event(row, wall_time_s)
   return tensorboard.scalars(wall_time_s, math.max(0, math.min(2 ^ 53, math.floor(step))), list, values)
 end
 
---- Adds columns for fields of `row` that there were none for. True when the CSV file must be written anew.
+--- Adds columns for new fields of `row`. Returns true if the CSV file must be rewritten.
 function Metrics:learn_names(row)
   local grown = {}
   for name in pairs(row) do -- new ones are sorted below
@@ -111,7 +111,7 @@ function Metrics:learn_names(row)
   return #grown > 0
 end
 
---- Writes metrics.csv anew from the rows of metrics.jsonl, with the columns that there are now.
+--- Rewrites metrics.csv from the rows of metrics.jsonl, with the current columns.
 function Metrics:rewrite_csv()
   local lines = { self:head() }
   for _, row in ipairs(metrics.read(self.folder.path .. '/metrics.jsonl')) do
@@ -120,7 +120,7 @@ function Metrics:rewrite_csv()
   self.folder:write('metrics.csv', table.concat(lines))
 end
 
---- Writes a row; `wall_time_s` is when it came about.
+--- Writes a row with time `wall_time_s`.
 function Metrics:write(row, wall_time_s)
   local folder, grown = self.folder, self:learn_names(row)
   local csv, line = lines_of(self.names, row)
@@ -133,16 +133,16 @@ function Metrics:write(row, wall_time_s)
   if wall_time_s - self.flushed_s >= 1 then self:flush(wall_time_s) end
 end
 
---- Writes the events that wait.
+--- Writes waiting events.
 function Metrics:flush(wall_time_s)
   if #self.held > 0 then self.folder:append(self.events, table.concat(self.held)) end
   self.held, self.flushed_s = {}, wall_time_s or self.flushed_s
 end
 
---- The first line of metrics.csv.
+--- Returns the first line of metrics.csv.
 function Metrics:head() return table.concat(self.names, ',') .. '\n' end
 
---- The heads of the files, before the first row.
+--- Writes the heads of the files, before the first row.
 function Metrics:begin(wall_time_s)
   self.begun = true
   self.folder:write('metrics.jsonl', '')
@@ -150,7 +150,7 @@ function Metrics:begin(wall_time_s)
   self.folder:write(self.events, tensorboard.head(wall_time_s))
 end
 
---- Begins the files of a folder, with `rows` that are there already ({ row, wall_time_s } each).
+--- Starts the files of a folder, with existing `rows` ({ row, wall_time_s } each).
 function metrics.new(folder, started_s, rows)
   local self = setmetatable({ folder = folder, names = {}, known = {}, tags = {}, rows = 0, held = {}, flushed_s = 0,
     events = ('events.out.tfevents.%d.trinity'):format(started_s) }, Metrics)
@@ -170,7 +170,7 @@ function metrics.new(folder, started_s, rows)
   return self
 end
 
---- Rows of a worker: lines of JSON in a file of its own, which the main process takes over.
+--- Rows of a worker: JSON lines in its own file, which the main process takes over.
 function metrics.spool(folder, path)
   local self = metrics.new(folder, 0)
   self.lines_only, self.path = true, path

@@ -1,4 +1,5 @@
--- What a run's searches are about, written so that it can be read back: graph, cluster, rules, and the reward's source.
+-- Saves the problem of a run's searches so that it can be read back: graph, cluster, rules, and the source of the
+-- reward.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
@@ -9,7 +10,7 @@ local util = require 'trinity.base.util'
 
 local run_problem = {}
 
---- Lines `first` to `last` of a file, or nil where it cannot be read.
+--- Returns lines `first` to `last` of a file, or nil if it cannot be read.
 local function lines_of(path, first, last)
   local ok, text = pcall(core.read_file, path)
   if not ok then return nil end
@@ -30,9 +31,9 @@ end
 
 local plain = { number = true, string = true, boolean = true }
 
---- What a function refers to, as comments; functions of the script among it go to `wanted`.
+--- Returns the values that a function refers to, as comments; functions of the script are added to `wanted`.
 local function add_values(f, parts, wanted)
-  local getupvalue = debug.getupvalue -- safe scripts are without it
+  local getupvalue = debug.getupvalue -- nil in safe scripts
   for i = 1, getupvalue and 60 or 0 do
     local name, value = getupvalue(f, i)
     if not name then break end
@@ -51,7 +52,7 @@ end
 
 local most_functions = 20
 
---- The source of a function and of those of its own that it calls, with the values that they refer to.
+--- Returns the source of a function and of the script's functions that it calls, with the values that they refer to.
 function run_problem.source(f)
   local parts, wanted, seen, next_one = {}, { { f = f } }, {}, 1
   while wanted[next_one] and next_one <= most_functions do
@@ -76,7 +77,7 @@ function run_problem.source(f)
   return table.concat(parts, '\n')
 end
 
---- Writes a file that many may need, once.
+--- Writes a shared file, once.
 local function write_once(folder, path, text)
   if not util.exists(folder.path .. '/' .. path) then folder:write(path, text()) end
   return path
@@ -90,7 +91,7 @@ local function device_facts(cluster)
   return names, capacities
 end
 
---- Lower bounds, or nil where the problem has none to tell (a graph that no device can hold).
+--- Returns lower bounds, or nil if the problem has none (a graph that fits on no device).
 local function bounds_of(problem)
   local ok, bounds = pcall(problem.bounds, problem)
   return ok and util.picked(bounds, { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })

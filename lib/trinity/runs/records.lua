@@ -1,4 +1,4 @@
--- What a run's folder keeps of each search (lib/trinity/runs/search.lua), by search: beside it, not in it, as the body
--- of a search may be a stranger's.
+-- Records of searches in run folders (lib/trinity/runs/search.lua), by search. They are not fields of the search,
+-- because the body of a search may be untrusted.
 
 return setmetatable({}, { __mode = 'k' })

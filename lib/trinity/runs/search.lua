@@ -1,9 +1,10 @@
--- One search in a run's folder (runs/init.lua): its rows, the strategy of its best so far, curve, timeline, and
--- what an interrupted run goes on from.
+-- One search in a run folder (runs/init.lua): its rows, best strategy so far, curve, timeline, and the data to resume
+-- an interrupted run.
 --
 -- Rows: each of the first 16 steps, then one whenever the evaluations have grown by 6 %, or by 1 % with a better
--- placement, and the last (curve.csv has all). So it depends on counts alone which steps make a row. A row waits for
--- the next one or the end, because learners say what they are worth after their batch was priced (Record:learned).
+-- placement, and the last step (curve.csv has all). The steps with a row thus depend on counts alone. A row is written
+-- with the next one or at the end, because learners report numbers after the simulation of their batch
+-- (Record:learned).
 
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
@@ -23,11 +24,11 @@ local Record = {}
 Record.__index = Record
 
 local first_steps, growth, growth_if_better = 16, 1.06, 1.01
-local most_searches = 2000 -- of a run: a script that calls a method in a loop should not fill the disk
-local ids = setmetatable({}, { __mode = 'k' }) -- of the searches that strategies come from
-local active -- the record of the method that runs
+local most_searches = 2000 -- maximum per run, so that a loop over methods does not fill the disk
+local ids = setmetatable({}, { __mode = 'k' }) -- ids of searches by their strategies
+local active -- record of the running method
 
---- The facts of a problem, which is written when it is first met.
+--- Returns the facts of a problem, which is written at its first use.
 local function problem_facts(run, problem)
   local place = run.context
   while place do
@@ -52,7 +53,7 @@ local function new(run, method, problem, options)
   return self
 end
 
---- search.json as it is now.
+--- Writes the current search.json.
 function Record:about(status, extra)
   return util.merged({ kind = 'trinity search 1', id = self.id, problem = self.facts.id, method = self.method,
     seed = self.seed, options = checkpoints.option_texts(self.options), status = status,
@@ -65,22 +66,22 @@ function Record:save_about(status, extra)
   self.run.folder:write(self.path .. '/search.json', json.encode(self:about(status, extra)))
 end
 
---- Says once why a search of a resumed run does not go on where it was; `why` nil: as far as is known by now.
+--- Prints once why a search of a resumed run cannot resume; `why` nil: the reason known so far.
 function Record:tell_anew(why)
   if not self.anew then return end
-  why = why or self.keeps and self.anew or ('%s keeps no checkpoint'):format(self.method)
-  progress.note(('search %s (%s) starts anew: %s'):format(self.id, self.method, why))
+  why = why or self.keeps and self.anew or ('%s writes no checkpoints'):format(self.method)
+  progress.note(('search %s (%s) starts from scratch: %s'):format(self.id, self.method, why))
   self.anew, self.began_anew = nil, why
 end
 
---- Says that the search goes on from a checkpoint.
+--- Prints that the search resumes from a checkpoint.
 function Record:tell_resumed(search)
   self.resumed_from = search.evaluations
-  progress.note(('search %s (%s) goes on from its checkpoint at step %d, evaluation %d'):format(self.id, self.method,
+  progress.note(('search %s (%s) resumes from its checkpoint at step %d, evaluation %d'):format(self.id, self.method,
     search.step, search.evaluations))
 end
 
---- Writes the row that waits.
+--- Writes the waiting row.
 function Record:flush()
   local row = self.waiting
   if not row then return end
@@ -88,7 +89,7 @@ function Record:flush()
   self.metrics:write(row, self.started_s + row.seconds)
 end
 
---- The row of the search's present step.
+--- Returns the row of the search's current step.
 function Record:row_of(search)
   local best = search.best
   local facts, m = self.facts, best.metrics
@@ -100,7 +101,7 @@ function Record:row_of(search)
     lower_bound_s = facts.lower_bound_s }
 end
 
---- Tells of one more step of the search.
+--- Records a step of the search.
 function Record:step(search)
   self:tell_anew()
   if not search.best then return end
@@ -117,13 +118,13 @@ function Record:step(search)
   if search.best.reward ~= self.saved_reward then self:save_best(search) end
 end
 
---- Adds what a learner says of its latest update to the row of that step.
+--- Adds a learner's numbers of its latest update to the row of that step.
 function Record:learned(fields)
   if self.skipped or not self.waiting then return end
   for name, value in util.sorted_pairs(fields) do self.waiting[name] = value end
 end
 
---- Writes the best so far, when it is time.
+--- Writes the best so far if it is due.
 function Record:save_best(search)
   if not checkpoints.is_due(self.saved_at, self.saving_s) then return end
   local begun, problem = core.clock_s(), self.problem
@@ -145,13 +146,13 @@ local function curve_text(curve)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- Remembers a strategy that is better than all before it on its problem.
+--- Stores a strategy that is better than all previous ones on its problem.
 function Record:remember(found)
   local best, id = self.run.best, self.facts.id
   if found.problem == self.problem and self.problem.better(found, best[id]) then best[id] = found end
 end
 
---- Writes what the method found.
+--- Writes the result of the method.
 function Record:save_found(found)
   local folder = self.run.folder
   if found.problem ~= self.problem then return end
@@ -160,14 +161,14 @@ function Record:save_found(found)
   if found.curve then folder:write(self.path .. '/curve.csv', curve_text(found.curve)) end
 end
 
---- Removes what a search that is done needs no more.
+--- Removes files that a finished search no longer needs.
 function Record:remove_checkpoint()
   for _, ending in ipairs { '', '.policy0', '.policy1', '.scores' } do
     pcall(core.remove_tree, self:checkpoint_path() .. ending)
   end
 end
 
---- The last row, of a search that made none since or none at all.
+--- Writes the last row, if the search has made none since.
 function Record:last_row(found)
   if self.skipped then
     self:flush_skipped()
@@ -178,7 +179,7 @@ function Record:last_row(found)
   self:flush()
 end
 
---- Ends the record: with a strategy, with nil and why there is none, or with an error's text.
+--- Ends the record: with a strategy, with nil and a reason, or with an error message.
 function Record:finish(found, reason, failure)
   self.found = found
   self:tell_anew()
@@ -200,7 +201,8 @@ function Record:finish(found, reason, failure)
     steps = self.steps, points = found.curve and #found.curve, taken_s = found.seconds, updates = found.updates,
     stages = found.search_stages })
   self.ended = true
-  if self.keeps and not stopped then self:remove_checkpoint() end -- only now: killed before, it goes on from it
+  -- only now: if killed before, it resumes from the checkpoint
+  if self.keeps and not stopped then self:remove_checkpoint() end
 end
 
 local function same_options(was, options)
@@ -213,7 +215,7 @@ local function read_curve(path)
   return checkpoints.curve_of(checkpoints.unpack((text:gsub('^[^\n]*', ''):gsub(',', ' '))))
 end
 
---- The strategy of a search that is done, or nil and what is wrong with its files.
+--- Returns the strategy of a finished search, or nil and what is wrong with its files.
 function Record:load_found(path, about)
   local ok, found = pcall(strategy.load, self.problem, path .. '/strategy.json')
   if not ok then return nil, util.unplaced(tostring(found)) end
@@ -226,9 +228,9 @@ function Record:load_found(path, about)
   return found
 end
 
---- What an earlier process of this run kept of the same search: { found = strategy } or { nothing = text } when it was
---- done, { checkpoint = path } when it can go on from one, { anew = why } when it was begun and neither; nil where it
---- was not begun.
+--- Returns the state of the same search from an earlier process of this run: { found = strategy } or { nothing = text }
+--- if it was finished, { checkpoint = path } if it can resume, { anew = reason } if it was started and cannot resume;
+--- nil if it was not started.
 function Record:earlier()
   if not self.run.resumed then return nil end
   local path = self.run.path .. '/' .. self.path
@@ -249,14 +251,15 @@ function Record:earlier()
   return { anew = wrong, spoilt = true }
 end
 
--- What is wrong with the files of a search that is done, as a loss of power may leave them; nil: nothing.
+-- Returns what is wrong with the files of a finished search (after a power loss), or nil.
 local function spoilt(path, about)
   if about.nothing then return nil end
   if not json.try(path .. '/strategy.json') then return 'strategy.json is missing or not whole' end
   if about.points and #(read_curve(path .. '/curve.csv') or {}) ~= about.points then return 'curve.csv is not whole' end
 end
 
--- What search.json in a folder says, and how many evaluations of the search stay; nil where it starts anew.
+-- Returns the content of search.json in a folder, and the evaluations of the search that are kept; nil if it starts
+-- from scratch.
 local function kept_of(path)
   local about = json.try(path .. '/search.json')
   if not about then return nil end
@@ -264,17 +267,17 @@ local function kept_of(path)
   if about.status ~= 'done' then return about, checkpoints.reached(path) end
   local wrong = spoilt(path, about)
   if not wrong then return about, math.huge end
-  progress.warn(('%s: %s; the search starts anew'):format(path, wrong))
+  progress.warn(('%s: %s; the search starts from scratch'):format(path, wrong))
   pcall(core.remove_tree, path .. '/search.json')
 end
 
---- Rows that an earlier process of a resumed run wrote and that stay: those of searches that are done, and of others up
+--- Returns the rows of an earlier process of a resumed run that are kept: those of finished searches, and of others up
 --- to their checkpoint. { row =, wall_time_s = } each.
 function run_search.earlier_rows(run)
   local rows, torn = run_metrics.read(run.path .. '/metrics.jsonl')
   local kept, limit, begun, done = {}, {}, {}, 0
   run.last_row = {}
-  if torn > 0 then progress.warn(('%s/metrics.jsonl: an unfinished line is left out'):format(run.path)) end
+  if torn > 0 then progress.warn(('%s/metrics.jsonl: an incomplete line is skipped'):format(run.path)) end
   for _, file in ipairs(core.list_folder(run.path .. '/spool')) do
     for _, row in ipairs(run_metrics.read(('%s/spool/%s'):format(run.path, file))) do rows[#rows + 1] = row end
   end
@@ -299,38 +302,38 @@ function run_search.earlier_rows(run)
   return kept
 end
 
---- Begins the search with what earlier() gave.
+--- Starts the search with the result of earlier().
 function Record:begin(earlier)
   self.resume, self.anew = earlier and earlier.checkpoint, earlier and earlier.anew
   if earlier and earlier.spoilt then self:tell_anew(earlier.anew) end
   if not self.resume then self:save_about 'running' end
 end
 
--- The record of a new search in the present run, or nil: no run, or too many searches in it.
+-- Returns the record of a new search in the current run; nil without a run, or if it has too many searches.
 local function begin(method, problem, options)
   local run = state.current(problem)
   if not run or run.folder.broken or run.kept >= most_searches then return nil end
   return new(run, method, problem, options)
 end
 
--- Ends the running record. Where Ctrl-C comes in between, it stays, for run_search.close().
+-- Ends the running record. If Ctrl-C interrupts this, the record stays for run_search.close().
 local function finish(record, found, reason, failure)
   local ended, problem = pcall(record.finish, record, found, reason, failure)
   if ended or not core.was_interrupted() then active = nil end
   if not ended then error(problem, 0) end
 end
 
---- Calls a method, whose searches are then its record. A resumed run gives what the method found before instead.
+--- Calls a method and records its search. A resumed run returns the earlier result of the method instead.
 function run_search.record(method, problem, options, body)
   local record = not active and begin(method, problem, options) or nil
   if not record then return body() end
   local earlier = record:earlier()
   if earlier and (earlier.found or earlier.nothing) then
-    record:remove_checkpoint() -- its process was killed before it did so
+    record:remove_checkpoint() -- its process was killed before doing this
     if earlier.found then record:remember(earlier.found) end
     return earlier.found, earlier.nothing
   end
-  active = record -- before anything is written of it and until all is: Ctrl-C may come in between
+  active = record -- while anything is written, because Ctrl-C may interrupt
   record:begin(earlier)
   local ok, found, reason = pcall(body)
   if not ok then
@@ -341,17 +344,17 @@ function run_search.record(method, problem, options, body)
   return found, reason
 end
 
---- The id of the search that a strategy comes from, or nil.
+--- Returns the id of the search of a strategy, or nil.
 function run_search.id_of(found) return ids[found] end
 
---- Begins a search that may belong to a method: its record, and a function that ends it; nil and that for one within
---- another search.
+--- Starts a search that may belong to a method. Returns its record and a function that ends it; nil and that function
+--- within another search.
 function run_search.attach(method, problem, options)
   local record, own = active, false
   if not record then
     record, own = begin(method, problem, options), true
     if not record then return nil, function() end end
-    record.outside = true -- of trinity.methods: whatever else its body does is done again by a resumed run
+    record.outside = true -- not by trinity.methods: a resumed run executes its body again
     local earlier = record:earlier()
     active = record
     record:begin(earlier and { anew = 'so does every search outside trinity.methods' })
@@ -372,8 +375,8 @@ function run_search.attach(method, problem, options)
   end
 end
 
---- Writes the best so far of a search that failed, as JSON text, into the run's folder: in a file of its own for a
---- search within another one. Its path; nil where no run is kept.
+--- Writes the best so far of a failed search, as JSON text, to the run folder; for a search within another one to a
+--- separate file. Returns the path, or nil without a run folder.
 function run_search.rescue(search, text)
   local record = records[search] or active
   if not record then return nil end
@@ -389,13 +392,13 @@ function Record:flush_skipped()
   self.waiting, self.skipped = self:row_of(self.skipped), nil
 end
 
---- Where the search keeps its checkpoints.
+--- Returns the path of the search's checkpoints.
 function Record:checkpoint_path() return ('%s/%s/checkpoint.json'):format(self.run.path, self.path) end
 
---- Writes one.
+--- Writes a checkpoint.
 function Record:write_checkpoint(text) self.run.folder:keep(self.path .. '/checkpoint.json', text) end
 
---- Writes the timelines of the best strategies of a context, one a problem.
+--- Writes the timelines of the best strategies of a context, one per problem.
 function run_search.save_timelines(run)
   for _, found in util.sorted_pairs(run.best) do
     local ok, trace = pcall(function() return found.problem:timeline(found):chrome_trace() end)
@@ -403,14 +406,14 @@ function run_search.save_timelines(run)
   end
 end
 
--- Ends the record of a search that Ctrl-C kept from doing so itself.
+-- Ends the record of a search that Ctrl-C interrupted before its end.
 local function end_stopped(record)
   if record.ended then return end
   if record.found and pcall(record.finish, record, record.found) then return end
   record:save_about 'stopped'
 end
 
--- Searches of workers (trinity.parallel_map) that Ctrl-C left no time to say so themselves.
+-- Marks searches of workers (trinity.parallel_map) that Ctrl-C interrupted before their end.
 local function end_stopped_workers(run)
   for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
     local about = id:match '^m%d' and json.try(('%s/searches/%s/search.json'):format(run.path, id))
@@ -421,7 +424,7 @@ local function end_stopped_workers(run)
   end
 end
 
---- Ends a run: a script that named no result of its own gets one of its best search.
+--- Ends a run: adds a result with the best search if the script saved no result.
 function run_search.close(run)
   if active then end_stopped(active) end
   active = nil

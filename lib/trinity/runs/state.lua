@@ -1,9 +1,8 @@
--- Which run the process is in: opens its folder when the first thing is to be kept, keeps run.json, closes it at the
--- script's end. See lib/trinity/runs/init.lua for what the folder holds.
+-- The run of the process: makes its folder when the first thing is saved, maintains run.json, and closes the run at the
+-- script's end. lib/trinity/runs/init.lua describes the folder.
 --
--- A context is what ids are counted in: the script, or an item of trinity.parallel_map, whose ids are then the same for
--- any number of workers. A worker writes its rows to spool/ITEM.jsonl; the main process takes them over in the order of
--- the items.
+-- Ids are counted per context: the script, or an item of trinity.parallel_map, so that they are equal for any number of
+-- workers. A worker writes its rows to spool/ITEM.jsonl; the main process takes them over in the order of the items.
 
 local core = require 'trinity.core'
 local hooks = require 'trinity.base.hooks'
@@ -13,33 +12,33 @@ local run_folder = require 'trinity.runs.folder'
 local run_metrics = require 'trinity.runs.metrics'
 local util = require 'trinity.base.util'
 
---- settings: name, root, resume and options of the command line. run: nil before the first question, false for none.
+--- settings: name, root, resume and options of the command line. run: nil before the first access, false for none.
 local state = { settings = {}, run = nil }
 
 local kind, default_root = 'trinity run 1', 'runs'
 local now_interval_s = 2
 
---- A time as ISO 8601 in UTC.
+--- Returns a time as ISO 8601 in UTC.
 function state.time_text(time_s) return os.date('!%Y-%m-%dT%H:%M:%SZ', time_s) end
 
 local function context(prefix, parent)
   return { prefix = prefix, parent = parent, searches = 0, problems = 0, maps = 0, problem_of = {}, labels = {} }
 end
 
---- The next id of a kind ('searches', 'problems') in the present context.
+--- Returns the next id of a kind ('searches', 'problems') in the current context.
 function state.next_id(what)
   local c = state.run.context
   c[what] = c[what] + 1
   return c.prefix .. c[what]
 end
 
---- The folder of runs that command line and TRINITY_RUNS name; 'none' for none.
+--- Returns the folder of runs from the command line or TRINITY_RUNS; 'none' for none.
 function state.root()
   local root = state.settings.root or core.environment 'TRINITY_RUNS'
   return root and root ~= '' and root or default_root
 end
 
---- Refuses a name that is none of a folder. `owner`: the option that gave it.
+--- Raises a usage error if a name is no folder name. `owner`: the option with the name.
 function state.check_name(name)
   if not name:match '^[%w_][%w._+-]*$' or #name > 120 then
     util.fail_usage("option '--run': expected a name of up to 120 letters, digits and . _ + -, got %s",
@@ -47,7 +46,7 @@ function state.check_name(name)
   end
 end
 
---- Numbers that JSON has none for, as text.
+--- Converts numbers that JSON cannot represent to text.
 local function plain(options)
   local copy = {}
   for key, value in util.sorted_pairs(options or {}) do
@@ -57,8 +56,8 @@ local function plain(options)
   return copy
 end
 
---- Whether a process, of this machine or another that sees the folder, is at work on the run in it. The folders of
---- earlier versions, which nobody holds, name a process of this machine.
+--- Returns whether a process on this or another machine with access to the folder works on its run. Folders of earlier
+--- versions, which are not held, name a process of this machine.
 function state.is_alive(path, about)
   local held = core.is_held(path, tostring(about.system))
   if held ~= nil or type(about.pid) ~= 'number' then return held or false end
@@ -71,13 +70,13 @@ local function script_text(path)
   return ok and text or ''
 end
 
--- Fields of run.json that a resumed run reads.
+-- Fields of run.json for a resumed run.
 local types = { status = 'string', options = 'table', pid = 'number', resumed_at = 'table', safe = 'boolean' }
 
 local function read_about(path)
   local about = json.read(path)
   if type(about) ~= 'table' or about.kind ~= kind then
-    util.fail_usage("option '--resume': %s is not of a run that can go on", path)
+    util.fail_usage("option '--resume': expected the folder of a run that can resume, got %s", path)
   end
   for key, expected in util.sorted_pairs(types) do
     if about[key] ~= nil and type(about[key]) ~= expected then
@@ -88,8 +87,8 @@ local function read_about(path)
   return about
 end
 
---- Whether a launcher started this process again, for a job that goes on where it was: torchrun (--max-restarts) and
---- Slurm (requeue) count, others are told to by TRINITY_RESUME=1.
+--- Returns whether a launcher restarted this process for a job that resumes: torchrun (--max-restarts), Slurm
+--- (requeue), or others with TRINITY_RESUME=1.
 local function is_restart()
   if core.environment 'TRINITY_RESUME' == '1' then return true end
   for _, count in ipairs { 'TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT' } do
@@ -98,27 +97,27 @@ local function is_restart()
   return false
 end
 
---- Refuses to go on with a run that is not this script's, still running, or, unless it is started again, done. Returns
---- its run.json.
+--- Raises a usage error if a run belongs to another script, is still running, or is done (unless it is restarted).
+--- Returns its run.json.
 local function check_resume(path, name, script, options)
-  if not util.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
+  if not util.exists(path .. '/run.json') then util.fail_usage("option '--resume': no run %s", path) end
   local about = read_about(path .. '/run.json')
   if about.status == 'done' and not is_restart() then util.fail_usage("option '--resume': run '%s' is done", name) end
   if about.status == 'running' and state.is_alive(path, about) then
     util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid or 0)
   end
   if about.safe and not core.is_safe() then
-    util.fail_usage("option '--resume': run '%s' was made with --safe: 'trinity runs resume %s' goes on so", name, name)
+    util.fail_usage("option '--resume': run '%s' was made with --safe; use 'trinity runs resume %s'", name, name)
   end
   if script_text(path .. '/script.lua') ~= script then
-    util.fail_usage("option '--resume': the script has changed since run '%s' began (it was %s/script.lua)", name, path)
+    util.fail_usage("option '--resume': the script has changed since run '%s' started (see %s/script.lua)", name, path)
   end
   local was, is = about.options or {}, json.decode(json.encode(plain(options)))
-  was.resume, is.resume = nil, nil -- of a script that has checkpoints of its own: how it begins, not what it does
+  was.resume, is.resume = nil, nil -- an option of a script with its own checkpoints does not change its results
   for _, set in ipairs { was, is } do
     for key in util.sorted_pairs(set) do
       if json.encode(was[key]) ~= json.encode(is[key]) then
-        util.fail_usage("option '--resume': run '%s' was started with %s = %s, now it is %s", name, key,
+        util.fail_usage("option '--resume': run '%s': expected %s = %s, as it was started, got %s", name, key,
           util.shortened(json.encode(was[key]), 60), util.shortened(json.encode(is[key]), 60))
       end
     end
@@ -126,31 +125,31 @@ local function check_resume(path, name, script, options)
   return about
 end
 
---- Takes name, root, resume and the resolved options from trinity.options, and refuses at once what cannot be.
+--- Takes name, root, resume and the resolved options from trinity.options, and checks them immediately.
 function state.configure(settings)
-  -- As they were given: scripts fill in what they choose themselves.
+  -- Options as given; scripts may fill in others later.
   settings.options = settings.options and plain(settings.options)
   state.settings = settings
   local name, root = settings.name, state.root()
   if name == 'none' then settings.none, settings.name, name = true, nil, nil end
   if not name then
-    if settings.resume then util.fail_usage "option '--resume': say which run with --run NAME" end
+    if settings.resume then util.fail_usage "option '--resume': expected --run NAME with it" end
     return
   end
   state.check_name(name)
   local script = core.script()
   if root == 'none' or not script then return end
   local path = root .. '/' .. name
-  local own = settings.options and settings.options.resume == true -- a script's own option
+  local own = settings.options and settings.options.resume == true -- the script's own option
   if (own or is_restart()) and util.exists(path .. '/run.json') then settings.resume = true end
   if settings.resume then
     check_resume(path, name, script_text(script), settings.options)
   elseif util.exists(path .. '/run.json') then
-    util.fail_usage("option '--run': there is a run '%s' already (%s); take another name, or --resume", name, path)
+    util.fail_usage("option '--run': run '%s' exists already (%s); use another name, or --resume", name, path)
   end
 end
 
---- The settings of a script that never read its options: --run, --runs and --resume are still ours.
+--- Settings of a script that did not read its options: --run, --runs and --resume still apply.
 local function read_words()
   local words, settings = rawget(_G, 'arg') or {}, {}
   for i, word in ipairs(words) do
@@ -168,21 +167,21 @@ local function stem(path)
   return (path:match '([^/]*)$':gsub('%.lua$', ''))
 end
 
---- How the script was started, for `trinity runs resume`: the program's own options, the script by the name that the
---- program knows it by, its arguments. A safe script cannot change what is read here: its `arg` is a copy.
+--- Returns how the script was started, for `trinity runs resume`: options of the program, name of the script, its
+--- arguments. A safe script cannot change these, because its `arg` is a copy.
 local function start_of(script)
   local given, scripts = rawget(_G, 'arg') or {}, core.home .. '/scripts/'
   local start = { options = {}, arguments = {}, script = script }
   if script:sub(1, #scripts) == scripts then start.script = stem(script) end
   local first = -1
-  while given[first - 1] do first = first - 1 end -- the program is the first
+  while given[first - 1] do first = first - 1 end -- the program comes first
   for i = first + 1, -1 do table.insert(start.options, given[i]) end
-  table.insert(start.arguments, given.study) -- taken out by scripts/study.lua
+  table.insert(start.arguments, given.study) -- removed by scripts/study.lua
   for _, word in ipairs(given) do table.insert(start.arguments, word) end
   return start
 end
 
---- The same as the words of a command, for people.
+--- Same, as a readable command line.
 local function command(start)
   local words = { 'trinity' }
   for _, part in ipairs { start.options, { start.script }, start.arguments } do
@@ -196,7 +195,7 @@ local function library_versions()
   return { trinity = core.version, luajit = jit_version }
 end
 
---- What run.json says at the start.
+--- Returns the initial content of run.json.
 local function describe(name, script, problem)
   local process, start = core.process(), start_of(script)
   local options = state.settings.options
@@ -208,7 +207,7 @@ local function describe(name, script, problem)
     cluster = problem and problem.cluster.name or nil }
 end
 
---- run.json as text; LibTorch and the BLAS stand in it once the run has used them.
+--- Returns run.json as text; it names LibTorch and the BLAS once the run has used them.
 local function about_text(about)
   if core.torch_is_open() then
     local text = core.describe_torch()
@@ -231,16 +230,16 @@ local function base_name(script, problem)
   return table.concat(parts, '-')
 end
 
---- The new folder that the settings ask for, and its name; about(name) is what run.json says.
+--- Makes the new folder of the settings. Returns it and its name; about(name) returns the content of run.json.
 local function make_folder(script, problem, about)
   local name, root, text = state.settings.name, state.root(), script_text(script)
   if not name then return run_folder.make_next(root, base_name(script, problem), about, text) end
   local made = run_folder.make(root, name, about(name), text)
-  if not made then util.fail("there is a run '%s' already (%s/%s)", name, root, name) end
+  if not made then util.fail("run '%s' exists already (%s/%s)", name, root, name) end
   return made, name
 end
 
---- Goes on in the folder of an interrupted run: run, or raises why not.
+--- Resumes in the folder of an interrupted run. Returns the run, or raises an error.
 local function reopen(script)
   local name, root = state.settings.name, state.root()
   local folder = run_folder.at(root .. '/' .. name)
@@ -255,7 +254,7 @@ local function reopen(script)
   return { folder = folder, name = name, about = about, resumed = true }
 end
 
---- Of the ranks of a launch the first one keeps the run.
+--- Of the ranks of a job, only rank 0 has a run folder.
 local function is_first_rank(about)
   local job = hooks.job()
   if about and job then about.ranks = job.size end
@@ -300,17 +299,17 @@ local function begin(script, problem)
   local earlier = run.resumed and hooks.searches.earlier_rows(run) or nil
   run.metrics = run_metrics.new(run.folder, run.started_s, earlier)
   progress.listener = state.note_now
-  progress.note(run.resumed and ('run: %s goes on: %s'):format(run.path, run.earlier_text)
+  progress.note(run.resumed and ('run: %s resumes: %s'):format(run.path, run.earlier_text)
     or ('run: %s'):format(run.path))
 end
 
---- The run of this process, opened now if need be; nil where there is none. `problem` helps to name it.
+--- Returns the run of this process, made now if needed, or nil without one. `problem` is used for its name.
 function state.current(problem)
   if state.run ~= nil then return state.run or nil end
   local script = core.script()
   if not script then return nil end
   local before = core.was_interrupted()
-  core.begin_series() -- Ctrl-C does not stop the script between the folder and what ends the run in it
+  core.begin_series() -- delays Ctrl-C until the new folder is complete
   local ok, message = pcall(begin, script, problem)
   core.end_series()
   if not ok then error(message, 0) end
@@ -320,13 +319,13 @@ function state.current(problem)
   return state.run or nil
 end
 
---- Gives the run up to rank 0 of a job.
+--- Leaves the run folder to rank 0 of a job.
 function state.leave_to_first_rank()
   if state.run then state.finish(0) end
   state.run = false
 end
 
---- Keeps what the progress line says, at most every two seconds.
+--- Saves the state of the progress line, at most every two seconds.
 function state.note_now(line, shown)
   local run, clock = state.run, core.clock_s()
   if not run or core.in_worker() then return end
@@ -343,10 +342,10 @@ function state.note_now(line, shown)
   end
   run.about.now, run.about.seconds = now, clock - run.started
   state.save()
-  run.saving_s = core.clock_s() - clock -- some disks take milliseconds to replace a file
+  run.saving_s = core.clock_s() - clock -- replacing a file takes milliseconds on some disks
 end
 
---- Begins a map of trinity.parallel_map; nil without a run.
+--- Starts a map of trinity.parallel_map; nil without a run.
 function state.begin_map()
   local run = state.current()
   if not run then return nil end
@@ -354,7 +353,7 @@ function state.begin_map()
   return { parent = run.context, name = run.context.prefix .. 'm' .. run.context.maps }
 end
 
---- Begins item i of a map; returns a function that ends it.
+--- Starts item i of a map. Returns a function that ends it.
 function state.begin_item(map, i)
   local run = state.run
   if not map or not run then return function() end end
@@ -371,7 +370,7 @@ function state.begin_item(map, i)
   end
 end
 
---- Takes the rows of item i over from its worker.
+--- Takes over the rows of item i from its worker.
 function state.take_item(map, i)
   local run = state.run
   local path = map and run and ('%s/spool/%si%d.jsonl'):format(run.path, map.name, i)
@@ -388,14 +387,14 @@ local function ending(status, message)
   return 'failed', message or ('exit status %d'):format(status)
 end
 
---- Ends the run: says how the script ended. A folder in which nothing was kept goes. Returns the status to exit with:
---- that of the script, but 1 in place of 0 where the folder was given up, and that of Ctrl-C or SIGTERM where it came
---- before it was written how the script ended.
+--- Ends the run and records how the script ended. Removes an empty folder. Returns the exit status: that of the script,
+--- but 1 instead of 0 if the folder could not be written, and that of Ctrl-C or SIGTERM if it came before the end was
+--- recorded.
 function state.finish(status, message)
   local run = state.run
   if not run then return status end
   if progress.listener == state.note_now then progress.listener = nil end
-  if package.loaded['trinity.runs.search'] or core.was_interrupted() then -- else there were no searches
+  if package.loaded['trinity.runs.search'] or core.was_interrupted() then -- otherwise there were no searches
     hooks.searches.close(run)
   end
   run.metrics:flush()
@@ -418,7 +417,7 @@ function state.finish(status, message)
   return status == 0 and run.folder.broken and 1 or status
 end
 
---- A row of the script's own.
+--- Adds a row of the script.
 function state.log(fields)
   local run = state.current()
   if not run then return end
@@ -430,7 +429,7 @@ function state.log(fields)
   run.metrics:write(row, os.time())
 end
 
---- A file of results: { kind =, label =, summary =, data = }. Returns its path in the folder, or nil without a run.
+--- Writes a result file: { kind =, label =, summary =, data = }. Returns its path in the folder, or nil without a run.
 function state.keep_result(result_kind, data, label, summary, problem)
   local run = state.current(problem)
   if not run then return nil end

@@ -1,5 +1,5 @@
--- Scalars as TensorBoard's event files: records (TFRecord) that each hold an Event, a protocol buffer, written out by
--- hand because one message type of a dozen fields needs no library.
+-- Writes scalars as TensorBoard event files: TFRecords with an Event protocol buffer each, encoded here because one
+-- message type with a dozen fields needs no library.
 --
 --   record   length (8 bytes), masked CRC-32C of these 8, data, masked CRC-32C of the data; all little-endian
 --   Event    1: wall_time (double), 2: step (int64), 3: file_version (text), 5: summary
@@ -21,14 +21,14 @@ for byte = 0, 255 do
   crc_of_byte[byte] = crc
 end
 
---- The CRC-32C of a text, from 0 to 2^32 - 1; `before` (default 0, that of no text): the one of what stands before it.
+--- Returns the CRC-32C of a text, from 0 to 2^32 - 1; `before`: the CRC-32C of the preceding text (default 0).
 function tensorboard.crc32c(text, before)
   local bytes, crc = ffi.cast('const uint8_t *', text), bxor(bit.tobit(before or 0), -1)
   for i = 0, #text - 1 do crc = bxor(crc_of_byte[band(bxor(crc, bytes[i]), 255)], rshift(crc, 8)) end
   return bxor(crc, -1) % 2 ^ 32
 end
 
--- One value of each kind, whose bytes are taken.
+-- Buffers for one value of each type, whose bytes are read.
 local single, double = ffi.new 'float[1]', ffi.new 'double[1]'
 local uint32, uint64 = ffi.new 'uint32_t[1]', ffi.new 'uint64_t[1]'
 
@@ -47,7 +47,7 @@ local function record(data)
   return length .. masked_crc(length) .. data .. masked_crc(data)
 end
 
---- A whole number from 0 to 2^53 in groups of seven bits.
+--- Encodes an integer from 0 to 2^53 as a varint.
 local function varint(value)
   if value < 128 then return string.char(value) end
   local parts = {}
@@ -61,20 +61,20 @@ end
 
 local function field(key, text) return string.char(key) .. varint(#text) .. text end
 
---- What a file of events begins with.
+--- Returns the beginning of an event file.
 function tensorboard.head(wall_time_s)
   return record('\9' .. bytes_of(double, wall_time_s) .. field(0x1a, 'brain.Event:2'))
 end
 
 local float_size = 4
 
---- A tag as scalars() takes it, made once for all events: what stands before its number.
+--- Encodes a tag for scalars(), once for all events: the bytes before its number.
 function tensorboard.tag(text)
   local head = field(0x0a, text) .. '\21'
   return '\10' .. varint(#head + float_size) .. head
 end
 
---- One event: `tags` (of tensorboard.tag) and `values` are lists of equal length.
+--- Encodes one event: `tags` (of tensorboard.tag) and `values` are lists of equal length.
 function tensorboard.scalars(wall_time_s, step, tags, values)
   local summary = {}
   for i = 1, #tags do

@@ -1,6 +1,5 @@
--- The ask-tell loop of searches whose moves live in the engine (engine/search/placement/searcher.h): asks for
--- placements, prices them within the budget of a search, tells their scores. Any reward, budget and Ctrl-C hold for
--- them as for every method.
+-- The ask/tell loop of searches in the engine (engine/search/placement/searcher.h): asks for placements, simulates them
+-- within the budget of a search, and tells their scores. Rewards, budgets and Ctrl-C work as for every method.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -9,12 +8,12 @@ local util = require 'trinity.base.util'
 
 local batch_size = 256
 
---- Scores that were told before, handed out again in their order without any simulation: what continues an interrupted
---- search. Fills `values` and `excess`; false at their end.
+--- Replays recorded scores in their order without simulation, to resume an interrupted search. Fills `values` and
+--- `excess`; returns false at their end.
 local function replayed(replay, count, values, excess)
   if not replay or replay.at >= replay.count then return false end
   if replay.at + count > replay.count then
-    util.fail('checkpoint: it holds the scores of %d placements, which this search does not ask for', replay.count)
+    util.fail('checkpoint: its %d scores do not match the placements of this search', replay.count)
   end
   for i = 1, count do
     local at = 2 * (replay.at + i - 1)
@@ -24,11 +23,13 @@ local function replayed(replay, count, values, excess)
   return true
 end
 
---- Prices a batch. What is certain to be too slow to matter is given up early, where the reward is the step time alone.
+--- Simulates a batch. If the reward is the step time alone, simulations stop early once a placement is certainly too
+--- slow to matter.
 local function price(self, batch, limit, values, excess)
   local options
   if limit < math.huge and self.problem.reward == rewards.step_time() and not self.problem.on_evaluated then
-    -- A nanosecond more: the limit itself must not be lost in rounding. A function may accept nothing (option accept).
+    -- One nanosecond is added so that rounding does not reject the limit itself. The limit may be negative (option
+    -- accept).
     options = { reject_above_s = math.max(0, limit) + 1e-9 }
   end
   local scores, metrics = self:evaluate(batch, options)
@@ -38,10 +39,10 @@ local function price(self, batch, limit, values, excess)
   end
 end
 
---- Runs the engine's `searcher` with what is left of the budget of the search `self`. Optional hooks: on_scores(values,
+--- Runs the engine's `searcher` with the remaining budget of the search `self`. Optional hooks: on_scores(values,
 --- excess, count) after every batch, replay = { scores = doubles from 0: value, excess, value, ..., count =, at = 0 }
---- as replayed() takes it. Returns when the budget is used up or the searcher has nothing left to try; self.ranking is
---- what its ranker came to, of a search that Ctrl-C ends, too.
+--- for replayed(). Returns when the budget is used up or the searcher has nothing left to try. self.ranking has the
+--- statistics of its ranker, also after Ctrl-C.
 local function ask_tell(self, searcher, hooks)
   hooks = hooks or {}
   local options, first, begin = self.options, self.evaluations, core.clock_s()
@@ -60,7 +61,7 @@ local function ask_tell(self, searcher, hooks)
       price(self, batch, limit, values, excess)
     end
     searcher:tell(values, excess)
-    self.evaluations = math.max(self.evaluations, first + searcher:evaluations()) -- with its own simulations
+    self.evaluations = math.max(self.evaluations, first + searcher:evaluations()) -- including its own simulations
     self.ranking = searcher:ranking()
     if hooks.on_scores then hooks.on_scores(values, excess, count) end
   end

@@ -1,4 +1,4 @@
--- Moves among which a rank function chooses, with what it is told of each (engine/search/placement/move_features.h).
+-- Candidate moves for a rank function, with their features (engine/search/placement/move_features.h).
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -8,16 +8,17 @@ local names = core.move_features()
 local column, width = {}, #names
 for i, name in ipairs(names) do column[name] = i end
 
---- Moves among which a rank function chooses; numbers are those of rankers.features.
+--- Candidate moves for a rank function, with the features in rankers.features.
 ---@class trinity.MoveCandidates
 ---@since 0.1.0
 ---@field count integer
----@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
----@field device_of trinity.Int32Array of every unit now
+---@field features trinity.DoubleArray [count, #trinity.rankers.features], one row per move
+---@field device_of trinity.Int32Array current device of every unit
 local Candidates = { __name = 'candidates' }
 Candidates.__index = Candidates
 
---- Feature `name` of move i.
+--- Returns feature `name` of move i (from 1). Raises an error for an unknown feature. Example: `candidates:get(1,
+--- 'transfer_blame')`
 ---@param i integer
 ---@param name string
 ---@return number
@@ -30,7 +31,8 @@ function Candidates:get(i, name)
   return self.features[(i - 1) * width + at]
 end
 
---- The units of move i, whatever their device is now, its device, and its kind: what features of one's own are made of.
+--- Returns the units of move i, its destination device and its kind, for custom features. Example: `local units,
+--- device, kind = candidates:move(1)`
 ---@param i integer
 ---@return integer[] units
 ---@return integer device

@@ -1,6 +1,5 @@
--- The curve of a search: what its steps were worth. A search may take millions of steps, so the curve holds each of the
--- first 1,000, then one whenever the evaluations have grown by 0.1 % or the best is another, and the last. Which ones
--- depends on counts and rewards alone.
+-- The curve of a search: rewards by evaluations. It has each of the first 1,000 steps, then one whenever evaluations
+-- have grown by 0.1 % or the best has changed, and the last step. The choice depends on counts and rewards alone.
 
 local search_curve = {}
 
@@ -12,8 +11,7 @@ local function add(search, mean_reward)
     best_reward = best.reward, best_step_time_s = best.metrics.step_time_s }
 end
 
---- One step more, whose placements were worth `mean_reward` on average. Sets step,
---- mean_reward and sum_of_means, of all steps.
+--- Adds a step with the given mean reward of its placements. Sets step, mean_reward and sum_of_means (over all steps).
 function search_curve.note(search, mean_reward)
   search.step = search.step + 1
   search.mean_reward, search.sum_of_means = mean_reward, (search.sum_of_means or 0) + mean_reward
@@ -22,7 +20,7 @@ function search_curve.note(search, mean_reward)
     or search.best.reward ~= last.best_reward then add(search, mean_reward) end
 end
 
---- Adds the last step where it is missing.
+--- Adds the last step if it is missing.
 function search_curve.complete(search)
   local last = search.curve[#search.curve]
   if last and search.mean_reward and last.evaluations < search.evaluations then add(search, search.mean_reward) end

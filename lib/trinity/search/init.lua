@@ -1,4 +1,4 @@
--- The frame of every search: budget, evaluation, reward, best so far, progress, stopping.
+-- The harness of every search: budget, evaluation, reward, best so far, progress, stopping.
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -21,43 +21,43 @@ local util = require 'trinity.base.util'
 ---@field problem trinity.Problem
 ---@field method string
 ---@field options table<string, any>
----@field evaluations integer how many plans were simulated
----@field step integer how often search:evaluate was called
----@field mean_reward? number of the placements of the last step
----@field updates? integer how often a policy was updated; nil where the method has none
----@field stages? string[] what the search went through, where that depends on its options and budget
----@field sum_of_means? number the sum of that over all steps
+---@field evaluations integer number of simulated plans
+---@field step integer number of calls of search:evaluate
+---@field mean_reward? number mean reward of the last step
+---@field updates? integer number of policy updates; nil if the method has no policy
+---@field stages? string[] stages of the search, if they depend on its options and budget
+---@field sum_of_means? number sum of mean rewards over all steps
 ---@field curve trinity.CurvePoint[]
----@field placement trinity.Placement that of the best so far
----@field plan? trinity.Strategy the best so far, where it was not given as a placement alone
+---@field placement trinity.Placement placement of the best so far
+---@field plan? trinity.Strategy best so far, if it is not a placement alone
 ---@field best? { metrics: trinity.Metrics, reward: number }
 ---@field start number clock at the start in seconds
----@field stopped? boolean whether Ctrl-C came
+---@field stopped? boolean true: stopped by Ctrl-C
 ---@field progress table the progress line
----@field resumable? boolean whether search:resumed was called
+---@field resumable? boolean true: search:resumed was called
 local Search = { __name = 'search' }
 Search.__index = Search
 
 ---@class trinity.SearchModule
 ---@since 0.1.0
----@field common trinity.SearchOptions options that every method takes, with their defaults
----@field rules table<string, any> what those options may be (lib/trinity/base/check.lua)
----@field declared table what every method's options extend (lib/trinity/base/options.lua)
+---@field common trinity.SearchOptions common options of all methods, with their defaults
+---@field rules table<string, any> allowed values of these options (lib/trinity/base/check.lua)
+---@field declared table declaration that the options of every method extend (lib/trinity/base/options.lua)
 ---@field unlimited integer a number of evaluations that no search reaches
----@field rescued trinity.Strategy[] the best of searches that failed where no file keeps it, the last 16
+---@field rescued trinity.Strategy[] best strategies of the last 16 failed searches that could not be saved in a file
 local search = {}
 
 search.unlimited = 2 ^ 53
 
---- What every method's options extend.
-search.declared = options_of.declare('trinity.SearchOptions', { help = 'What every method takes.',
-  { 'seed', 'integer', 1, least = 0, help = 'fixes every random number' },
-  { 'evaluations', 'integer', 2000, least = 1, help = 'placements to simulate' },
+--- Options that the options of every method extend.
+search.declared = options_of.declare('trinity.SearchOptions', { help = 'Options of every method.',
+  { 'seed', 'integer', 1, least = 0, help = 'random seed' },
+  { 'evaluations', 'integer', 2000, least = 1, help = 'number of placements to simulate' },
   { 'seconds', 'number', math.huge, above = 0, otherwise = 'no limit',
-    help = "wall-clock limit; results then depend on the machine's speed" },
-  { 'quiet', 'boolean', false, help = 'no progress line' },
-  { 'rescue', 'string', '', otherwise = "in the run's folder",
-    help = 'a file for the best so far when the script fails' },
+    help = "time limit in seconds; results then depend on the machine's speed" },
+  { 'quiet', 'boolean', false, help = 'print no progress line' },
+  { 'rescue', 'string', '', otherwise = 'in the run folder',
+    help = 'file for the best so far if the script fails' },
 })
 
 search.common, search.rules = search.declared:defaults(), search.declared.rules
@@ -66,7 +66,7 @@ search.rescued = {}
 
 local most_rescued = 16
 
--- Options of a declaration: `false` stands for a default that the method finds for itself.
+-- Reads options of a declaration. `false` means that the method chooses the default itself.
 local function of_declaration(owner, declared, given, problem)
   declared:check(owner, given, problem)
   local all = {}
@@ -82,9 +82,9 @@ local function of_declaration(owner, declared, given, problem)
   return all
 end
 
---- Merges a method's own defaults, the common ones and the caller's options; refuses unknown names. Methods of the
---- library give what they declare (lib/trinity/base/options.lua) for the defaults, and the problem where bounds follow
---- from it.
+--- Merges a method's defaults, the common options and the caller's options. Raises an error for an unknown name or a
+--- wrong type. Methods of the library pass a declaration (lib/trinity/base/options.lua) as defaults, and the problem if
+--- limits depend on it. Example: `trinity.search.options('mine', { batch = 16 }, { evaluations = 100 })`
 ---@param method string
 ---@param defaults table<string, any>
 ---@param given? table<string, any>
@@ -99,7 +99,7 @@ function search.options(method, defaults, given, problem)
   local rules, options = {}, {}
   for _, set in ipairs { search.common, defaults } do
     for key, value in util.sorted_pairs(set) do
-      -- `false` stands for a default that the method finds for itself.
+      -- `false` means that the method chooses the default itself.
       rules[key], options[key] = search.rules[key] or (value == false and 'any' or type(value)), value
     end
   end
@@ -108,7 +108,7 @@ function search.options(method, defaults, given, problem)
   return options
 end
 
---- Whether budget is left and nobody asked to stop.
+--- Returns whether budget is left and no stop was requested. Example: `while search:more() do ... end`
 ---@return boolean
 function Search:more()
   if core.stop_requested() then self.stopped = true end
@@ -116,7 +116,7 @@ function Search:more()
     and core.clock_s() - self.start < self.options.seconds
 end
 
---- How many of `wanted` evaluations the budget still allows.
+--- Returns how many of `wanted` evaluations the budget still allows. Example: `search:allowance(16)`
 ---@param wanted integer
 ---@return integer
 function Search:allowance(wanted)
@@ -124,7 +124,7 @@ function Search:allowance(wanted)
   return math.min(wanted, self.options.evaluations - self.evaluations)
 end
 
--- Makes a plan the best: a placement alone is copied, of any other a strategy is kept.
+-- Makes a plan the best one: a placement is copied, any other plan is stored as a strategy.
 local function keep_best(self, plan, result)
   self.best, self.plan = result, nil
   if not array.is_int32(plan) then
@@ -134,9 +134,10 @@ local function keep_best(self, plan, result)
   for op = 1, #plan do self.placement[op] = plan[op] end
 end
 
---- Simulates plans, scores them, keeps the best: one step of the progress line. A plan is what problem:evaluate takes:
---- a placement, { placement =, schedule =, micro_batches = }, { mesh = }, a strategy. A placement that contradicts its
---- schedule does not fit; a plan above reject_above_s is never the best.
+--- Simulates and scores plans and keeps the best one; counts as one step. Plans are those of problem:evaluate: a
+--- placement, { placement =, schedule =, micro_batches = }, { mesh = }, or a strategy. A placement that contradicts its
+--- schedule counts as infeasible. A plan above reject_above_s never becomes the best. Example: `local rewards, metrics
+--- = search:evaluate { placement }`
 ---@param plans trinity.Plan[]
 ---@param options? trinity.BatchOptions
 ---@return trinity.DoubleArray rewards
@@ -164,7 +165,8 @@ function Search:evaluate(plans, options)
   return rewards, metrics
 end
 
---- Draws the progress line and keeps the step in the run's folder.
+--- Updates the progress line and records the step in the run folder. Only needed by searches that do not call
+--- search:evaluate. Example: `search:show(16)`
 ---@param batch integer size of the last batch
 function Search:show(batch)
   check.integer('search:show', 1, 'batch', batch, 1)
@@ -178,10 +180,10 @@ function Search:show(batch)
     problem = self.problem, method = self.method, seed = self.options.seed, search = record and record.id }
 end
 
---- Begins to keep checkpoints in the folder of the run, from which `--resume` goes on after a crash or Ctrl-C. Called
---- at the beginning of the body. Where an interrupted run goes on, best, evaluations and curve are again what they
---- were, and what search:keep wrote last is returned, once; else nil. For methods that are called by
---- trinity.methods.NAME.
+--- Enables checkpoints in the run folder, from which `--resume` continues after a crash or Ctrl-C. Call it at the
+--- beginning of the body. If an interrupted run resumes, best, evaluations and curve are restored and the last state of
+--- search:keep is returned, once; otherwise returns nil. For methods that are called as trinity.methods.NAME. Example:
+--- `local state = search:resumed() or { round = 0 }`
 ---@return any
 function Search:resumed()
   if self.resumable then return nil end
@@ -191,16 +193,17 @@ function Search:resumed()
   return notes and json.decode(notes.state, 'the state of a checkpoint')
 end
 
---- Keeps what the body needs to continue from here, if five seconds have passed since it was kept: a table, or a
---- function that returns one and is called only then. Batches evaluated later are evaluated again. The state comes back
---- as it was given: numbers, texts (UTF-8), true, false, lists and tables with named fields. What JSON cannot hold (a
---- list with named fields or holes, an infinite number) is refused at the first call, even if nothing is written.
+--- Saves the state that the body needs to resume from here, at most every five seconds: a table, or a function that
+--- returns one and is only called when the state is saved. After a resume, later batches are evaluated again. The state
+--- may have numbers, texts (UTF-8), booleans, lists and tables with named fields. Raises an error at the first call for
+--- values that JSON cannot represent (a list with named fields or holes, an infinite number). Example: `search:keep {
+--- round = 3 }`
 ---@param state table|fun(): table
 function Search:keep(state)
   if type(state) ~= 'table' and type(state) ~= 'function' then
     check.wrong('search:keep', 1, 'state', state, 'a table or a function that returns one')
   end
-  if not self.resumable then util.fail 'search:keep: search:resumed() has to be called before, at the beginning' end
+  if not self.resumable then util.fail 'search:keep: call search:resumed() before it, at the beginning of the body' end
   local due = self.best and checkpoints.due(self)
   if not due and self.keepable then return end
   if type(state) == 'function' then
@@ -217,7 +220,8 @@ function Search:keep(state)
   if due then checkpoints.write(self.checkpoint, self, { state = text }) end
 end
 
---- Counts an update of a policy, and adds what the learner says of it to the run's row of this step.
+--- Counts a policy update and records the learner's numbers with this step in the run folder. Example: `search:learned
+--- { loss = 0.5, entropy = 1.2 }`
 ---@param fields table<string, number> entropy, loss, ...
 function Search:learned(fields)
   check.argument('search:learned', 1, 'fields', fields, 'table')
@@ -226,11 +230,11 @@ function Search:learned(fields)
   if record then record:learned(fields) end
 end
 
---- The best so far as a strategy.
+--- Returns the best so far as a strategy. Raises an error if no plan was evaluated. Example: `search:result().metrics`
 ---@return trinity.Strategy
 function Search:result()
   if not self.best then
-    if self.stopped then util.fail 'interrupted' end -- it began after Ctrl-C
+    if self.stopped then util.fail 'interrupted' end -- it started after Ctrl-C
     util.fail("method '%s' ended without evaluating a plan", self.method)
   end
   search_curve.complete(self)
@@ -240,7 +244,7 @@ function Search:result()
     true, true)
 end
 
---- Keeps the best so far for the script where there is no file for it.
+--- Stores the best so far in search.rescued if there is no file for it.
 local function remember(self)
   local list, about = search.rescued, { method = self.method, seed = self.options.seed, evaluations = self.evaluations,
     seconds = core.clock_s() - self.start, curve = self.curve }
@@ -248,7 +252,7 @@ local function remember(self)
   list[#list + 1] = strategy.of_result(self.problem, self.plan or self.placement, self.best, about)
 end
 
---- Saves the best so far when the body of a search failed; returns what to say about it.
+--- Saves the best so far after the body of a search failed. Returns a text about it.
 local function rescue(self)
   if not self.best then return '' end
   local notes = { method = self.method, seed = self.options.seed, reward = self.best.reward,
@@ -256,7 +260,7 @@ local function rescue(self)
   local text, path = self.problem:to_json(self.plan or self.placement, notes), self.options.rescue
   local what = ('\n  the best so far (step time %.6g s after %d evaluations) is '):format(
     self.best.metrics.step_time_s, self.evaluations)
-  local why = "in no file, as no run is kept (option 'rescue' names one)"
+  local why = "in no file, because there is no run folder (option 'rescue' names a file)"
   if path == '' then
     path = hooks.searches.rescue(self, text)
     if path then return what .. 'saved in ' .. path end
@@ -269,13 +273,13 @@ local function rescue(self)
   return ('%s%s; trinity.search.rescued has it'):format(what, why)
 end
 
--- What a search has beyond its seconds, for the batch that is under way and its end: then its body is interrupted.
+-- Time that a search has after its limit to finish the current batch. Then its body is interrupted.
 local function grace_s(seconds) return math.max(0.4, 0.05 * seconds) end
 
---- Runs the body of a search. Returns whether it ended well, the message of its error, whether Ctrl-C stopped it. One
---- that is interrupted because its time is up ends well; one that had no time for any placement prices one.
+--- Runs the body of a search. Returns whether it succeeded, its error message, and whether Ctrl-C stopped it.
+--- Interruption at the time limit is a success. A search without time for any placement simulates one.
 local function run_body(self, body)
-  -- Ranks of a job share their work: rank 0 alone says when it ends.
+  -- Ranks of a job share their work, and rank 0 alone decides when it ends.
   local shared = dist.joins() or dist.current()
   local limited = self.options.seconds < math.huge and not shared
   core.begin_search()
@@ -296,13 +300,13 @@ local function run_body(self, body)
   return ok, message, stopped
 end
 
---- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best strategy. Ctrl-C ends it
---- early with the best so far, and so does the end of its seconds, even in the middle of a batch; an error in it saves
---- the best so far in the run's folder, in the file of option rescue, or where there is neither in search.rescued, and
---- goes on to the script.
+--- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best strategy. Ctrl-C and the
+--- time limit end the search with the best so far, even in the middle of a batch. If the body raises an error, the best
+--- so far is saved in the run folder, in the file of option rescue, or in search.rescued, and the error is raised
+--- again. Example: `trinity.search.run('mine', problem, trinity.search.options('mine', {}), body)`
 ---@param method string
 ---@param problem trinity.Problem
----@param options trinity.SearchOptions as search.options returns them
+---@param options trinity.SearchOptions result of search.options
 ---@param body fun(search: trinity.Search)
 ---@return trinity.Strategy
 function search.run(method, problem, options, body)
@@ -311,7 +315,7 @@ function search.run(method, problem, options, body)
   check.argument('search.run', 3, 'options', options, 'table')
   for key, default in util.sorted_pairs(search.common) do
     if options[key] == nil then
-      check.refuse('search.run', 3, 'options', "field '%s' is missing (search.options gives all, its default is %s)",
+      check.refuse('search.run', 3, 'options', "field '%s' is missing (its default is %s); use search.options",
         key, tostring(default))
     end
   end
@@ -328,7 +332,7 @@ function search.run(method, problem, options, body)
     keep(self, nil, util.shortened(tostring(message), 1000))
     local saved = rescue(self)
     if type(message) == 'string' then error(message .. saved, 0) end
-    -- An error object stays what it is; what there is to say goes beside it.
+    -- An error object is raised unchanged; the text about the best is printed.
     if saved ~= '' then progress.say(('trinity: %s: the search failed%s'):format(method, saved)) end
     error(message, 0)
   end

@@ -1,4 +1,4 @@
--- Moves of a placement and what its step looks like, for searches and rankers of a script
+-- Moves of a placement and the state of its step, for searches and rankers of a script
 -- (engine/search/placement/moves.h, step_state.h): problem:moves(), problem:step_state(), problem:operator_times().
 
 local array = require 'trinity.base.array'
@@ -11,30 +11,30 @@ local util = require 'trinity.base.util'
 
 local width = #move_candidates.names
 
-local moves_options = options_of.declare('trinity.MovesOptions', { help = 'What problem:moves takes.',
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of what is drawn' },
+local moves_options = options_of.declare('trinity.MovesOptions', { help = 'Options of problem:moves.',
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'random seed' },
   { 'evenly_one_in', 'integer', 2, least = 1, most = 1e6,
-    help = 'one seed in so many is drawn evenly, others by how long they hold up the step' },
-  { 'groups', 'boolean', false, help = 'one move in eight takes a group of units of any level' },
-  { 'memory_share', 'number', 0, least = 0, most = 1, help = 'feature of that name' },
+    help = 'one pivot unit in this many is sampled uniformly, the others by their critical-path time' },
+  { 'groups', 'boolean', false, help = 'one move in eight moves a group of units of any level' },
+  { 'memory_share', 'number', 0, least = 0, most = 1, help = "feature memory_share: the reward's memory weight" },
 })
 
---- Draws changes of placements as annealing does: a set of units around a seed goes to another device.
+--- Samples moves of placements as in annealing: a set of units around a pivot unit goes to another device.
 ---@class trinity.Moves
 ---@since 0.1.0
 ---@field problem trinity.Problem
 local Moves = { __name = 'moves' }
 Moves.__index = Moves
 
---- Simulates a placement: seeds are drawn by what holds up its step from then on, and features are beside it.
+--- Simulates a placement and analyses its critical path. From then on, pivot units are sampled and features computed by
+--- this analysis. Example: `moves:look(problem:placement())`
 ---@param placement trinity.Placement
 function Moves:look(placement)
   self.handle:look(array.placement('moves:look', 1, 'placement', placement, self.problem.graph))
   self.description.looked = true
 end
 
---- Moves that were drawn, the last ones of their source: features as rankers have them (candidates:get), and what they
---- change.
+--- The last sampled moves of a source: their features for rankers (candidates:get), and their changes.
 ---@class trinity.DrawnMoves: trinity.MoveCandidates
 ---@since 0.1.0
 local Drawn = { __name = 'candidates', get = move_candidates.class.get }
@@ -43,12 +43,13 @@ Drawn.__index = Drawn
 local function fresh(self, method)
   local source, number = unpack(self.description)
   if number ~= source.description.number then
-    util.fail('candidates:%s: moves:draw() was called since; only its last moves can be applied', method)
+    util.fail('candidates:%s: expected the moves of the last moves:draw(), got older ones', method)
   end
   return source.handle
 end
 
---- The units of move i, whatever their device was, its device, and its kind.
+--- Returns the units of move i, its destination device and its kind. Example: `local units, device =
+--- moves:draw(placement):move(1)`
 ---@param i integer
 ---@return integer[] units
 ---@return integer device
@@ -58,7 +59,7 @@ function Drawn:move(i)
   return fresh(self, 'move'):move(i)
 end
 
---- Makes move i: changes a placement, which is that of draw() or another.
+--- Applies move i to a placement, that of draw() or another. Example: `moves:draw(placement):apply(1, placement)`
 ---@param i integer
 ---@param placement trinity.Placement
 function Drawn:apply(i, placement)
@@ -68,8 +69,9 @@ end
 
 check.methods(Drawn, 'trinity.DrawnMoves')
 
---- Draws at most `count` moves of a placement, which is near that of look(): different ones, each of which changes
---- something. Looks at it where nothing was looked at. temperature: feature of that name, a share of the step.
+--- Samples at most `count` different moves of a placement, which should be similar to that of look(). Each move changes
+--- the placement. Calls look() if it was never called. temperature: feature of that name, relative to the step time.
+--- Example: `moves:draw(problem:placement(), 8)`
 ---@param placement trinity.Placement
 ---@param count? integer default 16
 ---@param temperature? number default 0
@@ -86,30 +88,30 @@ function Moves:draw(placement, count, temperature)
     features = features, device_of = device_of, description = { self, self.description.number } }, Drawn)
 end
 
---- Frees the engine's memory; any further use is an error.
+--- Frees the engine's memory. Any later use is an error. Example: `moves:close()`
 function Moves:close() check.closing('moves:close', self, 'moves').handle:close() end
 
 check.methods(Moves, 'trinity.Moves')
 
---- What a step looks like to somebody who wants to shorten it, first in, first out. Blame is time along the critical
---- path: running, waiting for the device, running while one there waited, between it and another.
+--- The state of a step with schedule fifo. Blame is critical-path time attributed to a unit: computing, waiting for its
+--- device, computing while another operator waited for the device, or transfers to other units.
 ---@class trinity.StepState
 ---@field step_time_s number
 ---@field computation_blame_s trinity.DoubleArray per unit
 ---@field held_blame_s trinity.DoubleArray per unit
 ---@field queue_blame_s trinity.DoubleArray per unit
 ---@field transfer_blame_s trinity.DoubleArray per unit
----@field wait_s trinity.DoubleArray per unit: from when its operators were ready to their start, summed
----@field slack_s trinity.DoubleArray per unit: the least by which an operator may end later, all else as it ran
----@field tight_s trinity.DoubleArray per unit: time of its operators with a slack under 1 % of the step
----@field peak_bytes trinity.DoubleArray per unit: held when its device's memory is at its peak, copies elsewhere aside
+---@field wait_s trinity.DoubleArray per unit: time from ready to start, summed over its operators
+---@field slack_s trinity.DoubleArray per unit: minimum slack of its operators
+---@field tight_s trinity.DoubleArray per unit: time of its operators with a slack below 1 % of the step
+---@field peak_bytes trinity.DoubleArray per unit: memory at its device's peak, without copies on other devices
 ---@field operator_slack_s trinity.DoubleArray per operator
----@field collision_s trinity.DoubleArray per unit and device: its time there x the share in which others run there
----@field crowd_s trinity.DoubleArray the same from when its operators are ready to when they must have ended
+---@field collision_s trinity.DoubleArray per unit and device: its time there while other operators run there
+---@field crowd_s trinity.DoubleArray same, between the times when its operators are ready and when they must end
 ---@field busy_s trinity.DoubleArray per device
----@field memory_bytes trinity.DoubleArray per device: its peak
----@field room_s trinity.DoubleArray per edge of graph:unit_edges(): what a transfer may take unseen
----@field critical_s trinity.DoubleArray per edge: of its transfers on the critical path, queueing included
+---@field memory_bytes trinity.DoubleArray per device: peak memory
+---@field room_s trinity.DoubleArray per edge of graph:unit_edges(): its slack, which a transfer may use
+---@field critical_s trinity.DoubleArray per edge: time of its transfers on the critical path, including queueing
 
 local by_unit = { 'computation_blame_s', 'held_blame_s', 'queue_blame_s', 'transfer_blame_s', 'wait_s', 'slack_s',
   'tight_s', 'peak_bytes' }
@@ -117,17 +119,17 @@ local by_unit = { 'computation_blame_s', 'held_blame_s', 'queue_blame_s', 'trans
 local state_of = printed.as('step state', { 'step_time_s' })
 local moves = {}
 
---- A source of moves of a problem.
+--- Makes a source of moves for a problem.
 function moves.new(problem, options)
   options = moves_options:read('problem:moves', 1, 'options', options)
   if #problem.cluster.devices < 2 then
-    util.fail('problem:moves: expected a cluster of two devices or more, got %d', #problem.cluster.devices)
+    util.fail('problem:moves: expected a cluster with at least two devices, got %d', #problem.cluster.devices)
   end
   return setmetatable({ problem = problem, description = { number = 0 },
     handle = core.moves(problem.handle, options) }, Moves)
 end
 
---- The state of a placement's step.
+--- Returns the state of a placement's step.
 function moves.state(problem, placement)
   placement = array.placement('problem:step_state', 1, 'placement', placement, problem.graph)
   local handle = core.step_state(problem.handle, placement)
@@ -147,7 +149,7 @@ function moves.state(problem, placement)
   return state
 end
 
---- Times of all operators on a device.
+--- Returns the times of all operators on a device.
 function moves.operator_times(problem, device)
   check.integer('problem:operator_times', 1, 'device', device, 1, #problem.cluster.devices)
   local times_s = array.double(problem.graph.operators)

@@ -1,10 +1,10 @@
--- A race of two annealings: from the best start, and from a rival, a partition with few bytes between devices. After a
--- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
--- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
--- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
--- moves by the step time such a race does not pay (race.pays); but where seconds are plenty, a few annealings that
--- differ by their seeds race from the best start (race.of_twins): by three tenths of its cooling most of where one ends
--- is decided. Spoken to like one searcher of the engine (lib/trinity/search/ask_tell.lua).
+-- A race of two annealing searches: one from the best start, one from a rival, which is a partition with few bytes
+-- between devices. After a quarter of the budget each, one of them continues with the rest: the one that will be better
+-- if both continue as in the second half of their quarter. The race helps if the best start is near a local optimum, as
+-- blocks of layers are; otherwise it costs a quarter of the budget. With a ranker and the step time as reward, such a
+-- race is not worthwhile (race.pays). With many seconds, a few annealing searches with different seeds then race from
+-- the best start (race.of_twins), because the first three tenths of the cooling mostly decide the result. It has the
+-- interface of a searcher of the engine (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
@@ -18,36 +18,38 @@ Race.__index = Race
 
 local race = {}
 
-local heat_share = 0.25    -- of the budget, for each of the two
-local most_slower = 1.25   -- step time of a rival over the best start's
-local least_budget = 200   -- evaluations that are worth a race
-local least_s = 1          -- seconds that are
+local heat_share = 0.25    -- part of the budget for each of the two
+local most_slower = 1.25   -- maximum step time of a rival / that of the best start
+local least_budget = 200   -- minimum evaluations for a race
+local least_s = 1          -- minimum seconds for a race
 local imbalances = { 0.03, 0.3 }
-local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
-local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
-local scripted = 4         -- times as long where a function of a script gives the moves, at most, if it is quick
--- Evaluations a unit from which on every other move of a search by seconds is plain; with fewer, candidates are as
--- large as is chosen now and then, since large sets take as long to look at as all others.
+local short_budget = 300   -- evaluations up to which a ranker chooses among few moves
+local evaluation_s = 1e-7  -- approximate time per colocation unit of a ranked move and its simulation, on two threads
+local scripted = 4         -- factor on it if a fast function of a script gives the moves
+-- With at least this many evaluations per unit, every other move of a search with a time limit is unranked. With fewer,
+-- the size of candidate sets follows the sizes that were chosen, because large sets take as long to evaluate as all
+-- others together.
 local many = 150
-local twin_heat = 0.3      -- of the cooling of each of several that differ by their seeds
-local plenty = { 20, 60, 200 } -- evaluations a unit from which on two, three and four of them race, by seconds
-local large = 500          -- colocation units from which on a long search begins hotter
-local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
+local twin_heat = 0.3      -- part of the cooling for each of several searches with different seeds
+local plenty = { 20, 60, 200 } -- evaluations per unit from which two, three and four of them race, with a time limit
+local large = 500          -- colocation units from which a long search starts hotter
+local few, few_large = 2000, 20000 -- evaluations up to which each is chosen among many candidates
 
--- Whether the evaluations of a budget are few: on small graphs long searches need their breadth
+-- Returns whether a budget has few evaluations. Long searches on small graphs need more unranked moves
 -- (scripts/studies/policy/RESULTS.md).
 local function is_few(problem, evaluations)
   return evaluations <= (problem.graph.units < large and few or few_large)
 end
 
--- How many ranked evaluations a budget is likely to hold.
+-- Estimates the number of ranked evaluations within a budget.
 local function likely_evaluations(problem, budget)
   return math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
 end
 
--- The first temperature of ranked moves by the step time: hot where the choice is the best of many, a half as hot where
--- no more than a descent fits, and on small graphs by seconds; on large ones, where 0.5 a unit is little of the step,
--- beyond 1,000 evaluations by the root of the budget, up to 8, by seconds from 2.
+-- Returns the first temperature for ranked moves with the step time as reward: 2 if each move is the best of many, 1
+-- for very small budgets, 2 for small graphs with a time limit and 0.5 without. On large graphs, where 0.5 per unit is
+-- little of the step, it grows with the square root of the budget beyond 1,000 evaluations, up to 8 (with a time limit,
+-- from 2).
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 1 end
   if is_few(problem, budget.evaluations) then return 2 end
@@ -57,13 +59,13 @@ local function first_temperature(problem, budget)
   return math.max(by_seconds and 2 or 0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
 end
 
---- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
---- from a good placement, with moves of whole layers and most seeds on the critical path
---- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says; where
---- evaluations are few, of more candidates, with few trials of the same state, as by seconds; where they are very
---- few, of more candidates still, next to all of them around the critical path.
---- budget: { evaluations =, seconds = nil or those of the search, last_temperature = nil for the default }. moves: nil,
---- or a function that gives them (search/ranked.lua).
+--- Makes the annealing search of both racers, and of a search without a race. It is cooler than by default, because it
+--- starts from a good placement, and it moves whole layers, with most pivot units on the critical path
+--- (engine/search/placement/moves.h). With a ranker and the step time as reward, its temperature depends on the budget.
+--- With few evaluations it ranks more candidates and tries few moves of the same state, as with a time limit; with very
+--- few, it ranks still more candidates, nearly all around the critical path. budget: { evaluations =, seconds = nil or
+--- those of the search, last_temperature = nil for the default }. moves: nil, or a function that returns moves
+--- (search/ranked.lua).
 function race.annealing(problem, start, seed, budget, ranker, moves)
   local evaluations = budget.evaluations
   local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
@@ -84,12 +86,12 @@ function race.annealing(problem, start, seed, budget, ranker, moves)
   return ranked.searcher(problem, 'annealing', options, ranker, nil, moves)
 end
 
---- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
---- (scripts/studies/policy/RESULTS.md), by other rewards with one.
+--- Returns whether the search `self` should race. A ranker does better without a race if the reward is the step time,
+--- for which it was trained, and with one for other rewards (scripts/studies/policy/RESULTS.md).
 function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
 
---- How many annealings of ranked moves race from one start in what is left of the seconds of the search `self`. One
---- where a function of the script ranks, which takes most of the seconds.
+--- Returns the number of annealing searches with ranked moves that race from one start in the remaining seconds of the
+--- search `self`. It is one if a function of the script ranks, because that takes most of the time.
 function race.twins(self)
   local problem, left_s = self.problem, self.options.seconds - (core.clock_s() - self.start)
   if race.pays(self) or self.job or type(self.ranker) == 'function' or left_s == math.huge then return 1 end
@@ -101,7 +103,7 @@ function race.twins(self)
   return count
 end
 
--- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
+-- Returns whether a race fits the remaining budget of the search `self`; the ranks of a job agree on it.
 local function has_room(self)
   local options = self.options
   return dist_search.agreed(self.job, not warm_start.is_large(self.problem.graph)
@@ -109,7 +111,8 @@ local function has_room(self)
     and options.seconds - (core.clock_s() - self.start) >= least_s)
 end
 
---- The rival of the best placement so far of the search `self`, priced within its budget; nil where it is too slow.
+--- Returns the rival of the best placement so far of the search `self`, simulated within its budget, or nil if it is
+--- too slow.
 function race.rival(self)
   if not self.best or not has_room(self) then return nil end
   local best_s, list, rival = self.best.metrics.step_time_s, {}, nil
@@ -128,29 +131,29 @@ function race.rival(self)
   return list[rival]
 end
 
--- A race of `racers`, of a budget of evaluations: heat_share of it is for each of them.
+-- Makes a race of `racers` with a budget of evaluations; each first gets heat_share of it.
 local function among(racers, evaluations, share)
   return setmetatable({ used = 0, share = 0, budget = evaluations, now = 1, best = {}, half = {}, heat_share = share,
     racers = racers }, Race)
 end
 
--- An annealing from a placement that is spoken to through `shared`, if anything (search/side_by_side.lua).
+-- Makes an annealing search from a placement, wrapped by `shared` if it is given (search/side_by_side.lua).
 local function racer_from(problem, start, seed, budget, ranker, shared, moves)
   local own = { evaluations = 2 ^ 40, seconds = budget.seconds }
   local searcher = race.annealing(problem, start, seed, own, ranker, moves)
   return shared and shared(searcher) or searcher
 end
 
---- budget: { evaluations =, seconds = } of the whole race. shared: nil, or what gives what each searcher is spoken to
---- through. moves: as race.annealing has them. Its result depends on the seed and the budget alone where progress() is
---- not used.
+--- Makes a race of two. budget: { evaluations =, seconds = } of the whole race. shared: nil, or a function that wraps
+--- each searcher. moves: as in race.annealing. The result depends only on the seed and the budget if progress() is not
+--- called.
 function race.new(problem, start, rival, seed, budget, ranker, shared, moves)
   return among({ racer_from(problem, start, seed, budget, ranker, shared, moves),
     racer_from(problem, rival, seed, budget, ranker, shared, moves) }, budget.evaluations, heat_share)
 end
 
---- The same of `count` annealings that differ by their seeds; who is ahead after the heats goes on. Each calls `moves`
---- with a random stream of its own.
+--- Makes a race of `count` annealing searches with different seeds. The best after the heats continues. Each calls
+--- `moves` with its own random stream.
 function race.of_twins(problem, count, start, seed, budget, ranker, shared, moves)
   local racers = {}
   for i = 1, count do
@@ -162,12 +165,13 @@ function race.of_twins(problem, count, start, seed, budget, ranker, shared, move
   return self
 end
 
---- The share of a wall-clock budget that is used.
+--- Sets the used fraction of the time limit.
 function Race:progress(share) self.share = share end
 
 function Race:evaluations() return self.used end
 
--- What a racer will have come to, by how far it came since the middle of its heat; twins are compared as they are.
+-- Extrapolates the value of a racer from its improvement since the middle of its heat. Twins are compared by their
+-- current values.
 local function hope(self, racer)
   local best = self.best[racer]
   if not best or best.excess > 0 then return math.huge end
@@ -175,7 +179,7 @@ local function hope(self, racer)
   return best.value - (half - best.value)
 end
 
--- Who goes on after the heats.
+-- Returns the racer that continues after the heats.
 local function winner_of(self)
   local winner = 1
   for i = 2, #self.racers do
@@ -184,7 +188,7 @@ local function winner_of(self)
   return winner
 end
 
--- Whose turn it is, and how far its own cooling is, where `share` of the budget is used.
+-- Returns whose turn it is and its cooling progress after `share` of the budget.
 local function turn(self, share)
   local heat, others = self.heat_share, #self.racers - 1
   if not self.winner and share >= #self.racers * heat then self.winner = winner_of(self) end
@@ -196,10 +200,11 @@ local function turn(self, share)
   return racer, own / (1 - others * heat)
 end
 
---- As a searcher's ask(): how many placements it wrote to `room`, and the limit beyond which they do not matter.
+--- As a searcher's ask(): returns the number of placements written to `room`, and the value above which they do not
+--- matter.
 function Race:ask(room, most)
   local progress
-  self.now, progress = turn(self, math.max(self.share, self.used / self.budget)) -- by whichever clock is further
+  self.now, progress = turn(self, math.max(self.share, self.used / self.budget)) -- whichever is further
   local searcher = self.racers[self.now]
   searcher:progress(math.max(0, math.min(1, progress)))
   self.before = searcher:evaluations()
@@ -221,7 +226,7 @@ function Race:tell(values, excess)
   self.used = self.used + searcher:evaluations() - self.before
 end
 
---- What a ranker came to in all; nil without one.
+--- Returns the summed statistics of the ranker, or nil without one.
 function Race:ranking()
   local sum = self.racers[1]:ranking()
   if not sum then return nil end

@@ -1,5 +1,5 @@
--- Searches whose moves a function gives, a ranker chooses (lib/trinity/search/rankers.lua), and a function accepts:
--- options `moves`, `rank` and `accept` of methods, and the engine's searcher with them.
+-- Searches with custom moves, a move ranker (lib/trinity/search/rankers.lua) and a custom acceptance rule: options
+-- `moves`, `rank` and `accept` of methods, and the engine's searcher with them.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -14,49 +14,50 @@ local ranked = {}
 
 local width = #rankers.features
 
--- What reads option `rank`: nil, an object of the engine, or a function.
+-- Checks option `rank`.
 local function check_rank(owner, place, name, value)
   local is = type(value)
   if is == 'boolean' or is == 'string' or is == 'function' or util.class_of(value) == 'ranker' then return end
   check.wrong(owner, place, name, value, 'true, false, a file of weights, a ranker or a function')
 end
 
---- Declares option `rank` with a default, in words.
+--- Declares option `rank` with a default and its text.
 function ranked.option(default, otherwise)
   return { 'rank', 'any', default, late = true, check = check_rank, otherwise = otherwise,
     as = 'boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[]',
-    help = 'who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function' }
+    help = 'move ranker: true for the weights that come with trinity, a file of weights, a ranker or a function' }
 end
 
 --- Declares option `accept` of annealing.
 function ranked.accept_option()
   return { 'accept', 'function', as = 'fun(progress: number, drawn: number): number', otherwise = 'by temperature: '
-    .. '-temperature * log(1 - drawn)', help = 'by how much a trial may be worse than the state, in multiples of the '
-    .. "start's value per unit: of the progress of the cooling, 0 to 1, and a number drawn evenly from [0, 1)" }
+    .. '-temperature * log(1 - drawn)', help = 'custom acceptance rule: returns how much worse than the state a trial '
+      .. 'may be, in multiples of the start value per unit, given the cooling progress (0 to 1) and a uniform sample '
+      .. 'from [0, 1)' }
 end
 
---- What a function that gives moves is told.
+--- Argument of a function that returns moves.
 ---@class trinity.MoveState
 ---@since 0.1.0
----@field device_of trinity.Int32Array of every unit
----@field unit integer around which the search would move: drawn evenly, or by how long it holds up the step
----@field random trinity.RandomStream of the search's seed
+---@field device_of trinity.Int32Array device of every unit
+---@field unit integer pivot unit of the search's own move: sampled uniformly or by critical-path time
+---@field random trinity.RandomStream random numbers from the seed of the search
 
 --- Declares option `moves` of methods.
 function ranked.moves_option()
   return { 'moves', 'function', as = 'fun(state: trinity.MoveState): integer[]?, integer?',
     otherwise = 'sets of units around state.unit',
-    help = 'a move: units, and the device that they go to; of nothing the search draws one' }
+    help = 'returns a move: a list of units and their new device; if it returns nothing, the search samples a move' }
 end
 
---- The ranker that a value of option `rank` says: nil for none.
+--- Returns the ranker of option `rank`, or nil for none.
 function ranked.of(value)
   if value == true then value = rankers.shipped end
   if type(value) == 'string' then return rankers.load(value) end
   return value or nil
 end
 
--- The engine's searcher with functions that it calls for moves, scores, and for what is accepted.
+-- A searcher of the engine that calls Lua functions for moves, scores and acceptance.
 local Scripted = {}
 Scripted.__index = Scripted
 
@@ -71,7 +72,7 @@ function Scripted:ask(room, most)
   return count, limit
 end
 
--- Has the function's scores of `candidates` in the array `scores`.
+-- Writes the function's scores of `candidates` to the array `scores`.
 local function take_scores(rank, candidates, scores)
   local given, count = rank(candidates), candidates.count
   if type(given) ~= 'table' or #given ~= count then
@@ -87,7 +88,7 @@ local function take_scores(rank, candidates, scores)
   end
 end
 
--- A function of the engine's that keeps what another one's error was: the engine says where it was asked, too.
+-- Wraps a function for the engine and records its error, because the engine adds its own position to messages.
 local function keeping(self, of)
   return function(...)
     local ok, result, second = pcall(of, ...)
@@ -121,7 +122,7 @@ local function is_whole(value, most)
   return type(value) == 'number' and value % 1 == 0 and value >= 1 and value <= most
 end
 
--- Has the units that the function gave in the array `units`; how many, and their device.
+-- Writes the units of a move to the array `units`. Returns their number and the device.
 local function take_move(list, device, units, devices, given, number)
   if type(list) ~= 'table' then util.fail('moves: expected a list of units, got %s', util.describe(list)) end
   for i = 1, #list do
@@ -129,11 +130,11 @@ local function take_move(list, device, units, devices, given, number)
     if not is_whole(unit, #units) then
       util.fail('moves: unit %d: expected an integer from 1 to %d, got %s', i, #units, util.describe(unit))
     end
-    if given[unit] == number then util.fail('moves: unit %d: %d is given twice', i, unit) end
+    if given[unit] == number then util.fail('moves: unit %d: expected different units, got %d twice', i, unit) end
     units[i], given[unit] = unit, number
   end
   if #list > 0 and not is_whole(device, devices) then
-    util.fail('moves: expected a device from 1 to %d beside the units, got %s', devices, util.describe(device))
+    util.fail('moves: expected units and a device from 1 to %d, got device %s', devices, util.describe(device))
   end
   return #list, device or 1
 end
@@ -151,8 +152,7 @@ local function give_moves(self, moves, devices, seed)
   end)
 end
 
---- A searcher of the engine (core.searcher) that moves as `moves` and `ranker` say (what ranked.of gave), and accepts
---- as `accept` does, where these are there.
+--- Makes a searcher of the engine (core.searcher) with optional moves, ranker (from ranked.of) and acceptance rule.
 function ranked.searcher(problem, method, options, ranker, accept, moves)
   local ranks = type(ranker) == 'function'
   local share = (ranks or ranker and ranker.told)

@@ -1,6 +1,6 @@
--- Rankers of moves: what says which of a few moves of a search is worth a simulation
--- (engine/search/placement/move_ranker.h). A ranker is trained weights (rankers.load), weights to be trained
--- (rankers.new, rankers.trainer), or a function of a script:
+-- Move rankers, which choose among a few candidate moves the one to simulate (engine/search/placement/move_ranker.h). A
+-- ranker has trained weights (rankers.load) or new weights (rankers.new, rankers.trainer), or is a function of a
+-- script:
 --
 --   trinity.methods.annealing(problem, { rank = function(candidates)
 --     local scores = {}
@@ -18,11 +18,11 @@ local random_stream = require 'trinity.base.random'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
 
---- Rankers of moves: weights that are trained, or functions of a script.
+--- Move rankers: trained weights, or functions of a script.
 ---@class trinity.RankersModule
 ---@since 0.1.0
----@field shipped string the file of weights that method trinity takes by default
----@field features string[] what a ranker is told of a move, by name (engine/search/placement/move_features.h)
+---@field shipped string file of the weights that method trinity uses by default
+---@field features string[] names of the features of a move (engine/search/placement/move_features.h)
 local rankers = {}
 
 rankers.shipped = core.home .. '/models/policies/moves.safetensors'
@@ -31,10 +31,10 @@ rankers.features = move_candidates.names
 --- Weights that score moves.
 ---@class trinity.Ranker
 ---@since 0.1.0
----@field notes table<string, string> of the file that it was loaded from: what it was trained on, and by which command
+---@field notes table<string, string> notes of its file: training problems and command
 ---@field hidden integer[] widths of the hidden layers
----@field weights integer how many
----@field told boolean whether it reads all features, or those of the step alone
+---@field weights integer number of weights
+---@field told boolean true: its inputs include the memory features; false: only features of the step
 local Ranker = { __name = 'ranker' }
 Ranker.__index = Ranker
 
@@ -43,7 +43,8 @@ local function wrapped(handle, notes)
   return setmetatable({ handle = handle, notes = notes, hidden = hidden, weights = weights, told = told }, Ranker)
 end
 
---- Writes the weights as safetensors, with notes: texts by name.
+--- Writes the weights as safetensors, with notes (texts by name). Raises an error if the file cannot be written.
+--- Example: `ranker:save('moves.safetensors', { trained_on = 'gpt2' })`
 ---@param path string
 ---@param notes? table<string, string>
 function Ranker:save(path, notes)
@@ -52,7 +53,8 @@ function Ranker:save(path, notes)
   self.handle:save(path, notes or self.notes)
 end
 
---- The scores of candidates, of moves:draw() or of a rank function: the larger, the more is the move worth a try.
+--- Returns the scores of candidates of moves:draw() or of a rank function; moves with larger scores are more promising.
+--- Example: `ranker:score(moves:draw(placement))`
 ---@param candidates trinity.MoveCandidates
 ---@return trinity.DoubleArray
 function Ranker:score(candidates)
@@ -64,7 +66,8 @@ function Ranker:score(candidates)
   return scores
 end
 
---- Weights from a file, which `trinity train` or ranker:save wrote.
+--- Loads weights that `trinity train` or ranker:save wrote. Raises an error if the file is no ranker. Example:
+--- `trinity.rankers.load(trinity.rankers.shipped)`
 ---@param path string
 ---@return trinity.Ranker
 function rankers.load(path)
@@ -72,14 +75,16 @@ function rankers.load(path)
   return wrapped(core.load_ranker(path))
 end
 
-local new_options = options_of.declare('trinity.RankerOptions', { help = 'What a ranker is made of.',
+local new_options = options_of.declare('trinity.RankerOptions', { help = 'Options of rankers.new.',
   { 'hidden', 'integers', least = 1, most = 1024, otherwise = '{ 32, 32 }',
-    help = 'widths of its hidden layers; none: a linear score' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the weights as they are drawn' },
-  { 'told', 'boolean', false, help = "whether it is told the reward's share of memory and who holds the memory, too" },
+    help = 'widths of the hidden layers; an empty list gives a linear score' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'random seed of the initial weights' },
+  { 'told', 'boolean', false, help = "add memory features to its inputs: the reward's memory weight, and memory per "
+    .. "unit and device" },
 })
 
---- Weights as they are drawn, to be trained.
+--- Returns a ranker with random initial weights, to be trained. Example: `trinity.rankers.new { hidden = { 16 }, seed =
+--- 1 }`
 ---@param options? trinity.RankerOptions
 ---@return trinity.Ranker
 function rankers.new(options)
@@ -87,31 +92,32 @@ function rankers.new(options)
   return wrapped(core.ranker { hidden = options.hidden or { 32, 32 }, seed = options.seed, told = options.told }, {})
 end
 
---- Trains a ranker on annealings of several problems.
+--- Trains a ranker with annealing searches on several problems.
 ---@class trinity.MoveTrainer
 ---@since 0.1.0
----@field options trinity.MoveTrainerOptions what it has now: trainer:set changes it
+---@field options trinity.MoveTrainerOptions current options; trainer:set changes them
 ---@field ranker trinity.Ranker
 local Trainer = { __name = 'move trainer' }
 Trainer.__index = Trainer
 
---- What a round of training came to.
+--- Statistics of a training round.
 ---@class trinity.MoveReport
----@field trials integer moves that were simulated and learned from
----@field improving integer those that were better than what they changed
+---@field trials integer simulated moves that it learned from
+---@field improving integer moves that improved the placement
 ---@field loss number
----@field entropy number mean, of the choices in nats; 0 of imitate
----@field clipped_share number trials whose ratio of chances was cut
----@field best_share number geometric mean over the episodes of best found / start
+---@field entropy number mean entropy of the choices in nats; 0 for imitate
+---@field clipped_share number fraction of trials with a clipped probability ratio
+---@field best_share number geometric mean over episodes of best value / start value
 
 local trainer_options = options_of.declare('trinity.MoveTrainerOptions', options_of.of_engine({
-  help = 'Settings of the training of a ranker.',
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of everything that is drawn' } }, core.training_options()))
+  help = 'Options of rankers.trainer.',
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'random seed' } }, core.training_options()))
 
-local trainer_defaults = {} -- those of the engine, which it fills in itself
+local trainer_defaults = {} -- defaults of the engine, which fills them in itself
 for _, option in ipairs(core.training_options()) do trainer_defaults[option.name] = option.default end
 
---- What trains `ranker`, whose weights it changes.
+--- Returns a trainer of `ranker`, whose weights it changes. Example: `trinity.rankers.trainer(trinity.rankers.new(), {
+--- seed = 1 })`
 ---@param ranker trinity.Ranker
 ---@param options? trinity.MoveTrainerOptions
 ---@return trinity.MoveTrainer
@@ -124,8 +130,8 @@ end
 
 local batch = 64
 
---- An annealing by the reward of a task, which keeps what its moves were chosen from: its searcher, and what it came to
---- over its start.
+--- Runs one annealing search with the reward of a task and records the candidates of its moves. Returns its searcher,
+--- and best value / start value.
 local function rewarded_episode(self, number)
   local task, o = self.description.tasks[(number - 1) % #self.description.tasks + 1], self.options
   local random = random_stream(o.seed, 'rewarded episode', number)
@@ -154,9 +160,10 @@ local function rewarded_episode(self, number)
   return searcher, math.exp((best - first) / math.max(math.abs(first), 1e-300))
 end
 
---- Adds a problem, with placements of which each episode takes one to start from. Its reward is what is learned; where
---- that of any problem is not the step time, episodes run one after the other, through the reward. reward: draws that
---- of each episode instead, beside the metrics of its start.
+--- Adds a training problem and its starts; every episode starts from one of them. The ranker learns the problem's
+--- reward. If the reward of any problem is not the step time, episodes run one after the other. reward: a function that
+--- samples the reward of each episode instead, given the metrics of its start. Example: `trainer:add(problem, {
+--- problem:placement() })`
 ---@param problem trinity.Problem
 ---@param starts trinity.Placement[]
 ---@param reward? fun(start: trinity.Metrics, random: trinity.RandomStream): trinity.Reward
@@ -169,7 +176,8 @@ function Trainer:add(problem, starts, reward)
   self.description.rewarded = self.description.rewarded or reward ~= nil or problem.reward ~= rewards.step_time()
 end
 
---- Changes settings of what follows.
+--- Changes options for the following episodes. Raises an error for an unknown option. Example: `trainer:set { clip =
+--- 0.1 }`
 ---@param options trinity.MoveTrainerOptions
 function Trainer:set(options)
   check.argument('trainer:set', 1, 'options', options, 'table')
@@ -188,17 +196,18 @@ local function learn(self, kind, episodes)
   return report
 end
 
---- Runs episodes, and learns which of the moves that they tried made the value better (DAgger).
+--- Runs episodes and learns to predict which of their moves improved the value (DAgger). Example: `trainer:imitate(8)`
 ---@param episodes integer
 ---@return trinity.MoveReport
 function Trainer:imitate(episodes) return learn(self, 'imitate', episodes) end
 
---- Runs episodes, and learns the choice among candidates by what came of it: PPO, or REINFORCE where clip is 0.
+--- Runs episodes and learns the choice among candidates by its result, with PPO, or with REINFORCE if clip is 0.
+--- Example: `trainer:reinforce(8)`
 ---@param episodes integer
 ---@return trinity.MoveReport
 function Trainer:reinforce(episodes) return learn(self, 'reinforce', episodes) end
 
---- Writes the ranker and what the training goes on from.
+--- Writes the ranker and the state of its training, for trainer:resume. Example: `trainer:save 'moves.training'`
 ---@param path string
 ---@param notes? table<string, string>
 function Trainer:save(path, notes)
@@ -207,7 +216,8 @@ function Trainer:save(path, notes)
   self.handle:save(path, notes or {})
 end
 
---- Goes on from such a file, on the same problems with the same seed, to the bytes of an unbroken training.
+--- Resumes a training from a file of trainer:save. With the same problems and seed, the result is byte-identical to an
+--- uninterrupted training. Returns the notes of the file. Example: `trainer:resume 'moves.training'`
 ---@param path string
 ---@return table<string, string> notes
 function Trainer:resume(path)

@@ -1,9 +1,9 @@
--- Searches that the ranks of a job share. Every rank runs the same search with the same seed, so that all have the same
--- state: budget used, best so far, curve, networks. What costs time is divided: of a batch each rank prices its share,
--- and all learn what all were worth. Whatever depends on a clock, rank 0 decides for all.
+-- Searches shared by the ranks of a job. Every rank runs the same search with the same seed, so all have the same
+-- state: used budget, best so far, curve, networks. Each rank simulates a part of a batch, and all ranks get all
+-- results. Rank 0 decides for all whatever depends on a clock.
 --
--- trinity.methods.trinity, best and all who learn by learn.learner (tapp, placers, post, trinity.ppo ...) share
--- a search when trinity.dist.current() gives a job. Without one, these functions do what one process does.
+-- trinity.methods.trinity, best and all methods with learn.learner (tapp, placers, post, trinity.ppo, ...) share a
+-- search if trinity.dist.current() returns a job. Without a job, these functions do the work of a single process.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -16,28 +16,28 @@ local util = require 'trinity.base.util'
 
 local dist_search = {}
 
--- Numbers that are the same on all ranks afterwards: their sums.
+-- Returns the sums of numbers over all ranks.
 local function summed(job, numbers)
   return job:all_reduce(tensor.new(numbers, { dtype = 'float64' })):totable()
 end
 
---- Rank 0's value of a number that depends on a clock.
+--- Returns rank 0's value of a number that depends on a clock.
 function dist_search.of_rank_0(job, number)
   if not job then return number end
   return job:broadcast(tensor.new({ number }, { dtype = 'float64' })):totable()[1]
 end
 
---- What rank 0 says to a question that others may see otherwise.
+--- Returns rank 0's answer to a question on which ranks may differ.
 function dist_search.agreed(job, yes) return dist_search.of_rank_0(job, yes and 1 or 0) == 1 end
 
---- The first and the last of `count` samples (from 1) that this rank has; none where the last is before the first.
+--- Returns the first and last of `count` samples (from 1) for this rank; none if last < first.
 function dist_search.range(job, count)
   if not job then return 1, count end
   return math.floor(count * job.rank / job.size) + 1, math.floor(count * (job.rank + 1) / job.size)
 end
 
--- What asks this rank to stop, as a number whose sum over all ranks tells whether any was asked, and how: 1 for Ctrl-C,
--- more for SIGTERM.
+-- Encodes a stop request of this rank as a number: 1 for Ctrl-C, more for SIGTERM. The sum over all ranks shows whether
+-- any rank got a request, and which one.
 local by_sigterm, statuses = 2 ^ 20, { ctrl_c = 130, sigterm = 143 }
 local function asks(status)
   return status == statuses.sigterm and by_sigterm or status == statuses.ctrl_c and 1 or 0
@@ -45,13 +45,13 @@ end
 
 local function status_of(asked) return asked >= by_sigterm and statuses.sigterm or statuses.ctrl_c end
 
--- Ends the search `run` where that sum says so; the script hears of it at the end of the search, in settle().
+-- Stops the search `run` if the sum says so. settle() passes the request to the script at the end of the search.
 local function heed(run, asked)
   if asked > 0 then run.stopped, run.stop_status = true, status_of(asked) end
 end
 
---- Whether a search goes on: rank 0 says so, whose clock is all ranks', and no rank was asked to stop. All stop with
---- the same batch, whichever of them Ctrl-C or SIGTERM reached.
+--- Returns whether a search continues: rank 0, whose clock counts, says so, and no rank got a stop request. All ranks
+--- stop after the same batch.
 function dist_search.goes_on(run, job, yes)
   if not job then return yes end
   local values = summed(job, { job.rank == 0 and yes and 1 or 0, asks(core.noted_status()) })
@@ -59,7 +59,7 @@ function dist_search.goes_on(run, job, yes)
   return values[1] > 0 and values[2] == 0
 end
 
---- The same for a search whose batches evaluate() prices, which ask as they are priced.
+--- Does the same for a search whose batches are simulated by evaluate(), which checks at every batch.
 function dist_search.more(run, job)
   if not job then return run:more() end
   local whole = run.whole or run
@@ -67,13 +67,13 @@ function dist_search.more(run, job)
   return run.in_time and not whole.stopped and run:allowance(1) > 0
 end
 
---- The end of a shared search: where any rank was asked to stop, every one is.
+--- Ends a shared search. If any rank got a stop request, all ranks get it.
 function dist_search.settle(run)
   local asked = summed(run.agrees, { asks(run.stop_status or core.noted_status()) })[1]
   if asked > 0 then core.accept_stop(status_of(asked)) end
 end
 
--- Options that change nothing in what ranks do together.
+-- Options that may differ between ranks.
 local free = { quiet = true, rescue = true, seconds = true }
 
 local function describe(run)
@@ -87,14 +87,13 @@ local function describe(run)
   return table.concat(lines, '\n')
 end
 
---- How rank 0's checkpoint is known to all ranks (checkpoints.begin): a function that gives rank 0's text; nil without
---- a job.
+--- Returns a function that sends rank 0's checkpoint text to all ranks (checkpoints.begin), or nil without a job.
 function dist_search.share(job)
   return job and function(text) return ranks.text(job, text) end or nil
 end
 
---- Begins to share the search `run` over a job (nil: nothing is shared). Ends the job, naming who, when a rank searches
---- something else.
+--- Starts sharing the search `run` over a job (nil: no sharing). Ends the job with a message that names the rank if a
+--- rank runs another search.
 function dist_search.begin(run, job)
   if not job then return nil end
   core.begin_agreement() -- which search.run ends
@@ -104,7 +103,7 @@ function dist_search.begin(run, job)
   return job
 end
 
--- Makes rank `owner`'s placement the best of all ranks.
+-- Makes rank `owner`'s placement the best one on all ranks.
 local function adopt(run, job, owner, placement)
   local problem = run.problem
   ranks.take_placement(job, owner, placement, run.placement)
@@ -112,13 +111,13 @@ local function adopt(run, job, owner, placement)
   run.best = { metrics = metrics, reward = problem:score(metrics, run.placement, true) }
 end
 
--- What ranks share of a placement's metrics, in this order.
+-- Metrics of a placement that ranks exchange, in this order.
 local shared_fields = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes', 'total_communication_bytes',
   'excess_memory_bytes', 'transfers' }
 local values_each = #shared_fields + 2
 
--- Rewards and metrics of `total` samples of which this rank priced those from `first` on, whether rank 0 says that time
--- is left, and whether any rank was asked to stop.
+-- Exchanges rewards and metrics of `total` samples, of which this rank simulated those from `first` on, and also
+-- whether rank 0 has time left and whether any rank got a stop request.
 local function gather(run, job, placements, metrics, first, total)
   local mine, problem, in_time = {}, run.problem, job.rank == 0 and run:more()
   for i = 1, total * values_each do mine[i] = 0 end
@@ -146,9 +145,10 @@ local function rank_of(job, sample, total)
   end
 end
 
---- search:evaluate for a batch of `total` placements whose share from number `first` on this rank has; `whole`: the
---- size of the batch that was divided, where only the first `total` of it are tried. Returns rewards and metrics of
---- all; metrics are tables without those of devices. A table that stands for a search has that as field `whole`.
+--- search:evaluate for a batch of `total` placements, of which this rank has those from number `first` on. `whole`:
+--- size of the divided batch if only its first `total` placements are evaluated. Returns rewards and metrics of all
+--- placements; metrics are tables without values per device. `run` may be a table that represents a search in its field
+--- `whole`.
 function dist_search.evaluate(run, job, placements, first, total, whole)
   if not job then return run:evaluate(placements) end
   local problem, metrics = run.problem, {}
@@ -170,13 +170,13 @@ function dist_search.evaluate(run, job, placements, first, total, whole)
   return rewards, list
 end
 
---- Takes rank 0's state after work that all did alike but for their clocks: evaluations, best and curve.
+--- Takes over rank 0's evaluations, best and curve after work that was equal on all ranks except for clocks.
 function dist_search.follow(run, job)
   if not job then return end
   local has_best = run.best and 1 or 0
   local state = { run.evaluations, run.step, has_best, #run.curve, run.mean_reward or 0 }
   state = job:broadcast(tensor.new(state, { dtype = 'float64' })):totable()
-  if state[3] == 0 then -- rank 0 has priced nothing
+  if state[3] == 0 then -- rank 0 has simulated nothing
     run.best, run.evaluations, run.step, run.curve = nil, state[1], 0, {}
     return
   end
@@ -197,7 +197,8 @@ function dist_search.follow(run, job)
   end
 end
 
---- A search of this rank alone that begins where `run` is: with `evaluations` of the budget, and its own best.
+--- Returns a search of this rank alone that starts from the state of `run`, with `evaluations` of its budget and its
+--- own best.
 function dist_search.branch(run, evaluations)
   local own = util.merged(run, { placement = run.problem:placement(), sum_of_means = 0, curve = {},
     options = util.merged(run.options, { evaluations = run.evaluations + evaluations }) })
@@ -206,11 +207,11 @@ function dist_search.branch(run, evaluations)
   return setmetatable(own, getmetatable(run))
 end
 
-local pulse_s = 1 -- between two meetings of ranks that search on their own
+local pulse_s = 1 -- between two synchronizations of ranks that search independently
 
---- A hook on_scores of ask_tell() by which ranks that search on their own meet now and then: none is taken for one that
---- hangs, under a limit in seconds all end with rank 0, and all stop when one is asked to. Call the second function
---- when this rank's search has ended.
+--- Returns a hook on_scores for ask_tell() that synchronizes independently searching ranks now and then, so that no
+--- rank is assumed to hang, all end with rank 0 at a time limit, and all stop if one gets a stop request. Call the
+--- second returned function when this rank's search has ended.
 function dist_search.pulse(own, job)
   local last, rank_0 = core.clock_s(), job.rank == 0
   local function meet(done)
@@ -230,8 +231,8 @@ function dist_search.pulse(own, job)
   end
 end
 
---- Ends what branch() began: the best of all ranks (ties: the lowest rank), and the evaluations of all; `alike`: all
---- did the same, which counts once.
+--- Ends searches of branch(): takes the best of all ranks (ties: the lowest rank) and sums their evaluations. `alike`:
+--- all ranks did the same, which counts once.
 function dist_search.join(run, job, own, alike)
   local used, sum, batches = 0, 0, 0
   local rows = ranks.rows(job, { own.evaluations - run.evaluations, own.sum_of_means, own.step - run.step,

@@ -1,9 +1,9 @@
--- Annealings side by side, one a thread, by step times: for a search of seconds over a graph so small that a simulation
--- is over before threads could share it out, and lasting enough for each. They run in the engine without a way through
--- Lua (engine/search/placement/side_by_side.h), every other from the rival of the best start (search/race.lua) where
--- there is one. Spoken to like one searcher of the engine (search/ask_tell.lua): what it hands out are the best of each
--- so far, which are priced once more for the search's own account. Moves are tried as they are drawn: with so many
--- evaluations a ranker of moves has nothing left to say.
+-- Independent annealing searches, one per thread, with the step time as reward. They are for searches with a time limit
+-- on graphs so small that threads cannot divide one simulation, with enough time for each. They run in the engine
+-- without calls of Lua (engine/search/placement/side_by_side.h). Every other one starts from the rival of the best
+-- start (search/race.lua), if there is one. The team has the interface of a searcher of the engine
+-- (search/ask_tell.lua): ask() returns the best of each search so far, which are simulated again for the statistics of
+-- the search. Moves are not ranked, because a ranker does not help with so many evaluations.
 
 local core = require 'trinity.core'
 local race = require 'trinity.search.race'
@@ -15,19 +15,19 @@ Team.__index = Team
 
 local side_by_side = {}
 
--- Evaluations a unit that each must be able to make: with 450 two are 0.3 % behind one that has both threads, with 1500
--- they are even.
+-- Minimum evaluations per unit for each search: with 450, two searches are 0.3 % slower than one on both threads; with
+-- 1500 they are equal.
 local least_evaluations = 1200
-local least_s = 6e-5 -- for the square of the units: where there is less, there is nothing to judge
-local probe = 512    -- evaluations of each, by which it is judged
--- Of every other: so many evaluations reach what single small operators are worth; the cooler ones find it sooner,
--- if not as often.
+local least_s = 6e-5 -- per squared number of units: minimum time for the test
+local probe = 512    -- evaluations of each search in the test
+-- Alternating between searches: with so many evaluations, even single small operators matter; the cooler searches find
+-- these gains sooner, but less often.
 local last_temperatures = { 1e-3, 1e-4 }
 local first_round = 16
-local round_s, most_evaluations = 0.05, 2 ^ 16 -- of a searcher between two looks at the clock
+local round_s, most_evaluations = 0.05, 2 ^ 16 -- of a searcher between two checks of the clock
 
--- Whether the search `self` may run in the engine: it goes by seconds, has threads and the reward for it, and no
--- checkpoints of the caller's, which go by evaluations.
+-- Returns whether the search `self` may run in the engine: it has a time limit, several threads, the step time as
+-- reward, and no checkpoints of the caller, which count evaluations.
 local function may_in_engine(self)
   local problem, options = self.problem, self.options
   return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1 and not self.job
@@ -36,13 +36,13 @@ local function may_in_engine(self)
     and not options.moves
 end
 
---- Whether the search `self` may, and has the seconds for several.
+--- Returns whether the search `self` may run in the engine and has time for several searches.
 function side_by_side.may(self)
   local left_s = self.options.seconds - (core.clock_s() - self.start)
   return may_in_engine(self) and left_s >= least_s * self.problem.graph.units ^ 2
 end
 
--- Whether they get through enough evaluations in what is left of the seconds.
+-- Returns whether the searches can make enough evaluations in the remaining time.
 local function is_quick(self, searchers)
   local begin = core.clock_s()
   core.run_searchers(searchers, probe)
@@ -51,7 +51,7 @@ local function is_quick(self, searchers)
   return left_s >= each_s * least_evaluations * self.problem.graph.units
 end
 
---- From a start, and from its rival, if any; nil where the search `self` is not for it.
+--- Makes a team from a start and its rival, if any; nil if the search `self` is not suited.
 function side_by_side.new(self, start, rival)
   if not side_by_side.may(self) then return nil end
   local searchers, seed = {}, self.options.seed
@@ -68,15 +68,15 @@ function side_by_side.new(self, start, rival)
   return nil
 end
 
---- One annealing of the search `self` that all threads share (engine/search/placement/in_flight.h), where it may run
---- in the engine; as it is where not, and where a function of the script gives or ranks its moves.
+--- Returns one annealing search of `self` that all threads share (engine/search/placement/in_flight.h) if it may run in
+--- the engine. Returns the searcher unchanged if not, or if a function of the script gives or ranks its moves.
 function side_by_side.shared(self, searcher, ranker)
   if not may_in_engine(self) or type(ranker) == 'function' then return searcher end
   local function run(each) core.run_in_flight(searcher, core.threads() + 1, each) end
   return setmetatable({ searchers = { searcher }, run = run, each = first_round, best = {}, told = 0 }, Team)
 end
 
---- The share of a wall-clock budget that is used.
+--- Sets the used fraction of the time limit.
 function Team:progress(share)
   for _, searcher in ipairs(self.searchers) do searcher:progress(math.max(0, math.min(1, share))) end
 end
@@ -87,7 +87,7 @@ function Team:evaluations()
   return sum
 end
 
---- A round of all, then what became better, or the first's best where nothing did.
+--- Runs a round of all searches. Returns the improved bests, or the best of the first search if none improved.
 function Team:ask(room)
   local begin, count = core.clock_s(), 0
   self.run(self.each)
@@ -107,9 +107,9 @@ function Team:ask(room)
   return count, math.huge
 end
 
-function Team:tell() end -- they know
+function Team:tell() end -- the searchers know their scores
 
---- What a ranker came to; its seconds are of the clock, as threads share the work.
+--- Returns the statistics of the ranker; its seconds are wall-clock time, because threads share the work.
 function Team:ranking()
   local ranking = self.searchers[1]:ranking()
   if ranking then ranking.seconds = ranking.seconds / core.threads() end

@@ -1,4 +1,4 @@
--- Where a search may begin: placements of heuristics that take well under a second each, priced, the best first.
+-- Starts of a search: simulated placements of heuristics that take well under a second each.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -7,15 +7,15 @@ local util = require 'trinity.base.util'
 
 local warm_start = {}
 
---- Heuristics that are tried by default, those first that are the best most often; a small budget ends the list.
+--- Heuristics that are tried by default, in the order of how often they are best. A small budget ends the list early.
 warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'expert', 'heft', 'cpop', 'metis', 'scotch',
   'contiguous', 'fm' }
 
-local first_entries = 5 -- tried whatever the clock says
+local first_entries = 5 -- tried without a check of the clock
 local most_operators = 20000
 local slow = { expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true }
 
---- Whether a graph is too large for heuristics that take longer than the others: here, and for a race's partitions.
+--- Returns whether a graph is too large for slow heuristics and for the partitions of a race.
 function warm_start.is_large(graph) return graph.operators > most_operators end
 
 local function same(a, b)
@@ -25,7 +25,7 @@ local function same(a, b)
   return true
 end
 
---- What option `warm_start` may be; returns the list of entries, empty for none.
+--- Checks option `warm_start` and returns its list of entries, which may be empty.
 function warm_start.check(owner, methods, given)
   if given == false then return {} end
   if given == true then return warm_start.portfolio end
@@ -35,7 +35,7 @@ function warm_start.check(owner, methods, given)
   for i = 1, #given do
     if type(given[i]) == 'string' then
       if methods.info(given[i]).budget then
-        check.refuse(owner, 'option', 'warm_start', 'entry %d: method %s searches, expected one that builds',
+        check.refuse(owner, 'option', 'warm_start', 'entry %d: expected a heuristic without a search, got method %s',
           i, util.quoted(given[i]))
       end
     elseif not array.is_int32(given[i]) and not (type(given[i]) == 'table' and rawget(given[i], 1)) then
@@ -46,20 +46,20 @@ function warm_start.check(owner, methods, given)
   return given
 end
 
---- The placement of an entry, or nil where the heuristic has none.
+--- Returns the placement of an entry, or nil if the heuristic found none.
 local function placement_of(self, methods, entry)
   if type(entry) ~= 'string' then
     return array.placement('methods.' .. self.method, 'option', 'warm_start', entry, self.problem.graph)
   end
   local found = methods.get(entry)(self.problem, { seed = self.options.seed, quiet = true })
   if not found then return nil end
-  -- Methods that priced several placements to choose one have used up as many of the budget.
+  -- Methods that simulated several placements to choose one used that part of the budget.
   self.evaluations = self.evaluations + math.max(0, (found.evaluations or 1) - 1)
   return found.placement
 end
 
---- Prices what `entries` give within the budget of the search `self`: at most half of its evaluations and, after the
---- first five, about a third of its seconds, yet at least one placement. Placements that two entries share count once.
+--- Simulates the placements of `entries` within the budget of the search `self`: at most half of its evaluations and,
+--- after the first five, about a third of its seconds, but at least one placement. Equal placements count once.
 function warm_start.run(self, methods, entries)
   local most, list = math.max(1, math.floor(self.options.evaluations / 2)), {}
   local default, large = entries == warm_start.portfolio, warm_start.is_large(self.problem.graph)

@@ -1,5 +1,5 @@
--- trinity.select: strategies for the nodes of a graph, with costs of nodes and edges and a limit on what they use over
--- time (engine/selection/selection.h has the problem, selection_solver.h how it is solved).
+-- trinity.select: chooses strategies for the nodes of a graph, with costs of nodes and edges and a limit on usage over
+-- time (engine/selection/selection.h defines the problem, selection_solver.h describes the solver).
 
 local autoparallel = require 'trinity.formats.autoparallel_problem'
 local check = require 'trinity.base.check'
@@ -10,24 +10,24 @@ local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
-local declared = options_of.declare('trinity.SelectOptions', { help = 'What trinity.select takes.',
-  { 'seconds', 'number', 60, least = 0, help = 'wall-clock limit, reading a file included' },
-  { 'seed', 'integer', 1, least = 0, help = 'fixes every random number' },
+local declared = options_of.declare('trinity.SelectOptions', { help = 'Options of trinity.select.',
+  { 'seconds', 'number', 60, least = 0, help = 'time limit in seconds, including reading the file' },
+  { 'seed', 'integer', 1, least = 0, help = 'random seed' },
   { 'rounds', 'integer', least = 0, otherwise = 'as many as there is time for',
-    help = 'of search at most; what ends by rounds is the same on every machine' },
-  { 'table_bytes', 'integer', 2 ^ 31, least = 0, help = 'what tables of the exact solver may take' },
-  { 'quiet', 'boolean', false, help = 'no progress line' },
+    help = 'maximum rounds of search; a search that ends by rounds has the same result on every machine' },
+  { 'table_bytes', 'integer', 2 ^ 31, least = 0, help = 'maximum memory for tables of the exact solver' },
+  { 'quiet', 'boolean', false, help = 'print no progress line' },
 })
 
---- The object or list in a file .json or .json.gz, compressed or not whatever its name says; nil where there is none.
+--- Returns the object or list in a file .json or .json.gz, compressed or not whatever its name; nil if there is none.
 local function read_json(path)
   if not path:find '%.json$' and not path:find '%.json%.gz$' then return nil end
   local fine, value = pcall(json.decode, json.text(path))
   return fine and type(value) == 'table' and value or nil
 end
 
---- A problem in a file: of the contest's format, which is read as a stream, or of AutoParallel. Of the latter also what
---- its file says of nodes.
+--- Reads a problem in the contest's format, as a stream, or of AutoParallel, for which it also returns the data of
+--- nodes.
 local function read_problem(path, line)
   local read = not core.begins_selection(path) and read_json(path)
   if autoparallel.is(read) then
@@ -39,7 +39,7 @@ local function read_problem(path, line)
   end)
 end
 
--- The problem that `what` stands for.
+-- Returns the problem of argument 1.
 local function load_problem(what, line)
   if type(what) == 'string' then return read_problem(what, line) end
   if type(what) == 'table' then return core.selection_problem(what) end
@@ -47,7 +47,7 @@ local function load_problem(what, line)
   check.wrong('select', 1, 'problem', what, 'a file name, a table or a selection problem')
 end
 
--- An error of the engine as one of this function.
+-- Raises an error of the engine in the name of this function.
 local function renamed(f, ...)
   local ok, result, more = pcall(f, ...)
   if ok then return result, more end
@@ -61,7 +61,7 @@ local function text_of(state)
   return ('%s  %s%s'):format(state.phase, cost, bound)
 end
 
---- What keeps the selection of a result from being feasible, in words; nil where it is.
+--- Returns why the selection of a result is infeasible, or nil.
 local function infeasibility_of(result)
   if result.feasible then return nil end
   local words, over = {}, result.usage_limit and result.peak_usage - result.usage_limit or 0
@@ -73,8 +73,7 @@ local function infeasibility_of(result)
   return table.concat(words, ', and ')
 end
 
---- What a result says of AutoParallel's nodes alone: copies of them that stand for the memory's lower bound are left
---- out.
+--- Returns the result for AutoParallel's nodes only, without the copies that represent the lower bound of the memory.
 local function of_autoparallel(result, read)
   for v = #result.solution, read.count + 1, -1 do result.solution[v] = nil end
   result.nodes, result.objective = read.count, read.objective
@@ -83,11 +82,11 @@ end
 
 local selection = printed.as('selection', { 'name', 'cost', 'bound', 'feasible', 'optimal' })
 
---- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
---- over time: a file in the IOPDDL contest's format (.json or .json.gz) or AutoParallel's problem (the same endings), a
---- table of the contest's fields, or a problem object of the engine. Exact where dynamic programming can, else as good
---- as found in the time, with a bound. Ctrl-C ends it with the best so far; while a file is read there is none, and
---- the script ends.
+--- Chooses a strategy for every node of a graph to minimize the costs of nodes and edges within a limit on usage over
+--- time. The problem is a file in the IOPDDL contest's format or of AutoParallel (.json or .json.gz), a table with the
+--- contest's fields, or a problem object of the engine. The result is exact if dynamic programming is possible,
+--- otherwise the best found in the time, with a bound. Ctrl-C ends it with the best so far, or ends the script while a
+--- file is read. Example: `trinity.select { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }`
 ---@param problem string|trinity.SelectionTable
 ---@param options? trinity.SelectOptions
 ---@return trinity.SelectResult

@@ -1,4 +1,4 @@
--- trinity.expert_load: the step of a strategy whose experts do not get equally many tokens.
+-- trinity.expert_load: predicts the step of a strategy whose experts get unequal numbers of tokens.
 
 local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
@@ -11,32 +11,32 @@ local util = require 'trinity.base.util'
 
 local owner = 'trinity.expert_load'
 
-local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'What trinity.expert_load takes.',
+local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'Options of trinity.expert_load.',
   { 'load', 'any', needed = true,
     as = "'uniform'|string|{ zipf: number }|fun(layer: integer, expert: integer): number",
-    help = "tokens of each expert: alike; a file .json with a list of counts for every layer; by Zipf's law in an "
-      .. 'order drawn for each layer; a function' },
+    help = 'tokens per expert: uniform, a JSON file with one list of counts per layer, Zipf with a random order per '
+      .. 'layer, or a function' },
   { 'capacity_factor', 'number', above = 0, most = 1e6, otherwise = 'dropless',
-    help = 'most tokens of an expert, over those of an even load; the others are dropped' },
+    help = 'maximum tokens of an expert, relative to an even load; other tokens are dropped' },
   { 'place', 'any', 'in_order', as = "'in_order'|'by_load'|fun(layer: integer, loads: number[]): integer[]",
-    help = 'experts in the order of ranks: as numbered; each, the fullest first, to the emptiest rank; what a '
-      .. 'function gives' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'fixes the order of experts under Zipf' },
+    help = 'assignment of experts to ranks: in_order, by_load (the fullest expert first, to the emptiest rank), or a '
+      .. 'function' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'random seed of the order of experts with Zipf' },
 })
 
 ---@class trinity.ExpertLoad
 ---@field step_time_s number
----@field slowdown number over the step of the strategy, in which all experts get equally many tokens
----@field rank_factor number tokens of the fullest rank of any layer over those of an even load
----@field expert_factor number the same of the fullest expert
----@field dropped number share of the tokens that capacity_factor drops
+---@field slowdown number step time / step time with even load
+---@field rank_factor number maximum tokens of a rank in any layer / those of an even load
+---@field expert_factor number same, for the fullest expert
+---@field dropped number fraction of tokens that capacity_factor drops
 ---@field peak_memory_bytes number of the fullest device
 ---@field fullest_device string
 
 local result = printed.as('expert load', { 'step_time_s', 'slowdown', 'rank_factor', 'peak_memory_bytes' })
 
---- The layers of experts by the names that their products have in common ('layer_1/feed_forward/experts/'), in the
---- graph and as a rank has them: { name, number, all, experts, tokens }, all: experts of all ranks.
+--- Returns the expert layers by the common prefix of their matmuls ('layer_1/feed_forward/experts/'), for the graph and
+--- per rank: { name, number, all, experts, tokens }; all: experts of all ranks.
 local function layers_of(graph, step)
   local layers, count, is_product = {}, 0, {}
   for i = 1, graph.operators do
@@ -62,14 +62,14 @@ local function layers_of(graph, step)
   return layers, count
 end
 
---- Whether a tensor has rows for every expert of a rank.
+--- Returns whether a tensor has rows for every expert of a rank.
 local function is_of(layer, tensor)
   local shape = tensor.shape or {}
   return #shape >= 2 and shape[1] == layer.experts and shape[2] == layer.tokens
 end
 
---- The layer of an operator of the lowered graph that works on tokens of experts: what has the name of its products,
---- and exchanges and sums beside these. nil for others.
+--- Returns the expert layer of an operator of the lowered graph: an operator with the prefix of its matmuls, or an
+--- all-to-all or reduction next to them; nil for other operators.
 local function layer_of(layers, op)
   for name, layer in util.sorted_pairs(layers) do
     local around = name:match '^(.*/)[^/]*/$' or name
@@ -83,7 +83,7 @@ local function layer_of(layers, op)
   end
 end
 
---- A function of layer and expert that gives the weight of its tokens.
+--- Returns a function from layer and expert to the weight of its tokens.
 local function weights_of(options, layers, experts)
   local load = options.load
   if load == 'uniform' then return function() return 1 end end
@@ -120,8 +120,8 @@ local function weights_of(options, layers, experts)
   end
 end
 
---- Gives each expert, the fullest first, to the emptiest rank with room; of ranks alike to the emptiest of the layers
---- before (`totals`).
+--- Assigns each expert, fullest first, to the emptiest rank with a free slot; of equal ranks, to the emptiest one over
+--- previous layers (`totals`).
 local function by_load(loads, ranks, totals)
   local order, sums, lists = {}, {}, {}
   for e = 1, #loads do order[e] = e end
@@ -163,7 +163,7 @@ local function placed_experts(options, layer, loads, ranks, totals)
   return order
 end
 
---- Of every layer by rank the loads of its experts (1: an even load); the largest factors, what is dropped.
+--- Returns for every layer the expert loads by rank (1: an even load), the largest factors, and the dropped fraction.
 local function loads_of(options, layers, count, ranks)
   local facts, totals = { rank_factor = 0, expert_factor = 0, dropped = 0 }, {}
   for _, layer in util.sorted_pairs(layers) do
@@ -200,7 +200,7 @@ local function loads_of(options, layers, count, ranks)
   return facts
 end
 
---- A product of every expert's tokens with its weights, one after the other: no expert takes less than to read these.
+--- Time of the matmuls of all experts, one after the other; each takes at least the time to read its weights.
 local function grouped_s(time_s, loads, weight_bytes, device, kind)
   local launch_s = math.min(time_s, (kind.launch_s or 0) / device.speed)
   local each_s = (time_s - launch_s) / #loads
@@ -212,7 +212,7 @@ end
 
 local views = { Reshape = true, Flatten = true }
 
---- The peak of a device when tensors of experts are larger or smaller. changes: { start_s, end_s, bytes }.
+--- Returns the peak memory of a device with changed expert tensors. changes: { start_s, end_s, bytes }.
 local function peak_of(step, device, changes)
   local times = {}
   local function add(time_s, level, bytes) times[#times + 1] = { time_s, level, bytes } end
@@ -236,8 +236,9 @@ local function peak_of(step, device, changes)
   return step.timeline.metrics:memory_bytes(device) + math.floor(after - before + 0.5)
 end
 
---- What a strategy takes when experts get unlike numbers of tokens: products by the tokens of each expert, all-to-alls
---- by their fullest rank, memory of the fullest device. The order of work stays as it is with equal numbers.
+--- Predicts the step of a strategy with unequal expert load: matmuls by the tokens of each expert, all-to-alls by their
+--- fullest rank, memory of the fullest device. The order of work is that of an even load. Raises an error if the
+--- strategy has no experts. Example: `trinity.expert_load(strategy, { load = { zipf = 0.5 } }).slowdown`
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExpertLoadOptions
 ---@return trinity.ExpertLoad
@@ -245,12 +246,13 @@ return function(strategy, options)
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   options = declared:read(owner, 2, 'options', options)
   if not strategy.mesh or strategy.order then
-    util.fail('%s: strategy: expected one with a mesh in the usual order of axes', owner)
+    util.fail('%s: strategy: expected a mesh in the default order of axes', owner)
   end
   local step, cluster, ranks = step_of(owner, strategy), strategy.problem.cluster, strategy.mesh.expert or 1
   local layers, count = layers_of(strategy.problem.graph, step)
   if count == 0 then
-    util.fail("%s: strategy: expected experts that are one operator a product (a config.json's), got graph '%s'", owner,
+    util.fail("%s: strategy: expected experts with one operator per matmul (as from a config.json), got graph '%s'",
+      owner,
       strategy.problem.graph.name)
   end
   local facts = loads_of(options, layers, count, ranks)

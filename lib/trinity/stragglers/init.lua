@@ -1,4 +1,5 @@
--- trinity.stragglers: what noise and slow devices do to the step of a strategy, what it waits for, what would help.
+-- trinity.stragglers: effect of noise and slow devices on the step of a strategy, what the step waits for, and
+-- remedies.
 
 local check = require 'trinity.base.check'
 local lengths_of = require 'trinity.stragglers.lengths'
@@ -14,52 +15,53 @@ local util = require 'trinity.base.util'
 
 local owner = 'trinity.stragglers'
 
-local declared = options_of.declare('trinity.StragglerOptions', { help = 'What trinity.stragglers takes.',
+local declared = options_of.declare('trinity.StragglerOptions', { help = 'Options of trinity.stragglers.',
   { 'noise', 'number', 0.02, least = 0, most = 10,
-    help = 'coefficient of variation of what a device takes for one pass of one micro-batch (log-normal, mean kept)' },
+    help = 'coefficient of variation of the time of one pass of one micro-batch on a device (log-normal, mean '
+      .. 'unchanged)' },
   { 'lengths', 'any', as = 'string|fun(stream: trinity.RandomStream): integer', otherwise = "the network's",
-    help = 'tokens of each sequence: a CSV file with columns length and count, or a function that draws one' },
+    help = 'tokens per sequence: a CSV file with columns length and count, or a function that samples one' },
   { 'fill', options_of.words('trinity.SequenceFill', { 'padded', 'packed' }), 'padded',
-    help = 'micro-batches have sequences that are padded to the longest, or as many as fit' },
+    help = 'sequences of a micro-batch: padded to the longest, or packed up to the full length' },
   { 'deal', options_of.words('trinity.SequenceDeal', { 'drawn', 'sorted', 'balanced' }), 'drawn',
-    help = 'micro-batches are dealt to replicas as drawn, of sequences sorted by length, or by work' },
-  { 'draws', 'integer', 200, least = 1, most = 1e6, help = 'steps with random times' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'fixes the random times' },
-  { 'remedies', 'boolean', true, help = 'whether what would help is simulated, too' },
+    help = 'order of sequences over replicas: as sampled, sorted by length, or balanced by work' },
+  { 'draws', 'integer', 200, least = 1, most = 1e6, help = 'number of steps to sample' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'random seed' },
+  { 'remedies', 'boolean', true, help = 'also simulate remedies' },
 })
 
---- What a step waits for: its longest path by device, stage and kind of work.
+--- What a step waits for: its critical path by device, stage and type of work.
 ---@class trinity.StepWait
----@field device string of collectives their first member, of sends the sender
----@field stage? integer of a mesh: of the pipeline, from 1
----@field replica? integer of a mesh: along data, from 1
+---@field device string device; for collectives the first member, for sends the sender
+---@field stage? integer with a mesh: pipeline stage, from 1
+---@field replica? integer with a mesh: replica, from 1
 ---@field type 'forward'|'backward'|'update'|'send'|'collective'
----@field time_s number mean of the draws
+---@field time_s number mean over the samples
 
 ---@class trinity.Remedy
 ---@field what string
 ---@field step_time_s number without noise
 ---@field samples_per_s number
----@field gain number samples_per_s over those of the strategy, less 1
----@field stages? integer[] layers of every virtual stage, where these move
----@field devices? integer[] of the mesh, where a replica is dropped
----@field micro_batches? integer the same
+---@field gain number samples_per_s / that of the strategy - 1
+---@field stages? integer[] layers of every virtual stage, if layers move
+---@field devices? integer[] devices of the mesh, if a replica is dropped
+---@field micro_batches? integer micro-batches, if a replica is dropped
 
 ---@class trinity.Stragglers
----@field step_time_s number without noise, with what is slow in the cluster
----@field mean_s number of the draws
----@field p95_s number their 95th percentile
+---@field step_time_s number without noise, with the slow devices of the cluster
+---@field mean_s number mean over the samples
+---@field p95_s number 95th percentile of the samples
 ---@field error_s number standard error of the mean
----@field draws_s number[] in the order of the draws
----@field waits trinity.StepWait[] the longest time first
----@field remedies trinity.Remedy[] where option `slow` of the cluster slows something; the best first
+---@field draws_s number[] sampled step times
+---@field waits trinity.StepWait[] longest time first
+---@field remedies trinity.Remedy[] best first; empty unless the cluster has option `slow`
 
 local result = printed.as('stragglers', { 'step_time_s', 'mean_s', 'p95_s' })
 local wait = printed.as('wait', { 'device', 'stage', 'replica', 'type', 'time_s' })
 
 local computes = { forward = true, backward = true, update = true }
 
---- Numbers what has one random factor together: a device's pass of one micro-batch through one of its stages.
+--- Groups tasks with a common random factor: the pass of one micro-batch through one stage on a device.
 local function passes_of(nodes)
   local pass_of, numbers, count = {}, {}, 0
   for i, node in ipairs(nodes) do
@@ -76,7 +78,8 @@ local function passes_of(nodes)
   return pass_of, count
 end
 
---- Of every node what of it goes by lengths: 'linear', 'square', nil for neither; and the share of squares in the work.
+--- Returns for every node how its time depends on lengths ('linear', 'square' or nil), and the fraction of quadratic
+--- work.
 local function scaled_nodes(step)
   local kind_of, work_s, square_s, at, types = {}, 0, 0, step.low.coordinates, {}
   for op = 1, step.operators do types[op] = step.graph:operator(op).type end
@@ -119,7 +122,7 @@ local function by_lengths(step, strategy, options)
   end
 end
 
---- What adds a longest path to sums by device and kind of work, and what lists these.
+--- Returns a function that adds a critical path to sums by device and type of work, and one that lists the sums.
 local function waits_of(step, cluster, draws)
   local at = step.low and step.low.coordinates
   local add, list = tasks.sums(function(node)
@@ -134,8 +137,9 @@ local function waits_of(step, cluster, draws)
   end, list
 end
 
---- Draws the times of a strategy's step: every pass of a device is longer or shorter by chance, the order stays. Says
---- what the step takes in the mean and at worst, what it waits for, and what helps against devices that are slow.
+--- Samples steps of a strategy with random times of every pass on a device, in an unchanged order. Returns mean and
+--- 95th percentile of the step time, what the step waits for, and remedies for slow devices. Example:
+--- `trinity.stragglers(strategy, { noise = 0.05 }).p95_s`
 ---@param strategy trinity.Strategy
 ---@param options? trinity.StragglerOptions
 ---@return trinity.Stragglers

@@ -1,10 +1,10 @@
--- Sequences of unequal length (options `lengths`, `fill` and `deal` of trinity.stragglers): how much longer or shorter
--- every micro-batch of every replica is than one whose sequences all have the network's length.
+-- Sequences of unequal length (options `lengths`, `fill` and `deal` of trinity.stragglers): the work of every
+-- micro-batch of every replica, relative to sequences with the network's length.
 
 local csv = require 'trinity.base.csv'
 local util = require 'trinity.base.util'
 
---- Tokens of a sequence of the network: the second axis of its first input.
+--- Returns the tokens per sequence of the network: the second axis of its first input.
 local function sequence_of(owner, graph)
   for i = 1, graph.operators do
     local op = graph:operator(i)
@@ -14,7 +14,7 @@ local function sequence_of(owner, graph)
   util.fail("%s: option 'lengths': expected a network of sequences, got graph '%s'", owner, graph.name)
 end
 
---- Returns a function that samples a length: by the rows of a histogram (columns length, count), or the script's own.
+--- Returns a function that samples a length: from a histogram (columns length, count), or the script's function.
 local function drawer(lengths)
   if type(lengths) == 'function' then return lengths end
   local rows, total = {}, 0
@@ -30,20 +30,21 @@ local function drawer(lengths)
   end
 end
 
---- A function of a random stream that deals out sequences: by replica (from 0) and micro-batch { linear, square }, the
---- factors of work that goes by tokens and of attention, which goes by their square. attention: its share of the work.
+--- Returns a function of a random stream that assigns sequences: by replica (from 0) and micro-batch { linear, square
+--- }, the factors of work linear in tokens and of attention, which is quadratic. attention: its fraction of the work.
 return function(owner, strategy, options, attention)
   local graph, replicas, count = strategy.problem.graph, strategy.mesh.data or 1, strategy.micro_batches or 1
   local samples, most, draw = graph.batch_size, sequence_of(owner, graph), drawer(options.lengths)
   local function length(stream)
     local drawn = draw(stream)
     if type(drawn) ~= 'number' or not (drawn >= 1 and drawn <= most and drawn % 1 == 0) then
-      util.fail("%s: option 'lengths': expected whole lengths from 1 to %d, the network's, got %s", owner, most,
+      util.fail("%s: option 'lengths': expected integer lengths from 1 to %d (that of the network), got %s", owner,
+        most,
         util.describe(drawn))
     end
     return drawn
   end
-  --- Every sequence as long as the longest of its micro-batch.
+  --- Pads every sequence to the longest one of its micro-batch.
   local function padded(stream)
     local all = util.listed(replicas * count * samples, function() return length(stream) end)
     if options.deal == 'sorted' then table.sort(all, function(a, b) return a > b end) end
@@ -52,7 +53,7 @@ return function(owner, strategy, options, attention)
       return { linear = share, square = share ^ 2 }
     end)
   end
-  --- Micro-batches full of sequences one after the other, of which each attends to itself.
+  --- Packs sequences into full micro-batches; each sequence attends to itself only.
   local function packed(stream)
     local waiting
     return util.listed(replicas * count, function()
@@ -69,7 +70,7 @@ return function(owner, strategy, options, attention)
     end)
   end
   local function work(bin) return (1 - attention) * bin.linear + attention * bin.square end
-  --- The longest first, each to the replica with the least work that has room.
+  --- Assigns sequences, longest first, to the replica with the least work and enough space.
   local function balanced(bins)
     local dealt, sums = {}, {}
     for r = 0, replicas - 1 do dealt[r], sums[r] = {}, 0 end

@@ -5,8 +5,8 @@ local util = require 'trinity.base.util'
 
 local operations = {}
 
---- Types of operations. group: which operations end together ('pair': a send and its receive; 'replicas': the same of
---- all replicas; 'ends': of first and last stage; 'all': of all workers). typical: what stands for all of the type.
+--- Types of operations. group: operations that end together ('pair': a send and its receive; 'replicas': those of all
+--- replicas; 'ends': of first and last stage; 'all': of all workers). typical: statistic of a typical operation.
 operations.types = {
   ['forward-compute'] = { typical = 'mean' }, ['backward-compute'] = { typical = 'mean' },
   ['forward-send'] = { typical = 'median', group = 'pair', shown = 'forward-pp-comm' },
@@ -52,9 +52,10 @@ local function check(path, steps)
     for i = 1, math.max(#step.operations, #first.operations) do
       local known, of, last = first.operations[i], step.operations[i], step.operations[i - 1]
       if of and last and place_of(of) == place_of(last) then
-        csv.refuse(path, of, 'a second operation %s (replica/stage/type/number) in step %d', place_of(of), step.step)
+        csv.refuse(path, of, 'expected one operation %s (replica/stage/type/number) in step %d, got a second',
+          place_of(of), step.step)
       elseif not known or not of or place_of(known) ~= place_of(of) then
-        util.fail('%s: step %d: expected the %d operations of step %d, got %d; the first other is %s '
+        util.fail('%s: step %d: expected the %d operations of step %d, got %d; the first difference is %s '
           .. '(replica/stage/type/number)', util.shortened(path), step.step, #first.operations, first.step,
           #step.operations, place_of(of or known))
       end
@@ -62,7 +63,7 @@ local function check(path, steps)
   end
 end
 
---- The steps of a trace in ascending order, each with its operations by stage, worker, type and number.
+--- Returns the steps of a trace in ascending order, each with its operations by stage, worker, type and number.
 ---@param path string
 ---@return { step: integer, operations: table[] }[]
 function operations.read(path)

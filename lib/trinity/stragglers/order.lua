@@ -1,12 +1,12 @@
--- What every operation of a recorded step waits for: the operations before it and the group that it ends with. Rules of
--- ByteDance's StragglerAnalysis (OSDI 2025), `analyzer/dependency_model.py`.
+-- The dependencies of a recorded step: for every operation, the operations before it and the group with which it ends.
+-- Rules of ByteDance's StragglerAnalysis (OSDI 2025), `analyzer/dependency_model.py`.
 
 local types = require('trinity.stragglers.operations').types
 local util = require 'trinity.base.util'
 
-local clock_error_s = 5e-5 -- between the clocks of two machines
+local clock_error_s = 5e-5 -- maximum difference between the clocks of two machines
 
---- The operations of a step by stage, worker and type, from 0 each.
+--- Returns the operations of a step by stage, worker and type, from 0 each.
 local function grid_of(step)
   local grid, stages, workers, chunks = {}, 0, 0, 1
   for i, of in ipairs(step.operations) do
@@ -22,7 +22,7 @@ local function grid_of(step)
   for stage = 0, stages - 1 do
     for worker = 0, workers - 1 do
       if not (grid[stage] or {})[worker] then
-        util.fail('step %d: no operation of replica %d, stage %d', step.step, worker, stage)
+        util.fail('step %d: expected operations of replica %d, stage %d, got none', step.step, worker, stage)
       end
     end
   end
@@ -32,7 +32,7 @@ end
 return function(step)
   local all = step.operations
   local grid, stages, workers, chunks = grid_of(step)
-  local waits, group_of, groups = {}, {}, {} -- of every operation those before it; its group; members of groups
+  local waits, group_of, groups = {}, {}, {} -- per operation: predecessors and group; members of groups
   for i = 1, #all do waits[i] = {} end
 
   local function after(i, earlier) table.insert(waits[i], earlier) end
@@ -57,7 +57,7 @@ return function(step)
     return list
   end
 
-  --- Sends or receives that a compute operation has; those that only its recording has are left out.
+  --- Sends or receives of a compute operation, without those that only exist in the recording.
   local function launched(list, computes, kind)
     local first_end_s, last_start_s = math.huge, -math.huge
     for _, i in ipairs(computes) do
@@ -73,7 +73,7 @@ return function(step)
     return found
   end
 
-  --- The computes that exchange with another stage, by their chunks of the model.
+  --- Compute operations that communicate with another stage, by model chunk.
   local function with_peer(computes, delta)
     local found = {}
     for _, i in ipairs(computes) do
@@ -83,7 +83,7 @@ return function(step)
     return found
   end
 
-  --- Pairs the sends (or receives) of a worker with their computes; returns those with a peer.
+  --- Pairs the sends (or receives) of a worker with compute operations. Returns those with a peer.
   local function matched(cell, direction, kind, delta)
     local computes = cell[direction .. '-compute'] or {}
     local list = cell[direction .. '-' .. kind] or {}
@@ -133,7 +133,7 @@ return function(step)
     end
   end
 
-  --- The last computation, then what follows it once a step.
+  --- The last computation, then operations that follow it once per step.
   local function finish(cell, computes)
     local last = computes[1]
     for _, i in ipairs(computes) do if all[i].end_s > all[last].end_s then last = i end end
@@ -148,7 +148,7 @@ return function(step)
       'separate-grads-all-reduce')[1]
     if #scatters > 0 then after(next_one, scatters[#scatters]) end
     local seen = {}
-    for _, i in ipairs(scatters) do -- each chunk's after its last backward computation
+    for _, i in ipairs(scatters) do -- after the last backward computation of its chunk
       local chunk, latest = all[i].chunk, nil
       for _, c in ipairs(cell['backward-compute'] or {}) do
         if all[c].chunk == chunk and (not latest or all[c].end_s > all[latest].end_s) then latest = c end
@@ -161,7 +161,7 @@ return function(step)
   local function inside(cell)
     local computes = by_start(picked(cell, 'forward-compute', 'backward-compute'))
     if #computes == 0 then
-      util.fail('step %d: replica %d, stage %d: expected operations that compute, got none', step.step,
+      util.fail('step %d: replica %d, stage %d: expected compute operations, got none', step.step,
         all[cell.all[1]].worker, all[cell.all[1]].stage)
     end
     chain(computes)

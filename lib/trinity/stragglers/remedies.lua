@@ -1,4 +1,4 @@
--- What helps a strategy against slow devices: spares, layers that move to other stages, replicas that are dropped.
+-- Remedies for slow devices: spares, moving layers to other stages, dropping replicas.
 
 local fields = require 'trinity.base.fields'
 local parallelism = require 'trinity.strategy.parallelism'
@@ -9,14 +9,14 @@ local util = require 'trinity.base.util'
 local owner = 'trinity.stragglers'
 local remedy = printed.as('remedy', { 'what', 'step_time_s', 'samples_per_s', 'gain' })
 
---- Devices that the healthy cluster has faster, a set.
+--- Returns the set of slow devices, by comparison with the healthy cluster.
 local function slowed(cluster, healthy)
   local set = {}
   for d, device in ipairs(cluster.devices) do set[d] = device.speed < healthy.devices[d].speed or nil end
   return set
 end
 
---- The plan with other fields; nil where no such plan can be made.
+--- Returns the plan with changed fields, or nil if it is impossible.
 local function priced(problem, plan)
   local ok, metrics = pcall(problem.evaluate, problem, plan)
   if ok then return metrics end
@@ -25,7 +25,7 @@ local function priced(problem, plan)
   return nil
 end
 
---- Moves layers, one at a time, from stages on slow devices to others, as long as the step gets shorter.
+--- Moves layers, one at a time, from stages on slow devices to other stages while the step gets shorter.
 local function with_layers_moved(problem, plan, low, slow)
   local on_slow, best, best_s, moved = {}, util.merged(low.layers), problem:evaluate(plan).step_time_s, false
   for device in util.sorted_pairs(slow) do
@@ -53,7 +53,7 @@ local function with_layers_moved(problem, plan, low, slow)
   return moved and util.merged(plan, { stages = best }) or nil
 end
 
---- Leaves out the replicas with slow devices; the others take their micro-batches.
+--- Drops the replicas with slow devices; the others take their micro-batches.
 local function without_replicas(plan, low, slow)
   local bad, at, kept, dropped = {}, low.coordinates.data, {}, 0
   for device in util.sorted_pairs(slow) do
@@ -70,7 +70,7 @@ local function without_replicas(plan, low, slow)
     micro_batches = math.ceil((plan.micro_batches or 1) * (plan.mesh.data or 1) / data) })
 end
 
---- What each remedy gives, the most samples per second first; nothing without a healthy cluster to compare with.
+--- Returns the effect of each remedy, most samples per second first; empty without a healthy cluster to compare with.
 ---@param strategy trinity.Strategy
 ---@param healthy? trinity.Cluster
 ---@return trinity.Remedy[]

@@ -1,4 +1,4 @@
--- trinity.replay: recorded steps again, and what they would take were some of their operations typical ones.
+-- trinity.replay: simulates recorded steps again, and predicts their time if some operations were typical.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -17,11 +17,11 @@ local util = require 'trinity.base.util'
 ---@field workers integer replicas of the model, numbered from 0
 ---@field stages integer numbered from 0
 ---@field types string[] types of operations; sends and receives of one direction are one type
----@field recorded_s number[] per step: from its first start to its last end
----@field replayed_s number[] the same, simulated with the gaps between operations
----@field busy_s number[] simulated without these gaps
----@field typical_s number[] simulated without gaps and with every operation as long as is typical of its type
----@field slowdown number mean of busy_s over the mean of typical_s
+---@field recorded_s number[] per step: time from first start to last end
+---@field replayed_s number[] per step: simulated with the gaps between operations
+---@field busy_s number[] per step: simulated without gaps
+---@field typical_s number[] per step: simulated without gaps and with typical operations
+---@field slowdown number mean of busy_s / mean of typical_s
 local Replay = { __name = 'replay' }
 Replay.__index = Replay
 
@@ -30,8 +30,7 @@ function Replay.__tostring(self)
     self.stages, self.slowdown)
 end
 
--- The tasks of a step's order: per operation one; before it one that lasts as long as its gap; of a group one in which
--- it begins together.
+-- Returns the tasks of a step: one per operation, one before it for its gap, and one per group for its common start.
 local function tasks_for(step, order)
   local tasks, own, gap, join = tasks_of.new(('step %d'):format(step.step)), {}, {}, {}
   for i = 1, #step.operations do gap[i], own[i] = tasks:add(), tasks:add() end
@@ -60,8 +59,8 @@ local function key_of(order)
   return table.concat(parts, ';')
 end
 
--- The gap before every operation, in which nothing that it waits for runs; its time from when all of its group could
--- start.
+-- Returns the gap before every operation, in which none of its predecessors runs, and its time since all operations of
+-- its group could start.
 local function recorded(step, order)
   local list, ready, begin_s = step.operations, {}, math.huge
   for _, of in ipairs(list) do begin_s = math.min(begin_s, of.start_s) end
@@ -80,7 +79,7 @@ local function recorded(step, order)
   end
 end
 
--- What is typical of every type, by its rule: over all workers and steps.
+-- Returns the typical time of every type, by its rule, over all workers and steps.
 local function typical_of(steps)
   local times, typical = {}, {}
   for _, step in ipairs(steps) do
@@ -98,7 +97,7 @@ end
 
 local function shown(kind) return operations.types[kind].shown or kind end
 
---- Simulates a step. gaps: whether gaps count; chosen: per operation whether it is as recorded (else typical).
+--- Simulates a step. gaps: include gaps; chosen: per operation, whether it is as recorded (otherwise typical).
 local function run(self, step, gaps, chosen)
   local tasks = step.tasks
   for i, of in ipairs(step.operations) do
@@ -117,18 +116,18 @@ local function every(self, value)
 end
 
 local declared = options_of.declare('trinity.ReplayChoice', {
-  help = 'Which operations of a replay are chosen: those that all fields say.',
-  { 'type', 'string', help = 'type of operations, one of replay.types' },
+  help = 'A choice of operations of a replay: those that match all fields.',
+  { 'type', 'string', help = 'type of operation, one of replay.types' },
   { 'worker', 'integer', least = 0, help = 'replica of the model, from 0' },
   { 'stage', 'integer', least = 0, help = 'stage of the pipeline, from 0' },
 })
 
---- What chosen operations cost.
+--- The cost of chosen operations.
 ---@class trinity.ReplayAnswer
----@field slowdown number mean step with only these as recorded, over that with none: what they alone cost
----@field alone_s number[] per step: only these as recorded, all others typical
+---@field slowdown number mean step time with only these as recorded / with all typical
+---@field alone_s number[] per step: these as recorded, all others typical
 ---@field without_s number[] per step: these typical, all others as recorded
----@field saved number part of the slowdown that goes where these are typical
+---@field saved number fraction of the slowdown that disappears if these are typical
 
 local answer = printed.as('replay answer', { 'slowdown', 'saved' })
 
@@ -145,10 +144,12 @@ local function refuse_choice(self, given)
       util.fail("%s: option '%s': expected 0 to %d, got %d", owner, name, count - 1, given[name])
     end
   end
-  if next(given) == nil then util.fail('%s: choice: expected type, worker or stage, got none of them', owner) end
+  if next(given) == nil then util.fail('%s: choice: expected at least one of type, worker and stage, got none',
+    owner) end
 end
 
---- What the chosen operations cost: they alone as recorded, and they alone typical; gaps are left out.
+--- Predicts the cost of chosen operations, by simulating only them as recorded and only them as typical, without gaps.
+--- Raises an error for an unknown type, worker or stage. Example: `replay:what_if({ stage = 0 }).slowdown`
 ---@param choice trinity.ReplayChoice
 ---@return trinity.ReplayAnswer
 function Replay:what_if(choice)
@@ -167,16 +168,17 @@ function Replay:what_if(choice)
     saved = busy_s > typical_s and (busy_s - mean(without_s)) / (busy_s - typical_s) or 0 }
 end
 
---- What the step waits for: a worker's operations of one type on the longest path.
+--- What the step waits for: a worker's operations of one type on the critical path.
 ---@class trinity.ReplayWait
 ---@field worker integer replica of the model
 ---@field stage integer
 ---@field type string
----@field time_s number mean of the steps
+---@field time_s number mean over the steps
 
 local wait = printed.as('wait', { 'worker', 'stage', 'type', 'time_s' })
 
---- What the steps wait for, without gaps: the longest path by worker, stage and type, the longest time first.
+--- Returns what the steps wait for, without gaps: the critical path by worker, stage and type, longest time first.
+--- Example: `replay:waits()[1]`
 ---@return trinity.ReplayWait[]
 function Replay:waits()
   local all = every(self, true)
@@ -198,7 +200,8 @@ end
 
 check.methods(Replay, 'trinity.Replay', 'handle')
 
---- Reads a trace of operations (CSV, also gzip, in the columns of ByteDance's StragglerAnalysis) and replays its steps.
+--- Reads a trace of operations (CSV, also gzip, with the columns of ByteDance's StragglerAnalysis) and replays its
+--- steps. Raises an error that names the line of a malformed row. Example: `trinity.replay('operations.csv').slowdown`
 ---@param path string
 ---@return trinity.Replay
 return function(path)

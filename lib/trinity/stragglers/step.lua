@@ -1,4 +1,4 @@
--- The tasks of a simulated step, in the order in which it was simulated: what devices compute, transfers, collectives.
+-- The tasks of a simulated step in simulation order: computation, transfers, collectives.
 
 local array = require 'trinity.base.array'
 local simulator = require 'trinity.strategy.simulator'
@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 
 local most_tasks = 2e6
 
---- What a transfer or collective occupies under the cluster's rule, as names of queues.
+--- Returns the queues that a transfer or collective occupies under the cluster's rule.
 local function queues_of(cluster)
   local routes = {}
   local function route(list, from, to)
@@ -31,7 +31,7 @@ local function queues_of(cluster)
   end
 end
 
---- Operators of the graph in the words that are needed here.
+--- Returns the facts about operators that are needed here.
 local function about_operators(graph)
   local phase, member = {}, {}
   for i = 1, graph.operators do
@@ -41,15 +41,15 @@ local function about_operators(graph)
   return phase, member
 end
 
---- The step as tasks: { tasks, nodes, time_s, low, graph, timeline, quiet_s, node_of }. A node is { kind, start_s,
---- end_s, device, micro_batch, operator, stage }, a collective's with all its devices.
+--- Returns the step as tasks: { tasks, nodes, time_s, low, graph, timeline, quiet_s, node_of }. A node is { kind,
+--- start_s, end_s, device, micro_batch, operator, stage }, a collective's with all its devices.
 return function(owner, found)
   local problem, inner, low = found.problem, found.problem, nil
   if found.mesh or found.splits then
     local there
     inner, there, low = simulator.lowered(owner, problem, found)
     if there.schedule == 'round-robin' then
-      util.fail('%s: strategy: expected one whose steps end, got a stream (an asynchronous parameter server)', owner)
+      util.fail('%s: strategy: expected a strategy with a step boundary, got an asynchronous one', owner)
     end
   end
   local timeline = simulator.timeline(owner, problem, found)
@@ -67,7 +67,7 @@ return function(owner, found)
     return node
   end
   local function after(node, earlier)
-    -- what ends later in the step at hand is none that it waited for
+    -- a task that ends later in this step is no predecessor
     if earlier and earlier ~= node and earlier.end_s <= node.start_s then node.earlier[earlier.number] = true end
   end
 
@@ -120,7 +120,8 @@ return function(owner, found)
     occupy(node, { transfer.from, transfer.to })
   end
 
-  --- What task `task` reads of operator `source`: in its own micro-batch, or, of what accumulates, in each.
+  --- Adds the dependency of `task` on operator `source`: in the same micro-batch or, for accumulated values, in every
+  --- one.
   local function reads(node, task, source)
     local micro_batch = math.floor((task - 1) / count)
     local accumulated = phase[(task - 1) % count + 1] == 'update' and phase[source] ~= 'update'
@@ -143,7 +144,7 @@ return function(owner, found)
       if a.end_s ~= b.end_s then return a.end_s < b.end_s end
       return (a.rank or a.number) < (b.rank or b.number)
     end)
-    local last = {} -- of each kind: some kinds share a queue, some do not
+    local last = {} -- last task per kind: some kinds share a queue
     for _, node in ipairs(list) do
       for _, earlier in util.sorted_pairs(last) do after(node, earlier) end
       last[node.kind] = node
@@ -166,7 +167,7 @@ return function(owner, found)
   end
   local step_s, repeated_s = timeline.metrics.step_time_s, (tasks:run())
   if math.abs(repeated_s - step_s) > 1e-6 * step_s then
-    util.fail('%s: strategy: expected a step whose waits are those of an order, got %.6g s, and %.6g s in that order; '
+    util.fail("%s: strategy: expected a step that a fixed order reproduces, got %.6g s, and %.6g s in that order; "
       .. "the cluster's transfers contend by rule '%s'", owner, step_s, repeated_s, problem.cluster.queue)
   end
   return { tasks = tasks, nodes = nodes, time_s = time_s, low = low, graph = graph, timeline = timeline,

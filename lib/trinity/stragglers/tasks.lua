@@ -1,4 +1,4 @@
--- Tasks and what each waits for: a step whose order is fixed. The step is the longest path (graph:critical_path).
+-- Tasks and their dependencies: a step with a fixed order, whose time is the critical path (graph:critical_path).
 
 local array = require 'trinity.base.array'
 local graph = require 'trinity.graph'
@@ -9,7 +9,7 @@ Tasks.__index = Tasks
 
 local tasks = {}
 
---- An empty list of tasks.
+--- Returns an empty list of tasks.
 ---@param name string
 function tasks.new(name)
   return setmetatable({ builder = graph.new { name = name }, count = 0 }, Tasks)
@@ -25,10 +25,11 @@ end
 --- Makes a task wait for the end of another one.
 function Tasks:after(task, earlier) self.builder:add_edge(tostring(earlier), tostring(task), 0) end
 
---- Finishes the list. A circle of tasks is an error.
+--- Finishes the list. Raises an error for a cycle.
 function Tasks:build()
   self.graph, self.builder = self.builder:build(), nil
-  self.position, self.number = array.int32(self.count), array.int32(self.count) -- of a task, and of what is there
+  -- position of a task, and task at a position
+  self.position, self.number = array.int32(self.count), array.int32(self.count)
   for i = 1, self.count do
     self.position[i] = self.graph.handle:find(tostring(i))
     self.number[self.position[i]] = i
@@ -37,10 +38,10 @@ function Tasks:build()
   return self
 end
 
---- How long a task takes, until it is set again.
+--- Sets the time of a task.
 function Tasks:set(task, time_s) self.time_s[self.position[task]] = time_s end
 
---- The seconds from the first start to the last end, and the tasks of the longest path.
+--- Returns the seconds from first start to last end, and the tasks of the critical path.
 ---@return number step_s
 ---@return integer[] path
 function Tasks:run()
@@ -49,8 +50,8 @@ function Tasks:run()
   return step_s, path
 end
 
---- Sums of seconds by key, each in the field time_s of a row that make() gives. Returns what adds to them, and what
---- lists the rows, the longest time first.
+--- Sums seconds by key in field time_s of rows from make(). Returns a function that adds to them, and one that lists
+--- the rows, longest time first.
 function tasks.sums(make)
   local rows = {}
   local function add(key, time_s, ...)

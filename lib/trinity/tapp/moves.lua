@@ -1,12 +1,11 @@
--- Neighbours of a pipeline, for the end of TAPP's search: where a stage ends, which node it has, or how many stages
--- there are could be otherwise. A scheme is the node of every layer, as trinity.tapp.policy gives it; what it is worth
--- is for the caller to say.
+-- Neighbours of a pipeline, for the end of TAPP's search: changes of the end of a stage, of its node, or of the number
+-- of stages. A scheme is the node of every layer, as in trinity.tapp.policy; the caller evaluates it.
 
 local util = require 'trinity.base.util'
 
 local tapp_moves = {}
 
--- A scheme as a list of stages { node =, first = layer }.
+-- Converts a scheme to a list of stages { node =, first = layer }.
 local function stages_of(node_of)
   local stages = {}
   for l, node in ipairs(node_of) do
@@ -29,7 +28,7 @@ local function copy(stages)
   return util.map(stages, function(stage) return { node = stage.node, first = stage.first } end)
 end
 
--- A node without a stage, nil where all have one.
+-- Returns a node without a stage, or nil.
 local function free_node(stages, nodes, stream)
   local used, free = {}, {}
   for _, stage in ipairs(stages) do used[stage.node] = true end
@@ -39,11 +38,11 @@ local function free_node(stages, nodes, stream)
   return #free > 0 and free[stream:integer(#free)] or nil
 end
 
--- Every move changes `stages` and says whether they are another pipeline still. `at` has layers, nodes, work (sums of
--- times up to a layer) and crossing_bytes (behind it).
+-- Every move changes `stages` and returns whether they are still a valid, different pipeline. `at` has layers, nodes,
+-- work (sums of times up to a layer) and crossing_bytes (after it).
 local moves = {}
 
--- The beginning of a stage moves by one layer, or by several, of every order of magnitude alike.
+-- Moves the beginning of a stage by one or several layers, with equal probability per order of magnitude.
 function moves.shift(stages, at, stream)
   if #stages < 2 then return false end
   local s = 1 + stream:integer(#stages - 1)
@@ -53,7 +52,7 @@ function moves.shift(stages, at, stream)
   return first > stages[s - 1].first and first <= last_of(stages, s, at.layers)
 end
 
--- The beginning of a stage moves to the place nearby where least crosses the cut.
+-- Moves the beginning of a stage to the nearby position with the fewest crossing bytes.
 function moves.narrow(stages, at, stream)
   if #stages < 2 then return false end
   local s = 1 + stream:integer(#stages - 1)
@@ -73,7 +72,7 @@ function moves.swap(stages, _, stream)
   return a ~= b
 end
 
--- Two nodes change places and take the work that they had along.
+-- Swaps two nodes, which keep their amounts of work.
 function moves.exchange(stages, at, stream)
   local a, b = stream:integer(#stages), stream:integer(#stages)
   if a == b then return false end
@@ -114,13 +113,13 @@ function moves.cut(stages, at, stream)
   return true
 end
 
--- Drawn as often as they stand here.
+-- Moves, sampled in proportion to their number of entries.
 local drawn = { 'shift', 'shift', 'shift', 'shift', 'narrow', 'narrow', 'swap', 'exchange', 'replace', 'merge',
   'cut' }
 local most_tries = 100
 
---- A scheme one move away from `node_of`, or two, one time in three; the scheme itself where no move is found. `at`
---- comes from tapp_moves.of.
+--- Returns a scheme one move away from `node_of` (two moves one time in three), or the scheme itself if no move is
+--- found. `at`: result of tapp_moves.of.
 function tapp_moves.neighbour(at, node_of, stream)
   local stages, left = stages_of(node_of), stream:integer(3) == 1 and 2 or 1
   for _ = 1, most_tries do
@@ -133,7 +132,7 @@ function tapp_moves.neighbour(at, node_of, stream)
   return scheme_of(stages, at.layers)
 end
 
---- What moves must know of a row of layers (trinity.tapp.layer_chain) and a number of nodes.
+--- Returns the data for moves of a row of layers (trinity.tapp.layer_chain) and a number of nodes.
 function tapp_moves.of(chain, nodes)
   local work, crossing_bytes = { [0] = 0 }, {}
   for l = 1, chain.layers do
@@ -145,8 +144,8 @@ end
 
 local most_worse = 0.03
 
---- Threshold accepting (Dueck and Scheuer 1990): the best of a batch is next if its cost is at most so much above the
---- present one's; that falls from 3 % to nothing while `share` of the budget goes from 0 to 1.
+--- Threshold accepting (Dueck and Scheuer 1990): the best of a batch is accepted if its cost is at most the threshold
+--- above the current one; the threshold falls from 3 % to 0 while `share` of the budget goes from 0 to 1.
 function tapp_moves.accepts(cost, present, share)
   return cost - present < most_worse * (1 - share) ^ 2 * math.abs(present)
 end

@@ -1,7 +1,7 @@
--- `trinity pipeline --method tapp`: TAPP (trinity.methods.tapp) on a network of a file, where a scheme is worth its
--- largest load on equal devices instead of a simulated batch. Every option that matters is a proposal, as there; a
--- quarter of the rounds are the policy's, the rest move ends and devices of the best scheme's stages. Layers stand in
--- the order of the file: where branches could stand otherwise, max_load_dp may have better contiguous cuts.
+-- `trinity pipeline --method tapp`: TAPP (trinity.methods.tapp) on a network of a file. The value of a scheme is its
+-- largest load on equal devices instead of a simulated batch. A quarter of the rounds are proposals of the policy, the
+-- others move ends and devices of the best scheme's stages. Layers are in the order of the file; max_load_dp may find
+-- better contiguous cuts by another order of branches.
 
 local core = require 'trinity.core'
 local learner = require 'trinity.learn.learner'
@@ -14,14 +14,14 @@ local settings = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, ent
   entropy_decay = 0.99, gradient_norm = 1, baseline_n = 19, normalize_advantage = true, hidden = 64, groups = 0,
   mode = 'cuts', explore = 0.1 }
 local default_rounds = 800 -- batches
-local policy_share = 0.25 -- of the rounds, or of the seconds
+local policy_share = 0.25 -- fraction of the rounds, or of the seconds
 local infeasible = -10
 
--- What the search has: prices schemes and keeps the best cut.
+-- State of the search: evaluates schemes and keeps the best cut.
 local Search = {}
 Search.__index = Search
 
---- Prices the node of every layer: a cut. Returns its largest load, 1e300 where it does not fit.
+--- Evaluates a cut, given by the node of every layer. Returns its largest load, 1e300 if it does not fit.
 function Search:price(node_of)
   local assignment, best = {}, self.best
   for node = 1, #self.layer_of do assignment[node] = node_of[self.layer_of[node]] end
@@ -32,7 +32,7 @@ function Search:price(node_of)
   return cut.feasible and cut.max_load or 1e300
 end
 
--- Whether a batch may follow within `share` of rounds and seconds; and how far along the search is.
+-- Returns whether another batch fits into `share` of rounds and seconds, and the progress of the search.
 function Search:goes_on(share)
   local passed_s = self.limited and (core.clock_s() - self.start) / self.instance.options.seconds or 0
   self.passed = math.min(1, math.max(self.round / self.rounds, passed_s))
@@ -77,7 +77,7 @@ local function refine(self, row, own)
   end
 end
 
---- Learns and moves for so many batches or seconds; returns the best cut that was priced.
+--- Learns and moves for this number of batches or seconds. Returns the best evaluated cut.
 local function run(instance)
   local options = instance.options
   local own = util.merged({ seed = options.seed }, settings)

@@ -1,10 +1,9 @@
--- The networks of TAPP (papers/notes.md "TAPP: what is stated"): a partition network that puts a row of layers into
--- groups, and an allocation network with attention (trinity.learn.placer) that gives every group a node. A policy for
--- trinity.learn.learner but for its placements: schemes() tells the node of every layer, what that is worth is for the
--- caller to say. Sizes are papers/notes.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. So are
--- the features there; ours beside them are what a cut behind a layer sends, the share of the time up to it, and an
--- embedding of its place in the row:
--- without them layers of one kind look alike, and a network cannot tell one from its neighbour.
+-- The networks of TAPP (manual/papers.md "TAPP: what is stated"): a partition network that divides a row of layers into
+-- groups, and an allocation network with attention (trinity.learn.placer) that assigns a node to every group. It is a
+-- policy for trinity.learn.learner except for placements: schemes() returns the node of every layer, which the caller
+-- evaluates. Sizes follow manual/papers.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. Our
+-- additional features are the bytes sent by a cut after a layer, the fraction of time up to it, and an embedding of its
+-- position; without them, the network cannot distinguish neighbouring layers of equal type.
 
 local array = require 'trinity.base.array'
 local nn = require 'trinity.nn'
@@ -15,9 +14,9 @@ local util = require 'trinity.base.util'
 local tapp_policy = {}
 
 local type_size, place_size, layer_hidden = 20, 16, 64
-local never = -1e9 -- the logit of what may not be chosen
+local never = -1e9 -- logit of invalid choices
 
--- Numbers to mean 0 and deviation 1, or 0 where they are equal.
+-- Normalizes numbers to mean 0 and standard deviation 1, or to 0 if they are equal.
 local function standardised(values)
   local mean, squares = 0, 0
   for _, value in ipairs(values) do mean = mean + value / #values end
@@ -36,7 +35,7 @@ local function shares(values)
   return result
 end
 
--- The sums of a list's beginnings.
+-- Returns the prefix sums of a list.
 local function running(values)
   local sum, result = 0, {}
   for i, value in ipairs(values) do
@@ -46,7 +45,7 @@ local function running(values)
   return result
 end
 
--- Rows [layers, columns] of a list of columns.
+-- Converts a list of columns to rows [layers, columns].
 local function matrix(columns)
   local rows = {}
   for l = 1, #columns[1] do
@@ -58,7 +57,7 @@ end
 
 local function logs(values) return util.map(values, function(value) return math.log(1 + value) / 20 end) end
 
--- What is known of layers: their types as numbers, features [layers, ...], and shares that groups sum up.
+-- Returns the inputs for layers: types as numbers, features [layers, ...], and fractions that are summed over groups.
 local function describe(chain)
   local names, number_of = {}, {}
   for _, name in ipairs(chain.type) do names[name] = true end
@@ -84,16 +83,17 @@ end
 local Tapp = {}
 Tapp.__index = Tapp
 
---- Tensors that are learned.
+--- The trainable tensors.
 function Tapp:parameters() return self.learned end
 
--- Rows of layers [layers, width] and scores [layers, groups], with gradients.
+-- Returns embeddings of layers [layers, width] and scores [layers, groups], with gradients.
 function Tapp:layer_rows()
   local rows = tensor.cat({ self.embedding(self.told.types), self.told.features }, 2)
   return rows, self.scores(tensor.cat({ rows, self.place(self.told.places) }, 2))
 end
 
--- Whether group k may end with layer l when the one before ended with `previous`: later ones need a layer each.
+-- Returns whether group k may end with layer l after the previous group ended with `previous`: later groups need a
+-- layer each.
 local function mask_cuts(self, cuts, first, last)
   local count, layers = cuts.count, self.chain.layers
   local mask = array.double(count * (last - first + 1) * layers)
@@ -110,7 +110,7 @@ local function mask_cuts(self, cuts, first, last)
   return tensor.new(mask):to { dtype = 'float32' }:reshape { count, last - first + 1, layers }
 end
 
--- Lists of rows of an int64 tensor [count, width].
+-- Returns the rows of an int64 tensor [count, width] as lists.
 local function rows_of(actions)
   local values, width, rows = actions:to_array(), actions:size(2), { count = actions:size(1) }
   for s = 1, rows.count do
@@ -120,8 +120,8 @@ local function rows_of(actions)
   return rows
 end
 
--- Log-probabilities of logits under a mask (0 or `never`; nil: none): with probability `explore` a choice is uniform
--- over what may be chosen, so that no choice is ever given up.
+-- Returns log-probabilities of logits under a mask (0 or `never`; nil: none). With probability `explore` a choice is
+-- uniform over valid choices, so that no choice ever gets probability 0.
 function Tapp:log_rows(logits, mask)
   local learned = (mask and logits + mask or logits):softmax(-1)
   local allowed = mask and mask:gt(never / 2):to { dtype = 'float32' } or tensor.ones(logits:size())
@@ -129,13 +129,13 @@ function Tapp:log_rows(logits, mask)
   return (learned * (1 - self.explore) + uniform * self.explore + 1e-30):log()
 end
 
--- Draws from logits [count, width, n], or takes the most likely.
+-- Samples from logits [count, width, n], or takes the most likely choices.
 function Tapp:choose(logits, mask, stream)
   if stream then return tensor.categorical(self:log_rows(logits, mask), stream) end
   return (mask and logits + mask or logits):argmax(-1)
 end
 
--- The choices of the partition network: ends of all groups but the last, or a group for every layer.
+-- Returns the choices of the partition network: ends of all groups except the last, or a group for every layer.
 function Tapp:draw_partition(scores, count, stream)
   local layers, groups = self.chain.layers, self.groups
   if self.mode ~= 'cuts' then
@@ -152,7 +152,7 @@ function Tapp:draw_partition(scores, count, stream)
   return drawn[1] and tensor.cat(drawn, 2)
 end
 
--- Log-probabilities [count, choices] of the partition's choices and their mean entropy.
+-- Returns log-probabilities [count, choices] of the partition's choices and their mean entropy.
 function Tapp:judge_partition(scores, partition)
   local count, layers, groups = partition:size(1), self.chain.layers, self.groups
   local rows
@@ -165,7 +165,7 @@ function Tapp:judge_partition(scores, partition)
   return rows:gather(3, partition:unsqueeze(3)):squeeze(3), -(rows:exp() * rows):sum(-1):mean()
 end
 
--- The group of every layer, by samples, as lists.
+-- Returns the group of every layer, by sample, as lists.
 function Tapp:groups_of(partition, count)
   local choices, layers, list = partition and rows_of(partition), self.chain.layers, {}
   for s = 1, count do
@@ -188,7 +188,8 @@ function Tapp:groups_of(partition, count)
   return list
 end
 
--- Features of groups [count, groups, ...]: means of their layers' rows, sums of shares, the group that follows.
+-- Returns features of groups [count, groups, ...]: means of their layers' embeddings, sums of fractions, the next
+-- group.
 function Tapp:group_rows(rows, group_lists)
   local count, layers, groups = #group_lists, self.chain.layers, self.groups
   local member, following = array.double(count * groups * layers), array.double(count * groups * groups)
@@ -207,8 +208,8 @@ function Tapp:group_rows(rows, group_lists)
   return tensor.cat({ means, member:matmul(self.told.shares), following }, 3)
 end
 
--- Which nodes group k may take, as logits to add [count, last - first + 1, nodes]: in a repaired scheme the last node,
--- or one that no group has had.
+-- Returns masks of the nodes for group k, as logits to add [count, last - first + 1, nodes]: in a repaired scheme the
+-- last node, or an unused one.
 function Tapp:mask_nodes(chosen, first, last)
   local count, nodes = chosen.count, self.nodes
   local mask = array.double(count * (last - first + 1) * nodes)
@@ -223,7 +224,7 @@ function Tapp:mask_nodes(chosen, first, last)
   return tensor.new(mask):to { dtype = 'float32' }:reshape { count, last - first + 1, nodes }
 end
 
--- Draws a node for every group: int64 [count, groups].
+-- Samples a node for every group: int64 [count, groups].
 function Tapp:draw_nodes(encoded, stream)
   local count = encoded.samples
   local previous, state, drawn = self.network:start(count), nil, {}
@@ -240,7 +241,7 @@ function Tapp:draw_nodes(encoded, stream)
   return tensor.cat(drawn, 2)
 end
 
--- Log-probabilities [count, groups] of nodes and the mean entropy of a choice.
+-- Returns log-probabilities [count, groups] of nodes and the mean entropy of a choice.
 function Tapp:judge_nodes(encoded, chosen)
   local count, groups = chosen:size(1), self.groups
   local previous = self.network:start(count)
@@ -250,7 +251,7 @@ function Tapp:judge_nodes(encoded, chosen)
   return rows:gather(3, chosen:unsqueeze(3)):squeeze(3), -(rows:exp() * rows):sum(-1):mean()
 end
 
--- Actions [count, choices of the partition + groups]. Without a stream the most likely ones.
+-- Returns actions [count, choices of the partition + groups]; without a random stream the most likely ones.
 function Tapp:act(count, stream)
   return tensor.no_grad(function()
     local rows, scores = self:layer_rows()
@@ -263,13 +264,13 @@ end
 
 function Tapp:sample(count, stream) return self:act(count, stream) end
 
--- The partition's part of actions, nil where there is one group, and the nodes'.
+-- Splits actions into those of the partition (nil with one group) and the nodes.
 function Tapp:cut(actions)
   local own = actions:size(2) - self.groups
   return own > 0 and actions:narrow(2, 1, own) or nil, actions:narrow(2, own + 1, self.groups)
 end
 
---- Log-probabilities [count, choices] and the mean entropy of a choice.
+--- Returns log-probabilities [count, choices] and the mean entropy of a choice.
 function Tapp:evaluate(actions)
   local partition, nodes = self:cut(actions)
   local rows, scores = self:layer_rows()
@@ -281,7 +282,7 @@ function Tapp:evaluate(actions)
   return tensor.cat({ of_partition, of_nodes }, 2), (spread * own + node_spread * groups) * (1 / (own + groups))
 end
 
---- The node of every layer, a list a row of actions.
+--- Returns the node of every layer, one list per row of actions.
 function Tapp:schemes(actions)
   local partition, nodes = self:cut(actions)
   local count = actions:size(1)
@@ -293,9 +294,9 @@ function Tapp:schemes(actions)
   return schemes
 end
 
---- A policy over `chain` (layers, type, parameter_bytes, activation_bytes, forward_bytes, backward_bytes and kinds as
---- layer_chain.of() gives them) for a number of nodes. options: groups (0: as many as nodes), mode ('cuts', 'isotonic',
---- 'literal'; see trinity.methods.tapp), explore, hidden, seed.
+--- Makes a policy over `chain` (layers, type, parameter_bytes, activation_bytes, forward_bytes, backward_bytes and
+--- kinds of layer_chain.of()) for a number of nodes. options: groups (0: the number of nodes), mode ('cuts',
+--- 'isotonic', 'literal'; see trinity.methods.tapp), explore, hidden, seed.
 function tapp_policy.new(chain, nodes, options)
   local groups = options.groups > 0 and options.groups or nodes
   if options.mode == 'cuts' then groups = math.min(groups, chain.layers) end

@@ -62,7 +62,7 @@ describe('--set', function()
         "option '%-%-set': model 'gpt2': unknown option 'layrs', did you mean 'layers'%?")
     end
     expect(function() trinity.pipeline('tests/data/profiles/small.graph.txt', { model = { layers = 1 } }) end)
-      :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file of costs"
+      :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file with costs"
   end)
 end)
 

@@ -103,7 +103,7 @@ describe('on two hosts, within 30 s,', function()
         expect(output):matches "trinity: rank 0, which keeps the job's store, has not answered for %d+ s\n"
       end
       expect(seconds_of(output)):below(30)
-      expect(output):matches 'run: runs/r goes on'
+      expect(output):matches 'run: runs/r resumes'
       expect(output):matches '\nwhole\n'
       expect(core.read_file(folder .. '/runs/r/run.json')):matches '"status": "done"'
     end

@@ -90,7 +90,7 @@ describe('a job that its launcher starts again, as torchrun --max-restarts does'
     expect(failed_s):below(40) -- 10 s without an answer, after the search until then
     local again, text = attempt(broken, 1)
     expect(again):equals(0)
-    expect(text):matches 'run: runs/r goes on'
+    expect(text):matches 'run: runs/r resumes'
     expect(text):matches 'whole\nrank 1: 0\n'
     expect(kept(broken) == kept(unbroken)):equals(true)
   end)

@@ -127,7 +127,7 @@ describe('a checkpoint', function()
       local sharded = train({ mesh = { data = 2 }, zero_stage = 3 }, 2, util.merged(few, { epochs = 4, checkpoint = file .. '.2' }), of)
       for i = 1, 20 do expect(sharded.losses[i]):near(whole.losses[20 + i], 1e-5) end
       expect(function() train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 4, checkpoint = file }), of) end)
-        :raises "'checkpoint': .* has 40 steps, expected fewer than the 40 of this training" -- beyond its end
+        :raises "'checkpoint': .*: expected fewer than the 40 steps of this training, got 40" -- beyond its end
     end)
   end
   it('weights are saved and loaded by the names of the graph', function()

@@ -204,7 +204,7 @@ describe('replicas that meet seldom are executed:', function()
     expect(function()
       execute(network 'sgd', { mesh = { data = 4 }, zero_stage = 1, sync = { kind = 'daso', inner = 2 } }, 4, 8, nil,
         { daso = { max_global_skips = 8 }, epochs = 2 })
-    end):raises "'daso': with zero_stage = 1 replicas of a run share out one state and meet in every step: expected 1 local skip"
+    end):raises "'daso': with shard = 1 the replicas of an inner group shard one state and synchronize in every step; expected 1 local skip"
   end)
   --- A training in one piece, and the same stopped behind every step: what each piece is told, and the last one.
   local function in_pieces(plan, devices, options)
@@ -255,7 +255,7 @@ describe('a replication that is priced beside a strategy', function()
     local replicas = synchronisation.replicate { graph = graph, cluster = cluster,
       synchronisation = synchronisation.local_sgd { steps = 4 } }
     expect(function() trinity.execute(problem, replicas:strategy(problem), { steps = 1, warm_up = 0, quiet = true }) end)
-      :raises "%('plan'%): its replication %(.*4 replicas, local sgd.*%) is priced beside it and not lowered: .*mesh = { data = 4 }"
+      :raises "%('plan'%): trinity.synchronisation strategies %(.*4 replicas, local sgd.*%) can be simulated but not executed; .*mesh = { data = 4 }"
   end)
 end)
 

@@ -24,9 +24,9 @@ describe('mixtures', function()
         local run = trinity.execute(problem, problem:strategy(entry.strategy), { steps = 1, warm_up = 0, quiet = true })
         expect(run.losses[1] > 0):equals(true)
       end
-      expect(function() mixtures.of(workers, count + 1) end):raises(('there are %d mixtures'):format(count))
+      expect(function() mixtures.of(workers, count + 1) end):raises(('expected at most %d mixtures'):format(count))
     end
-    expect(function() mixtures.of(3, 1) end):raises 'there are mixtures for 2 and for 4 devices, got 3'
+    expect(function() mixtures.of(3, 1) end):raises 'expected 2 or 4 devices, got 3'
   end)
   it_all('are simulated and measured', function()
     for _, devices in ipairs { { 'cpu:0', 'cpu:1' }, { 'cpu:0', 'cpu:1', 'cpu:0', 'cpu:1' } } do
@@ -40,7 +40,7 @@ describe('mixtures', function()
     end
     expect(function()
       mixtures.measure(graph, { devices = { 'cpu:0', 'cpu:0' }, count = 1, rounds = 1, seed = 1 })
-    end):raises "option '%-%-devices': expected at least two cores"
+    end):raises "option '%-%-devices': expected at least two different cores"
   end)
   it('are told off by their mean error and by their order', function()
     local about = mixtures.summary { { name = 'a', simulated_s = 1, measured_s = 2, halves_s = { 1, 2 } },

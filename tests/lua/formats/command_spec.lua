@@ -41,11 +41,11 @@ describe('trinity export', function()
       else
         expect(type(trinity.json.decode(output))):equals 'table'
       end
-      expect(errors):matches(('^trinity: warning: export: %s does not say '):format(format))
+      expect(errors):matches(('^trinity: warning: export: %s cannot represent '):format(format))
       status, output, errors = parts_of(words .. ' --lossless')
       expect(status):equals(1)
       expect(output):equals ''
-      expect(errors):matches(('^trinity: export: %s: cannot say [^\n]* %%(lossless%%)\n$'):format(format))
+      expect(errors):matches(('^trinity: export: %s cannot represent: [^\n]* %%(required by lossless%%)\n$'):format(format))
     end
   end)
   it('says nothing beside a file that says all', function()
@@ -58,7 +58,7 @@ describe('trinity export', function()
     local status, output, errors = parts_of(pipeline .. ' --format chakra')
     expect(status):equals(1)
     expect(output):equals ''
-    expect(errors):matches '^trinity: export: chakra: 5 files %(trace.0.et and others%), expected a folder for them %([^\n]*%-%-out'
+    expect(errors):matches '^trinity: export: chakra: expected a folder for the 5 files %(trace.0.et and others%)[^\n]*%-%-output%-dir'
     trinity_says(("%s --format chakra --output_dir '%s'"):format(pipeline, folder), 0, 'wrote [^\n]*trace.3.et\nwrote [^\n]*groups.json\n')
     expect(trinity.model(folder .. '/trace.0.et').source.ranks):equals(4)
   end)

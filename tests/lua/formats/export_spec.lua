@@ -35,10 +35,10 @@ describe('what a format cannot say', function()
   it('is returned, and refused where nothing may be lost', function()
     local text, unsaid = strategy:export { format = 'accelerate' }
     expect(trinity.json.decode(text)['model.layers.2']):equals(1)
-    expect(table.concat(unsaid, '\n')):equals(table.concat({ 'data = 2 (replicas: the file is of one)', "schedule '1f1b'",
-      '4 micro-batches', "zero_stage = 1 (the optimiser's state)" }, '\n'))
+    expect(table.concat(unsaid, '\n')):equals(table.concat({ 'data = 2 (replicas; the file is for one)', "schedule '1f1b'",
+      '4 micro-batches', 'shard = 1 (optimizer states)' }, '\n'))
     refused(strategy, { format = 'accelerate', lossless = true },
-      'export: accelerate: cannot say data = 2 (replicas: the file is of one); schedule')
+      'export: accelerate cannot represent: data = 2 (replicas; the file is for one); schedule')
     local _, nothing = strategy:export { format = 'megatron', lossless = true }
     expect(#nothing):equals(0)
   end)
@@ -48,22 +48,22 @@ describe('what a format cannot say', function()
       { operators = { ['layer_1/feed_forward/gate'] = { recompute = true } } },
       { sync = { kind = 'local_sgd', every = 4 } } } do
       further.mesh = mesh
-      refused(llama:strategy(further), { format = 'megatron', lossless = true }, 'export: megatron: cannot say ')
+      refused(llama:strategy(further), { format = 'megatron', lossless = true }, 'export: megatron cannot represent: ')
     end
   end)
 end)
 
 describe('a trace', function()
   it('is of what has steps', function()
-    refused(llama:strategy { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } },
-      { format = 'chakra', folder = temporary() }, 'mini-batches that none waits for have no end of a step')
+    refused(llama:strategy { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } },
+      { format = 'chakra', folder = temporary() }, 'asynchronous schedules (pipedream, asynchronous = true) have no step boundary')
   end)
 end)
 
 describe('files', function()
   local strategy = llama:strategy { mesh = { pipeline = 2 }, micro_batches = 2, schedule = 'zb-h1' }
   it('are one text, or several in a folder', function()
-    refused(strategy, { format = 'torchtitan' }, 'export: torchtitan: 2 files (parallelism.py and others), expected a folder')
+    refused(strategy, { format = 'torchtitan' }, 'export: torchtitan: expected a folder for the 2 files (parallelism.py and others)')
     local folder = temporary()
     local paths = strategy:export { format = 'torchtitan', folder = folder }
     expect(table.concat(paths, ' ')):equals(('%s/parallelism.py %s/schedule.csv'):format(folder, folder))
@@ -90,8 +90,8 @@ describe("torchtitan's jobs", function()
     local text = (trinity.files.read(examples .. 'llama.json'):gsub('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
     local tied = trinity.problem { graph = trinity.model(file_with(text, 'config.json'), { sequence = 32, layers = 4 }),
       cluster = trinity.cluster 'p100x4' }
-    refused(tied:strategy { mesh = { pipeline = 2 } }, { format = 'torchtitan' }, 'export: torchtitan: it refuses a '
-      .. "pipeline of a network whose head has the embedding's weight")
+    refused(tied:strategy { mesh = { pipeline = 2 } }, { format = 'torchtitan' },
+      'export: torchtitan: expected untied embeddings with a pipeline, got a network with tied embeddings')
     expect((tied:strategy { mesh = { data = 2 } }:export { format = 'torchtitan', lossless = true })):matches 'Config'
   end)
   it('have a file of their order where Schedule1F1B wants more micro-batches', function()
@@ -106,7 +106,7 @@ describe("torchtitan's jobs", function()
   it('are of its models; of others that is said', function()
     local _, unsaid = problem_of('mixtral', 'p100x2', { sequence = 32, layers = 2 }):strategy { mesh = { data = 2 } }
       :export { format = 'torchtitan' }
-    expect(unsaid[1]):matches "torchtitan has no model of network 'mixtral'"
+    expect(unsaid[1]):matches "module names of network 'mixtral' %(torchtitan has no model of it"
   end)
 end)
 
@@ -115,7 +115,7 @@ it('GPipe of one micro-batch is 1F1B to Megatron-LM', function()
     return llama:strategy { mesh = { pipeline = 2 }, micro_batches = micro_batches, schedule = 'gpipe' }
   end
   expect((plan(1):export { format = 'megatron', lossless = true })):matches 'layout'
-  refused(plan(2), { format = 'megatron', lossless = true }, "export: megatron: cannot say schedule 'gpipe'")
+  refused(plan(2), { format = 'megatron', lossless = true }, "export: megatron cannot represent: schedule 'gpipe'")
 end)
 
 describe('device maps', function()
@@ -161,7 +161,7 @@ describe('device maps', function()
     expect(map.block_2):equals(0)
     expect(map.block_3):equals(1)
     expect(map.last):equals(1)
-    expect(unsaid[#unsaid]):matches "those of network 'own' are its own"
+    expect(unsaid[#unsaid]):matches "network 'own' has its own"
     local cut = problem:placement_by_unit(function(_, op)
       return problem.graph:operator(op).name:match '^block_2/relu' and 2 or 1
     end)
@@ -177,7 +177,7 @@ it('a network without layers is none of Megatron-LM, and that is said', function
   local problem = trinity.problem { graph = trinity.model(core.home .. '/tests/data/exported/lstm.pt2'),
     cluster = trinity.cluster 'p100x2' }
   refused(problem:strategy { mesh = { data = 2 } }, { format = 'megatron', lossless = true },
-    "export: megatron: cannot say the network 'lstm': it repeats no layers")
+    "export: megatron cannot represent: the network 'lstm' (Megatron-LM's models have repeated layers")
 end)
 
 it('device maps of other networks cut no block that a residual crosses unless that is asked', function()
@@ -190,7 +190,7 @@ it('device maps of other networks cut no block that a residual crosses unless th
     return problem.graph:operator(op).name:match '^block_2/sum' and 2 or 1
   end))
   refused(strategy, { format = 'accelerate' }, "export: accelerate: block 'block_2' is on several devices, but a block is "
-    .. 'kept whole, since a residual crosses it (cut_blocks allows it)')
+    .. 'kept whole, because a residual crosses it; use cut_blocks to cut it')
   expect(trinity.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))['block_2.sum']):equals(1)
 end)
 
@@ -209,7 +209,7 @@ describe('device maps of exported programs', function()
     for name, pair in trinity.sorted_pairs { bert = { 'bert.embeddings.word_embeddings', 'cls.predictions.decoder' },
       lstm = { 'embedding', 'head' } } do
       local map, unsaid = map_of(name, function(path) return path == pair[2] and 2 or 1 end)
-      expect(unsaid):matches(plain(("the device of '%s': it shares the weight of '%s' and is with it, on 0 instead of 1"):format(
+      expect(unsaid):matches(plain(("the device of '%s' (it shares the weight of '%s', so it is on 0 instead of 1)"):format(
         pair[2], pair[1])))
       for _, device in trinity.sorted_pairs(map) do expect(device):equals(0) end
     end
@@ -239,7 +239,7 @@ describe('device maps of exported programs', function()
     local _, unsaid = map_of('llama', function() return 1 end)
     expect(unsaid):equals ''
     _, unsaid = map_of('llama', function(path) return path == 'model.layers.1.mlp' and 2 or 1 end, { cut_blocks = true })
-    expect(unsaid):matches '^where %d+ operators without weights are, as \'[%w_]+\': what they read decides$'
+    expect(unsaid):matches '^the devices of %d+ operators without weights, such as \'[%w_]+\' %(they run where their inputs are%)$'
   end)
   it('cut no block unless that is asked', function()
     local function device_of(path) return path == 'encoder.layers.encoder_layer_1.ln_2' and 2 or 1 end
@@ -272,16 +272,16 @@ describe('stages of placements', function()
   end)
   it('are none of a placement without a pipeline', function()
     local strategy = llama:strategy(llama:placement())
-    refused(strategy, { format = 'megatron' }, 'the plan is a placement of operators')
-    refused(strategy, { format = 'pytorch_schedule' }, "expected a pipeline, the plan's schedule has no stages")
-    refused(strategy, { format = 'deepspeed' }, 'expected a mesh, the plan is a placement of operators')
+    refused(strategy, { format = 'megatron' }, 'got a placement of operators')
+    refused(strategy, { format = 'pytorch_schedule' }, 'expected a pipeline, got a schedule without stages')
+    refused(strategy, { format = 'deepspeed' }, 'expected a mesh, got a placement of operators')
   end)
 end)
 
 describe('what programs refuse', function()
   it('is refused by name', function()
-    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, zero_stage = 2, micro_batches = 2 }
-    refused(sharded, { format = 'deepspeed' }, 'its pipeline engine refuses ZeRO stage 2 (zero_stage), expected 0 or 1')
+    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, shard = 2, micro_batches = 2 }
+    refused(sharded, { format = 'deepspeed' }, 'shard: expected 0 or 1 with a pipeline, got 2')
   end)
 end)
 
@@ -293,10 +293,11 @@ describe('placements for AutoParallel', function()
     refused(strategy, { format = 'autoparallel', nodes = path }, message)
   end
   it('need the names of nodes, and the mesh of the plan', function()
-    refused(strategy, { format = 'autoparallel' }, 'expected option nodes: the file of get_json()')
-    with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 4]}, "nodes": []}', "axis 'tp' has 4 devices, the plan tensor = 2")
+    refused(strategy, { format = 'autoparallel' }, 'expected option nodes (the file of get_json()')
+    with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 4]}, "nodes": []}',
+      "axis 'tp': expected the size of the plan's axis, got 4 where the plan has tensor = 2")
     with('{"mesh": {"dim_names": ["dp", "pt"], "shape": [2, 2]}, "nodes": []}', 'field mesh.dim_names: unknown axis')
-    with('{"mesh": {"dim_names": ["dp"], "shape": [2]}, "nodes": []}', 'no axis for tensor = 2 of the plan')
+    with('{"mesh": {"dim_names": ["dp"], "shape": [2]}, "nodes": []}', 'expected an axis for tensor = 2 of the plan')
     with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 2]}, "nodes": [3]}', 'field nodes[1]: expected a table, got number 3')
     with('{"nodes": []}', 'field mesh: expected a table, got nil')
     with('[1', 'not valid JSON')

@@ -208,25 +208,25 @@ describe('config.json is refused', function()
     expect(function() network(config, options) end):raises(message)
   end
   it('in a sentence that names the field', function()
-    refused(with { model_type = 'lama' }, "config.json: no network of model_type 'lama', did you mean 'llama'")
+    refused(with { model_type = 'lama' }, "config.json: unknown model_type 'lama', did you mean 'llama'")
     refused({ num_hidden_layers = 2 }, "config.json: field 'model_type' is missing")
     refused({ model_type = 'llama', num_hidden_layers = 2, hidden_sizes = 64 },
       "config.json: field 'hidden_size' is missing, did you mean 'hidden_sizes'")
     refused({ model_type = 'llama', num_hidden_layers = 2, hidden_act = 'silu' }, "field 'hidden_size' is missing$")
     refused(with { hidden_size = '64' }, "field 'hidden_size': expected an integer of at least 1, got string '64'")
-    refused(with { num_attention_heads = 3 }, 'hidden_size 64 is not divided by 3 attention heads')
-    refused(with { num_key_value_heads = 3 }, 'num_attention_heads 4 is not divided by num_key_value_heads 3')
+    refused(with { num_attention_heads = 3 }, 'expected hidden_size divisible by the number of attention heads, got 64 and 3')
+    refused(with { num_key_value_heads = 3 }, 'expected num_attention_heads divisible by num_key_value_heads, got 4 and 3')
     refused(with { hidden_act = 'mish' }, "field 'hidden_act': unknown value 'mish'")
     refused(with { tie_word_embeddings = 1 }, "field 'tie_word_embeddings': expected true or false, got number 1")
     refused(with { rope_scaling = { rope_type = 'yarm', factor = 2 } }, "unknown type 'yarm', did you mean 'yarn'")
-    refused(with { model_type = 'mixtral', num_local_experts = 2, num_experts_per_tok = 3 }, 'more than the 2 experts')
+    refused(with { model_type = 'mixtral', num_local_experts = 2, num_experts_per_tok = 3 }, 'expected at most 2 %(the number of experts%), got 3')
     refused('{"model_type": "llama", ', 'config.json:1:24: not valid JSON')
-    refused({ model_type = 'llava', text_config = {} }, "its language model stands in 'text_config'")
+    refused({ model_type = 'llava', text_config = {} }, "use its field 'text_config'")
   end)
   it('where an option does not fit it', function()
     refused({ model_type = 'gpt2', n_embd = 8, n_layer = 1, n_head = 2, vocab_size = 9, n_positions = 16 },
-      'a sequence of 32 tokens needs as many positions, it has 16', { sequence = 32 })
-    expect(function() trinity.model('vgg16', { dtype = 'float8' }) end):raises "dtype 'float8' is of decoders"
+      'expected a sequence of at most 16 tokens %(positions of the network%), got 32', { sequence = 32 })
+    expect(function() trinity.model('vgg16', { dtype = 'float8' }) end):raises "dtype 'float8' needs a decoder"
   end)
 end)
 
@@ -236,10 +236,10 @@ describe('config.json warns', function()
   end
   it('in a sentence of what changes nothing, or nothing here', function()
     expect(warnings {}):equals ''
-    expect(warnings { rope_scaling = { rope_type = 'llama3' } }):matches "^rope_scaling 'llama3' changes the angles"
-    expect(warnings { quantization_config = { quant_method = 'fp8' } }):matches "dtype = 'float8' computes products in FP8"
+    expect(warnings { rope_scaling = { rope_type = 'llama3' } }):matches "^rope_scaling 'llama3' changes the rotation angles"
+    expect(warnings { quantization_config = { quant_method = 'fp8' } }):matches "use dtype = 'float8' for matmuls in FP8"
     expect(warnings { quantization_config = { quant_method = 'gptq' } }):matches 'stored for inference'
-    expect(warnings { model_type = 'qwen3' }):matches "field 'head_dim' is missing: 128, the default of its kind"
+    expect(warnings { model_type = 'qwen3' }):matches "field 'head_dim' is missing: using 128, the default of its model type"
   end)
   it('once, however often the file is read', function()
     local once = folder .. '/once.json'
@@ -280,7 +280,7 @@ describe('layers of decoders', function()
   local x = net:input('x', { 2, 16, 64 })
   it('refuse what does not fit', function()
     expect(function() net:mixture_of_experts('m', x, { experts = 2, top_k = 3, feed_forward = 8 }) end):raises(
-      'expected at most the 2 experts, got 3')
+      'expected at most 2 %(the number of experts%), got 3')
     expect(function() net:gated_feed_forward('g', x, {}) end):raises 'feed_forward'
     expect(function() net:latent_attention('l', x, { heads = 2 }) end):raises 'kv_lora_rank'
   end)

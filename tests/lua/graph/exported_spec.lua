@@ -82,9 +82,9 @@ describe('programs that PyTorch exported', function()
     expect(refusal('"sizes":(%b[])', '{"a":1}')):matches "^tensor '.*': field 'sizes': expected a list, got an object$"
     expect(refusal('"sizes":(%b[])', '[true]')):matches 'expected sizes that are numbers or have an example, got true$'
     expect(refusal('"nodes":%[{"target":"[^"]*","inputs":(%b[])', '7')):matches "^node 0: field 'inputs': expected a list, got number 7$"
-    expect(refusal('"outputs":%[(%b{})%]', '{"as_tensor":{"name":"q"}}')):matches "^field 'outputs': 0: no node makes tensor 'q'$"
+    expect(refusal('"outputs":%[(%b{})%]', '{"as_tensor":{"name":"q"}}')):matches "^field 'outputs': 0: expected a tensor of a node, got 'q'$"
     expect(refusal('"outputs":%[({"as_tensor":{"name":"zeros_1"}})%]', '{"as_tensor":{"name":"zeros"}}')):matches(
-      "^node %d+: makes tensor 'zeros', which is made before$")
+      "^node %d+: expected a new tensor, got 'zeros', which exists already$")
     expect(refusal('"p_head_bias":{.-"as_int":%d+', '"p_head_bias":{"dtype":7,"sizes":[{"as_int":0')):matches
       "^operator 'linear': parameter 1: extent 0 in its shape$"
   end)

@@ -126,7 +126,7 @@ describe('batch_size of a file of fixed sizes', function()
   it('is refused where it is another', function()
     expect(trinity.model(path, { batch_size = 2 }).batch_size):equals(2)
     expect(function() trinity.model(path, { batch_size = 3 }) end):raises(
-      "option 'batch_size': [^ ]+ has fixed sizes %(batch 2%), and 3 cannot be applied")
+      "option 'batch_size': [^ ]+ has fixed sizes %(batch 2%), got 3; omit the option")
     trinity_says(("info '%s' --batch_size 3"):format(path), 1, 'has fixed sizes')
   end)
   it('is not that of a command whose default is another', function()

@@ -187,7 +187,7 @@ describe('every image network', function()
     expect(function() forward('resnet50', { image_size = 16 }) end):raises "model 'resnet50': option 'image_size': expected an integer from 32, got number 16"
     expect(function() forward('vgg16', { classes = 0 }) end):raises "'classes': expected an integer from 1"
     expect(function() forward('inception_v3', { image_size = 75, auxiliary = true }) end):raises
-      "'auxiliary/pool': kernel 5x5 does not fit an image of 3x3"
+      "'auxiliary/pool': expected a kernel that fits the image, got 5x5 on 3x3"
   end)
 end)
 
@@ -253,7 +253,7 @@ describe('layers of images:', function()
     expect(function() layer(image, conv { kernel = 3, group = 3 }) end):raises
       "conv 'conv': group: expected a divisor of 8 input and 16 output channels, got number 3"
     expect(function() layer(image, conv { kernel = 3, channels = 0.5 }) end):raises "option 'channels': expected an integer from 1"
-    expect(function() layer(image, conv { kernel = 13 }) end):raises 'kernel 13x13 does not fit an image of 12x10'
+    expect(function() layer(image, conv { kernel = 13 }) end):raises 'expected a kernel that fits the image, got 13x13 on 12x10'
     expect(function() layer({ 2, 8 }, conv { kernel = 1 }) end):raises 'expected an image %[N, C, H, W%], got a tensor of 2 axes'
   end)
   it('ceil counts windows that only begin inside', function()
@@ -273,7 +273,7 @@ describe('layers of images:', function()
     expect((layer(image, function(net, x) net:zero_pad('pad', x, sides) end))):equals '2x8x13x15'
     expect((layer(image, function(net, x) net:crop('crop', x, sides) end))):equals '2x8x11x5'
     expect(function() layer(image, function(net, x) net:crop('crop', x, { 6, 0, 6, 0 }) end) end):raises
-      "crop 'crop': nothing is left of an image of 12x10"
+      "crop 'crop': expected sides smaller than the image of 12x10"
     expect(function() layer(image, function(net, x) net:zero_pad('pad', x, { 1, 1 }) end) end):raises
       "layers:zero_pad: argument 3 %('sides'%): expected { top, left, bottom, right }"
   end)

@@ -56,7 +56,7 @@ describe('a launch script', function()
   end)
   it('is refused as JSON of another program', function()
     expect(function() trinity.job(file_of('json', '{"format":"trinity-strategy"}')) end)
-      :raises "expected arguments of DeepSpeed, as train_batch_size, got none of them %('format' and others%)"
+      :raises "expected arguments of DeepSpeed, such as train_batch_size, got none of them %('format' and others%)"
   end)
 end)
 
@@ -162,7 +162,7 @@ describe('memory of a job', function()
   end)
   it('is refused where the file has no network', function()
     local found = trinity.job(file_of('json', '{"train_batch_size": 4}'), { gpus = 4 })
-    expect(function() memory.of(found) end):raises 'the network is not in files of DeepSpeed'
+    expect(function() memory.of(found) end):raises 'files of DeepSpeed do not contain the network'
   end)
 end)
 

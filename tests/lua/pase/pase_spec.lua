@@ -201,7 +201,7 @@ describe('misuse of pase', function()
     local list = pase:data_parallel().configurations
     list[1] = { 4, 4, 1, 1, 1, 1, 1 }
     expect(function() pase:price(list) end):raises "layer 'conv_1'"
-    expect(function() pase:brute_force(10) end):raises 'more than 10'
+    expect(function() pase:brute_force(10) end):raises 'expected at most 10'
     expect(function() core.pase(g.handle, { devices = 1e9 }) end):raises 'devices'
     expect(function() trinity.pase(g, { devices = 4096, cutoff = 1, factors = 'all', halo = true }) end)
       :raises 'configurations'

@@ -165,7 +165,7 @@ describe('files of traces', function()
     refused((text:gsub('"cpu_op"', '"kernel"', 1)), nil, 'got the kernel of a GPU')
     refused(text, '{"nodes":[{"id":1}]}', "nodes[0]: field 'attrs': expected a list, got nil")
     refused(text, (other:gsub('aten::conv2d', 'aten::conv3d', 1)), "expected 'aten::conv2d', which Kineto's record")
-    refused(text, (other:gsub('rf_id', 'id')), "field 'nodes': no attribute 'rf_id' is a record of Kineto's step")
+    refused(text, (other:gsub('rf_id', 'id')), "field 'nodes': expected attributes 'rf_id' with records of Kineto's step, got none")
   end)
 
   it('are refused in a sentence or read where they are damaged', function()

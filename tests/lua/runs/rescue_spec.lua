@@ -61,7 +61,7 @@ describe('a search that fails', function()
     expect(table.concat(files, ' ')):equals 'script.lua'
     for _, name in ipairs { 'breaks', 'tears' } do
       expect(step.output):matches(name .. ': failed: it broke\n  the best so far %(step time [^\n]* after 2 evaluations%) '
-        .. 'is in no file, as no run is kept %(option \'rescue\' names one%); trinity.search.rescued has it\n')
+        .. 'is in no file, because there is no run folder %(option \'rescue\' names a file%); trinity.search.rescued has it\n')
       for seed = 1, 2 do expect(step.output):matches(('rescued\t%s\t%d\t2\ttrue\n'):format(name, seed)) end
     end
   end)

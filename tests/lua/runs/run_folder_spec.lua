@@ -178,7 +178,7 @@ describe('a run', function()
     local before = core.read_file(runs .. '/first/run.json')
     local status, output = run(path .. ' --run first')
     expect(status):equals(2)
-    expect(output):matches "option '%-%-run': there is a run 'first' already %("
+    expect(output):matches "option '%-%-run': run 'first' exists already %("
     expect(core.read_file(runs .. '/first/run.json')):equals(before)
     for _, wrong in ipairs { '../x', '.x', 'a/b', '', ('x'):rep(121) } do
       expect(function() run_state.check_name(wrong) end):raises "option '%-%-run': expected a name of up to 120 letters"
@@ -245,7 +245,7 @@ print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.
     core.write_file(broken .. '/run.json', core.to_json(about))
     status, output = run(path .. ' --evaluations 3000 --seed 4 --run broken --resume')
     expect(status):equals(2)
-    expect(output):matches "was started with seed = 3, now it is 4"
+    expect(output):matches "expected seed = 3, as it was started, got 4"
     core.write_file(path, text .. '-- changed\n')
     status, output = run(path .. ' --evaluations 3000 --run broken --resume')
     expect(status):equals(2)
@@ -267,7 +267,7 @@ if not options.resume then error 'stopped' end
     expect(read_json(runs .. '/filled/run.json').options.rate):equals(0)
     local status, output = run(path .. ' --run filled --rate 1 --resume')
     expect(status):equals(2)
-    expect(output):matches 'was started with rate = 0, now it is 1'
+    expect(output):matches 'expected rate = 0, as it was started, got 1'
     status, output = run 'runs resume filled --quiet'
     expect(output):equals ''
     expect(status):equals(0)
@@ -340,7 +340,7 @@ describe('trinity runs', function()
       pid = process.pid, process_start = process.start })
     local status, output = call('runs', 'delete', 'alive')
     expect(status):equals(2)
-    expect(output):matches 'is running %(process %d+%); %-%-force deletes it anyway'
+    expect(output):matches 'is running %(process %d+%); use %-%-force to delete it'
     expect((call('runs', 'delete', 'alive', '--force'))):equals(0)
     expect(exists(at .. '/run.json')):equals(false)
   end)

@@ -211,7 +211,7 @@ describe('a shared search', function()
       run { resume = arg[1] }
     ]], { arguments = path })
     expect(status):equals(1)
-    expect(output):matches('rank 1 disagrees about the checkpoint %S+: it has one of %d+ evaluations with the sum')
+    expect(output):matches('rank 1 disagrees about the checkpoint %S+: it has one of %d+ evaluations with checksum')
   end)
 end)
 

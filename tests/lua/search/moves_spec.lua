@@ -59,11 +59,11 @@ describe('problem:moves', function()
     local source = problem:moves()
     local old = source:draw(start)
     source:draw(start)
-    expect(function() old:move(1) end):raises 'candidates:move: moves:draw%(%) was called since'
+    expect(function() old:move(1) end):raises 'candidates:move: expected the moves of the last moves:draw%(%), got older ones'
     expect(function() source:draw(start, 0) end):raises "moves:draw: argument 2 %('count'%): expected an integer from 1"
     expect(function() source:draw({}) end):raises "placement"
     local alone = trinity.problem { graph = problem.graph, cluster = trinity.cluster 'p100x1' }
-    expect(function() alone:moves() end):raises 'expected a cluster of two devices or more, got 1'
+    expect(function() alone:moves() end):raises 'expected a cluster with at least two devices, got 1'
     source:close()
     expect(function() source:draw(start) end):raises 'this moves is closed'
   end)

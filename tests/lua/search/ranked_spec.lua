@@ -100,9 +100,9 @@ it('what a rank, moves or accept function gives wrongly is refused in a sentence
     { ('moves: unit 2: expected an integer from 1 to %d, got number 0'):format(problem.graph.units),
       { moves = function() return { 5, 0 }, 1 end } },
     { 'moves: unit 1: expected an integer', { moves = function() return { 1.5 }, 1 end } },
-    { 'moves: unit 3: 2 is given twice', { moves = function() return { 2, 3, 2 }, 1 end } },
-    { 'moves: expected a device from 1 to 4 beside the units, got number 5', { moves = function() return { 2 }, 5 end } },
-    { 'moves: expected a device from 1 to 4 beside the units, got nil', { moves = function() return { 2 } end } },
+    { 'moves: unit 3: expected different units, got 2 twice', { moves = function() return { 2, 3, 2 }, 1 end } },
+    { 'moves: expected units and a device from 1 to 4, got device number 5', { moves = function() return { 2 }, 5 end } },
+    { 'moves: expected units and a device from 1 to 4, got device nil', { moves = function() return { 2 } end } },
     { "option 'moves': expected a function", { moves = 3 } },
     { here .. 'accept: expected a finite number, got nil', { accept = function() end } },
     { 'accept: expected a finite number', { accept = function() return 0 / 0 end } },
@@ -307,7 +307,7 @@ describe('the commands', function()
     local p = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }), cluster = trinity.cluster 'p100x2' }
     local r = trinity.methods.trinity(p, { evaluations = 400, quiet = true, seed = 5 }).ranking
     expect(r.improving > r.plain_improving and r.plain_improving > 0):equals(true)
-    local text = ('  %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '):format(
+    local text = ('  %.1f %% of %d improved, of %d unranked moves %.1f %%; %.0f %% of the improvements, '):format(
       100 * r.improving / r.trials, r.trials, r.plain_trials, 100 * r.plain_improving / r.plain_trials,
       100 * r.improving / (r.improving + r.plain_improving))
     expect(output:find(text, 1, true) and output or text):matches 'ranked moves .* of the improvements, %d+ %% of the time'
@@ -323,7 +323,7 @@ describe('the commands', function()
   it_all('train shows the newest 50 rounds', function()
     local output, status = run('train --rounds 52 --graphs alexnet:8 --clusters p100x2 --hidden 4 --output ' .. temporary '.safetensors')
     expect(status):equals(0)
-    expect(output):matches '\nthe newest 50 rounds; metrics%.csv of the run has all\nround [^\n]+\n[- ]*\n*3 +imitate'
+    expect(output):matches '\nthe newest 50 rounds; metrics%.csv in the run folder has all\nround [^\n]+\n[- ]*\n*3 +imitate'
     expect(output):matches '\n52 +ppo'
   end)
 end)
@@ -434,6 +434,6 @@ describe('a ranker that is told the weights of the reward', function()
     expect(ranker.notes.command):matches '%-%-reward front %-%-told %-%-evaluations 60$'
     status, output = run_trinity(('train --told --start %s'):format(trinity.rankers.shipped))
     expect(status):equals(2)
-    expect(output):matches "option '%-%-told': the weights of %-%-start are not told"
+    expect(output):matches "option '%-%-told': the weights of %-%-start take no memory features"
   end)
 end)

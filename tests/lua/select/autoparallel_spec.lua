@@ -164,13 +164,13 @@ describe("AutoParallel's problem", function()
     expect(refusal(function(r) r.memory = 3 end)):matches "field 'memory': expected an object, got number 3"
     expect(refusal(function(r) r.equal = { x = 1 } end)):matches "field 'equal': expected a list, got an object"
     expect(refusal(function(r) r.nodes = {} end)):matches "field 'nodes': expected a node, got none$"
-    expect(refusal(function(r) r.nodes[3].name = 'n0' end)):matches "node 2: name 'n0': expected one of its own, node 0 has it$"
-    expect(refusal(function(r) r.nodes[3].linked = { 'n4' } end)):matches "node 4: name 'n4': expected one of its own, node 2 has it$"
+    expect(refusal(function(r) r.nodes[3].name = 'n0' end)):matches "node 2: name 'n0': expected a unique name, got that of node 0$"
+    expect(refusal(function(r) r.nodes[3].linked = { 'n4' } end)):matches "node 4: name 'n4': expected a unique name, got that of node 2$"
     expect(refusal(function(r) r.memory.weights[2][3] = -1 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got number %-1$'
     expect(refusal(function(r) r.memory.weights[2][3] = 1e30 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got'
     expect(refusal(function(r)
       for w = 1, 6 do r.memory.weights[w][3] = 8e6 end
-    end)):matches 'memory: expected weights whose largest of every node come to %d+ at most, got 1.6e%+07$'
+    end)):matches 'memory: expected largest weights per node that sum to at most %d+, got 1.6e%+07$'
     expect(refusal(function(r) r.mesh.dim_names = { 1 } end)):matches "mesh: field 'dim_names'%[0%]: expected a text"
   end)
 end)

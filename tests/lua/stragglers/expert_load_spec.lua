@@ -87,6 +87,6 @@ describe('experts with unlike loads', function()
     expect(loaded { load = function() return -1 end }):raises 'expert 1: expected 0 or more tokens, got number %-1'
     expect(loaded { load = 'uniform', place = function() return { 1, 1 } end }):raises 'expected every expert from 1 to 8 once'
     local dense = trinity.problem { graph = trinity.model('gpt2', { layers = 2 }), cluster = cluster }
-    expect(loaded({ load = 'uniform' }, dense:strategy { mesh = { data = 2 } })):raises 'expected experts that are one operator'
+    expect(loaded({ load = 'uniform' }, dense:strategy { mesh = { data = 2 } })):raises 'expected experts with one operator per matmul'
   end)
 end)

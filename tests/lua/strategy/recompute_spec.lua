@@ -87,7 +87,7 @@ describe('the first layers of every stage', function()
     local operators = rules(1, dense, 2)
     operators['layer_3/norm_1'] = { recompute = false }
     local other = dense:strategy { mesh = { pipeline = 2 }, micro_batches = 2, recompute = 'full', operators = operators }
-    expect(function() other:export { format = 'megatron', lossless = true } end):raises 'what holds for single operators'
+    expect(function() other:export { format = 'megatron', lossless = true } end):raises 'settings of single operators'
   end)
 end)
 

@@ -171,7 +171,7 @@ describe('tapp', function()
     expect(found.max_load <= 1.02 * best.max_load):truthy()
     expect(found.optimal):equals(false)
     expect(cut('tapp', { rounds = 20 }).max_load):equals(found.max_load)
-    expect(function() cut('tapp', { devices = 0, cpus = 1 }) end):raises 'tapp: expected 1 to 65536 a level, got 0'
+    expect(function() cut('tapp', { devices = 0, cpus = 1 }) end):raises 'tapp: expected 1 to 65536 per level, got 0'
   end)
   it_shared('cuts published networks about as well as can be, and long ones at all', function()
     local folder = 'dnn-partitioning/throughput-inputs/'

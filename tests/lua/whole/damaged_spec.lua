@@ -107,10 +107,10 @@ describe('a file for something else', function()
       expect(function() trinity.methods.trinity(p, with(own)) end):raises(pattern)
     end
     refused(problem(5, 'p100x2'), { resume = path }, 'operator')
-    refused(problem(4, 'p100x4'), { resume = path }, 'written for another cluster')
-    refused(here, { resume = path, seed = 2 }, "written with option 'seed' = 1, this search has 2")
+    refused(problem(4, 'p100x4'), { resume = path }, 'got a checkpoint for another cluster')
+    refused(here, { resume = path, seed = 2 }, "expected option 'seed' = 1, as it was written, got 2")
     core.write_file(path, (core.read_file(path):gsub('search checkpoint %d', 'search checkpoint 9')))
-    refused(here, { resume = path }, 'another version of trinity %(9')
+    refused(here, { resume = path }, 'expected a checkpoint of version 3, got version 9')
   end)
   it('is refused where it is a checkpoint with another byte beside its check sum', function()
     local here = problem(4, 'p100x2')
@@ -142,7 +142,7 @@ describe('a file for something else', function()
     expect(function() trinity.policies.trinity(here, small) end):raises
       'file: a policy as older versions of trinity saved it, [^\n]*: run the search that saved it again'
     core.write_file(path, '{"format": "trinity-profile", "version": 99}')
-    expect(function() trinity.profile.load(path) end):raises 'a profile of format version 99, this trinity reads version 2'
+    expect(function() trinity.profile.load(path) end):raises 'got a profile of format version 99, expected version 2'
   end)
 end)
 

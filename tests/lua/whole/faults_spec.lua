@@ -87,7 +87,7 @@ describe('a search of the engine that goes on', function()
       expect(core.read_file(checkpoint .. '.scores')):equals(kept)
     end
     core.write_file(path .. '.scores', 'y' .. kept:sub(2))
-    expect(hooks_to, path):raises 'grown.json: /.*/grown.json.scores, which belongs to it, is not what was written with it'
+    expect(hooks_to, path):raises 'grown.json: /.*/grown.json.scores, which belongs to it, was changed since it was written'
     os.remove(path .. '.scores')
     expect(hooks_to, path):raises 'grown.json: a file that belongs to it: /.*/grown.json.scores: cannot read: No such file'
   end)
@@ -163,10 +163,10 @@ trinity.methods.metis(problem)
     core.append_file(at .. 'metrics.jsonl', '{"search":"2","evaluat')
     core.write_file(at .. 'searches/.search.json.77-1.part', 'half')
     local resumed = run 'runs resume broken'
-    expect(resumed.output):matches 'metrics.jsonl: an unfinished line is left out'
+    expect(resumed.output):matches 'metrics.jsonl: an incomplete line is skipped'
     expect(resumed.output):matches 'searches/1/checkpoint.json: changed or cut short since it was written; it is removed'
-    expect(resumed.output):matches 'searches/2: strategy.json is missing or not whole; the search starts anew'
-    expect(resumed.output):matches 'search 1 %(random%) starts anew: it had not come to its first checkpoint'
+    expect(resumed.output):matches 'searches/2: strategy.json is missing or not whole; the search starts from scratch'
+    expect(resumed.output):matches 'search 1 %(random%) starts from scratch: it had not come to its first checkpoint'
     expect(resumed.status):equals(0)
     expect(faults.difference(runs .. '/whole', runs .. '/broken')):equals(nil)
     expect(faults.read(at .. 'searches/.search.json.77-1.part')):equals(nil)
@@ -224,7 +224,7 @@ print(trinity.methods.random(problem, { evaluations = 200 }).reward == first.rew
 ]])
       local step = faults.run(folder, command(("'%s' '%s' --run full --runs '%s/runs'"):format(path, at, at)))
       expect(step.output):matches '\ntrue\n'
-      expect(count(step.output, "the run's folder [^\n]* is given up: [^\n]*: No space left on device")):equals(1)
+      expect(count(step.output, "cannot write to the run folder [^\n]*: No space left on device")):equals(1)
       expect(step.status):equals(1)
       expect(json.decode(core.read_file(at .. '/runs/full/searches/1/search.json')).status):equals 'done'
       os.execute(("rm '%s/rest'"):format(at))

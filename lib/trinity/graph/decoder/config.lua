@@ -1,4 +1,4 @@
--- config.json of Hugging Face's decoders as networks: trinity.model 'config.json'.
+-- Networks from a decoder's config.json (Hugging Face): trinity.model 'config.json'.
 
 local check = require 'trinity.base.check'
 local families = require 'trinity.graph.decoder.families'
@@ -12,22 +12,23 @@ local util = require 'trinity.base.util'
 local config = {}
 
 local declared = options.declare('trinity.DecoderOptions', { extends = require('trinity.graph.options').model,
-  help = 'What trinity.model takes of a config.json.',
-  { 'batch_size', 'integer', 1, least = 1, most = 2 ^ 31, help = 'sequences of a step' },
+  help = 'Options of trinity.model for a config.json.',
+  { 'batch_size', 'integer', 1, least = 1, most = 2 ^ 31, help = 'sequences per step' },
   { 'sequence', 'integer', least = 1, most = 2 ^ 24, otherwise = 'the longest, of at most 4,096',
-    help = 'tokens of each' },
-  { 'layers', 'integer', least = 1, most = 10000, otherwise = "the file's", help = 'of the network' },
-  { 'kernels', { 'onnx', 'megatron', 'flash' }, 'flash', help = 'what is one operator, and so what is kept' },
-  { 'dropout', 'number', least = 0, most = 1, otherwise = "the file's", help = 'ratio of all dropouts' },
+    help = 'tokens per sequence' },
+  { 'layers', 'integer', least = 1, most = 10000, otherwise = "the file's", help = 'number of layers' },
+  { 'kernels', { 'onnx', 'megatron', 'flash' }, 'flash', help = 'which kernels are fused into one operator, and so '
+    .. 'which activations are kept' },
+  { 'dropout', 'number', least = 0, most = 1, otherwise = "the file's", help = 'dropout probability of all dropouts' },
 })
 
---- Names of the options, for messages and help.
+--- Returns the names of the options, for messages and help.
 config.options = declared
 
 local dtypes = { float32 = 'float32', float16 = 'float16', bfloat16 = 'bfloat16',
   ['torch.float32'] = 'float32', ['torch.float16'] = 'float16', ['torch.bfloat16'] = 'bfloat16' }
 
---- Whether a JSON text may be a config.json: names that its first part has.
+--- Returns whether a JSON text may be a config.json, by names in its first part.
 function config.is(text)
   local head = text:sub(1, 65536)
   return head:find('"model_type"%s*:') ~= nil or head:find('"architectures"%s*:') ~= nil
@@ -37,7 +38,7 @@ end
 local angles = { default = true, linear = true, dynamic = true, yarn = true, longrope = true, llama3 = true, su = true,
   proportional = true }
 
---- What stretches positions changes angles alone.
+--- Position scaling only changes rotation angles.
 local function check_rope(f)
   for _, name in ipairs { 'rope_scaling', 'rope_parameters' } do
     local rope = f.values[name]
@@ -52,27 +53,27 @@ local function check_rope(f)
       f:fail("field '%s': unknown type %s", name, util.unknown(kind, util.sorted_keys(angles)))
     end
     if kind and kind ~= 'default' then
-      f:warn("%s '%s' changes the angles by which queries and keys are turned, and no weight, FLOP or byte", name, kind)
+      f:warn("%s '%s' changes the rotation angles of queries and keys (RoPE), but no weight, FLOP or byte", name, kind)
     end
   end
 end
 
---- Quantised weights are read, not trained.
+--- Quantized weights are for inference, not for training.
 local function check_quantisation(f)
   local of = f.values.quantization_config
   if of == nil then return end
   if type(of) ~= 'table' then f:fail("field 'quantization_config': expected an object, got %s", util.describe(of)) end
   local method = tostring(of.quant_method or of.quantization_method or 'an unnamed method')
   if method:lower():find('fp8', 1, true) then
-    f:warn("quantization_config '%s' is of weights that are stored: training keeps them in 16 bits with a float32 "
-      .. "copy; dtype = 'float8' computes products in FP8", method)
+    f:warn("quantization_config '%s' is about stored weights: training keeps them in 16 bits with a float32 copy; use "
+      .. "dtype = 'float8' for matmuls in FP8", method)
   else
-    f:warn("quantization_config '%s' is of weights that are stored for inference: the network is the one before it, "
-      .. 'which is trained', method)
+    f:warn("quantization_config '%s' is about weights stored for inference: the network is the one before "
+      .. 'quantization, which is trained', method)
   end
 end
 
---- What a config.json says (text: in which a null is told from what is absent): the network's description, and its
+--- Reads a config.json (text: distinguishes null from an absent field). Returns the description of the network and its
 --- fields with warnings.
 local function understand(path, text, values)
   if type(values) ~= 'table' then
@@ -83,15 +84,16 @@ local function understand(path, text, values)
   if kind == nil then f:missing 'model_type' end
   if type(kind) ~= 'string' then f:fail("field 'model_type': expected a word, got %s", util.describe(kind)) end
   if not families[kind] then
-    f:fail('no network of model_type %s%s', util.unknown(kind, util.sorted_keys(families)),
+    f:fail('unknown model_type %s%s', util.unknown(kind, util.sorted_keys(families)),
       type(values.text_config) == 'table'
-        and "; its language model stands in 'text_config', which by itself may be one" or '')
+        and "; use its field 'text_config' as a config.json of its own" or '')
   end
   local about = families[kind](f)
   check_rope(f)
   check_quantisation(f)
   if about.top_k and about.top_k > about.experts then
-    f:fail('num_experts_per_tok %d is more than the %d experts', about.top_k, about.experts)
+    f:fail("field 'num_experts_per_tok': expected at most %d (the number of experts), got %d", about.experts,
+      about.top_k)
   end
   return about, f
 end
@@ -103,7 +105,7 @@ local function run_of(about, f, given, dtype, otherwise)
   local longest = f:integer('max_position_embeddings|n_positions', 4096, { quiet = true })
   local sequence = o.sequence or math.min(longest, 4096)
   if about.positions > 0 and sequence > about.positions then
-    f:fail('a sequence of %d tokens needs as many positions, it has %d', sequence, about.positions)
+    f:fail('expected a sequence of at most %d tokens (positions of the network), got %d', about.positions, sequence)
   elseif sequence > longest then
     f:warn('a sequence of %d tokens is longer than max_position_embeddings = %d', sequence, longest)
   end
@@ -122,11 +124,11 @@ local function made(path, text, values, given, dtype, otherwise)
   return graph, { optimizer = 'adam', gradient_dtype = half and 'float32' or nil }, run.dtype
 end
 
---- The forward graph of a config.json, with graph.source, and how it is trained where nothing is said: by Adam, with
---- float32 gradients of 16-bit weights (mixed precision as Megatron-LM has it).
+--- Returns the forward graph of a config.json, with graph.source, and its default training: Adam with float32 gradients
+--- of 16-bit weights (mixed precision as in Megatron-LM).
 ---@param path string
 ---@param given table<string, any> options of trinity.DecoderOptions
----@param dtype? string otherwise the file's
+---@param dtype? string default: from the file
 ---@param otherwise? string where the file says none: bfloat16
 ---@return trinity.Graph
 ---@return trinity.TrainingOptions

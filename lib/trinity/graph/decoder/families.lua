@@ -1,4 +1,4 @@
--- Kinds of decoders by the model_type of their config.json: what their fields say of a network
+-- Decoder families by the model_type of their config.json: how their fields describe a network
 -- (trinity.graph.decoder.network). Names, defaults and shapes are those of the library transformers 5.23.0 (Hugging
 -- Face, src/transformers/models/KIND/{configuration,modeling}_KIND.py).
 
@@ -10,7 +10,7 @@ local plain = { gelu = 'none', gelu_new = 'tanh', gelu_fast = 'tanh', gelu_pytor
 
 local function constant(value) return function() return value end end
 
---- What most kinds say alike. o: tied, epsilon, and field names that differ.
+--- Fields that most families share. o: tied, epsilon, and differing field names.
 local function common(f, o)
   o = o or {}
   return { name = f.values.model_type, layers = f:integer 'num_hidden_layers|n_layer',
@@ -19,23 +19,24 @@ local function common(f, o)
     norm = 'rms', epsilon = f:number('rms_norm_eps', o.epsilon or 1e-6), positions = 0, dropout = 0 }
 end
 
---- The width of a head where it is hidden over heads.
+--- Returns the head width as hidden / heads.
 local function even_width(f, about, heads)
   if about.hidden % heads ~= 0 then
-    f:fail('hidden_size %d is not divided by %d attention heads, and there is no head_dim', about.hidden, heads)
+    f:fail("expected hidden_size divisible by the number of attention heads, got %d and %d; use field 'head_dim'",
+      about.hidden, heads)
   end
   return about.hidden / heads
 end
 
---- Grouped attention. o: num_kv_heads (the kind's default; false: as many as heads), head_dim (the kind's default),
---- bias, output_bias, qk_norm, window (a function of the layer).
+--- Grouped attention. o: key_heads (default of the family; false: as many as heads), head_width (the kind's default),
+--- bias, output_bias, head_norm, window (a function of the layer).
 local function grouped(f, about, o)
   local heads = f:integer 'num_attention_heads|n_head'
-  local num_kv_heads = f:integer('num_key_value_heads', o.num_kv_heads or heads,
-    { as_null = heads, quiet = not o.num_kv_heads })
-  local width = f:integer('head_dim', o.head_dim or false, { as_null = false }) or even_width(f, about, heads)
-  if heads % num_kv_heads ~= 0 then
-    f:fail('num_attention_heads %d is not divided by num_key_value_heads %d', heads, num_kv_heads)
+  local key_heads = f:integer('num_key_value_heads', o.key_heads or heads,
+    { as_null = heads, quiet = not o.key_heads })
+  local width = f:integer('head_dim', o.head_width or false, { as_null = false }) or even_width(f, about, heads)
+  if heads % key_heads ~= 0 then
+    f:fail('expected num_attention_heads divisible by num_key_value_heads, got %d and %d', heads, key_heads)
   end
   about.qk_rope_head_dim = 2 * math.floor(width * (o.rotary_share or 1) / 2)
   local what = { heads = heads, num_kv_heads = num_kv_heads, head_dim = width, bias = o.bias or false,
@@ -51,12 +52,12 @@ local function one_window(f)
   return window and constant(window) or nil
 end
 
---- Windows of the layers that layer_types names, or else of those that `otherwise` says.
+--- Returns the attention windows of the layers in layer_types, or of those that `otherwise` selects.
 local function windows(f, about, window, otherwise)
   if not window then return nil end
   local types = f:list 'layer_types'
   if types and #types ~= about.layers then
-    f:fail("field 'layer_types': expected one of each of %d layers, got %d", about.layers, #types)
+    f:fail("field 'layer_types': expected one entry per layer (%d), got %d", about.layers, #types)
   end
   return function(layer)
     local sliding = otherwise(layer)
@@ -65,7 +66,7 @@ local function windows(f, about, window, otherwise)
   end
 end
 
---- Qwen's windows: from max_window_layers on, where use_sliding_window says so.
+--- Qwen's windows: from layer max_window_layers on, if use_sliding_window is true.
 local function qwen_windows(f, about)
   local window = f:integer('sliding_window', 4096, { quiet = true, as_null = false })
   if not f:boolean('use_sliding_window', false) then window = nil end
@@ -92,7 +93,7 @@ function families.mistral(f)
   return about
 end
 
---- Experts of every layer that sparse(layer) names; the others have one network.
+--- Experts of every layer for which sparse(layer) is true; other layers have one feed-forward network.
 local function mixture(about, experts, dense, sparse)
   about.experts, about.top_k = experts.experts, experts.top_k
   about.feed_forward = function(layer) return sparse(layer) and experts or dense end
@@ -143,9 +144,9 @@ end
 
 --- Latent attention (DeepSeek-V2, 2024, section 2.1).
 local function latent_attention(f, about)
-  about.qk_rope_head_dim = f:integer('qk_rope_head_dim', 64)
-  if about.qk_rope_head_dim % 2 ~= 0 then
-    f:fail("field 'qk_rope_head_dim': %d elements cannot be turned in pairs", about.qk_rope_head_dim)
+  about.rotary_width = f:integer('qk_rope_head_dim', 64)
+  if about.rotary_width % 2 ~= 0 then
+    f:fail("field 'qk_rope_head_dim': expected an even number, got %d", about.rotary_width)
   end
   about.attention = constant { heads = f:integer 'num_attention_heads', kv_lora_rank = f:integer('kv_lora_rank', 512),
     q_lora_rank = f:integer('q_lora_rank', 1536, { as_null = false }),
@@ -168,7 +169,7 @@ local function deepseek(f, o)
     function(layer) return layer > first end)
   local ahead = f:integer('num_nextn_predict_layers|num_mtp_layers', 0, { least = 0, quiet = true, as_null = 0 })
   if ahead > 0 then
-    f:warn('num_nextn_predict_layers = %d: modules that predict further tokens are not in the network', ahead)
+    f:warn('num_nextn_predict_layers = %d: multi-token-prediction modules are not in the network', ahead)
   end
   return about
 end
@@ -183,7 +184,7 @@ function families.deepseek_v3(f)
     normalise = true })
 end
 
---- A network without gates between two linear layers with biases.
+--- A feed-forward network of two linear layers with biases, without gates.
 local function plain_network(f, about, width, field)
   about.feed_forward = constant { plain = true, feed_forward = width,
     approximate = f:word(field, field == 'hidden_act' and 'gelu' or 'gelu_new', plain) }
@@ -193,7 +194,7 @@ end
 function families.gpt2(f)
   local about = common(f, { tied = true, hidden = 'n_embd|hidden_size' })
   if f:boolean('add_cross_attention', false) then
-    f:fail("field 'add_cross_attention': expected false (a decoder by itself), got true")
+    f:fail("field 'add_cross_attention': expected false (a decoder-only model), got true")
   end
   about.epsilon = f:number('layer_norm_epsilon', 1e-5)
   about.positions = f:integer('n_positions|max_position_embeddings', 1024)

@@ -1,16 +1,16 @@
--- The fields of a config.json (Hugging Face), read with their types and defaults; what is missing or of another type is
--- one sentence, a default that is used is a warning.
+-- Reads fields of a config.json (Hugging Face) with types and defaults. A missing field or a wrong type is an error; a
+-- default that is used is a warning.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
--- path; values, the object; text of the file, in which a null is told from what is absent; warnings.
+-- path; values, the object; text of the file, which distinguishes null from an absent field; warnings.
 local Fields = {}
 Fields.__index = Fields
 
 local fields = {}
 
---- The fields of a JSON object.
+--- Returns the fields of a JSON object.
 ---@param path string
 ---@param values table<string, any>
 ---@param text string
@@ -23,7 +23,7 @@ function Fields:fail(message, ...) util.fail('%s: %s', util.shortened(self.path)
 
 function Fields:warn(message, ...) self.warnings[#self.warnings + 1] = message:format(...) end
 
---- The first of several names of a field that is there, and its value.
+--- Returns the first of several names of a field that exists, and its value.
 local function find(self, names)
   for name in names:gmatch '[^|]+' do
     if self.values[name] ~= nil then return name, self.values[name] end
@@ -31,7 +31,7 @@ local function find(self, names)
   return names:match '^[^|]+', nil
 end
 
---- Whether a field is there as null.
+--- Returns whether a field exists and is null.
 function Fields:null(names)
   for name in names:gmatch '[^|]+' do
     if self.text:find('"' .. name .. '"%s*:%s*null') then return true end
@@ -39,10 +39,10 @@ function Fields:null(names)
   return false
 end
 
---- Whether it is there and no null.
+--- Returns whether a field exists and is not null.
 function Fields:has(names) return select(2, find(self, names)) ~= nil end
 
---- Whether two names differ in at most two letters at one place.
+--- Returns whether two names differ in at most two letters at one place.
 local function is_misspelt(a, b)
   local first, last = 0, 0
   local shorter = math.min(#a, #b)
@@ -63,8 +63,9 @@ local function expected(self, name, what, value)
   self:fail("field '%s': expected %s, got %s", name, what, util.describe(value))
 end
 
---- A whole number of at least `least` (default 1). otherwise: what an absent one is, with a warning; without one it
---- must be there. as_null: what a null is (default the same). Names of one field are separated by '|'.
+--- Returns an integer of at least `least` (default 1). otherwise: value of an absent field, with a warning; without it
+--- the field is required. as_null: value of a null (default: the same). Alternative names of a field are separated by
+--- '|'.
 function Fields:integer(names, otherwise, o)
   o = o or {}
   local name, value = find(self, names)
@@ -72,7 +73,7 @@ function Fields:integer(names, otherwise, o)
     if self:null(names) and o.as_null ~= nil then return o.as_null or nil end
     if otherwise == nil then self:missing(name) end
     if otherwise and not o.quiet then
-      self:warn("field '%s' is missing: %d, the default of its kind", name, otherwise)
+      self:warn("field '%s' is missing: using %d, the default of its model type", name, otherwise)
     end
     return otherwise or nil
   end
@@ -84,7 +85,7 @@ function Fields:integer(names, otherwise, o)
   return value
 end
 
---- A number of at least 0; absent: otherwise.
+--- Returns a number of at least 0; `otherwise` if absent.
 function Fields:number(names, otherwise)
   local name, value = find(self, names)
   if value == nil then return otherwise end
@@ -92,7 +93,7 @@ function Fields:number(names, otherwise)
   return value
 end
 
---- true or false; absent: otherwise.
+--- Returns true or false; `otherwise` if absent.
 function Fields:boolean(names, otherwise)
   local name, value = find(self, names)
   if value == nil then return otherwise end
@@ -100,7 +101,7 @@ function Fields:boolean(names, otherwise)
   return value
 end
 
---- One of the words that are the keys of `known`: what stands there.
+--- Returns the entry of `known` for the field's value, which must be one of its keys.
 function Fields:word(names, otherwise, known)
   local name, value = find(self, names)
   if value == nil then value = otherwise end
@@ -111,7 +112,7 @@ function Fields:word(names, otherwise, known)
   return known[value]
 end
 
---- A list; absent: nil.
+--- Returns a list, or nil if absent.
 function Fields:list(names)
   local name, value = find(self, names)
   if value ~= nil and type(value) ~= 'table' then expected(self, name, 'a list', value) end

@@ -1,19 +1,20 @@
--- The network of a decoder that a description names: what config.json files and model 'decoder' come to
+-- The network of a decoder description, which config.json files and model 'decoder' are converted to
 -- (trinity.graph.decoder.families, models/decoder.lua).
 --
 -- A description has name, layers, hidden, vocabulary, tied, norm ('rms' or 'layer'), epsilon, positions (rows of a
--- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are
--- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention
--- takes, or with `kv_lora_rank` what layers:latent_attention takes), feed_forward (as layers:gated_feed_forward,
--- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), qk_rope_head_dim
--- (0: none), and further (tokens predicted beyond the next; nil: none).
+-- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (results of both
+-- sublayers are normalized, too), final_softcap, attention (a function of the layer's number from 1 that returns
+-- options of layers:self_attention or, with `latent`, of layers:latent_attention), feed_forward (a function that
+-- returns options of layers:gated_feed_forward, of layers:mixture_of_experts (with `experts`) or, with `plain`, of
+-- layers:feed_forward), rotary_width (0: none), and further (number of tokens predicted beyond the next one; nil:
+-- none).
 
 local layers = require 'trinity.graph.layers'
 local util = require 'trinity.base.util'
 
 local network = {}
 
---- Whether kernels other than ONNX's have dropouts that keep masks.
+--- Returns whether dropouts keep masks (all kernels except ONNX's).
 local function masked(run) return run.kernels ~= 'onnx' end
 
 local function normalise(net, name, x, about)
@@ -42,7 +43,7 @@ local function feed(net, name, x, about, run, i)
   return o.experts and net:mixture_of_experts(name, x, o) or net:gated_feed_forward(name, x, o)
 end
 
--- One layer: attention and a feed-forward network, each with a residual connection.
+-- Adds one layer: attention and a feed-forward network, each with a residual connection.
 local function add_layer(net, x, about, run, i, at)
   local function result(part, norm, layer, of)
     local y = layer(net, at .. part, normalise(net, at .. norm, of, about), about, run, i)
@@ -58,7 +59,7 @@ local function add_layer(net, x, about, run, i, at)
   return net:add(at .. '/feed_forward/residual', x, result('/feed_forward', '/norm_2', feed, x))
 end
 
--- Tokens (and positions) looked up: [N, T, H]; the table, where the logits share it.
+-- Adds the embeddings of tokens (and positions) [N, T, H]. Returns also the table if the logits share it.
 local function embed(net, about, run)
   local shape = { run.batch_size, run.sequence }
   local tokens, table_of = net:input('tokens', shape, 'int64'), nil
@@ -76,8 +77,8 @@ local function embed(net, about, run)
   return net:drop('embed/dropout', x, about.dropout, masked(run)), table_of
 end
 
--- The loss of the logits of x. Half precision: in float32, but of ONNX's kernels and where one kernel reads logits as
--- they are.
+-- Adds the loss of the logits of x. In half precision it is computed in float32, except with ONNX's kernels and with a
+-- fused kernel that reads the logits directly.
 local function loss_of(net, at, x, about, run, table_of)
   local logits = net:linear(at .. 'logits', x, about.vocabulary, { bias = false, weight = table_of })
   if about.final_softcap then logits = net:tanh(at .. 'logits/softcap', logits) end
@@ -85,7 +86,7 @@ local function loss_of(net, at, x, about, run, table_of)
     logits = net:operator('Cast', at .. 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
       dtype = 'float32' })
   end
-  -- Megatron-LM's and Transformer Engine's losses write shares and gradients where the logits were
+  -- The losses of Megatron-LM and Transformer Engine write probabilities and gradients in place of the logits
   -- (core/tensor_parallel/cross_entropy.py; transformer_engine/common/triton/cross_entropy.py).
   return (net:operator('SoftmaxCrossEntropyLoss', at .. 'loss', { inputs = { logits, net:input(at .. 'labels',
     { run.batch_size, run.sequence }, 'int64') }, shapes = { { 1 } },
@@ -93,8 +94,8 @@ local function loss_of(net, at, x, about, run, table_of)
     workspace_bytes = (run.logit_bytes or 0) * run.batch_size * run.sequence * about.vocabulary }))
 end
 
--- Losses of tokens further ahead (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 2.2): a layer of what came before
--- and of the next token's embedding, and logits by the same weights.
+-- Adds losses of multi-token prediction (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 2.2): a layer that reads
+-- the previous hidden states and the next token's embedding, and logits with the shared weights.
 local function add_further(net, loss, x, about, run, table_of, weight)
   for k = 1, about.further or 0 do
     local at = ('further_%d'):format(k)
@@ -109,7 +110,7 @@ local function add_further(net, loss, x, about, run, table_of, weight)
   end
 end
 
---- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32),
+--- Returns the forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32),
 --- logit_bytes (see models/decoder.lua).
 ---@param about table
 ---@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean,
@@ -118,9 +119,9 @@ end
 function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
   run = util.merged(run)
-  local x, table_of = embed(net, about, run) -- its tokens are the first input: the batch goes by them
-  if about.qk_rope_head_dim > 0 then
-    local angles = { run.sequence, about.qk_rope_head_dim / 2 }
+  local x, table_of = embed(net, about, run) -- tokens are the first input, whose first axis is the batch
+  if about.rotary_width > 0 then
+    local angles = { run.sequence, about.rotary_width / 2 }
     run.rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) }
   end
   for i = 1, about.layers do x = add_layer(net, x, about, run, i, 'layer_' .. i) end

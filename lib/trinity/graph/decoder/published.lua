@@ -1,5 +1,5 @@
--- Published decoders by name: the fields of their config.json that decide a network, the source of the numbers, and the
--- published count of weights.
+-- Published decoders by name: the fields of their config.json that define the network, their source, and the published
+-- number of weights.
 
 local published = {}
 

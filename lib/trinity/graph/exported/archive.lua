@@ -1,5 +1,5 @@
 -- Zip archives whose entries are stored without compression, as PyTorch writes them (APPNOTE.TXT of PKWARE, 4.3: end of
--- the central directory, its headers, the local headers that entries lie behind).
+-- the central directory, its headers, and the local headers before the entries).
 
 local util = require 'trinity.base.util'
 
@@ -7,7 +7,7 @@ local archive = {}
 
 local function fail(path, ...) util.fail('%s: %s', util.shortened(path), (...):format(select(2, ...))) end
 
---- A whole number of `count` bytes at a place counted from 1, the least significant byte first; nil beyond the end.
+--- Returns a little-endian integer of `count` bytes at a position from 1, or nil beyond the end.
 local function number(text, at, count)
   if at < 1 or at + count - 1 > #text then return nil end
   local value = 0
@@ -15,7 +15,7 @@ local function number(text, at, count)
   return value
 end
 
---- Where the central directory begins and how many entries it has.
+--- Returns the position of the central directory and its number of entries.
 local function directory(path, text)
   for at = #text - 21, math.max(1, #text - 21 - 65535), -1 do
     if text:sub(at, at + 3) == 'PK\5\6' then
@@ -30,7 +30,7 @@ local function directory(path, text)
   fail(path, 'expected a zip archive, found no end of its directory')
 end
 
---- The sizes and the place of an entry in its extra field, where the header says that they need 64 bits.
+--- Reads the sizes and position of an entry from its zip64 extra field, if the header refers to it.
 local function wide_fields(text, from, to, size, offset)
   local at = from
   while at + 3 < to do
@@ -49,9 +49,9 @@ end
 
 ---@class trinity.Archive
 ---@field path string
----@field names string[] of its entries, in their order
+---@field names string[] names of the entries, in order
 
---- Opens an archive: its entries' names, and a function that reads one.
+--- Opens an archive. Returns the names of its entries and a function that reads one.
 ---@param path string
 ---@return trinity.Archive
 ---@return fun(name: string): string? read
@@ -63,7 +63,8 @@ function archive.open(path)
     if text:sub(at, at + 3) ~= 'PK\1\2' then fail(path, 'entry %d of its directory: expected a header', e) end
     local method, size, offset = number(text, at + 10, 2), number(text, at + 24, 4), number(text, at + 42, 4)
     local name_length, extra, comment = number(text, at + 28, 2), number(text, at + 30, 2), number(text, at + 32, 2)
-    if not comment or not offset then fail(path, 'entry %d of its directory ends early', e) end
+    if not comment or not offset then fail(path, 'entry %d of its directory: expected the whole entry, got the end of '
+      .. 'the file', e) end
     local name = text:sub(at + 46, at + 45 + name_length)
     size, offset = wide_fields(text, at + 46 + name_length, at + 46 + name_length + extra, size, offset)
     names[e], places[name] = name, { method = method, size = size, offset = offset }
@@ -72,13 +73,16 @@ function archive.open(path)
   return { path = path, names = names }, function(name)
     local place = places[name]
     if not place then return nil end
-    if place.method ~= 0 then fail(path, "entry '%s' is compressed; PyTorch stores its entries", name) end
+    if place.method ~= 0 then fail(path, "entry '%s': expected a stored entry, as PyTorch writes them, got a "
+      .. "compressed one", name) end
     local header = place.offset and place.offset + 1 or 0
     local skipped = number(text, header + 26, 2)
     local extra = number(text, header + 28, 2)
-    if text:sub(header, header + 3) ~= 'PK\3\4' or not extra then fail(path, "entry '%s' has no header", name) end
+    if text:sub(header, header + 3) ~= 'PK\3\4' or not extra then fail(path,
+      "entry '%s': expected a header, got none", name) end
     local first = header + 30 + skipped + extra
-    if not place.size or first + place.size - 1 > #text then fail(path, "entry '%s' ends behind the file", name) end
+    if not place.size or first + place.size - 1 > #text then fail(path, "entry '%s': expected the whole entry, got "
+      .. "the end of the file", name) end
     return text:sub(first, first + place.size - 1)
   end
 end

@@ -1,5 +1,5 @@
--- Graphs of PyTorch's exported programs (.pt2 of torch.export.save): archive.lua reads the zip, program.lua the graph
--- in it, operators.lua says what PyTorch's operators are here.
+-- Graphs of PyTorch's exported programs (.pt2 of torch.export.save): archive.lua reads the zip file, program.lua the
+-- graph in it, and operators.lua maps PyTorch's operators to types of graphs.
 
 local operators = require 'trinity.graph.exported.operators'
 local program = require 'trinity.graph.exported.program'
@@ -10,11 +10,11 @@ local exported = {}
 local element_bytes = { float64 = 8, int64 = 8, float32 = 4, int32 = 4, float16 = 2, bfloat16 = 2, int16 = 2, int8 = 1,
   uint8 = 1, bool = 1 }
 
--- Makes the operators of a program one after the other.
+-- Adds the operators of a program one by one.
 local Maker = {}
 Maker.__index = Maker
 
---- A name that no operator has yet.
+--- Returns a name that no operator has yet.
 function Maker:unique(name)
   local made, n = name, 1
   while self.taken[made] do
@@ -25,7 +25,7 @@ function Maker:unique(name)
   return made
 end
 
---- Weights by the tensors that show them, and who reads each; a view of a weight is that weight.
+--- Collects weights by the tensors that refer to them, and their readers. A view of a weight counts as the weight.
 function Maker:find_weights()
   for _, input in ipairs(self.program.inputs) do
     if input.kind ~= 'user_input' and input.tensor and self.program.tensors[input.tensor] then
@@ -59,20 +59,20 @@ function Maker:tensor(name)
   return tensor
 end
 
---- What the builder takes for a tensor; a number without axes has its bytes.
+--- Returns the builder's description of a tensor; a scalar is given by its bytes.
 local function spec_of(tensor, gradient)
   local spec = { name = tensor.name, dtype = tensor.dtype, gradient = gradient and tensor.floating }
   if #tensor.shape > 0 then spec.shape = tensor.shape else spec.bytes = element_bytes[tensor.dtype] end
   return spec
 end
 
---- A weight as the parameter of an operator, in the shape in which it reads it.
+--- Returns a weight as the parameter of an operator, in the shape that the operator reads.
 local function parameter_of(weight, tensor, statistic)
   return { name = weight.name, shape = #tensor.shape > 0 and tensor.shape or { 1 }, dtype = tensor.dtype,
     trainable = tensor.floating and not statistic and not weight.buffer }
 end
 
---- An operator that holds a weight which several read, or which no operator on data reads.
+--- Adds an operator for a weight with several readers, or without a reader that also reads data.
 function Maker:variable(name)
   local weight, tensor = self.weight_of[name], self:tensor(name)
   local key = weight.name .. ' ' .. table.concat(tensor.shape, 'x')
@@ -85,7 +85,7 @@ function Maker:variable(name)
   return self.variables[key]
 end
 
---- The tensors of a node in the order of its cost rule.
+--- Returns the tensors of a node in the order of its cost rule.
 local function ordered(node)
   local order, list, seen = operators.order(node.operator), {}, {}
   for _, argument in ipairs(order or {}) do
@@ -98,7 +98,7 @@ local function ordered(node)
   return list
 end
 
---- Splits a node's tensors into data and weights that it owns.
+--- Splits a node's tensors into data and its own weights.
 function Maker:arguments(node)
   local inputs, shapes, parameters = {}, {}, {}
   local argument_of = {}
@@ -112,7 +112,7 @@ function Maker:arguments(node)
       inputs[#inputs + 1] = weight and self:variable(name) or self.made[name]
       shapes[#shapes + 1] = self:tensor(name)
       if not inputs[#shapes] then
-        util.fail("%s: models/model.json: node '%s' reads tensor '%s' before it is made",
+        util.fail("%s: models/model.json: node '%s': expected an earlier node that makes its input '%s', got none",
           util.shortened(self.program.path), node.name, name)
       end
     end
@@ -150,16 +150,16 @@ function Maker:run()
   local warnings, names = {}, {}
   for target, count in util.sorted_pairs(self.unknown) do
     names[#names + 1] = target
-    warnings[#warnings + 1] = ('operator %s: %d, without a rule of its own: counted as element-wise'):format(
+    warnings[#warnings + 1] = ('operator %s (%d times) has no cost rule: counted as element-wise'):format(
       target, count)
   end
   built.source = { format = 'PyTorch .pt2', whole_step = false, warnings = warnings, unknown_types = names }
   return built
 end
 
---- The graph of an exported program: its forward pass. Symbolic sizes are those of the example that it was exported
---- with. Attributes of an operator say where it comes from: `module` (path), `modules` ("path:Class" of all around it,
---- outermost first, divided by semicolons) and `target`.
+--- Returns the forward graph of an exported program. Symbolic sizes have the values of the example input at export.
+--- Attributes of an operator give its origin: `module` (path), `modules` ("path:Class" of all around it, outermost
+--- first, divided by semicolons) and `target`.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder
 ---@return trinity.Graph

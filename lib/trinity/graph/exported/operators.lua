@@ -1,9 +1,9 @@
 -- PyTorch's operators (ATen; torch/_refs and aten/src/ATen/native/native_functions.yaml name their arguments) as
--- operators of graphs: types of ONNX, for which the engine has cost rules, and the attributes that these need.
+-- operators of graphs: ONNX types, for which the engine has cost rules, and their attributes.
 
 local operators = {}
 
--- Types by operator, without overload. A type whose data is only looked at in another way costs nothing.
+-- Types by operator, without overload. A type that only changes the view of its data costs nothing.
 local types = {}
 
 local function of_type(type, names)
@@ -105,15 +105,15 @@ of_type('Identity', 'contiguous clone alias detach detach_ lift_fresh_copy lift_
 of_type('Constant', 'full zeros ones empty scalar_tensor arange linspace full_like zeros_like ones_like new_zeros '
   .. 'new_ones new_full empty_like rand randn rand_like randn_like eye')
 
--- Of these the weight is what follows by this name; other tensors are data.
+-- Arguments that are weights, by operator; other tensors are data.
 local weights = { embedding = 'weight' }
 
---- The type of an operator, nil where none is known.
+--- Returns the type of an operator, or nil if it is unknown.
 ---@param operator string without overload: conv2d
 ---@return string?
 function operators.type(operator) return types[operator] end
 
---- Whether an operator shows its first input in another way: of a weight that is the same weight.
+--- Returns whether an operator returns a view of its first input. A view of a weight counts as the weight.
 ---@param operator string
 ---@return boolean
 function operators.is_view(operator)
@@ -122,12 +122,12 @@ function operators.is_view(operator)
     or type == 'Identity' and operator ~= 'clone'
 end
 
---- Whether weights of an operator are moving statistics, by the names of its arguments.
+--- Returns whether an argument is a moving statistic (no trainable weight), by its name.
 ---@param argument string
 ---@return boolean
 function operators.is_statistic(argument) return argument == 'running_mean' or argument == 'running_var' end
 
---- The order in which cost rules want the inputs: names of arguments first, nil where as they come.
+--- Returns the order of inputs for cost rules: names of the first arguments, or nil for the given order.
 ---@param operator string
 ---@return string[]?
 function operators.order(operator)
@@ -142,7 +142,7 @@ local function product(list, from)
   return total
 end
 
---- A list of as many integers as the window has axes; PyTorch repeats one.
+--- Returns one integer per axis of the window; PyTorch repeats a single one.
 local function window(value, axes)
   if type(value) == 'number' then value = { value } end
   if type(value) ~= 'table' or #value == 0 then return nil end
@@ -166,7 +166,7 @@ local function of_pool(node, input)
   return { kernel_shape = kernel, strides = window(node.values.stride, axes) or kernel }
 end
 
---- An average over windows that divide the input into so many places; over all of it: a global one.
+--- Adaptive average pooling with the given output size; global pooling for size 1.
 local function of_adaptive_pool(input, output)
   local axes = {}
   for i = 3, #input.shape do axes[#axes + 1] = math.ceil(input.shape[i] / math.max(1, output.shape[i] or 1)) end
@@ -174,7 +174,7 @@ local function of_adaptive_pool(input, output)
   return 'AveragePool', { kernel_shape = axes, strides = axes }
 end
 
---- FLOP of a recurrence: every position meets every matrix of weights.
+--- Returns the FLOP of a recurrent layer: every position is multiplied by every weight matrix.
 local function of_recurrence(input, parameters)
   local width = input.shape[#input.shape]
   local positions, matrices = width and width > 0 and product(input.shape) / width or 0, 0
@@ -186,14 +186,14 @@ end
 
 local gates = { lstm_cell = 4, gru_cell = 3, rnn_tanh_cell = 1, rnn_relu_cell = 1 }
 
---- FLOP of one position of a recurrence, whose weights may be those of the others, too: every gate is made of the input
---- and of the state.
+--- Returns the FLOP of one position of a recurrent cell, whose weights may be shared: every gate reads the input and
+--- the state.
 local function of_cell(input, state, count)
   local width, hidden = input.shape[#input.shape] or 1, state.shape[#state.shape] or 1
   return 2 * product(state.shape) * count * (width + hidden)
 end
 
---- The type and attributes of a node, and its FLOP where the type's rule does not know them.
+--- Returns the type and attributes of a node, and its FLOP if the type's cost rule cannot compute them.
 ---@param node table of trinity.ExportedProgram
 ---@param tensors { inputs: table[], outputs: table[], parameters: table[] } each with a shape
 ---@return string type

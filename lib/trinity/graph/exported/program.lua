@@ -1,5 +1,5 @@
 -- The graph in an archive of torch.export.save (PyTorch 2.9 and later, torch/_export/serde/schema.py, schema version
--- 8): its model.json, in the folder models, has tensors, nodes and what the inputs are.
+-- 8): its models/model.json has tensors, nodes and the roles of inputs.
 
 local archive = require 'trinity.graph.exported.archive'
 local json = require 'trinity.base.json'
@@ -29,7 +29,7 @@ local function list_in(path, where, value)
   return value
 end
 
---- A size: a number, or the example that a symbolic one was exported with.
+--- Returns a size: a number, or the example value of a symbolic size.
 local function size_of(path, name, size)
   local value = type(size) == 'table' and (size.as_int
     or type(size.as_expr) == 'table' and type(size.as_expr.hint) == 'table' and size.as_expr.hint.as_int)
@@ -53,7 +53,7 @@ local function tensor_of(path, name, meta)
     floating = (meta.dtype >= 6 and meta.dtype <= 11) or meta.dtype == 13 }
 end
 
---- Names of tensors in an argument: none, one, or a list of them; the value of others.
+--- Returns the names of tensors in an argument (none, one or several), or the value of another argument.
 local function read_argument(argument)
   if type(argument) ~= 'table' then return {}, nil end
   local function name_of(value) return type(value) == 'table' and type(value.name) == 'string' and value.name or nil end
@@ -74,8 +74,8 @@ local function read_argument(argument)
   return {}, nil
 end
 
---- The modules that a node stands in, from "key,path,class;key,path,class": the path of the last (nil: the root), and
---- all with the last words of their classes, outermost first, as "path:Class;path:Class".
+--- Returns the modules of a node, from "key,path,class;key,path,class": the path of the innermost (nil: the root), and
+--- all with their class names without packages, outermost first, as "path:Class;path:Class".
 local function modules_of(node)
   local stack = type(node.metadata) == 'table' and node.metadata.nn_module_stack
   if type(stack) ~= 'string' then return nil end
@@ -113,7 +113,7 @@ local function node_of(path, n, node)
   return read
 end
 
---- What an input of the graph is: its tensor, and the weight or buffer behind it.
+--- Returns the role of a graph input: its tensor, and its weight or buffer.
 local function input_of(specification)
   for kind, field in util.sorted_pairs { parameter = 'parameter_name', buffer = 'buffer_name',
     tensor_constant = 'tensor_constant_name', user_input = false } do
@@ -128,7 +128,7 @@ local function input_of(specification)
   return { kind = 'other' }
 end
 
---- Every tensor is made once, and what the program gives back is among them.
+--- Checks that every tensor is made once, and that outputs of the program are made.
 local function check_made(path, made)
   local known = {}
   for _, input in ipairs(made.inputs) do
@@ -136,12 +136,12 @@ local function check_made(path, made)
   end
   for n, node in ipairs(made.nodes) do
     for _, name in ipairs(node.outputs) do
-      if known[name] then fail(path, "node %d: makes tensor '%s', which is made before", n - 1, name) end
+      if known[name] then fail(path, "node %d: expected a new tensor, got '%s', which exists already", n - 1, name) end
       known[name] = true
     end
   end
   for k, name in ipairs(made.outputs) do
-    if not known[name] then fail(path, "field 'outputs': %d: no node makes tensor '%s'", k - 1, name) end
+    if not known[name] then fail(path, "field 'outputs': %d: expected a tensor of a node, got '%s'", k - 1, name) end
   end
 end
 
@@ -154,7 +154,7 @@ end
 ---@field nodes table[] in their order: target, operator, name, module, modules, tensors, by_name,
 ---  values, outputs
 
---- Reads the graph of an archive; an error names the file and the place.
+--- Reads the graph of an archive. Errors name the file and the position.
 ---@param path string
 ---@return trinity.ExportedProgram
 function program.read(path)

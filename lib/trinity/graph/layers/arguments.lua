@@ -1,21 +1,21 @@
--- What the layers check alike: see trinity.base.check.
+-- Argument checks of layers; see trinity.base.check.
 
 local check = require 'trinity.base.check'
 
 local arguments = {}
 
---- The beginning of every layer: the object and argument 1 'name'.
+--- Checks the object and argument 1 'name' of every layer.
 function arguments.begin(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
 end
 
---- The same with a tensor as argument 2 'x'.
+--- Also checks a tensor as argument 2 'x'.
 function arguments.begin_tensor(owner, name, x)
   arguments.begin(owner, name)
   check.tensor(owner, 2, 'x', x)
 end
 
---- The numbers from 1 to count, each once.
+--- Checks for a permutation of the numbers from 1 to count.
 function arguments.permutation(owner, place, name, order, count)
   check.integers(owner, place, name, order, 1, count)
   local seen = {}

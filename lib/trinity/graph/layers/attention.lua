@@ -1,4 +1,4 @@
--- Layers of attention and the blocks around it, for sequences [N, T, H]: methods of what trinity.layers gives.
+-- Attention layers and transformer blocks for sequences [N, T, H]: methods of trinity.Layers.
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
@@ -13,42 +13,43 @@ local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 local Layers = {}
 
 local attention_options = options_of.declare('trinity.AttentionOptions', {
-  help = 'Of attention and the blocks around it; see the methods for which they take and need.',
-  { 'heads', 'integer', least = 1, help = 'of queries; needed but for feed_forward' },
-  { 'num_kv_heads', 'integer', least = 1, otherwise = 'heads', help = 'heads of keys and values' },
-  { 'head_dim', 'integer', least = 1, otherwise = 'the width over the heads', help = 'of queries and keys' },
+  help = 'Options of attention layers and transformer blocks; the methods state which ones they use.',
+  { 'heads', 'integer', least = 1, help = 'attention heads; needed except by feed_forward' },
+  { 'key_heads', 'integer', least = 1, otherwise = 'heads', help = 'KV heads' },
+  { 'head_width', 'integer', least = 1, otherwise = 'width / heads', help = 'width of a head of queries and keys' },
   { 'mask', 'tensor', help = 'added to the scores' },
-  { 'dropout', 'number', 0, least = 0, most = 1, help = 'of shares and results' },
-  { 'causal', 'boolean', false, help = 'no position sees later ones' },
-  { 'window', 'integer', least = 1, otherwise = 'all', help = 'nearest positions that one sees' },
-  { 'softcap', 'boolean', false, help = 'scores are bounded by a tanh' },
-  { 'bias', 'boolean', true, help = 'of the projections' },
-  { 'output_bias', 'boolean', otherwise = 'bias', help = 'of the projection behind attention' },
-  { 'qk_norm', 'boolean', false, help = 'queries and keys are normalised head by head' },
-  { 'fused', 'boolean', false, help = 'one product for queries, keys and values' },
-  { 'rotary', 'tensors', help = 'tables of cosines and sines' },
-  { 'feed_forward', 'integer', least = 1, help = 'width between the two linear layers' },
-  { 'approximate', 'string', 'none', help = 'of the GELU' },
-  { 'norm_first', 'boolean', false, help = 'normalise before the sublayers' },
-  { 'epsilon', 'number', 1e-5, least = 0, help = 'of the normalisations' },
+  { 'dropout', 'number', 0, least = 0, most = 1, help = 'dropout probability of attention probabilities and results' },
+  { 'causal', 'boolean', false, help = 'causal mask: a position attends to itself and earlier ones only' },
+  { 'window', 'integer', least = 1, otherwise = 'all', help = 'sliding window: number of nearest positions to attend '
+    .. 'to' },
+  { 'softcap', 'boolean', false, help = 'bound scores by tanh' },
+  { 'bias', 'boolean', true, help = 'biases of the projections' },
+  { 'output_bias', 'boolean', otherwise = 'bias', help = 'bias of the output projection' },
+  { 'head_norm', 'boolean', false, help = 'normalize every head of queries and keys (QK norm)' },
+  { 'fused', 'boolean', false, help = 'one fused matmul for queries, keys and values' },
+  { 'rotary', 'tensors', help = 'RoPE: tables of cosines and sines' },
+  { 'feed_forward', 'integer', least = 1, help = 'hidden width of the feed-forward network' },
+  { 'approximate', 'string', 'none', help = 'approximation of the GELU: none or tanh' },
+  { 'norm_first', 'boolean', false, help = 'normalize before the sublayers (pre-norm)' },
+  { 'epsilon', 'number', 1e-5, least = 0, help = 'epsilon of the normalizations' },
   { 'kernels', options_of.words('trinity.Kernels', { 'onnx', 'megatron', 'flash' }), 'onnx',
-    help = 'what is one operator, and kept: as ONNX has it; as Megatron-LM; that with one operator of attention' },
+    help = 'fusion and kept activations: as in ONNX, as in Megatron-LM, or the latter with flash attention' },
   { 'fused_softmax', 'boolean', true,
-    help = "with kernels = 'megatron': whether scale, mask and softmax are one kernel (see attention)" },
+    help = "with kernels = 'megatron': fuse scale, mask and softmax into one kernel (see attention)" },
 })
 
--- Reads them; those named must be there.
+-- Reads the options; those named are required.
 local function read_attention(owner, place, o, ...)
   return check.needed(owner, attention_options:read(owner, place, 'o', check.argument(owner, place, 'o', o, 'table')),
     ...)
 end
 
--- Whether the rows of the heads that share a head of keys stand below each other, position by position, so that a part
--- of the sequence is a run of rows. One head of keys serves all heads of queries as they are.
+-- Returns whether rows of query heads that share a KV head are interleaved by position, so that a part of the sequence
+-- is a contiguous range of rows. With one KV head, queries need no rearrangement.
 local function by_position(heads, groups) return groups > 1 and groups < heads end
 
---- Queries [N, T, H] as [N, A, T, D] for A heads, or as [N, G, R T, D] for G heads of keys, which R = A / G heads of
---- queries share: one product serves them.
+--- Reshapes queries [N, T, H] to [N, A, T, D] for A heads, or to [N, G, R T, D] for G KV heads, each shared by R = A /
+--- G query heads in one matmul.
 local function query_heads(net, name, q, heads, groups)
   local n, t, width = q.shape[1], q.shape[2], q.shape[3] / heads
   if not by_position(heads, groups) then
@@ -60,7 +61,7 @@ local function query_heads(net, name, q, heads, groups)
   return net:reshape(name .. '/rows', turned, { n, groups, shared * t, width })
 end
 
---- What query_heads did, undone: [N, A, T, D] or [N, G, R T, D] to [N, T, H].
+--- Reverses query_heads: [N, A, T, D] or [N, G, R T, D] to [N, T, H].
 local function join_heads(net, name, x, heads, groups, t)
   local n, width = x.shape[1], x.shape[4]
   if not by_position(heads, groups) then
@@ -72,7 +73,7 @@ local function join_heads(net, name, x, heads, groups, t)
   return net:reshape(name .. '/join', x, { n, t, heads * width })
 end
 
---- What divides `whole`, as a text.
+--- Returns the divisors of `whole` as a text.
 local function divisors_of(whole)
   local list = {}
   for part = 1, math.min(whole, 256) do
@@ -85,16 +86,17 @@ local function check_heads(name, width, heads, groups)
   if width % heads == 0 and heads % groups == 0 then return end
   local of, divisors = 'heads', divisors_of(width)
   if width % heads == 0 then of, divisors = 'heads of keys', divisors_of(heads) end
-  util.fail("attention '%s': a width of %d, %d heads and %d heads of keys do not divide each other; %s may be %s", name,
+  util.fail("attention '%s': expected a width divisible by heads and heads divisible by KV heads, got width %d, %d "
+    .. "heads and %d KV heads; %s may be %s", name,
     width, heads, groups, of, divisors)
 end
 
--- Attention as one operator, which keeps the logarithm of the sum of each row's exponentials and skips what no query of
--- its window sees (Dao et al. 2022).
+-- Flash attention as one operator, which keeps the log-sum-exp of each row and skips blocks outside of the mask (Dao et
+-- al. 2022).
 local function flash_attention(net, name, parts, o)
   local q, k, v = unpack(parts)
-  if o.mask then check.refuse('layers:attention', 'option', 'mask', "expected none with kernels = 'flash'") end
-  local groups, shape = o.num_kv_heads or o.heads, { q.shape[1], q.shape[2], 0 }
+  if o.mask then check.refuse('layers:attention', 'option', 'mask', "cannot be combined with kernels = 'flash'") end
+  local groups, shape = o.key_heads or o.heads, { q.shape[1], q.shape[2], 0 }
   shape[3] = v.shape[3] / groups * o.heads
   return (net.builder:add { name = name, type = 'Attention', inputs = parts,
     attributes = { q_num_heads = o.heads, kv_num_heads = groups, is_causal = o.causal and 1 or 0, log_sum_exp = 1,
@@ -103,9 +105,9 @@ local function flash_attention(net, name, parts, o)
       { shape = { shape[1], o.heads, shape[2] }, dtype = 'float32', gradient = false } } })
 end
 
--- Softmax as Megatron-LM computes it where its kernel of scale, mask and softmax does not take the shape: in 32 bits,
--- behind a scale and a masked_fill, each a kernel (fused_softmax.py, forward_torch_softmax). Which scores are left out
--- is the Softmax's here, so that the fill has the kernel's cost alone.
+-- Softmax as Megatron-LM computes it if its fused kernel of scale, mask and softmax does not support the shape: in 32
+-- bits, after a scale and a masked_fill, each a kernel (fused_softmax.py, forward_torch_softmax). Here the Softmax
+-- operator has the mask, so the fill only has the kernel's cost.
 local function softmax_apart(net, name, scores, width, attributes)
   local own = { own_kernel = 1 }
   local wide = net:operator('Cast', name .. '/float32', { inputs = { scores }, shapes = { scores.shape },
@@ -121,13 +123,13 @@ local function softmax_apart(net, name, scores, width, attributes)
     dtype = scores.dtype, attributes = own }))
 end
 
---- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
---- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A),
---- num_kv_heads (K; default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with
---- the rows of a position together), dropout (of the probabilities), causal and window (each position sees those before
---- it, the nearest of them: attributes of the Softmax; all products are computed but with kernels = 'flash'), softcap,
---- fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and softmax takes sequences of 17 to
---- 2,048 whose heads times batch on a device are a multiple of 4; without, they are kernels in 32 bits).
+--- Scaled dot-product attention as ONNX operators: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to [N,
+--- T, A V]. Queries are scaled before the matmul, which is cheaper than scaling its result. o: heads (A), key_heads (K;
+--- default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with the rows of a
+--- position together), dropout (of the probabilities), causal and window (each position attends to earlier ones, or to
+--- the nearest of them: attributes of the Softmax; the matmuls are computed in full except with kernels = 'flash'),
+--- softcap, fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and softmax takes sequences
+--- of 17 to 2,048 whose heads times batch on a device are a multiple of 4; otherwise three kernels compute in 32 bits).
 ---@param name string
 ---@param q trinity.Tensor
 ---@param k trinity.Tensor
@@ -146,7 +148,7 @@ function Layers:attention(name, q, k, v, o)
   if o.kernels == 'flash' then return flash_attention(self, name, { q, k, v }, o) end
   local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
   local masked = o.kernels == 'megatron'
-  if not masked then -- there the softmax scales
+  if not masked then -- otherwise the softmax operator scales
     q = self:mul(name .. '/q/scaled', q, self:constant(name .. '/q/scale', width ^ -0.5, { 1 }))
   end
   local queries = query_heads(self, name .. '/q', q, heads, groups)
@@ -168,13 +170,13 @@ function Layers:attention(name, q, k, v, o)
   return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, groups, t)
 end
 
--- Every head of x [N, T, H] normalised by itself, with one scale for all.
+-- Normalizes every head of x [N, T, H], with one scale for all heads.
 local function norm_heads(net, name, x, heads, o)
   local parts = net:reshape(name .. '/heads', x, { x.shape[1], x.shape[2], heads, x.shape[3] / heads })
   return net:reshape(name .. '/joined', net:rms_norm(name, parts, { epsilon = o.epsilon }), x.shape)
 end
 
--- Queries, keys and values [N, T, ...] of x.
+-- Returns queries, keys and values [N, T, ...] of x.
 local function project(net, name, x, width, narrow, o)
   local bias = { bias = o.bias }
   x = net:operand(name .. '/input', x)
@@ -186,10 +188,10 @@ local function project(net, name, x, width, narrow, o)
     net:linear(name .. '/value', x, narrow, bias)
 end
 
---- Attention of x [N, T, H] to itself between its projections. o: as for attention; head_dim (default H over the
---- heads), bias (default true), output_bias, fused: one product for queries, keys and values; qk_norm: a root-mean-
---- square normalisation of every head of queries and keys; rotary = { cos, sin }: tables [T, width / 2] by which they
---- are turned (Su et al. 2021), of less than the heads' width: their first elements alone.
+--- Self-attention of x [N, T, H] with its projections. o: as for attention; head_width (default H over the heads), bias
+--- (default true), output_bias, fused: one matmul for queries, keys and values; head_norm: RMS normalization of every
+--- head of queries and keys; rotary = { cos, sin }: RoPE tables [T, width / 2] (Su et al. 2021); if they are narrower
+--- than the heads, only the first elements are rotated.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
@@ -216,7 +218,7 @@ function Layers:self_attention(name, x, o)
     { kernels = o.kernels, bias = bias })
 end
 
---- Turns the heads of x [N, T, H] by angles that grow with the position: tables = { cos, sin }.
+--- Rotates the heads of x [N, T, H] by RoPE: tables = { cos, sin }.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param tables trinity.Tensor[]
@@ -230,7 +232,8 @@ function Layers:rotary(name, x, tables, heads)
     attributes = { num_heads = heads } }))
 end
 
---- Two linear layers with a GELU between them. o: feed_forward (width between), approximate, bias (default true).
+--- Feed-forward network: two linear layers with a GELU between them. o: feed_forward (hidden width), approximate, bias
+--- (default true).
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
@@ -244,9 +247,9 @@ function Layers:feed_forward(name, x, o)
   return row_linear(self, name .. '/outer', inner, x.shape[#x.shape], { kernels = o.kernels, bias = o.bias })
 end
 
---- A block of a transformer: self-attention and a feed-forward network, each with a residual
---- connection. o: as for self_attention and feed_forward; norm_first: layers are normalised before
---- them (GPT-2, ViT) instead of after the sum (BERT); epsilon; dropout: of shares and of both results.
+--- Transformer block: self-attention and a feed-forward network, each with a residual connection. o: as for
+--- self_attention and feed_forward; norm_first: normalization before the sublayers (GPT-2, ViT) instead of after the
+--- sum (BERT); epsilon; dropout: of attention probabilities and of both results.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.AttentionOptions

@@ -1,5 +1,5 @@
--- Layers of today's decoders, for sequences [N, T, H]: gated feed-forward networks, mixtures of experts, latent
--- attention. Methods of what trinity.layers gives.
+-- Layers of current decoders for sequences [N, T, H]: gated feed-forward networks, mixtures of experts, multi-head
+-- latent attention. Methods of trinity.Layers.
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
@@ -14,44 +14,45 @@ local Layers = {}
 local kernels = { 'onnx', 'megatron', 'flash' }
 
 local gated_options = options_of.declare('trinity.GatedOptions', {
-  help = 'Of a feed-forward network whose values are multiplied by an activation of others (Shazeer 2020).',
-  { 'feed_forward', 'integer', least = 1, needed = true, help = 'width between the linear layers' },
-  { 'activation', { 'silu', 'gelu', 'relu' }, 'silu', help = 'of the gate' },
-  { 'bias', 'boolean', false, help = 'of the linear layers' },
-  { 'kernels', kernels, 'onnx', help = "'onnx': the activation and the product are two operators, which keep four "
-    .. 'widths; else one, which keeps three' },
+  help = 'Options of a gated feed-forward network (GLU; Shazeer 2020).',
+  { 'feed_forward', 'integer', least = 1, needed = true, help = 'hidden width' },
+  { 'activation', { 'silu', 'gelu', 'relu' }, 'silu', help = 'activation function of the gate' },
+  { 'bias', 'boolean', false, help = 'biases of the linear layers' },
+  { 'kernels', kernels, 'onnx', help = "'onnx': activation and multiplication are two operators, which keep "
+    .. 'four hidden widths; otherwise one, which keeps three' },
 })
 
 local expert_options = options_of.declare('trinity.MixtureOptions', { extends = gated_options,
-  help = 'Of a mixture of experts, each a feed-forward network.',
-  { 'experts', 'integer', least = 1, most = 65536, needed = true, help = 'of the layer' },
-  { 'top_k', 'integer', least = 1, needed = true, help = 'experts that a token goes to' },
-  { 'router', { 'softmax', 'sigmoid' }, 'softmax', help = 'what makes weights of scores' },
-  { 'normalise', 'boolean', true, help = 'weights of the chosen experts add up to one' },
-  { 'shared', 'integer', 0, least = 0, help = 'width of a network beside the experts, which all tokens pass' },
-  { 'gated', 'boolean', true, help = 'whether an expert has gates, or is two linear layers with a GELU between them' },
-  { 'apart', 'boolean', false, help = 'without gates: GELU and the weights of rows are two operators with any kernels, '
-    .. 'as in Megatron-LM (core/transformer/moe/experts.py), whose backward keeps the result of the first' },
-  { 'divisible_by', 'integer', 1, least = 1, help = 'rows of an expert are rounded up to a multiple of it' },
+  help = 'Options of a mixture of experts, each a feed-forward network.',
+  { 'experts', 'integer', least = 1, most = 65536, needed = true, help = 'number of experts' },
+  { 'top_k', 'integer', least = 1, needed = true, help = 'experts per token' },
+  { 'router', { 'softmax', 'sigmoid' }, 'softmax', help = 'function that converts scores to weights' },
+  { 'normalise', 'boolean', true, help = 'normalize the weights of the chosen experts to sum 1' },
+  { 'shared', 'integer', 0, least = 0, help = 'hidden width of the shared expert, which all tokens pass (0: none)' },
+  { 'gated', 'boolean', true, help = 'gated experts; false: two linear layers with a GELU' },
+  { 'apart', 'boolean', false, help = 'without gates: GELU and router probabilities are two operators with all '
+    .. 'kernels, as in Megatron-LM (core/transformer/moe/experts.py), which keeps the result of the first' },
+  { 'divisible_by', 'integer', 1, least = 1, help = 'round the rows of an expert up to a multiple of this' },
 })
 
 local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
-  help = 'Of attention whose keys and values come from a vector a position (DeepSeek-V2, 2024, section 2.1).',
-  { 'heads', 'integer', least = 1, needed = true, help = 'of queries, keys and values' },
-  { 'kv_lora_rank', 'integer', least = 1, needed = true, help = 'width of that vector' },
-  { 'q_lora_rank', 'integer', least = 1, otherwise = 'queries come from x', help = 'width of another for queries' },
-  { 'qk_nope_head_dim', 'integer', least = 0, needed = true,
-    help = "of a head's queries and keys: elements that are not rotated" },
-  { 'qk_rope_head_dim', 'integer', least = 1, needed = true,
-    help = 'the rest, which is turned; of keys all heads share it' },
-  { 'v_head_dim', 'integer', least = 1, needed = true, help = "of a head's values" },
-  { 'rotary', 'tensors', needed = true, help = 'tables of cosines and sines' },
-  { 'bias', 'boolean', false, help = 'of the products of x and of the result' },
-  { 'epsilon', 'number', 1e-6, least = 0, help = 'of the normalisations' },
-  { 'kernels', kernels, 'onnx', help = 'as of layers:attention' },
+  help = 'Options of multi-head latent attention (MLA; DeepSeek-V2, 2024, section 2.1).',
+  { 'heads', 'integer', least = 1, needed = true, help = 'attention heads' },
+  { 'latent', 'integer', least = 1, needed = true, help = 'width of the latent vector per position from which keys '
+    .. 'and values come' },
+  { 'query_latent', 'integer', least = 1, otherwise = 'queries come from x',
+    help = 'width of the latent vector of queries' },
+  { 'plain_width', 'integer', least = 0, needed = true, help = "width of a head's queries and keys without RoPE" },
+  { 'rotary_width', 'integer', least = 1, needed = true,
+    help = "width of a head's queries and keys with RoPE; all heads share the keys' part" },
+  { 'value_width', 'integer', least = 1, needed = true, help = "width of a head's values" },
+  { 'rotary', 'tensors', needed = true, help = 'RoPE: tables of cosines and sines' },
+  { 'bias', 'boolean', false, help = 'biases of the projections' },
+  { 'epsilon', 'number', 1e-6, least = 0, help = 'epsilon of the normalizations' },
+  { 'kernels', kernels, 'onnx', help = 'as for layers:attention' },
 })
 
--- The GELU of values, with weights of rows.
+-- Adds the GELU of values, multiplied by router probabilities of rows.
 local function activate_plain(net, name, parts, o)
   if o.kernels ~= 'onnx' and not o.apart then
     return (net:operator('WeightedGelu', name, { inputs = parts, shapes = { parts[1].shape } }))
@@ -59,7 +60,7 @@ local function activate_plain(net, name, parts, o)
   return net:mul(name .. '/weighted', net:gelu(name .. '/gelu', parts[1]), parts[2])
 end
 
--- The product of the gate's activation with the values (and weights of rows).
+-- Adds the product of the gate's activation and the values (and router probabilities).
 local function activate(net, name, parts, o)
   local fused = o.activation == 'silu' and 'SwiGLU' or 'GeGLU'
   if o.kernels ~= 'onnx' and o.activation ~= 'relu' then
@@ -70,7 +71,7 @@ local function activate(net, name, parts, o)
   return parts[3] and net:mul(name .. '/weighted', product, parts[3]) or product
 end
 
---- down(activation(gate(x)) * up(x)): x [..., H] to [..., H].
+--- Gated feed-forward network: down(activation(gate(x)) * up(x)), x [..., H] to [..., H].
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.GatedOptions
@@ -85,7 +86,7 @@ function Layers:gated_feed_forward(name, x, o)
   return row_linear(self, name .. '/down', product, x.shape[#x.shape], o)
 end
 
--- Chooses experts for x [N, T, H]: weights and numbers [N, T, top_k].
+-- Routes x [N, T, H]: returns weights and expert numbers [N, T, top_k].
 local function route(net, name, x, o)
   local scores = net:linear(name .. '/scores', x, o.experts, { bias = false })
   local shares = o.router == 'softmax' and net:softmax(name .. '/softmax', scores, { axis = -1 })
@@ -97,10 +98,10 @@ local function route(net, name, x, o)
   return weights, numbers
 end
 
---- A mixture of experts for x [N, T, H], load balanced and nothing dropped: every expert gets top_k / experts of all
---- choices, rounded up. All experts of a layer are one operator a product (Einsum with weights [E, ., .]): '/experts/
---- gate' (of gated ones), '/experts/up', '/experts/down' between '/dispatch' and '/combine'; what weighs a result is
---- multiplied in between, so that dispatch and combination keep nothing. x [N, T, H] to [N, T, H].
+--- Mixture of experts, x [N, T, H] to [N, T, H], with balanced load and without dropped tokens: every expert gets top_k
+--- / experts of all choices, rounded up. All experts of a layer are one operator per matmul (Einsum with weights [E, .,
+--- .]): '/experts/gate' (if gated), '/experts/up' and '/experts/down', between '/dispatch' and '/combine'. Router
+--- probabilities are multiplied in between, so that dispatch and combine keep no activations.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.MixtureOptions
@@ -110,7 +111,8 @@ function Layers:mixture_of_experts(name, x, o)
   check.tensor('layers:mixture_of_experts', 2, 'x', x, 3)
   o = expert_options:read('layers:mixture_of_experts', 3, 'o', o)
   if o.top_k > o.experts then
-    check.refuse('layers:mixture_of_experts', 'option', 'top_k', 'expected at most the %d experts, got %d', o.experts,
+    check.refuse('layers:mixture_of_experts', 'option', 'top_k', 'expected at most %d (the number of experts), got '
+      .. '%d', o.experts,
       o.top_k)
   end
   local e, f, h = o.experts, o.feed_forward, x.shape[3]
@@ -136,7 +138,7 @@ function Layers:mixture_of_experts(name, x, o)
     { feed_forward = o.shared, activation = o.activation, bias = o.bias, kernels = o.kernels }))
 end
 
--- Queries [N, T, heads (qk_nope_head_dim + qk_rope_head_dim)] of x; the last elements of every head are rotated.
+-- Adds queries [N, T, heads (plain_width + rotary_width)] of x; the last elements of every head are rotated (RoPE).
 local function latent_queries(net, name, x, o)
   local width = o.heads * (o.qk_nope_head_dim + o.qk_rope_head_dim)
   local q
@@ -150,8 +152,8 @@ local function latent_queries(net, name, x, o)
   return net:rotary(name .. '/query_rotary', q, o.rotary, o.heads)
 end
 
---- Attention of x [N, T, H] to itself by way of a latent vector a position, from which all heads' keys and values are
---- made; the part of the keys that is turned is one for all heads (engine/graph/operator_types.h: LatentKeyValue).
+--- Multi-head latent attention (MLA) of x [N, T, H]: keys and values of all heads come from one latent vector per
+--- position; all heads share the rotated part of the keys (engine/graph/operator_types.h: LatentKeyValue).
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.LatentAttentionOptions

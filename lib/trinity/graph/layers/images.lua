@@ -1,4 +1,4 @@
--- Layers of images [N, C, H, W]: methods of what trinity.layers gives.
+-- Layers for images [N, C, H, W]: methods of trinity.Layers.
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
@@ -11,18 +11,20 @@ local begin_tensor = arguments.begin_tensor
 ---@class trinity.Layers
 local Layers = {}
 
-local window_options = options_of.declare('trinity.WindowOptions', { help = 'Numbers, or { height, width }.',
+local window_options = options_of.declare('trinity.WindowOptions', { help = 'Options of convolutions and pooling; '
+  .. 'sizes are numbers, or { height, width }.',
   { 'kernel', 'any', needed = true, as = 'integer|integer[]', help = 'size of the window' },
-  { 'stride', 'any', 1, as = 'integer|integer[]', help = 'steps of the window' },
-  { 'padding', 'any', 0, as = "integer|integer[]|'same'", help = 'all sides, { height, width } or four sides' },
-  { 'group', 'integer', 1, least = 1, help = 'of a convolution' },
-  { 'ceil', 'boolean', false, help = 'of pooling: a last window may reach over the edge' },
-  { 'include_padding', 'boolean', false, help = 'of average pooling: padding counts' },
-  { 'channels', 'integer', least = 1, most = 2 ^ 31, help = 'that a convolution gives' },
-  { 'bias', 'boolean', false, help = 'of a convolution' },
+  { 'stride', 'any', 1, as = 'integer|integer[]', help = 'stride of the window' },
+  { 'padding', 'any', 0, as = "integer|integer[]|'same'", help = "padding: one number, { height, width }, four sides "
+    .. "{ top, left, bottom, right }, or 'same'" },
+  { 'group', 'integer', 1, least = 1, help = 'groups of a convolution' },
+  { 'ceil', 'boolean', false, help = 'pooling: the last window may exceed the edge' },
+  { 'include_padding', 'boolean', false, help = 'average pooling: include padding in the mean' },
+  { 'channels', 'integer', least = 1, most = 2 ^ 31, help = 'output channels of a convolution' },
+  { 'bias', 'boolean', false, help = 'add a bias to a convolution' },
 })
 
---- Arguments of a layer of images: (name, x, o).
+--- Checks the arguments of an image layer: (name, x, o).
 local function begin_image(owner, name, x)
   begin_tensor(owner, name, x)
   if #x.shape ~= 4 then
@@ -39,7 +41,7 @@ local function is_integer(value, least)
   return type(value) == 'number' and value % 1 == 0 and value >= least and value <= 2 ^ 31
 end
 
---- A height and a width: a number for both, or { height, width }.
+--- Reads a height and a width: a number for both, or { height, width }.
 local function pair(owner, name, field, value, default)
   if value == nil then value = default end
   local height, width = value, value
@@ -51,13 +53,13 @@ local function pair(owner, name, field, value, default)
   return height, width
 end
 
---- TensorFlow's SAME: as many outputs as strides fit, an odd element of padding at the end.
+--- TensorFlow's SAME padding: output extent = ceil(extent / stride), with an odd element of padding at the end.
 local function same_padding(input, kernel, stride)
   local total = math.max((math.ceil(input / stride) - 1) * stride + kernel - input, 0)
   return math.floor(total / 2), math.ceil(total / 2)
 end
 
---- Padding as ONNX has it, { top, left, bottom, right }, from one of the forms that layers take.
+--- Converts padding to ONNX's { top, left, bottom, right }.
 local function padding_of(owner, name, x, value, kernel, stride)
   if value == 'same' then
     local top, bottom = same_padding(x.shape[3], kernel[1], stride[1])
@@ -76,7 +78,8 @@ local function padding_of(owner, name, x, value, kernel, stride)
   return pads
 end
 
---- How often a window fits. With ceil also where it only begins inside (not in the padding behind).
+--- Returns the number of window positions. With ceil, the last window only has to start inside of the image or its
+--- first padding.
 local function extent(input, kernel, stride, before, after, ceil)
   local room = input + before + after - kernel
   local count = math.floor(room / stride) + 1
@@ -84,23 +87,22 @@ local function extent(input, kernel, stride, before, after, ceil)
   return count
 end
 
---- Output extents and ONNX attributes of a moving window.
+--- Returns output extents and ONNX attributes of a moving window.
 local function window(owner, name, x, o)
   local kernel, stride = { pair(owner, name, 'kernel', o.kernel) }, { pair(owner, name, 'stride', o.stride) }
   local pads = padding_of(owner, name, x, o.padding, kernel, stride)
   local height = extent(x.shape[3], kernel[1], stride[1], pads[1], pads[3], o.ceil)
   local width = extent(x.shape[4], kernel[2], stride[2], pads[2], pads[4], o.ceil)
   if height < 1 or width < 1 then
-    util.fail("%s '%s': kernel %dx%d does not fit an image of %dx%d", owner, name, kernel[1], kernel[2],
+    util.fail("%s '%s': expected a kernel that fits the image, got %dx%d on %dx%d", owner, name, kernel[1], kernel[2],
       x.shape[3], x.shape[4])
   end
   return height, width, { kernel_shape = kernel, strides = stride, pads = pads }
 end
 
 --- Convolution. o: channels, kernel, stride, padding, bias, group. kernel and stride: a number or
---- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME:
---- the image's extent over the stride, rounded up). group: channels are convolved in as many groups
---- apart from each other; weights are [channels, input channels / group, kh, kw].
+--- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME: extent / stride,
+--- rounded up). group: number of independent channel groups; weights are [channels, input channels / group, kh, kw].
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.WindowOptions
@@ -123,7 +125,7 @@ function Layers:conv(name, x, o)
     shapes = { { x.shape[1], o.channels, height, width } } }))
 end
 
---- Depthwise convolution: every channel with a kernel of its own. o: kernel, stride, padding, bias.
+--- Depthwise convolution: every channel has its own kernel. o: kernel, stride, padding, bias.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.WindowOptions
@@ -146,7 +148,7 @@ function Layers:separable_conv(name, x, o)
   return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
 end
 
---- Batch normalisation over channels, with shift, scale and moving statistics, which are no trainable parameters.
+--- Batch normalization over channels, with shift, scale and moving statistics (not trainable).
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o? trinity.BatchNormOptions
@@ -162,9 +164,8 @@ function Layers:batch_norm(name, x, o)
     attributes = { epsilon = o.epsilon, fused = o.fused } }))
 end
 
---- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: a last window
---- that is only partly inside counts too (Caffe's pooling). Means leave padding out of the count,
---- as TensorFlow's do, unless o.include_padding (PyTorch's default).
+--- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: the last window may be partly
+--- outside (as in Caffe). Means exclude padding, as in TensorFlow, unless o.include_padding (PyTorch's default).
 ---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, o: trinity.WindowOptions): trinity.Tensor
 local function pool(method, type, state)
   local owner = 'layers:' .. method
@@ -203,7 +204,7 @@ function Layers:lrn(name, x, o)
     alpha = o.alpha, beta = o.beta, bias = o.bias } }))
 end
 
---- Sides { top, left, bottom, right } of an image, checked.
+--- Checks the sides { top, left, bottom, right } of an image.
 local function sides_of(owner, sides)
   local fits = type(sides) == 'table' and #sides == 4
   for i = 1, 4 do fits = fits and is_integer(sides[i], 0) end
@@ -213,7 +214,7 @@ local function sides_of(owner, sides)
   return unpack(sides)
 end
 
---- Zeros around an image: sides = { top, left, bottom, right }.
+--- Pads an image with zeros: sides = { top, left, bottom, right }.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param sides integer[]
@@ -226,7 +227,7 @@ function Layers:zero_pad(name, x, sides)
     attributes = { mode = 'constant', pads = { 0, 0, top, left, 0, 0, bottom, right } } }))
 end
 
---- An image without so many rows and columns at its sides = { top, left, bottom, right }.
+--- Crops rows and columns of an image: sides = { top, left, bottom, right }. Raises an error if nothing is left.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param sides integer[]
@@ -236,7 +237,7 @@ function Layers:crop(name, x, sides)
   local top, left, bottom, right = sides_of('layers:crop', sides)
   local n, c, h, w = unpack(x.shape)
   if top + bottom >= h or left + right >= w then
-    util.fail("crop '%s': nothing is left of an image of %dx%d", name, h, w)
+    util.fail("crop '%s': expected sides smaller than the image of %dx%d", name, h, w)
   end
   return (self:operator('Slice', name, { inputs = { x }, shapes = { { n, c, h - top - bottom, w - left - right } },
     attributes = { axes = { 2, 3 }, starts = { top, left }, ends = { h - bottom, w - right } } }))

@@ -1,7 +1,7 @@
--- The vocabulary of model builders: layers over a graph builder, with ONNX's operator types and
--- attributes. Shapes of outputs and parameters are computed here, FLOP and gradients by the engine
--- from type, shapes and parameters. Layers of images (NCHW) are in trinity.graph.layers.images, those of
--- sequences ([N, T, H]) in sequences, attention and decoders beside it; all are methods of one object.
+-- Layers for model builders, on top of a graph builder, with ONNX's operator types and attributes. Shapes of outputs
+-- and parameters are computed here; the engine derives FLOP and gradients from type, shapes and parameters. Image
+-- layers (NCHW) are in trinity.graph.layers.images, sequence layers ([N, T, H]) in sequences, attention and decoders;
+-- all are methods of one object.
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
@@ -13,19 +13,19 @@ local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 
 ---@class trinity.Layers
 ---@field builder trinity.Builder
----@field dtype string of activations and weights
----@field products string of what net:operand gives: the same, or float8
+---@field dtype string dtype of activations and weights
+---@field products string dtype of net:operand: the same, or float8
 local Layers = { __name = 'layers' }
 Layers.__index = Layers
 
---- An output of the network's dtype with this shape, as graph builders take it.
+--- Returns the description of an output tensor with this shape and the network's dtype, for graph builders.
 ---@param shape integer[]
 ---@return trinity.TensorSpec
 function Layers:output(shape)
   return { shape = check.integers('layers:output', 1, 'shape', shape, 1), dtype = self.dtype }
 end
 
---- A weight of the network's dtype, as graph builders take it.
+--- Returns the description of a weight with the network's dtype, for graph builders.
 ---@param name string
 ---@param shape integer[]
 ---@param trainable? boolean
@@ -40,9 +40,8 @@ end
 local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table' }, dtype = 'string',
   attributes = 'table', parameters = { 'list', 'table' }, workspace_bytes = 'number' }
 
---- Adds an operator and returns its outputs, of the network's dtype unless o.dtype names another:
---- { inputs = { tensors }, shapes = { one per output }, dtype =, attributes =, parameters =,
---- workspace_bytes = what is needed while it runs }.
+--- Adds an operator and returns its outputs, with the network's dtype unless o.dtype is given: { inputs = { tensors },
+--- shapes = { one per output }, dtype =, attributes =, parameters =, workspace_bytes = memory needed while it runs }.
 ---@param type string
 ---@param name string
 ---@param o table<string, any>
@@ -57,7 +56,7 @@ function Layers:operator(type, name, o)
     attributes = o.attributes, parameters = o.parameters, workspace_bytes = o.workspace_bytes }
 end
 
---- A source of data: an image batch, token numbers. No gradient flows into it.
+--- Adds an input: an image batch, or token numbers. It has no gradient.
 ---@param name string
 ---@param shape integer[]
 ---@param dtype? string
@@ -70,7 +69,7 @@ function Layers:input(name, shape, dtype)
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
 
---- A tensor filled with one number; no gradient flows into it.
+--- Adds a tensor filled with one number, without a gradient.
 ---@param name string
 ---@param value number
 ---@param shape integer[]
@@ -85,8 +84,7 @@ function Layers:constant(name, value, shape, dtype)
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
 
---- Weights that several layers read (tied embeddings, the cells of an LSTM): give the tensor to
---- them as o.weight.
+--- Adds a weight for several layers (tied embeddings, cells of an LSTM): pass the tensor as their o.weight.
 ---@param name string
 ---@param shape integer[]
 ---@return trinity.Tensor
@@ -109,31 +107,32 @@ end
 Layers.relu = same_shape 'Relu'
 Layers.sigmoid = same_shape 'Sigmoid'
 Layers.tanh = same_shape 'Tanh'
---- Attributes: approximate = 'tanh' for the approximation (default 'none').
+--- GELU. Attributes: approximate = 'tanh' for the approximation (default 'none').
 Layers.gelu = same_shape 'Gelu'
---- x sigmoid(x), also called SiLU.
+--- SiLU (swish): x sigmoid(x).
 Layers.swish = same_shape 'Swish'
---- Dropout; attributes: ratio.
+--- Dropout. Attributes: ratio.
 Layers.dropout = same_shape 'Dropout'
---- Softmax; attributes: axis (default the last).
+--- Softmax. Attributes: axis (default: the last).
 Layers.softmax = same_shape 'Softmax'
 
 local function shape_text(x) return '[' .. table.concat(x.shape, ', ') .. ']' end
 
---- The shape of two tensors under NumPy's broadcasting, as ONNX has it.
+--- Returns the shape of two tensors under NumPy's broadcasting, as in ONNX.
 local function broadcast(owner, name, a, b)
   local shape, rank = {}, math.max(#a.shape, #b.shape)
   for i = 1, rank do
     local m, n = a.shape[i - rank + #a.shape] or 1, b.shape[i - rank + #b.shape] or 1
     if m ~= n and m ~= 1 and n ~= 1 then
-      util.fail("%s '%s': shapes %s and %s do not go together", owner, name, shape_text(a), shape_text(b))
+      util.fail("%s '%s': expected shapes that can be broadcast, got %s and %s", owner, name, shape_text(a),
+        shape_text(b))
     end
     shape[i] = math.max(m, n)
   end
   return shape
 end
 
---- Element-wise, with broadcasting.
+--- Element-wise operation with broadcasting.
 ---@return fun(self: trinity.Layers, name: string, a: trinity.Tensor, b: trinity.Tensor): trinity.Tensor
 local function binary(type)
   local owner = 'layers:' .. type:lower()
@@ -149,7 +148,7 @@ Layers.add = binary 'Add'
 Layers.mul = binary 'Mul'
 Layers.div = binary 'Div'
 
---- Joins tensors along an axis, counted from 1 (default: the channels of images, 2).
+--- Concatenates tensors along an axis, counted from 1 (default: 2, the channels of images).
 ---@param name string
 ---@param tensors trinity.Tensor[]
 ---@param axis? integer
@@ -164,7 +163,8 @@ function Layers:concat(name, tensors, axis)
   for t = 2, #tensors do
     for i, extent in ipairs(tensors[t].shape) do
       if i ~= axis and extent ~= shape[i] then
-        util.fail("concat '%s': shapes %s and %s differ beside axis %d", name, shape_text(tensors[1]),
+        util.fail("concat '%s': expected shapes that only differ in one axis, got %s and %s for axis %d", name,
+          shape_text(tensors[1]),
           shape_text(tensors[t]), axis)
       end
     end
@@ -174,7 +174,7 @@ function Layers:concat(name, tensors, axis)
     attributes = { axis = axis - 1 } }))
 end
 
---- The same elements in another shape. One extent may be -1: what is left.
+--- Reshapes a tensor. One extent may be -1: it is computed from the others.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param shape integer[]
@@ -191,13 +191,14 @@ function Layers:reshape(name, x, shape)
   end
   if open then full[open] = total / known end
   if total % known ~= 0 or (not open and total ~= known) then
-    util.fail("reshape '%s': %s has %d elements, [%s] has not", name, shape_text(x), total, table.concat(shape, ', '))
+    util.fail("reshape '%s': expected a shape with the elements of %s (%d), got [%s]", name, shape_text(x), total,
+      table.concat(shape, ', '))
   end
   return (self:operator('Reshape', name, { inputs = { x }, shapes = { full }, dtype = x.dtype,
     attributes = { shape = full } }))
 end
 
---- Axes in another order, counted from 1: { 1, 3, 2 } swaps the last two of three.
+--- Permutes axes, counted from 1: { 1, 3, 2 } swaps the last two of three.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param order integer[]
@@ -211,7 +212,7 @@ function Layers:transpose(name, x, order)
     attributes = { perm = permutation } }))
 end
 
---- [N, ...] to [N, product].
+--- Flattens [N, ...] to [N, product of the other extents].
 ---@param name string
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
@@ -223,8 +224,8 @@ function Layers:flatten(name, x)
     attributes = { axis = 1 } }))
 end
 
---- What a product reads of x: x itself, or with dtype = 'float8' a copy of a byte an element, which is what its
---- backward pass keeps. Several products of one x share one. (Transformer Engine's recipes for FP8; weights stay
+--- Returns the operand of a matmul: x itself or, with dtype = 'float8', its FP8 copy (one byte per element), which the
+--- backward pass keeps. Several matmuls of one x share the copy. (Transformer Engine's FP8 recipes; weights stay
 --- bfloat16 with a master copy.)
 ---@param name string
 ---@param x trinity.Tensor
@@ -235,7 +236,7 @@ function Layers:operand(name, x)
   return (self:operator('Cast', name, { inputs = { x }, shapes = { x.shape }, dtype = self.products }))
 end
 
---- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias.
+--- Linear layer over the last axis: [..., K] to [..., features], one Gemm with its bias.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param features integer
@@ -262,7 +263,8 @@ function Layers:linear(name, x, features, o)
     attributes = util.merged(o.attributes, { transB = 1, start = o.start == 'he' and 'he' or nil }) }))
 end
 
---- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal, or 1 in b, which then serves all.
+--- Matrix multiplication of [..., M, K] and [..., K, N]. Leading axes must be equal, or 1 in b, which is then
+--- broadcast.
 ---@param name string
 ---@param a trinity.Tensor
 ---@param b trinity.Tensor
@@ -274,7 +276,8 @@ function Layers:matmul(name, a, b)
   local rank = #a.shape
   local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
   for i = 1, rank - 2 do fits = fits and (a.shape[i] == b.shape[i] or b.shape[i] == 1) end
-  if not fits then util.fail("matmul '%s': shapes %s and %s do not go together", name, shape_text(a), shape_text(b)) end
+  if not fits then util.fail("matmul '%s': expected shapes [..., M, K] and [..., K, N], got %s and %s", name,
+    shape_text(a), shape_text(b)) end
   local shape = util.listed(rank - 1, function(i) return a.shape[i] end)
   shape[rank] = b.shape[rank]
   return (self:operator('MatMul', name, { inputs = { a, b }, shapes = { shape } }))
@@ -292,7 +295,7 @@ function Layers:softmax_cross_entropy(name, logits, labels)
   return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
 end
 
---- loss + weight * other, a loss beside the network's own: that of an auxiliary head.
+--- Adds loss + weight * other, for the loss of an auxiliary head.
 ---@param name string
 ---@param loss trinity.Tensor
 ---@param other trinity.Tensor
@@ -306,7 +309,7 @@ function Layers:add_loss(name, loss, other, weight)
   return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
 end
 
---- Finishes and returns the graph.
+--- Returns the finished graph.
 ---@return trinity.Graph
 function Layers:build() return self.builder:build() end
 
@@ -321,9 +324,9 @@ check.methods(Layers, 'trinity.Layers')
 ---@since 0.1.0
 local layers = {}
 
---- Layers over a new graph called `name`. options.dtype: that of activations and weights (default
---- 'float32'; 'float8': bfloat16, with operands of products cast where a layer says so: net:operand); a model's own
---- options can be given as they are.
+--- Returns layers on a new graph called `name`. options.dtype: dtype of activations and weights (default 'float32';
+--- 'float8': bfloat16 with FP8 operands of matmuls, see net:operand). Other fields are ignored, so a model can pass its
+--- own options. Example: `local net = trinity.layers.new 'mine'; net:linear('y', net:input('x', { 2, 4 }), 3)`
 ---@param name string
 ---@param options? table<string, any>
 ---@return trinity.Layers
@@ -336,7 +339,8 @@ function layers.new(name, options)
     products = dtype }, Layers)
 end
 
---- The entry of a table of choices that an option names; any other value is an error that lists them.
+--- Returns the entry of a table of choices for an option's value. Raises an error that lists the choices for another
+--- value. Example: `trinity.layers.choice('model', 'size', 'small', { small = 1, large = 2 })`
 ---@param model string
 ---@param option string
 ---@param value string

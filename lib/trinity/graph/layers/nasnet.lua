@@ -1,7 +1,6 @@
 -- Networks of searched cells: NASNet-A (Zoph et al. 2018, "Learning Transferable Architectures for
 -- Scalable Image Recognition") and PNASNet-5 (Liu et al. 2018, "Progressive Neural Architecture
--- Search"), in the form that both have on ImageNet, as TensorFlow's slim builds them (files nasnet.py,
--- pnasnet.py, nasnet_utils.py).
+-- Search"), in their ImageNet form, as TensorFlow's slim builds them (nasnet.py, pnasnet.py, nasnet_utils.py).
 --
 -- A cell reads the outputs of the two cells before it, 'current' (the last) and 'previous', both
 -- brought to the cell's width. Its blocks each add two operations: { operation, source } and
@@ -21,8 +20,8 @@ local function projection(net, name, x, channels, stride)
   return net:batch_norm(name .. '/bn', x)
 end
 
--- Halves height and width: two 1 x 1 convolutions of stride 2, the second moved by one pixel, give
--- half of the channels each.
+-- Halves height and width: two 1 x 1 convolutions with stride 2, the second shifted by one pixel, give half of the
+-- channels each.
 local function factorised_reduction(net, name, x, channels)
   x = net:relu(name .. '/relu', x)
   local function path(label, y)
@@ -45,7 +44,7 @@ local function separable(net, name, x, kernel, channels, stride)
   return x
 end
 
--- Zeroes the operation's result for some images of the batch: one value of the mask an image.
+-- Drop path: zeroes the operation's result for some images of the batch, with one mask value per image.
 local function drop_path(net, name, x, probability)
   if probability == 0 then return x end
   return net:dropout(name .. '/drop_path', x, { ratio = probability, noise_shape = { x.shape[1], 1, 1, 1 } })
@@ -71,8 +70,8 @@ local function operation(net, name, kind, x, o)
   return drop_path(net, name, y, o.drop)
 end
 
--- The output of the cell before the last in the last one's height and width, and with the cell's
--- channels. The first cell has one and the same input twice, which stays as it is here.
+-- Returns the output of the cell before the last with the height and width of the last one and the cell's channels. The
+-- first cell has the same input twice, which stays unchanged.
 local function adjusted(net, name, previous, current, filters)
   if previous == current then return previous end
   if previous.shape[4] ~= current.shape[4] then return factorised_reduction(net, name, previous, filters) end
@@ -109,14 +108,14 @@ local function auxiliary_head(net, x, labels, classes)
   return net:softmax_cross_entropy('auxiliary/loss', logits, labels)
 end
 
---- The options of such a network; batch_size is the batch by default.
+--- Returns the options of such a network; batch_size: default batch size.
 function nasnet.options(batch_size)
   return {
     batch_size = { default = batch_size, help = 'images per step', min = 1, integer = true },
     image_size = { default = 331, help = 'height and width of an image', min = 32, integer = true },
-    classes = { default = 1000, help = 'width of the classifier', min = 1, integer = true },
-    auxiliary = { default = false, help = 'with the auxiliary head, its loss weighted 0.4' },
-    drop_path = { default = false, help = 'drop paths as in training, with the final probabilities' },
+    classes = { default = 1000, help = 'number of classes', min = 1, integer = true },
+    auxiliary = { default = false, help = 'add the auxiliary head, with loss weight 0.4' },
+    drop_path = { default = false, help = 'drop paths, with the final probabilities of the training' },
   }
 end
 
@@ -126,7 +125,7 @@ local function stack(net, x, a, drops)
   local outputs, total = { x }, 4
   for _, count in ipairs(a.normal_cells) do total = total + count end
   local function add(name, description, filters, stride, skip)
-    -- Later cells drop more. The first cell has only the stem before it.
+    -- Later cells drop more paths. The first cell only follows the stem.
     local drop = drops and #outputs / total * (1 - a.keep_path) or 0
     local previous = outputs[math.max(#outputs - (skip and 2 or 1), 1)]
     outputs[#outputs + 1] = nasnet.cell(net, name, outputs[#outputs], previous, description,
@@ -149,10 +148,9 @@ local function stack(net, x, a, drops)
   return outputs[#outputs], middle
 end
 
---- Builds a network with options o. a: name; filters (of a cell after the stem); normal_cells, how
---- many in each of the three stages; normal and reduction, the cells; keep_path, the probability that
---- the last cell keeps a path; skips_reduction: the first normal cell after a reduction has as its
---- previous one that before the reduction's input.
+--- Builds a network with options o. a: name; filters (of a cell after the stem); normal_cells, number per stage (three
+--- stages); normal and reduction, the cells; keep_path, the probability that the last cell keeps a path;
+--- skips_reduction: the first normal cell after a reduction takes the input before the reduction as its previous one.
 function nasnet.build(a, o)
   local net = layers.new(a.name, o)
   local x = net:input('image', { o.batch_size, 3, o.image_size, o.image_size })

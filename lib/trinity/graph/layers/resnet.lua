@@ -2,12 +2,13 @@
 
 local layers = require 'trinity.graph.layers'
 
---- A network called `name` with so many blocks in each of its four stages. o: batch_size, image_size, classes, v1 (a
---- block's stride in its first 1 x 1 convolution, as in the paper, instead of the 3 x 3 one).
+--- Builds a network called `name` with the given number of blocks in each of its four stages. o: batch_size,
+--- image_size, classes, v1 (a block's stride in its first 1 x 1 convolution, as in the paper, instead of the 3 x 3
+--- one).
 return function(name, depths, o)
   local net = layers.new(name, o)
 
-  -- Convolution and batch normalisation.
+  -- Convolution and batch normalization.
   local function unit(place, x, channels, kernel, stride)
     x = net:conv(place .. '/conv', x,
       { channels = channels, kernel = kernel, stride = stride, padding = (kernel - 1) / 2 })

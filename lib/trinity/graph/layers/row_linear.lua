@@ -1,4 +1,4 @@
--- A linear layer whose bias is an operator of its own in Megatron-LM, behind the sum over the parts of the product.
+-- A row-parallel linear layer. In Megatron-LM its bias is a separate operator after the all-reduce over tensor ranks.
 
 ---@param net trinity.Layers
 ---@param name string

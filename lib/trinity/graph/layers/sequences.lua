@@ -1,4 +1,4 @@
--- Layers of sequences [N, T, H]: methods of what trinity.layers gives. Axes are counted from 1.
+-- Layers for sequences [N, T, H]: methods of trinity.Layers. Axes are counted from 1.
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
@@ -18,7 +18,7 @@ local function without(shape, axis)
   return result
 end
 
---- Rows of x [rows, ...] by number: numbers [...] to [..., the rest of x's shape].
+--- Gathers rows of x [rows, ...] by number: numbers [...] to [..., other axes of x].
 ---@param name string
 ---@param x trinity.Tensor
 ---@param numbers trinity.Tensor
@@ -32,7 +32,7 @@ function Layers:gather(name, x, numbers)
     attributes = { axis = 0 } }))
 end
 
---- Rows of a table by number: [...] to [..., features], from weights [rows, features].
+--- Embedding lookup: numbers [...] to [..., features], from weights [rows, features].
 ---@param name string
 ---@param numbers trinity.Tensor
 ---@param o trinity.EmbeddingLayerOptions
@@ -50,7 +50,7 @@ function Layers:embedding(name, numbers, o)
     parameters = { self:weight('weight', { o.rows, o.features }) } }))
 end
 
---- Layer normalisation over the last axis, with scale and shift.
+--- Layer normalization over the last axis, with scale and shift.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o? trinity.NormLayerOptions
@@ -64,7 +64,7 @@ function Layers:layer_norm(name, x, o)
     attributes = { axis = -1, epsilon = o.epsilon } }))
 end
 
---- Root-mean-square normalisation over the last axis, with a scale.
+--- RMS normalization over the last axis, with a scale.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o? trinity.NormLayerOptions
@@ -77,7 +77,7 @@ function Layers:rms_norm(name, x, o)
     attributes = { axis = -1, epsilon = o.epsilon } }))
 end
 
---- Cuts an axis into parts of these sizes; returns a list of tensors.
+--- Splits an axis into parts of these sizes. Returns a list of tensors.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param axis integer
@@ -96,8 +96,8 @@ function Layers:split(name, x, axis, sizes)
     attributes = { axis = axis - 1, split = sizes } }) }
 end
 
---- Cuts an axis into its elements and drops it: [N, T, H] along 2 to a list of T tensors [N, H]
---- (keepdims as of ONNX's SplitToSequence).
+--- Splits an axis into its elements and removes it: [N, T, H] along 2 to a list of T tensors [N, H] (keepdims as of
+--- ONNX's SplitToSequence).
 ---@param name string
 ---@param x trinity.Tensor
 ---@param axis integer
@@ -110,7 +110,7 @@ function Layers:unstack(name, x, axis)
     attributes = { axis = axis - 1, num_outputs = #shapes, keepdims = 0 } }) }
 end
 
---- Joins equal tensors along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
+--- Stacks tensors of equal shape along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
 --- ConcatFromSequence).
 ---@param name string
 ---@param tensors trinity.Tensor[]
@@ -126,7 +126,7 @@ function Layers:stack(name, tensors, axis)
     attributes = { axis = axis - 1, new_axis = 1 } }))
 end
 
---- `count` elements of an axis from element `first` on.
+--- Slices `count` elements of an axis, starting with element `first`.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param axis integer
@@ -144,7 +144,7 @@ function Layers:slice(name, x, axis, first, count)
     attributes = { axes = { axis - 1 }, starts = { first - 1 }, ends = { first - 1 + count } } }))
 end
 
---- The same elements again along the axes of extent 1 that `shape` makes longer.
+--- Expands axes of extent 1 to `shape` by repetition.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param shape integer[]
@@ -156,7 +156,7 @@ function Layers:expand(name, x, shape)
     attributes = { shape = shape } }))
 end
 
---- The k largest of the last axis, falling, and where they stand (no gradient flows into that).
+--- Returns the k largest elements of the last axis in descending order, and their positions (without gradients).
 ---@param name string
 ---@param x trinity.Tensor
 ---@param k integer
@@ -171,7 +171,7 @@ function Layers:top_k(name, x, k)
     outputs = { { shape = shape, dtype = x.dtype }, { shape = shape, dtype = 'int64', gradient = false } } }
 end
 
---- Ones where a number stands, zeros elsewhere, along a new axis of `depth` elements.
+--- One-hot encoding of numbers along a new axis of `depth` elements.
 ---@param name string
 ---@param numbers trinity.Tensor
 ---@param depth integer
@@ -188,7 +188,7 @@ function Layers:one_hot(name, numbers, depth, axis)
     attributes = { axis = axis - 1, depth = depth } }))
 end
 
---- Adds rows to those of x [rows, ...] with these numbers.
+--- Adds `rows` to the rows of x [rows, ...] with these numbers.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param numbers trinity.Tensor
@@ -202,7 +202,7 @@ function Layers:scatter_add(name, x, numbers, rows)
     attributes = { reduction = 'add' } }))
 end
 
---- Reductions of one axis to a single element.
+--- Reduction of one axis to a single element.
 ---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, axis: integer): trinity.Tensor
 local function reduction(method, type)
   local owner = 'layers:' .. method
@@ -220,7 +220,7 @@ Layers.reduce_sum = reduction('reduce_sum', 'ReduceSum')
 Layers.reduce_mean = reduction('reduce_mean', 'ReduceMean')
 Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
 
---- Element-wise over any number of tensors of one shape.
+--- Element-wise operation on any number of tensors of equal shape.
 ---@return fun(self: trinity.Layers, name: string, tensors: trinity.Tensor[]): trinity.Tensor
 local function variadic(type)
   local owner = 'layers:' .. type:lower()
@@ -252,7 +252,7 @@ function Layers:lstm_cell(name, x, h, c, o)
 end
 
 --- An LSTM layer unrolled over time: a function that takes the input [N, o.inputs] of the next step
---- and returns the states h and c after it, one operator a call.
+--- and returns the states h and c after it, with one operator per call.
 ---@param name string
 ---@param o trinity.LstmStepsOptions
 ---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
@@ -297,7 +297,8 @@ function Layers:lstm(name, x, o)
       layout = o.time_major and 0 or 1 } })
 end
 
---- Dropout where the ratio is above zero. masked: its backward keeps a mask of a byte an element, not the output.
+--- Adds dropout if the ratio is above zero. masked: the backward pass keeps a mask of one byte per element, not the
+--- output.
 ---@param name string
 ---@param x trinity.Tensor
 ---@param ratio? number
@@ -313,16 +314,16 @@ function Layers:drop(name, x, ratio, masked)
     outputs = { { shape = x.shape, dtype = x.dtype }, { shape = x.shape, dtype = 'bool', gradient = false } } })
 end
 
---- The weighted mean of memory [N, S, W] under scores [N, 1, S] before their softmax: [N, W].
+--- Returns the mean of memory [N, S, W] weighted by the softmax of scores [N, 1, S]: [N, W].
 local function context_of(net, name, memory, scores)
   local shares = net:softmax(name .. '/softmax', scores, { axis = -1 })
   local context = net:matmul(name .. '/context', shares, memory)
   return net:reshape(name .. '/context_row', context, { memory.shape[1], memory.shape[3] })
 end
 
---- Attention of one step after the other to memory [N, S, W]: a function that takes the next query
---- [N, units] and returns the context [N, W]. Additive and normalised (Bahdanau et al. 2015; Salimans
---- and Kingma 2016): scores g v / |v| . tanh(keys + query + b), as GNMT has it.
+--- Step-by-step attention to memory [N, S, W]: returns a function from the next query [N, units] to the context [N, W].
+--- Additive and normalized (Bahdanau et al. 2015; Salimans and Kingma 2016): scores g v / |v| . tanh(keys + query + b),
+--- as GNMT has it.
 ---@param name string
 ---@param memory trinity.Tensor
 ---@param units integer
@@ -350,7 +351,7 @@ function Layers:additive_attention(name, memory, units)
   end
 end
 
---- The same with scores query . (W memory): Luong et al. 2015, 'general'.
+--- Step-by-step attention with scores query . (W memory): Luong et al. 2015, 'general'.
 ---@param name string
 ---@param memory trinity.Tensor
 ---@param units integer

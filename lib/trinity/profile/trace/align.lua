@@ -1,10 +1,10 @@
--- trinity.profile.trace.align: which of two lists' entries are the same, in order.
+-- trinity.profile.trace.align: aligns equal entries of two lists, in order.
 
 local align = {}
 
-local most_cells = 4e6 -- of the table; beyond, entries between the common ends stay alone
+local most_cells = 4e6 -- maximum table size; for larger ones only the common ends are aligned
 
---- The table of common subsequences of a[first..last_a] and b[first..last_b], from their ends.
+--- Computes the table of common subsequences of a[first..last_a] and b[first..last_b], from their ends.
 local function lengths(a, b, first, last_a, last_b)
   local rows = {}
   rows[last_a + 1] = {}
@@ -20,7 +20,7 @@ local function lengths(a, b, first, last_a, last_b)
   return rows
 end
 
---- The longest common subsequence of two lists of words: for entries of `a` the place in `b`.
+--- Returns the longest common subsequence of two lists of words: for entries of `a` the position in `b`.
 ---@param a string[]
 ---@param b string[]
 ---@return table<integer, integer>

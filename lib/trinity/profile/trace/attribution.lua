@@ -1,7 +1,7 @@
--- trinity.profile.trace.attribution: which operator of a training graph a moment of a traced step belongs to.
+-- trinity.profile.trace.attribution: attributes the time of a traced step to operators of a training graph.
 --
--- A step is cut into spans: an outermost operator, or a call of the optimiser with all in it, each from its begin to
--- the begin of the next (the first from the step's begin, the last to its end), so that spans add up to the step.
+-- A step is divided into spans: an outermost operator, or a call of the optimizer with everything in it, each from its
+-- begin to the begin of the next (the first from the step's begin, the last to its end), so that spans sum to the step.
 --   forward     the module around it gives the path, and within a path names are aligned in order; what the graph
 --               does not have (PyTorch computes it only when it runs) goes with the named operator before it there
 --   backward    a node of autograd has the sequence number of the forward operator that made it: that one's gradient;
@@ -22,7 +22,7 @@ local function phase_of(event)
   return event.name:find(evaluated) and 'backward' or 'forward'
 end
 
---- The spans of a step, in order.
+--- Returns the spans of a step, in order.
 ---@param step table
 ---@param events table[]
 ---@return table[] spans event, phase, time_s, busy_s (of operators)
@@ -51,7 +51,7 @@ local function spans_of(step, events)
   return spans, span_of
 end
 
---- What a graph has: forward operators by path, what serves each, its updates.
+--- Indexes a graph: forward operators by path, their gradients, and updates.
 local function graph_of(graph)
   local of = { by_path = {}, gradient = {}, update = {}, updates = {}, traffic_bytes = 0 }
   for o = 1, graph.operators do
@@ -62,7 +62,7 @@ local function graph_of(graph)
       table.insert(of.by_path[path], { number = o,
         word = op.attributes.target:match '([%w_]+)%.[%w_]+$' or op.attributes.target })
     elseif op.phase == 'backward' and op.forward and (op.type ~= 'Sum' or not of.gradient[op.forward]) then
-      of.gradient[op.forward] = o -- sums of gradients stand before what uses them
+      of.gradient[op.forward] = o -- sums of gradients come before their readers
     elseif op.phase == 'update' then
       of.updates[#of.updates + 1] = { number = o, bytes = op.traffic_bytes }
       of.traffic_bytes = of.traffic_bytes + op.traffic_bytes
@@ -72,7 +72,8 @@ local function graph_of(graph)
   return of
 end
 
---- Forward spans within one path: the operators of the graph by name, and for others the one before (or after) them.
+--- Attributes forward spans within one path: to operators of the graph by name, otherwise to the operator before (or
+--- after) them.
 local function name_spans(spans, operators)
   local words, names = {}, {}
   for i, span in ipairs(spans) do words[i] = span.event.name:match '::([%w_]+)$' or span.event.name end
@@ -87,7 +88,7 @@ local function name_spans(spans, operators)
     span.forward = last
     if not last then waiting[#waiting + 1] = span end
   end
-  for _, span in ipairs(waiting) do span.forward = operators[1].number end -- a part that was exported as one operator
+  for _, span in ipairs(waiting) do span.forward = operators[1].number end -- a module that was exported as one operator
 end
 
 local function attribute_forward(spans, around, path_of, by_path)
@@ -107,12 +108,12 @@ local function attribute_forward(spans, around, path_of, by_path)
   for _, path in ipairs(order) do
     if by_path[path] then name_spans(within[path], by_path[path]) end
   end
-  for _, span in ipairs(spans) do -- outside all modules a name is all there is
+  for _, span in ipairs(spans) do -- outside of modules only names are known
     if span.phase == 'forward' and not around[span.event] and not span.named then span.forward = nil end
   end
 end
 
---- Nodes of autograd by the sequence numbers of forward operators: the last operator that began with a number made it.
+--- Nodes of autograd by the sequence numbers of forward operators: the last operator with a number made its node.
 local function attribute_backward(spans, span_of, events, of)
   local maker = {}
   for _, event in ipairs(events) do
@@ -127,14 +128,14 @@ local function attribute_backward(spans, span_of, events, of)
       local made = span.event.sequence and maker[span.event.sequence]
       span.forward = made and made.forward
       span.named, span.path = made and made.named, made and made.path
-      -- a gradient that is passed on (of a sum) has no operator: its time is that of the one before
+      -- a gradient that is only passed on (of a sum) has no operator: its time counts for the previous one
       span.operator = span.forward and (of.gradient[span.forward] or previous)
       previous = span.operator or previous
     end
   end
 end
 
---- Operators of no module and no name that the backward pass makes: they go to the node after them.
+--- Backward operators without module and name count for the node after them.
 local function attribute_between(spans)
   local first
   for i, span in ipairs(spans) do
@@ -159,12 +160,12 @@ end
 -- A span:
 --   event          table
 --   phase          'forward'|'backward'|'accumulate'|'update'
---   time_s         number, to the begin of the next
---   busy_s         number, of operators in it
---   path           string (or nil), of the module
---   forward        integer (or nil), number of the forward operator that it belongs to
---   operator       integer (or nil), number of the operator that has its time; nil: all updates, or none
---   named          boolean (or nil), whether the graph has an operator of its name there
+--   time_s         number, to the begin of the next span
+--   busy_s         number, time of operators in it
+--   path           string (or nil), path of the module
+--   forward        integer (or nil), number of its forward operator
+--   operator       integer (or nil), number of the operator that gets its time; nil: all updates, or none
+--   named          boolean (or nil), true: the graph has an operator of its name there
 
 --- Attributes a step to the operators of a graph.
 ---@param graph trinity.Graph a training step with attributes 'modules'

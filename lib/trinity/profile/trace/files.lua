@@ -1,4 +1,4 @@
--- trinity.profile.trace.files: what PyTorch's profiler writes. Kineto's trace (torch.profiler, export_chrome_trace):
+-- trinity.profile.trace.files: reads files of PyTorch's profiler. Kineto's trace (torch.profiler, export_chrome_trace):
 -- events with begin and duration in microseconds. The execution trace (torch.profiler.ExecutionTraceObserver): nodes
 -- without times, whose attribute rf_id is Kineto's 'Record function id'.
 
@@ -37,7 +37,7 @@ end
 
 local kinds = { cpu_op = 'operator', python_function = 'module', user_annotation = 'note' }
 
---- A complete event as one of ours; nil for what is not read.
+--- Converts a complete event; nil for events that are not needed.
 local function event_of(path, n, event)
   local where = ('traceEvents[%d]'):format(n - 1)
   if type(event) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(event)) end
@@ -72,18 +72,18 @@ end
 -- An event:
 --   kind           'operator'|'module'|'note'
 --   name           string
---   class          string (or nil), of a module
---   instance       string (or nil), of a module: its class and number
+--   class          string (or nil), class of a module
+--   instance       string (or nil), class and number of a module
 --   begin          number, microseconds
 --   finish         number, microseconds
 --   duration       number, microseconds
 --   thread         string
 --   place          integer, in traceEvents, from 0
---   sequence       number (or nil), of autograd's node
+--   sequence       number (or nil), sequence number of autograd's node
 --   forward_thread number (or nil), above 0 for a node of the backward pass
 --   record         number (or nil), 'Record function id'
 
---- The last step of a Kineto trace (ProfilerStep#N) and what lies in it, in order of begin.
+--- Returns the last step of a Kineto trace (ProfilerStep#N) and its events, in order of begin.
 ---@param path string
 ---@return table step
 ---@return table[] events
@@ -116,7 +116,7 @@ function files.kineto(path)
   return step, events
 end
 
---- The attribute rf_id of a node; nil where it has none.
+--- Returns the attribute rf_id of a node, or nil.
 local function record_of(path, where, node)
   local attributes = node.attrs
   if type(attributes) ~= 'table' then
@@ -129,8 +129,8 @@ local function record_of(path, where, node)
   end
 end
 
---- Joins an execution trace with Kineto's operators by their records: the share of these that it has. A record of
---- another name is an error: the files are of different runs.
+--- Joins an execution trace with Kineto's operators by their records, and returns the fraction that it has. Raises an
+--- error if a record has another name, because the files are then of different runs.
 ---@param path string
 ---@param events table[]
 ---@return number share
@@ -152,7 +152,8 @@ function files.join(path, events)
     end
     if node then joined = joined + 1 end
   end
-  if joined == 0 then fail(path, "field 'nodes': no attribute 'rf_id' is a record of Kineto's step") end
+  if joined == 0 then fail(path, "field 'nodes': expected attributes 'rf_id' with records of Kineto's step, got "
+    .. "none") end
   return joined / count
 end
 

@@ -1,11 +1,11 @@
--- trinity.profile.trace: what a training step took by PyTorch's profiler, operator by operator of a graph.
+-- trinity.profile.trace: times of a training step from PyTorch's profiler, by operator of a graph.
 --
---   local graph = trinity.model 'network.pt2'              -- of torch.export, with the loss in it
+--   local graph = trinity.model 'network.pt2'              -- by torch.export, including the loss
 --   local trace = trinity.profile.trace(graph, { kineto = 'step.kineto.json' })
 --   local problem = trinity.problem { graph = graph, cluster = cluster, cost = trace:cost() }
 --
--- Of a profile with with_stack = True and a schedule. Which moment belongs to which operator: attribution.lua. A trace
--- with kernels of a GPU is refused: its operators' times are those of launches.
+-- The profile needs with_stack = True and a schedule. attribution.lua attributes time to operators. A trace with GPU
+-- kernels is refused, because the times of its operators are those of launches.
 
 local attribution = require 'trinity.profile.trace.attribution'
 local check = require 'trinity.base.check'
@@ -16,30 +16,30 @@ local util = require 'trinity.base.util'
 --- The times of a traced step.
 ---@class trinity.Trace
 ---@since 0.1.0
----@field path string of Kineto's file
+---@field path string path of Kineto's file
 ---@field step_name string ProfilerStep#N
 ---@field step_time_s number
----@field operator_time_s number of outermost operators and those of the optimiser, without what stands between them
----@field attributed number share of operator_time_s that belongs to operators of the graph
----@field named number share of the operator time of forward and backward that belongs to operators of the same name
----@field joined? number share of Kineto's operators that the execution trace has
+---@field operator_time_s number time of outermost operators and of the optimizer, without gaps
+---@field attributed number fraction of operator_time_s attributed to operators of the graph
+---@field named number fraction of forward and backward operator time attributed to operators of the same name
+---@field joined? number fraction of Kineto's operators in the execution trace
 ---@field modules trinity.TraceTimes[] by path, in order of first use
----@field operators trinity.TraceTimes[] by name, the forward operators of the graph that took time
----@field optimiser_s number of calls of the optimiser
----@field other_s number that belongs to no operator
----@field times table<string, table> of all operators of the graph by name: time_s
+---@field operators trinity.TraceTimes[] by name, forward operators of the graph with a time
+---@field optimiser_s number time of calls of the optimizer
+---@field other_s number time of no operator
+---@field times table<string, table> all operators of the graph by name: time_s
 local Trace = { __name = 'trace' }
 Trace.__index = Trace
 
 ---@class trinity.TraceTimes
----@field name string of the operator, or path of the module ('': outside all)
+---@field name string name of the operator, or path of the module ('': outside of modules)
 ---@field forward_s number
 ---@field backward_s number
----@field update_s number of the gradients' accumulation
+---@field update_s number time of gradient accumulation
 
 ---@class trinity.TraceOptions
----@field kineto string file of export_chrome_trace
----@field execution_trace? string file of ExecutionTraceObserver for the same step: its records are checked
+---@field kineto string file from export_chrome_trace
+---@field execution_trace? string file from ExecutionTraceObserver for the same step, whose records are compared
 
 function Trace.__tostring(self)
   return ('trace: %s of %s, %.4g s, %.1f %% of operator time attributed'):format(self.step_name, self.path,
@@ -48,7 +48,7 @@ end
 
 local fields = { forward = 'forward_s', backward = 'backward_s', accumulate = 'update_s' }
 
---- Adds a span to the times under a name.
+--- Adds a span to the times of a name.
 local function add(list, by_name, name, span)
   local times = by_name[name]
   if not times then
@@ -58,7 +58,7 @@ local function add(list, by_name, name, span)
   times[fields[span.phase]] = times[fields[span.phase]] + span.time_s
 end
 
---- Times by operator, by module, and the shares.
+--- Returns times by operator and module, and the fractions.
 local function sum_up(self, graph, spans)
   local by_operator, by_module, attributed_s, named_s, own_s = {}, {}, 0, 0, 0
   for _, span in ipairs(spans) do
@@ -80,7 +80,7 @@ local function sum_up(self, graph, spans)
   self.named = own_s > 0 and named_s / own_s or 0
 end
 
---- Seconds by the names of all operators of the graph.
+--- Returns seconds by the names of all operators of the graph.
 local function costs_of(graph, spans, of)
   local times, shared_s = {}, 0
   for o = 1, graph.operators do
@@ -102,8 +102,9 @@ local function costs_of(graph, spans, of)
   return times
 end
 
---- A cost function (see trinity.problem): the seconds that each operator of the graph took in the step, divided by the
---- device's speed; 0 for those that the step did not run on their own.
+--- Returns a cost function (see trinity.problem) with the seconds of each operator of the graph in the step, divided by
+--- the device's speed; 0 for operators without a time of their own. Example: `trinity.problem { graph = graph, cluster
+--- = cluster, cost = trace:cost() }`
 ---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
 function Trace:cost()
   local times = self.times
@@ -119,9 +120,10 @@ local trace = {}
 
 local rules = { kineto = 'string', execution_trace = 'string' }
 
---- Reads a training step that PyTorch's profiler traced, and gives its time to the operators of a graph by the paths of
---- modules.
----@param graph trinity.Graph a training step read from a .pt2 of the same module
+--- Reads a training step from PyTorch's profiler and attributes its time to the operators of a graph by module paths.
+--- Raises an error that names the file and field if it is malformed. Example: `trinity.profile.trace(graph, { kineto =
+--- 'step.kineto.json' })`
+---@param graph trinity.Graph training step from a .pt2 file of the same module
 ---@param options trinity.TraceOptions
 ---@return trinity.Trace
 function trace.read(graph, options)
@@ -131,8 +133,8 @@ function trace.read(graph, options)
   check.path(owner, 'option', 'kineto', options.kineto)
   local root = modules.of_graph(graph)
   if not root or not graph.training then
-    util.fail("%s: argument 1 'graph': expected a training step with the paths of modules, which trinity.model reads "
-      .. 'from a .pt2, got %s', owner, root and 'a forward pass' or 'a graph without paths')
+    util.fail("%s: argument 1 'graph': expected a training step with module paths, as from a .pt2 file, got %s",
+      owner, root and 'a forward pass' or 'a graph without paths')
   end
   local step, events = files.kineto(options.kineto)
   local joined

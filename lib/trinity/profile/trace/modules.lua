@@ -1,21 +1,22 @@
--- trinity.profile.trace.modules: which path in the network an event 'nn.Module: Class_N' is. N counts instances of a
--- class by their first call, so names say little; but calls nest as the modules of the exported program do. Both are
--- trees, and children are the same where their classes are, in order.
+-- trinity.profile.trace.modules: finds the module path of an event 'nn.Module: Class_N'. N counts instances of a class
+-- by their first call, so names are ambiguous; but calls nest as the modules of the exported program. Both are trees,
+-- whose children are matched by class, in order.
 
 local align = require 'trinity.profile.trace.align'
 
 local modules = {}
 
---- The tree of the modules around a graph's forward operators, from their attribute 'modules'; children by first use.
+--- Returns the tree of the modules around a graph's forward operators, from their attribute 'modules'; children by
+--- first use.
 ---@param graph trinity.Graph
----@return table? root path, class, children; nil where no operator says its modules
+---@return table? root path, class, children; nil if no operator has modules
 function modules.of_graph(graph)
   local root, by_path = nil, {}
   for o = 1, graph.operators do
     local op = graph:operator(o)
     local stack, parent = op.phase == 'forward' and op.attributes.modules, nil
     for path, class in (type(stack) == 'string' and stack or ''):gmatch '([^;]*):([^:;]*)' do
-      path = path:gsub('@%d+$', '') -- a module that is called again
+      path = path:gsub('@%d+$', '') -- a repeated call of a module
       local node = by_path[path]
       if not node then
         node = { path = path, class = class, children = {} }
@@ -29,7 +30,7 @@ function modules.of_graph(graph)
   return root
 end
 
---- The events of modules as a tree by time, and for each operator the innermost one around it. Events come in order of
+--- Returns the module events as a tree by time, and the innermost one around each operator. Events are in order of
 --- begin.
 ---@param events table[]
 ---@return table[] outermost events; each with `calls` in it, its `parent`, and `busy`: whether an operator is in it
@@ -74,8 +75,8 @@ local function match(calls, children, path_of)
   end
 end
 
---- The path of each event of a module that is known. The outermost event is the program's root, or a child of it where
---- the program has a module around what was traced (one that adds the loss).
+--- Returns the path of each known module event. The outermost event is the program's root, or a child of it if the
+--- program has a module around the traced one (for example to add the loss).
 ---@param outermost table[] of modules.of_events
 ---@param root table of modules.of_graph
 ---@return table<table, string>

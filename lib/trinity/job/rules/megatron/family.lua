@@ -1,4 +1,4 @@
--- What the families of Megatron-LM's rules share: repository, release and files.
+-- Common data of the families of Megatron-LM's rules: repository, release and files.
 
 local core = 'megatron/core/'
 
@@ -23,7 +23,7 @@ local parts = {
   hybrid = core .. 'models/hybrid/hybrid_layer_allocation.py',
 }
 
---- A family of rules (trinity.job.rules) of Megatron-LM at the commit of its arguments.
+--- Makes a family of rules (trinity.job.rules) of Megatron-LM, at the commit of its arguments.
 ---@param name string
 ---@param rules table[]
 return function(name, rules)

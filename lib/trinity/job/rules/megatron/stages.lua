@@ -1,4 +1,4 @@
--- Megatron-LM: how layers lie on pipeline stages.
+-- Megatron-LM: assignment of layers to pipeline stages.
 
 return require 'trinity.job.rules.megatron.family' ('stages', {
   { 'hybrid-pattern-once', 'hybrid_override_pattern and hybrid_layer_pattern',
