@@ -110,7 +110,7 @@ local function receive(self, actions)
 end
 
 --- Returns the actions of a batch with a global synchronization; its data is merged after `planned` batches.
-local function synchronise(self, last, planned, actions)
+local function sync(self, last, planned, actions)
   local blocking = self.batch == last or self.batches_to_wait == 0
   local outgoing = { group = self.group, batch = self.batch, planned = planned }
   actions[#actions + 1] = { what = 'send', group = self.group, bfloat16 = self.bfloat16 and self.global_skips < 1 }

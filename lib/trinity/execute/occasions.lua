@@ -10,7 +10,7 @@ local occasions = {}
 --- Options of trinity.execute for it.
 occasions.options = {
   { 'daso', 'table', as = 'trinity.CyclingOptions', otherwise = 'weights meet and wait in the last of `every` steps',
-    help = "with synchronise kind 'daso': phases and skips of a training of `epochs` (without data: equal parts of "
+    help = "with sync kind 'daso': phases and skips of a training of `epochs` (without data: equal parts of "
       .. "`steps`, default 1)" },
 }
 
@@ -36,12 +36,12 @@ local function course_of(options, per_epoch, steps)
 end
 
 --- Replicas of an inner group that shard a state synchronize in every step.
-local function check_skips(cycling, shard)
+local function check_skips(cycling, zero_stage)
   local held = cycling.held
   local skips = held and (held.local_skips or 1) or math.floor(cycling.max_global_skips / cycling.local_skip_factor)
-  if shard > 0 and skips ~= 1 then
-    check.refuse('execute', 3, 'options', "'daso': with shard = %d the replicas of an inner group shard one state and "
-      .. "synchronize in every step; expected 1 local skip (%s), got %d", shard,
+  if zero_stage > 0 and skips ~= 1 then
+    check.refuse('execute', 3, 'options', "'daso': with zero_stage = %d the replicas of an inner group zero_stage one state and "
+      .. "synchronize in every step; expected 1 local skip (%s), got %d", zero_stage,
       held and 'held.local_skips' or 'max_global_skips over local_skip_factor', skips)
   end
 end
@@ -51,8 +51,8 @@ end
 function occasions.new(plan, options, per_epoch, steps)
   local way = way_of(plan)
   if options.daso and not way then
-    check.refuse('execute', 3, 'options', "'daso' needs a strategy with synchronise = { kind = 'daso' }, got %s",
-      type(plan) == 'table' and plan.synchronise and plan.synchronise.kind or 'none')
+    check.refuse('execute', 3, 'options', "'daso' needs a strategy with sync = { kind = 'daso' }, got %s",
+      type(plan) == 'table' and plan.sync and plan.sync.kind or 'none')
   end
   local self = setmetatable({ way = way, done = 0, loss = 0 }, Occasions)
   if not way then return self end
@@ -60,7 +60,7 @@ function occasions.new(plan, options, per_epoch, steps)
   if not options.daso then return self end
   local cycling = daso.cycling:read('execute', 3, 'daso', options.daso)
   if cycling.max_global_skips == 0 then
-    check.refuse('execute', 3, 'options', "'daso': expected skips; without skips use synchronise = { kind = "
+    check.refuse('execute', 3, 'options', "'daso': expected skips; without skips use sync = { kind = "
       .. "'all_reduce' }")
   end
   check_skips(cycling, self.zero_stage)
@@ -119,7 +119,7 @@ function Occasions:next(done)
   if not self.way then return nil end
   local list, hand_out = {}, nil
   local every = self.way.every or 1
-  local gradients = self.inner > 1 and self.shard == 0 -- otherwise in every step
+  local gradients = self.inner > 1 and self.zero_stage == 0 -- otherwise in every step
   if self.schedule then
     if gradients and self.schedule.gradients == 'node' then list[1] = { name = 'gradients' } end
     list, hand_out = of_actions(self.schedule:after_batch(self.batches), list)
@@ -128,7 +128,7 @@ function Occasions:next(done)
     if self.nodes > 1 then hand_out = of_steps(self, done, every, list) end
   end
   -- otherwise each place has merged its own shard
-  if self.inner > 1 and self.shard < 3 then list[#list + 1] = hand_out end
+  if self.inner > 1 and self.zero_stage < 3 then list[#list + 1] = hand_out end
   return list
 end
 

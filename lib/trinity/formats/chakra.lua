@@ -51,7 +51,7 @@ local function new_trace(strategy)
     self.graph = strategy.problem.graph
   end
   self.timeline = simulator.timeline(owner, strategy.problem, strategy)
-  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.synchronise or {}).asynchronous then
+  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.sync or {}).asynchronous then
     util.fail('%s: asynchronous schedules (pipedream, asynchronous = true) have no step boundary and cannot be '
       .. 'exported as a trace', owner)
   end

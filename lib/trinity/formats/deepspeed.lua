@@ -26,8 +26,8 @@ local function precision(pairs_of, dtype)
 end
 
 local function zero(outline)
-  local shard, bytes = outline.strategy.shard or 0, outline.strategy.bucket_bytes
-  local fields = { { 'stage', shard } }
+  local zero_stage, bytes = outline.strategy.zero_stage or 0, outline.strategy.bucket_bytes
+  local fields = { { 'stage', zero_stage } }
   -- Bucket sizes are numbers of elements, of 32-bit gradients.
   if bytes then fields[2] = { 'reduce_bucket_size', math.max(1, math.floor(bytes / 4)) } end
   return ordered.object(fields)
@@ -36,9 +36,9 @@ end
 -- Checks the limits of the pipeline engine.
 local function check_pipeline(outline, unspoken)
   if outline.pipeline == 1 then return end
-  if (outline.strategy.shard or 0) > 1 then
-    util.fail('export: deepspeed: shard: expected 0 or 1 with a pipeline, got %d',
-      outline.strategy.shard)
+  if (outline.strategy.zero_stage or 0) > 1 then
+    util.fail('export: deepspeed: zero_stage: expected 0 or 1 with a pipeline, got %d',
+      outline.strategy.zero_stage)
   end
   if outline.schedule ~= '1f1b' or outline.virtual_stages > 1 then
     unspoken[#unspoken + 1] = ("schedule '%s' (DeepSpeed's pipeline engine runs 1F1B)"):format(outline.schedule)

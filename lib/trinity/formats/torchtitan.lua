@@ -49,17 +49,17 @@ end
 local function degrees(outline, unspoken)
   local shard, data, expert = outline.strategy.zero_stage or 0, outline.mesh.data, outline.mesh.expert
   if outline.mesh.context > 1 and shard == 0 then
-    unspoken[#unspoken + 1] = ('shard = 0 (torchtitan shards the weights over the %d ranks of context)'):format(
+    unspoken[#unspoken + 1] = ('zero_stage = 0 (torchtitan shards the weights over the %d ranks of context)'):format(
       outline.mesh.context)
   end
   if shard > 0 then
     if shard == 1 then
-      unspoken[#unspoken + 1] = 'shard = 1 (torchtitan also shards gradients, as with shard = 2)'
+      unspoken[#unspoken + 1] = 'zero_stage = 1 (torchtitan also shards gradients, as with zero_stage = 2)'
     end
     return 1, data, shard == 3 and 'always' or 'never'
   end
   if expert > 1 and outline.mesh.context * outline.mesh.tensor % expert ~= 0 then
-    unspoken[#unspoken + 1] = ('shard = 0 (torchtitan shards the weights over the %d ranks of expert)'):format(
+    unspoken[#unspoken + 1] = ('zero_stage = 0 (torchtitan shards the weights over the %d ranks of expert)'):format(
       expert)
     return data / expert, expert, 'never'
   end

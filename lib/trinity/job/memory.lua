@@ -1,4 +1,4 @@
--- Memory of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and changes that
+-- Memory of every class of ranks of a job by owner, counted in the simulated step (strategy:breakdown), and changes that
 -- free memory of the fullest rank, with their cost in step time.
 
 local model = require 'trinity.graph.model'
@@ -136,7 +136,7 @@ function memory.case(job, cluster, whole)
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
---- Simulates a case. Returns stages and devices (strategy:account), step_time_s, whether it fits, the mean error of
+--- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
 --- the constants, the GPU type, and the weights used per token.
 ---@param one table
 ---@return table

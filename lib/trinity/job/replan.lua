@@ -95,7 +95,7 @@ end
 
 --- Returns the fastest plan that the client accepts, with the seconds that each change saves: { changes, job,
 --- step_time_s }, or nil if none is faster; and the step time of the unchanged job. keep: settings that stay (tensor,
---- pipeline, context, expert, micro_batch, recompute, shard).
+--- pipeline, context, expert, micro_batch, recompute, zero_stage).
 ---@param job trinity.JobFile
 ---@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean }
 ---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best

@@ -1,7 +1,7 @@
--- The networks of TAPP (manual/papers.md "TAPP: what is stated"): a partition network that divides a row of layers into
+-- The networks of TAPP (papers/notes.md "TAPP: what is stated"): a partition network that divides a row of layers into
 -- groups, and an allocation network with attention (trinity.learn.placer) that assigns a node to every group. It is a
 -- policy for trinity.learn.learner except for placements: schemes() returns the node of every layer, which the caller
--- evaluates. Sizes follow manual/papers.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. Our
+-- evaluates. Sizes follow papers/notes.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. Our
 -- additional features are the bytes sent by a cut after a layer, the fraction of time up to it, and an embedding of its
 -- position; without them, the network cannot distinguish neighbouring layers of equal type.
 

@@ -36,7 +36,7 @@ describe('what a format cannot say', function()
     local text, unsaid = strategy:export { format = 'accelerate' }
     expect(trinity.json.decode(text)['model.layers.2']):equals(1)
     expect(table.concat(unsaid, '\n')):equals(table.concat({ 'data = 2 (replicas; the file is for one)', "schedule '1f1b'",
-      '4 micro-batches', 'shard = 1 (optimizer states)' }, '\n'))
+      '4 micro-batches', 'zero_stage = 1 (optimizer states)' }, '\n'))
     refused(strategy, { format = 'accelerate', lossless = true },
       'export: accelerate cannot represent: data = 2 (replicas; the file is for one); schedule')
     local _, nothing = strategy:export { format = 'megatron', lossless = true }
@@ -55,7 +55,7 @@ end)
 
 describe('a trace', function()
   it('is of what has steps', function()
-    refused(llama:strategy { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } },
+    refused(llama:strategy { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } },
       { format = 'chakra', folder = temporary() }, 'asynchronous schedules (pipedream, asynchronous = true) have no step boundary')
   end)
 end)
@@ -280,8 +280,8 @@ end)
 
 describe('what programs refuse', function()
   it('is refused by name', function()
-    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, shard = 2, micro_batches = 2 }
-    refused(sharded, { format = 'deepspeed' }, 'shard: expected 0 or 1 with a pipeline, got 2')
+    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, zero_stage = 2, micro_batches = 2 }
+    refused(sharded, { format = 'deepspeed' }, 'zero_stage: expected 0 or 1 with a pipeline, got 2')
   end)
 end)
 

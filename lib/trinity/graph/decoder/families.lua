@@ -28,15 +28,15 @@ local function even_width(f, about, heads)
   return about.hidden / heads
 end
 
---- Grouped attention. o: key_heads (default of the family; false: as many as heads), head_width (the kind's default),
---- bias, output_bias, head_norm, window (a function of the layer).
+--- Grouped attention. o: num_kv_heads (default of the family; false: as many as heads), head_dim (the kind's default),
+--- bias, output_bias, qk_norm, window (a function of the layer).
 local function grouped(f, about, o)
   local heads = f:integer 'num_attention_heads|n_head'
-  local key_heads = f:integer('num_key_value_heads', o.key_heads or heads,
-    { as_null = heads, quiet = not o.key_heads })
-  local width = f:integer('head_dim', o.head_width or false, { as_null = false }) or even_width(f, about, heads)
-  if heads % key_heads ~= 0 then
-    f:fail('expected num_attention_heads divisible by num_key_value_heads, got %d and %d', heads, key_heads)
+  local num_kv_heads = f:integer('num_key_value_heads', o.num_kv_heads or heads,
+    { as_null = heads, quiet = not o.num_kv_heads })
+  local width = f:integer('head_dim', o.head_dim or false, { as_null = false }) or even_width(f, about, heads)
+  if heads % num_kv_heads ~= 0 then
+    f:fail('expected num_attention_heads divisible by num_key_value_heads, got %d and %d', heads, num_kv_heads)
   end
   about.qk_rope_head_dim = 2 * math.floor(width * (o.rotary_share or 1) / 2)
   local what = { heads = heads, num_kv_heads = num_kv_heads, head_dim = width, bias = o.bias or false,
@@ -144,9 +144,9 @@ end
 
 --- Latent attention (DeepSeek-V2, 2024, section 2.1).
 local function latent_attention(f, about)
-  about.rotary_width = f:integer('qk_rope_head_dim', 64)
-  if about.rotary_width % 2 ~= 0 then
-    f:fail("field 'qk_rope_head_dim': expected an even number, got %d", about.rotary_width)
+  about.qk_rope_head_dim = f:integer('qk_rope_head_dim', 64)
+  if about.qk_rope_head_dim % 2 ~= 0 then
+    f:fail("field 'qk_rope_head_dim': expected an even number, got %d", about.qk_rope_head_dim)
   end
   about.attention = constant { heads = f:integer 'num_attention_heads', kv_lora_rank = f:integer('kv_lora_rank', 512),
     q_lora_rank = f:integer('q_lora_rank', 1536, { as_null = false }),

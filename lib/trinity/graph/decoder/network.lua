@@ -4,9 +4,9 @@
 -- A description has name, layers, hidden, vocabulary, tied, norm ('rms' or 'layer'), epsilon, positions (rows of a
 -- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (results of both
 -- sublayers are normalized, too), final_softcap, attention (a function of the layer's number from 1 that returns
--- options of layers:self_attention or, with `latent`, of layers:latent_attention), feed_forward (a function that
+-- options of layers:self_attention or, with `kv_lora_rank`, of layers:latent_attention), feed_forward (a function that
 -- returns options of layers:gated_feed_forward, of layers:mixture_of_experts (with `experts`) or, with `plain`, of
--- layers:feed_forward), rotary_width (0: none), and further (number of tokens predicted beyond the next one; nil:
+-- layers:feed_forward), qk_rope_head_dim (0: none), and further (number of tokens predicted beyond the next one; nil:
 -- none).
 
 local layers = require 'trinity.graph.layers'
@@ -120,8 +120,8 @@ function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
   run = util.merged(run)
   local x, table_of = embed(net, about, run) -- tokens are the first input, whose first axis is the batch
-  if about.rotary_width > 0 then
-    local angles = { run.sequence, about.rotary_width / 2 }
+  if about.qk_rope_head_dim > 0 then
+    local angles = { run.sequence, about.qk_rope_head_dim / 2 }
     run.rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) }
   end
   for i = 1, about.layers do x = add_layer(net, x, about, run, i, 'layer_' .. i) end

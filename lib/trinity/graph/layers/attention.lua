@@ -15,8 +15,8 @@ local Layers = {}
 local attention_options = options_of.declare('trinity.AttentionOptions', {
   help = 'Options of attention layers and transformer blocks; the methods state which ones they use.',
   { 'heads', 'integer', least = 1, help = 'attention heads; needed except by feed_forward' },
-  { 'key_heads', 'integer', least = 1, otherwise = 'heads', help = 'KV heads' },
-  { 'head_width', 'integer', least = 1, otherwise = 'width / heads', help = 'width of a head of queries and keys' },
+  { 'num_kv_heads', 'integer', least = 1, otherwise = 'heads', help = 'KV heads' },
+  { 'head_dim', 'integer', least = 1, otherwise = 'width / heads', help = 'width of a head of queries and keys' },
   { 'mask', 'tensor', help = 'added to the scores' },
   { 'dropout', 'number', 0, least = 0, most = 1, help = 'dropout probability of attention probabilities and results' },
   { 'causal', 'boolean', false, help = 'causal mask: a position attends to itself and earlier ones only' },
@@ -25,7 +25,7 @@ local attention_options = options_of.declare('trinity.AttentionOptions', {
   { 'softcap', 'boolean', false, help = 'bound scores by tanh' },
   { 'bias', 'boolean', true, help = 'biases of the projections' },
   { 'output_bias', 'boolean', otherwise = 'bias', help = 'bias of the output projection' },
-  { 'head_norm', 'boolean', false, help = 'normalize every head of queries and keys (QK norm)' },
+  { 'qk_norm', 'boolean', false, help = 'normalize every head of queries and keys (QK norm)' },
   { 'fused', 'boolean', false, help = 'one fused matmul for queries, keys and values' },
   { 'rotary', 'tensors', help = 'RoPE: tables of cosines and sines' },
   { 'feed_forward', 'integer', least = 1, help = 'hidden width of the feed-forward network' },
@@ -96,7 +96,7 @@ end
 local function flash_attention(net, name, parts, o)
   local q, k, v = unpack(parts)
   if o.mask then check.refuse('layers:attention', 'option', 'mask', "cannot be combined with kernels = 'flash'") end
-  local groups, shape = o.key_heads or o.heads, { q.shape[1], q.shape[2], 0 }
+  local groups, shape = o.num_kv_heads or o.heads, { q.shape[1], q.shape[2], 0 }
   shape[3] = v.shape[3] / groups * o.heads
   return (net.builder:add { name = name, type = 'Attention', inputs = parts,
     attributes = { q_num_heads = o.heads, kv_num_heads = groups, is_causal = o.causal and 1 or 0, log_sum_exp = 1,
@@ -124,7 +124,7 @@ local function softmax_apart(net, name, scores, width, attributes)
 end
 
 --- Scaled dot-product attention as ONNX operators: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to [N,
---- T, A V]. Queries are scaled before the matmul, which is cheaper than scaling its result. o: heads (A), key_heads (K;
+--- T, A V]. Queries are scaled before the matmul, which is cheaper than scaling its result. o: heads (A), num_kv_heads (K;
 --- default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with the rows of a
 --- position together), dropout (of the probabilities), causal and window (each position attends to earlier ones, or to
 --- the nearest of them: attributes of the Softmax; the matmuls are computed in full except with kernels = 'flash'),
@@ -188,8 +188,8 @@ local function project(net, name, x, width, narrow, o)
     net:linear(name .. '/value', x, narrow, bias)
 end
 
---- Self-attention of x [N, T, H] with its projections. o: as for attention; head_width (default H over the heads), bias
---- (default true), output_bias, fused: one matmul for queries, keys and values; head_norm: RMS normalization of every
+--- Self-attention of x [N, T, H] with its projections. o: as for attention; head_dim (default H over the heads), bias
+--- (default true), output_bias, fused: one matmul for queries, keys and values; qk_norm: RMS normalization of every
 --- head of queries and keys; rotary = { cos, sin }: RoPE tables [T, width / 2] (Su et al. 2021); if they are narrower
 --- than the heads, only the first elements are rotated.
 ---@param name string

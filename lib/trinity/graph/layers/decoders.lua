@@ -38,14 +38,14 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
 local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   help = 'Options of multi-head latent attention (MLA; DeepSeek-V2, 2024, section 2.1).',
   { 'heads', 'integer', least = 1, needed = true, help = 'attention heads' },
-  { 'latent', 'integer', least = 1, needed = true, help = 'width of the latent vector per position from which keys '
+  { 'kv_lora_rank', 'integer', least = 1, needed = true, help = 'width of the latent vector per position from which keys '
     .. 'and values come' },
-  { 'query_latent', 'integer', least = 1, otherwise = 'queries come from x',
+  { 'q_lora_rank', 'integer', least = 1, otherwise = 'queries come from x',
     help = 'width of the latent vector of queries' },
-  { 'plain_width', 'integer', least = 0, needed = true, help = "width of a head's queries and keys without RoPE" },
-  { 'rotary_width', 'integer', least = 1, needed = true,
+  { 'qk_nope_head_dim', 'integer', least = 0, needed = true, help = "width of a head's queries and keys without RoPE" },
+  { 'qk_rope_head_dim', 'integer', least = 1, needed = true,
     help = "width of a head's queries and keys with RoPE; all heads share the keys' part" },
-  { 'value_width', 'integer', least = 1, needed = true, help = "width of a head's values" },
+  { 'v_head_dim', 'integer', least = 1, needed = true, help = "width of a head's values" },
   { 'rotary', 'tensors', needed = true, help = 'RoPE: tables of cosines and sines' },
   { 'bias', 'boolean', false, help = 'biases of the projections' },
   { 'epsilon', 'number', 1e-6, least = 0, help = 'epsilon of the normalizations' },
@@ -138,7 +138,7 @@ function Layers:mixture_of_experts(name, x, o)
     { feed_forward = o.shared, activation = o.activation, bias = o.bias, kernels = o.kernels }))
 end
 
--- Adds queries [N, T, heads (plain_width + rotary_width)] of x; the last elements of every head are rotated (RoPE).
+-- Adds queries [N, T, heads (qk_nope_head_dim + qk_rope_head_dim)] of x; the last elements of every head are rotated (RoPE).
 local function latent_queries(net, name, x, o)
   local width = o.heads * (o.qk_nope_head_dim + o.qk_rope_head_dim)
   local q
