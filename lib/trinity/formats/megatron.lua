@@ -83,6 +83,28 @@ local function block_of(outline)
   return most
 end
 
+-- Ranks are numbered tensor, context, expert, data, pipeline from the innermost, or with the last two exchanged.
+local function add_order(add, outline, unspoken)
+  local order = outline.strategy.mesh and outline.strategy.order
+  if not order or type(order[1]) ~= 'string' then return end
+  local used = {}
+  for _, axis in ipairs { 'tensor', 'context', 'expert', 'data', 'pipeline' } do
+    local size = outline.mesh[axis] / (axis == 'data' and outline.mesh.expert or 1)
+    if size > 1 then used[#used + 1] = axis end
+  end
+  local own, is_used = {}, {}
+  for _, axis in ipairs(used) do is_used[axis] = true end
+  for _, list in ipairs { order, used } do
+    for _, axis in ipairs(list) do
+      if is_used[axis] then own[#own + 1], is_used[axis] = axis, nil end
+    end
+  end
+  local plain, said_order = table.concat(used, ' '), table.concat(own, ' ')
+  if said_order == plain then return end
+  if said_order == plain:gsub('data pipeline$', 'pipeline data') then return add '--use-tp-pp-dp-mapping' end
+  unspoken[#unspoken + 1] = 'the order of the axes'
+end
+
 -- Adds arguments about activation recomputation; `full` recomputes in groups of one layer.
 local function add_recompute(add, outline, unspoken)
   local strategy = outline.strategy

@@ -1,5 +1,5 @@
--- Memory of every class of ranks of a job by owner, counted in the simulated step (strategy:breakdown), and changes that
--- free memory of the fullest rank, with their cost in step time.
+-- Memory of every class of ranks of a job by owner, counted in the simulated step (strategy:breakdown), and changes
+-- that free memory of the fullest rank, with their cost in step time.
 
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'

@@ -164,8 +164,8 @@ local result_of_plans = printed.as('plans', function(self)
 end)
 
 local shown_of_points = { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
-  'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes', 'algorithm',
-  'order', 'placement', 'rank_order' }
+  'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes',
+  'algorithm', 'order', 'placement', 'rank_order' }
 
 --- A result as users see it.
 local function public(result, nets, spec, peak)

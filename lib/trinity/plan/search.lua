@@ -190,7 +190,8 @@ function Search:open(entry)
     if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
     seen, least = seen + 1, math.min(least, bound_s)
     if bound_s >= limit then return count(self, 'bound') end
-    if point.zero_stage == 2 and point.micro_batches == 1 and self.space:takes(point, 'zero_stage', 1) -- as long as ZeRO stage 1
+    -- of one micro-batch it takes as long as ZeRO stage 1
+    if point.zero_stage == 2 and point.micro_batches == 1 and self.space:takes(point, 'zero_stage', 1)
       and bounds.memory_bytes(util.merged(point, { zero_stage = 1 }), totals) < roomy * self.capacity_bytes then
       return count(self, 'duplicates')
     end

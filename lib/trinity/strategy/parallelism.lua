@@ -22,7 +22,8 @@ for _, word in ipairs(listed) do
 end
 
 local mesh = options.declare('trinity.Mesh', options.of_engine({ kind = 'axis',
-  help = 'Number of devices per axis, tensor innermost, pipeline outermost. Other devices stay idle.' }, listed, 'mesh.'))
+  help = 'Number of devices per axis, tensor innermost, pipeline outermost. Other devices stay idle.' }, listed,
+  'mesh.'))
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
   'order' }

@@ -81,8 +81,8 @@ local function graph_of(owner, case)
   local graph = model.load('decoder', { layers = m.layers, hidden = m.hidden, heads = m.heads,
     num_kv_heads = m.kv_heads, head_dim = m.head_dim, feed_forward = m.ffn, gated = m.gated, bias = m.bias,
     vocabulary = m.vocabulary, norm = m.norm == 'rmsnorm' and 'rms' or 'layer', qk_norm = m.qk_norm,
-    post_norms = m.norms_per_layer == 4, tied = m.tied, positions = m.positions, dropout = m.dropout and 0.1 or 0, experts = m.experts,
-    experts_per_token = m.top_k, expert_rows_multiple = parts, batch_size = batch.micro_batch,
+    post_norms = m.norms_per_layer == 4, tied = m.tied, positions = m.positions, dropout = m.dropout and 0.1 or 0,
+    experts = m.experts, experts_per_token = m.top_k, expert_rows_multiple = parts, batch_size = batch.micro_batch,
     sequence = batch.sequence, dtype = dtypes[bytes.weight], optimizer = optimiser,
     gradient_dtype = dtypes[bytes.gradient], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
   return graph, batch.micro_batches

@@ -38,8 +38,8 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
 local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   help = 'Options of multi-head latent attention (MLA; DeepSeek-V2, 2024, section 2.1).',
   { 'heads', 'integer', least = 1, needed = true, help = 'attention heads' },
-  { 'kv_lora_rank', 'integer', least = 1, needed = true, help = 'width of the latent vector per position from which keys '
-    .. 'and values come' },
+  { 'kv_lora_rank', 'integer', least = 1, needed = true,
+    help = 'width of the latent vector per position from which keys and values come' },
   { 'q_lora_rank', 'integer', least = 1, otherwise = 'queries come from x',
     help = 'width of the latent vector of queries' },
   { 'qk_nope_head_dim', 'integer', least = 0, needed = true, help = "width of a head's queries and keys without RoPE" },
@@ -138,7 +138,7 @@ function Layers:mixture_of_experts(name, x, o)
     { feed_forward = o.shared, activation = o.activation, bias = o.bias, kernels = o.kernels }))
 end
 
--- Adds queries [N, T, heads (qk_nope_head_dim + qk_rope_head_dim)] of x; the last elements of every head are rotated (RoPE).
+-- Adds queries [N, T, heads (qk_nope_head_dim + qk_rope_head_dim)] of x; the last elements of heads are rotated (RoPE).
 local function latent_queries(net, name, x, o)
   local width = o.heads * (o.qk_nope_head_dim + o.qk_rope_head_dim)
   local q
