@@ -6,7 +6,6 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
 -- Blocks that do not run here, by their first line, and why.
 local not_run = {
-  ['export TRINITY_JOIN=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1'] = 'torchrun is no package of Debian 12; stop_spec.lua sets its variables',
   ['scripts/bootstrap run     # installs what is missing, builds to build/, runs the main job'] =
     'installs packages; a test of the suite would start the suite',
 }

@@ -28,7 +28,7 @@ local dialect = {
 
 -- What is held to it: pages (files or folders), the texts of `--help`, and comments and messages of Lua.
 local covered = {
-  pages = { 'README.md', 'lib/trinity/manual' },
+  pages = { 'README.md', 'lib/trinity/README.md', 'lib/trinity/manual', 'engine/simulator/mesh' },
   help_except = { plan = true }, -- its options are about to change
   comments = {},
 }
