@@ -1,6 +1,6 @@
 -- The library of trinity: what `require 'trinity'` gives. See README.md for a first script.
 
--- A stock luajit finds the engine beside the program of this tree, or of this installation.
+-- A stock luajit finds the engine next to the program of this tree, or of this installation.
 if not package.loaded['trinity.core'] and not package.preload['trinity.core'] then
   local lib = debug.getinfo(1, 'S').source:match '^@(.*)/trinity/init%.lua$'
   package.cpath = ('%s;%s/../build/lua/?.so;%s/../../../lib/lua/5.1/?.so'):format(package.cpath, lib, lib)

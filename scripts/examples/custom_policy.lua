@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- A policy of one's own, trained with trinity.ppo and set beside Trinity's built-in one. The network is
+-- A policy of one's own, trained with trinity.ppo and compared with Trinity's built-in one. The network is
 -- cut into groups of equal work; a small network gives every group a device, one after the other,
 -- knowing the device of the group before.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- A partition heuristic of one's own: cut the network where little is sent. Near every equal share of the work it
--- changes the device at the least cut in bytes between what surely comes before and what surely comes behind.
+-- changes the device at the least cut in bytes between what surely comes before and what surely comes after.
 
 local trinity = require 'trinity'
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- Another heuristic of one's own: the operators of the longest path stay on one device, where nothing that they wait
--- for is sent; the rest is dealt out to the other devices branch by branch.
+-- for is sent; the rest is divided over the other devices branch by branch.
 
 local trinity = require 'trinity'
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- A reward of one's own: the energy of a step. A device that computes draws more power than one that waits, and
+-- A reward of one's own: the energy of a step. A device that computes takes more power than one that waits, and
 -- one that is given nothing is switched off: waking a second device has to pay.
 
 local trinity = require 'trinity'

@@ -1,4 +1,4 @@
--- What the commands simulate, search and compare share: which problem, and how results are told.
+-- What the commands simulate, search and compare share: which problem, and how results are printed.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
@@ -17,9 +17,9 @@ local cli = {}
 --- Declares a command's options: shared ones by name (command/shared.lua), and its own.
 cli.declare = require 'trinity.command.shared'
 
--- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
+-- Bandwidths of the machines of published simulators: devices joined by links without latency, without a memory limit.
 -- Placeto's buses carry 7600 bytes a microsecond (papers/notes.md "Trinity: the published simulator"); Doppler's files
--- state how long a wire takes, which are bytes here, at a byte a nanosecond.
+-- state how long a link takes, which are bytes here, at a byte a nanosecond.
 local published = { placeto = 7600e6, doppler = 1e9 }
 
 -- Operators bring their times.
@@ -56,7 +56,7 @@ function cli.leave_stopped(what)
   os.exit(core.stop_status())
 end
 
---- What a function returns; its error is without a line of the command, which tells its user nothing.
+--- What a function returns; its error has no line of the command, which would not help its user.
 function cli.called(f, ...)
   local ok, result = pcall(f, ...)
   if ok then return result end
@@ -144,8 +144,8 @@ function cli.load_model(options, further)
   end)
 end
 
---- The strategy of the file that option --strategy names; what is evaluated anew says so on standard error. plain: one
---- without a mesh or splits, in which every operator is on one device.
+--- The strategy of the file that option --strategy names. Says on standard error if the file is evaluated again.
+--- plain: a strategy without a mesh or splits, in which every operator is on one device.
 function cli.load_strategy(options, problem, plain)
   local ok, found = pcall(problem.load, problem, options.strategy, { reevaluate = options.reevaluate })
   if not ok then
@@ -177,7 +177,7 @@ function cli.rescheduled(options, problem, found)
     { method = found.method, evaluations = found.evaluations or 1 })
 end
 
---- What `method` finds with the options of --method_set beside `own`.
+--- What `method` finds with the options of --method_set and `own`.
 function cli.run_method(options, problem, own)
   local given = settings.read('method_set', options.method_set)
   return settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
@@ -201,7 +201,7 @@ end
 
 local rule_names = { 'doppler', 'placeto', 'standard' }
 
--- The rules that the options name: a word, or deviations from those of the cluster.
+-- The rules that the options name: a word, or changes to the cluster's rules.
 local function rules_of(options)
   local rules = options.rules
   if rules:find('=', 1, true) then return settings.read('rules', { rules }) end
@@ -297,7 +297,7 @@ function cli.print_basis(problem, found)
   print(calibrate.text(problem.cluster.basis))
 end
 
---- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
+--- Prints a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
 function cli.report(options, found, further)
   local problem = found.problem
   local facts = comparison.facts(found)

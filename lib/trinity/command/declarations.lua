@@ -1,6 +1,6 @@
--- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. A function's stand
--- directly above its definition in lib/trinity; those of what C++ binds or is made at run time, and of tables that
--- functions take or give, in lib/trinity/_meta; those of declared options are made of the declarations
+-- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. Annotations of a
+-- function are directly above its definition in lib/trinity. Annotations of C++ bindings, of functions that are made at run
+-- time, and of tables that functions take or return, are in lib/trinity/_meta. Types of declared options are generated
 -- (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made of all, and tests compare
 -- them with what is there at run time.
 --
@@ -29,7 +29,7 @@ local declarations = {}
 local openers, closers = '[%(%[{<]', '[%)%]}>]'
 
 --- The type that `text` begins with, and what follows it. Blanks end a type but inside brackets, and
---- beside the signs that join its parts.
+--- and the signs that join its parts.
 function declarations.split_type(text)
   local depth, i = 0, 1
   while i <= #text do
@@ -279,12 +279,12 @@ local function settle(self)
   end
 end
 
---- Reads all files below a folder, by default those of lib/trinity with what is made of its declared options.
+--- Reads all files below a folder, by default of lib/trinity, with the types of its declared options.
 function declarations.read(folder)
   local made = not folder and require('trinity.command.option_types').texts() or {}
   folder = folder or core.home .. '/lib/trinity/'
   local self = setmetatable({ result = { classes = {}, order = {}, aliases = {} }, functions = {}, given = {} }, Reader)
-  for room, text in util.sorted_pairs(made) do self:text('types/', room .. '.lua', text) end
+  for name, text in util.sorted_pairs(made) do self:text('types/', name .. '.lua', text) end
   for _, path in ipairs(files(folder, '', {})) do self:text(folder, path, core.read_file(folder .. path)) end
   settle(self)
   return self.result

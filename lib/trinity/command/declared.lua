@@ -40,8 +40,8 @@ local function complete(name, option, further)
   return setmetatable(util.merged({ type = option.type or type(option.default) }, further), { __index = option })
 end
 
---- The declarations of a script by name: those of `spec`, and where it is a program those of every script and of a
---- cluster. Beside them its description and whether it keeps runs.
+--- The declarations of a script by name: from `spec`, and for a program also the options of every script and of a
+--- cluster. Also its description and whether it keeps runs.
 function declared.read(spec, is_program)
   local named, all, keeps_run = {}, {}, spec[2] ~= no_run
   for name, option in util.sorted_pairs(spec) do

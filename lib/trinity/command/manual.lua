@@ -65,7 +65,7 @@ local function inline(line)
   return table.concat(plain)
 end
 
---- Words in lines of at most `width`, the first behind `first`, the others behind as many spaces.
+--- Words in lines of at most `width`; the first line begins with `first`, the others with spaces of that length.
 local function wrap(lines, first, words)
   local line, indent = first, (' '):rep(#first)
   for word in words:gmatch '%S+' do
@@ -140,6 +140,12 @@ local function show_heading(lines, level, title)
   lines[#lines + 1] = (level == 1 and '=' or '-'):rep(#title)
 end
 
+--- Whether a line goes on with the paragraph above it: no heading, row, block or item.
+local function continues(line)
+  if not line or line:match '^%s*%d+%. ' then return false end
+  return line:match '^%s*[^%s#|`*-]' or line:match '^%s*`[^`]' or line:match '^%s*%*%*%S'
+end
+
 --- Markdown as plain text for a terminal: aligned tables, wrapped paragraphs, indented blocks of code.
 ---@param source string
 ---@return string
@@ -166,9 +172,7 @@ function manual.plain(source)
       if not mark or not (mark:match '^%s*[-*] $' or mark:match '^%s*%d+%. $') then
         mark, rest = line:match '^(%s*)(.*)$'
       end
-      while from.peek() and from.peek():match '^%s*[^%s#|`*-]' and not from.peek():match '^%s*%d+%. ' do
-        rest = rest .. ' ' .. from.next()
-      end
+      while continues(from.peek()) do rest = rest .. ' ' .. from.next() end
       wrap(lines, mark, inline(rest))
     end
   end

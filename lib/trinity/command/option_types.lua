@@ -40,7 +40,7 @@ local function value_text(value)
   return tostring(value)
 end
 
-local any_number = 1e300 -- and above: no bound that anybody meets
+local any_number = 1e300 -- and above: no bound that anybody reaches
 
 local function range_text(entry)
   local most = entry.most
@@ -51,7 +51,7 @@ local function range_text(entry)
   return most and 'at most ' .. most
 end
 
---- What stands behind an option's type: help, default, range.
+--- What follows an option's type: help, default, range.
 local function about(entry)
   local notes = {}
   if entry.otherwise then notes[1] = 'default: ' .. entry.otherwise
@@ -99,7 +99,7 @@ local head = [[
 -- (lib/trinity/base/options.lua).
 error 'this file is for editors']]
 
---- The texts of all rooms: { methods = text, ... }.
+--- The texts of all directories: { methods = text, ... }.
 function option_types.texts()
   for _, name in ipairs(declaring('', 'trinity.', {})) do require(name) end
   local parts = {}
@@ -116,7 +116,7 @@ function option_types.texts()
   return texts
 end
 
---- Writes the texts of all rooms into a folder.
+--- Writes the texts of all directories into a folder.
 function option_types.write(folder)
   for room, text in util.sorted_pairs(option_types.texts()) do files.write(('%s/%s.lua'):format(folder, room), text) end
 end
@@ -137,7 +137,7 @@ local function is_taken(name)
     or name == 'trinity'
 end
 
--- Whether one of the classes is of plain tables that functions give.
+-- Whether one of the classes consists of plain tables that functions return.
 local function plain_of(classes)
   for _, name in ipairs(declaring('', 'trinity.', {})) do require(name) end
   return function(of)

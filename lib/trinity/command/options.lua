@@ -58,7 +58,7 @@ local function check_outputs(declarations, values)
   end
 end
 
---- Takes the common options out of `values`, and tells the rest to the run.
+--- Takes the common options out of `values`, and gives the rest to the run.
 local function use_common(declarations, values)
   local given = {}
   for name in util.sorted_pairs(declared.common) do
@@ -150,7 +150,7 @@ return function(spec, words)
   local values = parse(words or rawget(_G, 'arg') or {}, declarations, description)
   check_outputs(declarations, values)
   if is_program then
-    core.keep_what_is_found() -- a signal just behind a search leaves the time to keep its result, too
+    core.keep_what_is_found() -- a signal just after a search leaves the time to keep its result, too
     use_common(declarations, values)
     use_cluster_options(values)
   end

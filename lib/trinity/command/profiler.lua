@@ -1,5 +1,5 @@
 -- `trinity --profile FILE SCRIPT`: where the wall time of a script goes. LuaJIT's sampler calls back some thousand
--- times a second of processor time (jit.profile); each time what has passed since the last one is put down to the stack
+-- times a second of CPU time (jit.profile); each time what has passed since the last one is put down to the stack
 -- that is there, so that all stacks add up to the wall time. Where a sample was taken outside of Lua, its leaf is
 -- [engine], [garbage collector] or [compiler].
 
@@ -10,7 +10,7 @@ local util = require 'trinity.base.util'
 local profiler = {}
 
 local interval_ms = 1
-local deepest = 60   -- frames of a stack that are told apart
+local deepest = 60   -- frames of a stack that are distinguished
 local hottest = 10   -- lines that are printed
 
 local leaves = { C = '[engine]', G = '[garbage collector]', J = '[compiler]' }

@@ -71,7 +71,7 @@ local function topic_of(value)
 end
 
 local usage = [[
-help 'NAME'   a chapter of the manual, a command, a model, a function: help 'searching', help 'problem:evaluate'
+help 'NAME'   a page of the manual, a command, a model, a function: help 'searching', help 'problem:evaluate'
 help(VALUE)   what a function or an object of the library is: help(trinity.compare), help(problem)
 Tab completes names, fields, and names in quotes: trinity.model 'res<Tab>]]
 
@@ -94,7 +94,7 @@ function prompt.help(...)
   print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", '(help() says what there is)')))
 end
 
---- What may stand in quotes behind a word of the line.
+--- What may stand in quotes after a word of the line.
 local quoted = {
   model = function() return require('trinity.graph.model').names() end,
   cluster = function() return require('trinity.graph.model').cluster_names() end,
@@ -104,7 +104,7 @@ local quoted = {
   help = function() return require('trinity.command.help').topics() end,
 }
 
---- The names for a quote: those of the last word before it that has some.
+--- The names for a quote, by the last word before it that has some.
 local function names_in_quotes(before)
   local names
   for word in before:gmatch '[%a_]+' do names = quoted[word] or names end

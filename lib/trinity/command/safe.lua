@@ -1,4 +1,4 @@
--- What scripts of strangers see (trinity --safe). The host runs this file before any script and makes
+-- What untrusted scripts see (trinity --safe). The host runs this file before any script and makes
 -- what it returns their global table; see engine/lua/host/safe.h for what this does not bound.
 --
 -- Two fences. The script gets copies of harmless functions and of the library's tables, and nothing

@@ -1,5 +1,5 @@
 -- Settings on the command line: --set NAME=VALUE for the options of a model's builder, --method_set NAME=VALUE for
--- those of a method. Words may be repeated or joined by commas; a value's further parts are a list
+-- options of a method. Words may be repeated or joined by commas; a value's further parts are a list
 -- (warm_start=expert,metis), NAME.KEY=VALUE is a field of a table (dimensions.sequence=128).
 
 local units = require 'trinity.base.units'

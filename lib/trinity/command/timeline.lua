@@ -12,7 +12,7 @@ local function said(s) return ('%.6g s'):format(s) end
 local function print_step(metrics, plan, bounds)
   print(('step time    %s%s'):format(said(metrics.step_time_s), metrics.feasible and ''
     or (', does not fit by %s'):format(core.format_bytes(metrics.excess_memory_bytes))))
-  if plan.mesh or plan.splits then -- whose bound is that of the graph that it lowers to
+  if plan.mesh or plan.splits then -- its bound holds for the graph that it lowers to
     local bound_s = plan.mesh and plan:bounds().step_time_s
     return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(said(bound_s),
       metrics.step_time_s / bound_s) or '')
@@ -47,7 +47,7 @@ end
 
 local function print_path(timeline, exposed_s, span_s)
   local path, step_s = timeline:critical_path(), span_s
-  print(('\ncritical path of %d events: %s computing, %s on wires, %s in collectives, %s waiting for a device or link')
+  print(('\ncritical path of %d events: %s computing, %s on links, %s in collectives, %s waiting for a device or link')
     :format(#path.steps, percent(path.compute_s, step_s), percent(path.wire_s, step_s),
       percent(path.collective_s, step_s), percent(path.queue_s, step_s)))
   print(('communication that no computation hides: %s of the step on at least one device\n'):format(
@@ -80,7 +80,7 @@ return function(problem, plan, source, path)
   local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise or {}).asynchronous
   print_step(plan.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
   if timeline.metrics.step_time_s ~= plan.metrics.step_time_s and not stream then
-    print(('the mean from meeting to meeting of the replicas; the step in which they meet, %s, is shown below\n')
+    print(('the average over a synchronization period; a step with synchronization (%s) is shown below\n')
       :format(said(timeline.metrics.step_time_s)))
   end
   if stream then

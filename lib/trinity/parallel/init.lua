@@ -62,7 +62,7 @@ function Map:print_outputs()
   end
 end
 
---- Takes the end of item i, as core.run_workers tells it. Returns how many items are wanted.
+--- Takes the end of item i, as core.run_workers reports it. Returns how many items are wanted.
 function Map:receive(i, text, failure, death)
   if text then
     self.results[i] = serialise.decode(text, self.known)
@@ -112,8 +112,8 @@ end
 --- processes, which are copies of the whole running script, and returns the results (the first value that each body
 --- returned) in the order of the items, with their count: where a body returns nil is a hole, and #results undefined.
 --- The body may use everything that is there, and what it changes stays in its copy, where a later item may or may not
---- meet it. Results should depend on item, i and seed alone; they are then the same for any number of workers. What may
---- be returned: lib/trinity/base/serialise.lua. What bodies print appears in the order of the items.
+--- reach it. Results should depend on item, i and seed alone; they are then the same for any number of workers. Values
+--- that may be returned: lib/trinity/base/serialise.lua. What bodies print appears in the order of the items.
 ---@param items any[]|integer
 ---@param body fun(item: any, i: integer, seed: integer): any
 ---@param options? trinity.ParallelOptions

@@ -85,12 +85,12 @@ end
 ---@return userdata
 function Pase:selection() return self.handle:selection() end
 
---- The configurations behind a list of strategies, one a layer.
+--- The configurations of a list of strategies, one per layer.
 local function configurations_of(self, solution)
   return util.listed(#self.layers, function(i) return self.handle:configuration(i, solution[i]) end)
 end
 
---- The strategies behind configurations, and whether all are in the space; 1 (unsplit) for those that are not.
+--- The strategies of configurations, and whether all are in the space; 1 (unsplit) for those that are not.
 local function strategies_of(self, configurations)
   local solution, inside = {}, true
   for i = 1, #self.layers do

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 
 local profile = {}
 
---- What was measured and fitted. The fields but `path` are those of its file.
+--- What was measured and fitted. The fields except `path` are the fields of its file.
 ---@class trinity.Profile
 ---@since 0.1.0
 ---@field format string
@@ -90,7 +90,7 @@ end
 ---@return trinity.Cluster
 function Profile:cluster() return model.cluster(self:cluster_spec()) end
 
---- Whether the profile is of this graph.
+--- Whether this graph was measured.
 ---@param graph trinity.Graph
 ---@return boolean
 function Profile:is_of(graph)
@@ -106,7 +106,7 @@ local function refuse_graph(owner, self, graph)
     .. 'alone: cluster = profile:cluster()', owner, self.path or 'this', about, why)
 end
 
---- A cost function (see trinity.problem) of the measured times of a graph that the profile is of; `below` is asked
+--- A cost function (see trinity.problem) of the measured times of the profile's graph; `below` is asked
 --- with the measured time as its default.
 ---@param graph trinity.Graph
 ---@param below? fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?

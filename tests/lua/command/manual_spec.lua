@@ -137,6 +137,9 @@ describe('a page in a terminal', function()
   local long = ('word '):rep(30)
   local shown = manual.plain(('# One `thing`\n\nSee [two](two.md) and **three**.\n\n- a\n  b\n- %s\n\n| x | y |\n|---|---|\n| `a\\|b` | 2 |\n\n'
     .. '1. Do:\n   ```sh\n   ls  *\n   ```\n```lua file=a.lua append\nx\n```\n'):format(long))
+  it('joins lines that begin with code or stars', function()
+    expect(manual.plain 'One\n`two` and\n**three**.\n\n- four\n'):equals 'One two and three.\n\n- four\n'
+  end)
   it('has no marks of Markdown', function()
     expect(shown):matches '^One thing\n=========\n\nSee two and three%.\n\n%- a b\n'
     expect(shown):matches '\nx    y\n%-%-%-%-%-%-\na|b  2\n'

@@ -127,7 +127,7 @@ local function attribute_backward(spans, span_of, events, of)
       local made = span.event.sequence and maker[span.event.sequence]
       span.forward = made and made.forward
       span.named, span.path = made and made.named, made and made.path
-      -- a gradient that is passed on (of a sum) has no operator: its time is that of the one before
+      -- a gradient that is passed on (of a sum) has no operator: its time counts for the operator before
       span.operator = span.forward and (of.gradient[span.forward] or previous)
       previous = span.operator or previous
     end

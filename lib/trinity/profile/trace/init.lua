@@ -5,7 +5,7 @@
 --   local problem = trinity.problem { graph = graph, cluster = cluster, cost = trace:cost() }
 --
 -- Of a profile with with_stack = True and a schedule. Which moment belongs to which operator: attribution.lua. A trace
--- with kernels of a GPU is refused: its operators' times are those of launches.
+-- with kernels of a GPU is refused: its operators' times are times of launches.
 
 local attribution = require 'trinity.profile.trace.attribution'
 local check = require 'trinity.base.check'
@@ -19,7 +19,7 @@ local util = require 'trinity.base.util'
 ---@field path string of Kineto's file
 ---@field step_name string ProfilerStep#N
 ---@field step_time_s number
----@field operator_time_s number of outermost operators and those of the optimiser, without what stands between them
+---@field operator_time_s number of outermost operators and of the optimizer, without what stands between them
 ---@field attributed number share of operator_time_s that belongs to operators of the graph
 ---@field named number share of the operator time of forward and backward that belongs to operators of the same name
 ---@field joined? number share of Kineto's operators that the execution trace has
