@@ -1,8 +1,8 @@
 -- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. Annotations of a
 -- function are directly above its definition in lib/trinity. Annotations of C++ bindings, of functions that are made
 -- at run time, and of tables that functions take or return, are in lib/trinity/_meta. Types of declared options are
--- generated (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made of all, and tests compare
--- them with what is there at run time.
+-- generated (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made of all, and tests
+-- compare them with what is there at run time.
 --
 -- read() gives { classes =, order =, aliases = }:
 --   classes[name] = { name =, parent =, description =, fields =, methods =, members = }
