@@ -17,9 +17,9 @@ local cli = {}
 --- Declares a command's options: shared ones by name (command/shared.lua), and its own.
 cli.declare = require 'trinity.command.shared'
 
--- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
+-- Bandwidths of the machines of published simulators: devices joined by links without latency, without a memory limit.
 -- Placeto's buses carry 7600 bytes a microsecond (papers/notes.md "Trinity: the published simulator"); Doppler's files
--- state how long a wire takes, which are bytes here, at a byte a nanosecond.
+-- state how long a link takes, which are bytes here, at a byte a nanosecond.
 local published = { placeto = 7600e6, doppler = 1e9 }
 
 -- The graphs contain operator times, so device speeds do not matter.

@@ -286,7 +286,7 @@ function declarations.read(folder)
   local made = not folder and require('trinity.command.option_types').texts() or {}
   folder = folder or core.home .. '/lib/trinity/'
   local self = setmetatable({ result = { classes = {}, order = {}, aliases = {} }, functions = {}, given = {} }, Reader)
-  for room, text in util.sorted_pairs(made) do self:text('types/', room .. '.lua', text) end
+  for name, text in util.sorted_pairs(made) do self:text('types/', name .. '.lua', text) end
   for _, path in ipairs(files(folder, '', {})) do self:text(folder, path, core.read_file(folder .. path)) end
   settle(self)
   return self.result

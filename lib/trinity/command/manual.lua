@@ -141,6 +141,12 @@ local function show_heading(lines, level, title)
   lines[#lines + 1] = (level == 1 and '=' or '-'):rep(#title)
 end
 
+--- Returns whether a line continues the paragraph above it: it is no heading, row, block or item.
+local function continues(line)
+  if not line or line:match '^%s*%d+%. ' then return false end
+  return line:match '^%s*[^%s#|`*-]' or line:match '^%s*`[^`]' or line:match '^%s*%*%*%S'
+end
+
 --- Converts Markdown to plain text for a terminal: aligned tables, wrapped paragraphs, indented blocks of code.
 ---@param source string
 ---@return string
@@ -167,9 +173,7 @@ function manual.plain(source)
       if not mark or not (mark:match '^%s*[-*] $' or mark:match '^%s*%d+%. $') then
         mark, rest = line:match '^(%s*)(.*)$'
       end
-      while from.peek() and from.peek():match '^%s*[^%s#|`*-]' and not from.peek():match '^%s*%d+%. ' do
-        rest = rest .. ' ' .. from.next()
-      end
+      while continues(from.peek()) do rest = rest .. ' ' .. from.next() end
       wrap(lines, mark, inline(rest))
     end
   end

@@ -6,7 +6,6 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
 -- Blocks that do not run here, by their first line, and why.
 local not_run = {
-  ['export TRINITY_JOIN=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1'] = 'torchrun is no package of Debian 12; stop_spec.lua sets its variables',
   ['scripts/bootstrap run     # installs what is missing, builds to build/, runs the main job'] =
     'installs packages; a test of the suite would start the suite',
 }
@@ -138,6 +137,9 @@ describe('a page in a terminal', function()
   local long = ('word '):rep(30)
   local shown = manual.plain(('# One `thing`\n\nSee [two](two.md) and **three**.\n\n- a\n  b\n- %s\n\n| x | y |\n|---|---|\n| `a\\|b` | 2 |\n\n'
     .. '1. Do:\n   ```sh\n   ls  *\n   ```\n```lua file=a.lua append\nx\n```\n'):format(long))
+  it('joins lines that begin with code or stars', function()
+    expect(manual.plain 'One\n`two` and\n**three**.\n\n- four\n'):equals 'One two and three.\n\n- four\n'
+  end)
   it('has no marks of Markdown', function()
     expect(shown):matches '^One thing\n=========\n\nSee two and three%.\n\n%- a b\n'
     expect(shown):matches '\nx    y\n%-%-%-%-%-%-\na|b  2\n'

@@ -28,15 +28,17 @@ local dialect = {
 
 -- What is held to it: pages (files or folders), the texts of `--help`, and comments and messages of Lua.
 local covered = {
-  pages = { 'README.md', 'lib/trinity/manual' },
+  pages = { 'README.md', 'lib/trinity/README.md', 'lib/trinity/manual', 'engine/simulator/mesh' },
   help_except = { plan = true }, -- its options are about to change
-  comments = {},
+  comments = { 'lib/trinity/init.lua', 'lib/trinity/command', 'lib/trinity/files', 'lib/trinity/parallel',
+    'lib/trinity/pase', 'lib/trinity/profile', 'lib/trinity/profile/trace', 'lib/trinity/select', 'scripts/examples',
+    'scripts/studies/tradeoff' },
 }
 
 --- A line without code, names of options, words in quotes, targets of links and marks of pictures.
 local function plain(line)
-  return (line:gsub('`[^`]*`', ' '):gsub('%-%-[%w_-]+', ' '):gsub("'[%w_]+'", ' '):gsub('%(default: [^)]*%)', ' ')
-    :gsub('%]%([^)]*%)', ']'):gsub('<img [^>]*alt="([^"]*)"[^>]*>', '%1'))
+  for _, code in ipairs { '`[^`]*`', '%-%-[%w_-]+', "'[%w_]+'", '%(default: [^)]*%)' } do line = line:gsub(code, ' ') end
+  return (line:gsub('%]%([^)]*%)', ']'):gsub('<img [^>]*alt="([^"]*)"[^>]*>', '%1'))
 end
 
 --- Reports words of the dialect in a line of prose: report(word, instead).
