@@ -151,7 +151,7 @@ end
 ---@field micro_batch? integer
 ---@field global_batch? integer
 ---@field micro_batches? integer
----@field rank_order? string[] axes of the mesh from the innermost, where they are not in the client's usual order
+---@field rank_order? string[] axes of the mesh from the innermost, of Megatron-LM
 ---@field precision? string
 ---@field recompute? string|table
 ---@field zero_stage? integer

@@ -329,7 +329,8 @@ function megatron.meaning(job, v)
     data = v.data, sequence_parallel = v.sequence_parallel }
   job.micro_batch, job.global_batch = v.micro_batch_size, v.global_batch_size
   job.micro_batches = v.micro_batches
-  job.rank_order = v.use_tp_pp_dp_mapping and { 'tensor', 'context', 'expert', 'pipeline', 'data' } or nil
+  job.rank_order = v.use_tp_pp_dp_mapping and { 'tensor', 'context', 'expert', 'pipeline', 'data' }
+    or { 'tensor', 'context', 'expert', 'data', 'pipeline' }
   job.precision, job.recompute = precision_of(v), recompute_of(v)
   job.distributed_optimizer = v.use_distributed_optimizer or v.layer_wise or false
   job.zero_stage = v.use_megatron_fsdp and strategies[v.data_parallel_sharding_strategy] or v.use_torch_fsdp2 and 3

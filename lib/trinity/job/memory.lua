@@ -129,7 +129,7 @@ function memory.case(job, cluster, whole)
   return { options = options, runtime = runtime, cluster = count and cluster or nodes.job(cluster, job.gpus),
     strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
-      order = job.rank_order,
+      order = job.rank_order and job.rank_order[5] == 'data' and job.rank_order or nil,
       micro_batches = micro_batches, recompute = recompute_of(job),
       sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       zero_stage = run == 1 and 0 or job.zero_stage or 0,

@@ -105,7 +105,7 @@ local function powers_of_two(most)
 end
 
 --- Divisors of n, ascending, up to `most`.
-local function divisors(n, most)
+function space.divisors(n, most)
   local list = {}
   for i = 1, math.min(n, most or n) do
     if n % i == 0 then list[#list + 1] = i end
@@ -167,7 +167,7 @@ local defaults = {
   placement = function() return { 1 } end, -- of operators inside stages, where it is asked for
   pipeline = function(point, about)
     return of_counts(about, function(count)
-      return divisors(math.floor(count / space.width(point)), math.max(1, about.layers))
+      return space.divisors(math.floor(count / space.width(point)), math.max(1, about.layers))
     end)
   end,
   data = function(point, about)
