@@ -39,14 +39,16 @@ struct CollectiveCost;
 ///
 /// Rings carry out a reduce-scatter and an all-gather with half of both, a broadcast in n - 1 steps
 /// with S / min(B1, B2) and nothing to copy; the other algorithms carry these out as the all-reduce
-/// that does more. An all-to-all has L and W of the plain algorithm, in chunks, and copies the part
-/// that a member keeps, S / n.
+/// that does more. An all-to-all is a message to every other member: W is that of the plain algorithm
+/// over exchange_bandwidth, and L one step for every kPeersAtOnce of them, in chunks; a member copies
+/// the part that it keeps, S / n.
 struct CollectiveLibrary {
   double call_s = 0;      ///< a call: launching it, and the members' meeting
   double pipelining = 0;  ///< how much of the steps' latency every chunk pays again, 0 to 4
   double low_latency_hop = 1;        ///< a step with small packets, in parts of the wire's latency
   double low_latency_bandwidth = 0;  ///< their bandwidth in parts of the wire's; 0: no such packets
   double copy_bandwidth = 0;         ///< bytes/s of a copy in a member's memory; 0: takes no time
+  double exchange_bandwidth = 1;     ///< of all-to-alls, in parts of the wires' bandwidth
   double multicast_bandwidth = 0;    ///< of switches in nodes that add up, in parts of B1; 0: none
   double multicast_s = 0;            ///< their latency, up and down
   /// Maximum number of network cards that the rings of one node use.
@@ -59,6 +61,10 @@ struct CollectiveLibrary {
 
   bool operator==(const CollectiveLibrary&) const = default;
 };
+
+/// Peers whose messages a kernel sends and receives at a time (NCCL 2.22 on, src/include/device.h:
+/// NCCL_MAX_DEV_WORK_P2P_PER_BATCH).
+inline constexpr double kPeersAtOnce = 8;
 
 /// What a library sees of the members of a collective.
 struct CollectiveMembers {

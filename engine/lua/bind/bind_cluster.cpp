@@ -214,7 +214,7 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
 }
 
 /// {call_s=, pipelining=, low_latency_hop=, low_latency_bandwidth=, copy_bandwidth=,
-/// multicast_bandwidth=, multicast_s=, rails=, in_network=, trees=, shared_bandwidth=} at the top of
+/// exchange_bandwidth=, multicast_bandwidth=, multicast_s=, rails=, in_network=, trees=, shared_bandwidth=} at the top of
 /// the stack; see cluster/library.h
 CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   Fields fields(L, -1, owner + ": collectives");
@@ -225,6 +225,7 @@ CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   library.low_latency_bandwidth =
       fields.number("low_latency_bandwidth", library.low_latency_bandwidth);
   library.copy_bandwidth = fields.number("copy_bandwidth", library.copy_bandwidth);
+  library.exchange_bandwidth = fields.number("exchange_bandwidth", library.exchange_bandwidth);
   library.multicast_bandwidth = fields.number("multicast_bandwidth", library.multicast_bandwidth);
   library.multicast_s = fields.number("multicast_s", library.multicast_s);
   library.rails = fields.number("rails", library.rails);

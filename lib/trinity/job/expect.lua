@@ -68,7 +68,8 @@ function expect.of(job, cluster)
   local flops = measured_runs.flops_per_token(now.active_parameters, model.layers, model.hidden, model.sequence)
   local nearest = measured_runs.nearest({ flops_per_token = flops, gpus = job.gpus, sequence = model.sequence,
     gpu = now.gpu, mixture = (model.experts or 0) > 0, precision = one.options.dtype }, 3)
-  return { flops_per_token = flops, nearest = nearest, step_time_s = now.step_time_s, mean_error = now.mean_error, causes = causes, changes = faster,
+  return { flops_per_token = flops, nearest = nearest,
+    step_time_s = now.step_time_s, mean_error = now.mean_error, causes = causes, changes = faster,
     cluster = one.cluster }
 end
 
