@@ -201,6 +201,8 @@ uint64_t Cluster::fingerprint() const {
     hash.add(static_cast<uint64_t>(library->in_network));
     if (!library->trees) hash.add(std::string_view("rings"));
     if (library->shared_bandwidth != 1) add(hash, library->shared_bandwidth);
+    if (library->exchange_bandwidth != 1)
+      add(hash.add(std::string_view("exchanges")), library->exchange_bandwidth);
     if (library->copy_bandwidth != 0)
       add(hash.add(std::string_view("copies")), library->copy_bandwidth);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -69,7 +70,8 @@ class CollectivePricing {
     if (kind_ == Kind::all_to_all) {
       const auto plain = price_plainly(algorithm);
       const double kept_s = copy_s(*group_.library_, static_cast<double>(size()), bytes_);
-      cost = in_chunks(*group_.library_, plain.latency_s, plain.transfer_s + kept_s);
+      const double sent_s = plain.transfer_s / group_.library_->exchange_bandwidth;
+      cost = in_chunks(*group_.library_, plain.latency_s, sent_s + kept_s);
       cost.algorithm = plain.algorithm;
     } else {
       cost = library_cost(*group_.library_, library_members(), kind_, algorithm, bytes_);
@@ -214,11 +216,14 @@ class CollectivePricing {
     cost.transfer_s += outside * others * bytes_ / outer.bandwidth;
   }
 
-  /// All-to-alls of bytes_ in every group of `count` members, in parallel.
+  /// All-to-alls of bytes_ in every group of `count` members, in parallel. A library's kernel serves
+  /// several peers at a time (library.h).
   void add_exchange(CollectiveCost& cost, const CollectiveGroup::Exchange& all,
                     size_t count) const {
     const auto members = static_cast<double>(count);
-    cost.latency_s += (members - 1) * all.latency_s;
+    const double peers = members - 1;
+    const double steps = group_.library_ ? std::ceil(peers / kPeersAtOnce) : peers;
+    cost.latency_s += steps * all.latency_s;
     cost.transfer_s += bytes_ / members * all.s_per_byte;
   }
 

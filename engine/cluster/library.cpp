@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -128,10 +129,11 @@ void check_library(std::string_view owner, const CollectiveLibrary& library) {
     if (!(range.value >= range.least && range.value <= range.most))
       throw ArgumentError(fmt::format("{}: collectives: {} must lie in [{}, {}], got {}", owner,
                                       range.field, range.least, range.most, range.value));
-  if (!(library.shared_bandwidth > 0 && library.shared_bandwidth <= 1))
-    throw ArgumentError(
-        fmt::format("{}: collectives: shared_bandwidth must lie above 0, up to 1, got {}", owner,
-                    library.shared_bandwidth));
+  for (const auto& [field, value] : {std::pair{"shared_bandwidth", library.shared_bandwidth},
+                                     std::pair{"exchange_bandwidth", library.exchange_bandwidth}})
+    if (!(value > 0 && value <= 1))
+      throw ArgumentError(fmt::format("{}: collectives: {} must lie above 0, up to 1, got {}", owner,
+                                      field, value));
 }
 
 bool library_applies(const CollectiveLibrary& library, const CollectiveMembers& members, Kind kind,

@@ -39,14 +39,16 @@ struct CollectiveCost;
 ///
 /// Rings carry out a reduce-scatter and an all-gather with half of both, a broadcast in n - 1 steps
 /// with S / min(B1, B2) and without a copy; the other algorithms carry these out as the all-reduce
-/// that contains them. An all-to-all has L and W of the plain algorithm, in chunks, and copies the
-/// part that a member keeps, S / n.
+/// that contains them. An all-to-all is a message to every other member: W is that of the plain
+/// algorithm over exchange_bandwidth, and L one step per kPeersAtOnce members, in chunks; a member
+/// copies the part that it keeps, S / n.
 struct CollectiveLibrary {
   double call_s = 0;      ///< per call: launch and rendezvous of the members
   double pipelining = 0;  ///< fraction of the steps' latency that each chunk pays again, 0 to 4
   double low_latency_hop = 1;        ///< step latency with small packets, relative to the link's
   double low_latency_bandwidth = 0;  ///< their bandwidth relative to the link's; 0: not available
   double copy_bandwidth = 0;         ///< bytes/s of a copy in a member's memory; 0: free
+  double exchange_bandwidth = 1;     ///< of all-to-alls, relative to the links' bandwidth
   double multicast_bandwidth = 0;    ///< of node switches that reduce, relative to B1; 0: none
   double multicast_s = 0;            ///< their latency, up and down
   /// Maximum number of NICs that the rings of one node use.
@@ -59,6 +61,10 @@ struct CollectiveLibrary {
 
   bool operator==(const CollectiveLibrary&) const = default;
 };
+
+/// Peers whose messages a kernel sends and receives at a time (NCCL 2.22 on, src/include/device.h:
+/// NCCL_MAX_DEV_WORK_P2P_PER_BATCH).
+inline constexpr double kPeersAtOnce = 8;
 
 /// Properties of a collective's members that the library model uses.
 struct CollectiveMembers {

@@ -468,6 +468,24 @@ TEST_CASE("a ring's last part is copied where nothing is sent, as is what an all
   }
 }
 
+TEST_CASE("a library's all-to-all serves eight peers at a time") {
+  for (const int32_t n : {2, 3, 9, 10, 17, 18}) {
+    const Cluster node(machines(1, n, plain_library()));
+    const double steps = n <= 9 ? 1 : n <= 17 ? 2 : 3;
+    CHECK(collective_cost(node, Kind::all_to_all, Algorithm::automatic, first(n), 0).time_s() ==
+          doctest::Approx(1e-5 + steps * 2e-6));
+  }
+  CollectiveLibrary half = plain_library(), whole = half;
+  half.exchange_bandwidth = 0.5;
+  half.pipelining = whole.pipelining = 0;
+  const auto seconds = [](const CollectiveLibrary& library, Kind kind) {
+    return time_s(Cluster(machines(1, 8, library)), kind, Algorithm::automatic, 8'000'000) - 1e-5;
+  };
+  CHECK(seconds(half, Kind::all_to_all) - 2e-6 ==
+        doctest::Approx(2 * (seconds(whole, Kind::all_to_all) - 2e-6)));
+  CHECK(seconds(half, Kind::all_reduce) == seconds(whole, Kind::all_reduce));
+}
+
 TEST_CASE("direct links carry as many rings as the least cut") {
   // DGX-1: single and double NVLinks, six at every GPU (NCCL runs six rings)
   constexpr std::array<std::array<int, 3>, 16> kCube{{{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2},
@@ -527,6 +545,10 @@ TEST_CASE("what a library refuses") {
   library = {};
   library.shared_bandwidth = 0;
   fails("collectives: shared_bandwidth must lie above 0, up to 1, got 0",
+        [&] { Cluster(machines(1, 2, library)); });
+  library = {};
+  library.exchange_bandwidth = 1.5;
+  fails("collectives: exchange_bandwidth must lie above 0, up to 1, got 1.5",
         [&] { Cluster(machines(1, 2, library)); });
   library = {};
   library.rails = std::nan("");

@@ -209,13 +209,14 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
 }
 
 /// {call_s=, pipelining=, low_latency_hop=, low_latency_bandwidth=, copy_bandwidth=,
-/// multicast_bandwidth=, multicast_s=, rails=, in_network=, trees=, shared_bandwidth=} at the top of
+/// exchange_bandwidth=, multicast_bandwidth=, multicast_s=, rails=, in_network=, trees=, shared_bandwidth=} at the top of
 /// the stack; see cluster/library.h
 CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   Fields fields(L, -1, owner + ": collectives");
   CollectiveLibrary library;
   fields.take_all("call_s", library.call_s, "pipelining", library.pipelining, "low_latency_hop", library.low_latency_hop,
                   "low_latency_bandwidth", library.low_latency_bandwidth, "copy_bandwidth", library.copy_bandwidth,
+                  "exchange_bandwidth", library.exchange_bandwidth,
                   "multicast_bandwidth", library.multicast_bandwidth, "multicast_s", library.multicast_s, "rails",
                   library.rails, "in_network", library.in_network, "trees", library.trees, "shared_bandwidth",
                   library.shared_bandwidth);

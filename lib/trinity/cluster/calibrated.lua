@@ -1,7 +1,8 @@
 -- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
 -- `trinity study fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
 -- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
--- were left out of the fit; errors by group of rows as well, fitted and left out.
+-- were left out of the fit; errors by group of rows as well, fitted and left out, and the two rows of a group that pull
+-- apart most.
 return {
   errors = {
     collectives = {
@@ -148,52 +149,221 @@ return {
         left_out = { mean = 0.05989, median = 0.0324, worst = 0.4031 }, rows = 63,
       },
       ['A100-80GB, dense'] = {
+        apart = {
+          {
+            fitted = 0.305, from = "Narayanan et al. SC'21 (arXiv 2104.04473) table 2", left_out = 0.3469,
+            row = 'p011',
+          },
+          {
+            fitted = -0.01366, from = "Narayanan et al. SC'21 (arXiv 2104.04473) table 2", left_out = 0.02998,
+            row = 'p012',
+          },
+        },
         fitted = { mean = 0.0538, median = 0.04357, worst = 0.305 },
         left_out = { mean = 0.05899, median = 0.03046, worst = 0.3469 }, rows = 27,
       },
-      ['B200, dense'] = {
+      ['B200, dense, MLPerf'] = {
+        apart = {
+          {
+            fitted = 0.1678, from = 'University-of-Florida', left_out = 0.2123,
+            row = 'v5.1 hpg.dgxb200x8.n32 llama31_8b',
+          },
+          {
+            fitted = -0.0779, from = 'University-of-Florida', left_out = -0.04258,
+            row = 'v5.1 hpg.dgxb200x8.n8 llama31_8b',
+          },
+        },
         fitted = { mean = 0.07831, median = 0.07313, worst = 0.1678 },
-        left_out = { mean = 0.09361, median = 0.05852, worst = 0.2119 }, rows = 8,
+        left_out = { mean = 0.09362, median = 0.05847, worst = 0.2123 }, rows = 8,
       },
       ['B200, mixtures of experts'] = {
-        fitted = { mean = 0.01465, median = 0.01561, worst = 0.02185 },
-        left_out = { mean = 0.05046, median = 0.02171, worst = 0.1772 }, rows = 5,
+        apart = {
+          {
+            fitted = 0.02135, from = 'Megatron-Bridge performance summary, NeMo 26.02.01', left_out = 0.01635,
+            row = 'p183',
+          },
+          {
+            fitted = -0.01119, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = -0.1716,
+            row = 'p210',
+          },
+        },
+        fitted = { mean = 0.01465, median = 0.01512, worst = 0.02135 },
+        left_out = { mean = 0.04683, median = 0.01635, worst = 0.1716 }, rows = 5,
       },
       ['B300, mixtures of experts'] = {
-        fitted = { mean = 0.03439, median = 0.03439, worst = 0.04351 },
-        left_out = { mean = 0.07811, median = 0.07811, worst = 0.0876 }, rows = 2,
+        fitted = { mean = 0.03583, median = 0.03583, worst = 0.04496 },
+        left_out = { mean = 0.08181, median = 0.08181, worst = 0.09134 }, rows = 2,
       },
-      ['GB200, dense'] = {
-        fitted = { mean = 0.039, median = 0.03209, worst = 0.1154 },
-        left_out = { mean = 0.04453, median = 0.03476, worst = 0.1141 }, rows = 30,
+      ['GB200, dense, 8 bits'] = {
+        apart = {
+          {
+            fitted = 0.01475, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = 0.03752,
+            row = 'p197',
+          },
+          {
+            fitted = -0.1154, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1133,
+            row = 'p119',
+          },
+        },
+        fitted = { mean = 0.04316, median = 0.03624, worst = 0.1154 },
+        left_out = { mean = 0.0458, median = 0.03862, worst = 0.1133 }, rows = 21,
+      },
+      ['GB200, dense, MLPerf'] = {
+        apart = {
+          {
+            fitted = 0.08385, from = 'NVIDIA', left_out = 0.1114,
+            row = 'v5.1 hsg_ngpu2560_ngc25.09_nemo llama31_405b',
+          },
+          {
+            fitted = 0.00377, from = 'NVIDIA', left_out = 0.006348,
+            row = 'v5.0 tyche_ngpu256_ngc25.04_nemo llama31_405b',
+          },
+        },
+        fitted = { mean = 0.02929, median = 0.02329, worst = 0.08385 },
+        left_out = { mean = 0.04248, median = 0.02041, worst = 0.1116 }, rows = 9,
       },
       ['GB200, mixtures of experts'] = {
-        fitted = { mean = 0.01745, median = 0.01564, worst = 0.04915 },
-        left_out = { mean = 0.03029, median = 0.03024, worst = 0.05926 }, rows = 22,
+        apart = {
+          {
+            fitted = 0.05267, from = 'Megatron-Bridge performance summary, NeMo 26.08', left_out = 0.05917,
+            row = 'p081',
+          },
+          {
+            fitted = -0.04081, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.03539,
+            row = 'p124',
+          },
+        },
+        fitted = { mean = 0.01673, median = 0.01129, worst = 0.05267 },
+        left_out = { mean = 0.01904, median = 0.0128, worst = 0.05917 }, rows = 22,
       },
-      ['GB300, dense'] = {
-        fitted = { mean = 0.02389, median = 0.0152, worst = 0.07177 },
-        left_out = { mean = 0.03501, median = 0.03105, worst = 0.08477 }, rows = 19,
+      ['GB300, dense, 8 bits'] = {
+        apart = {
+          {
+            fitted = 0.07177, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = 0.08332,
+            row = 'p189',
+          },
+          {
+            fitted = -0.02633, from = 'Megatron-Bridge performance summary, NeMo 26.02.01', left_out = -0.03865,
+            row = 'p165',
+          },
+        },
+        fitted = { mean = 0.02554, median = 0.01809, worst = 0.07177 },
+        left_out = { mean = 0.03036, median = 0.03083, worst = 0.08332 }, rows = 17,
+      },
+      ['GB300, dense, MLPerf'] = {
+        apart = {
+          {
+            fitted = 0.01267, from = 'NVIDIA', left_out = 0.07252,
+            row = 'v5.1 theia_ngpu512_ngc25.09_nemo llama31_8b',
+          },
+          {
+            fitted = 0.007016, from = 'NVIDIA', left_out = 0.02155,
+            row = 'v5.1 theia_ngpu8_ngc25.09_nemo llama31_8b',
+          },
+        },
+        fitted = { mean = 0.009845, median = 0.009845, worst = 0.01267 },
+        left_out = { mean = 0.04703, median = 0.04703, worst = 0.07252 }, rows = 2,
       },
       ['GB300, mixtures of experts'] = {
-        fitted = { mean = 0.04168, median = 0.0417, worst = 0.0943 },
-        left_out = { mean = 0.06176, median = 0.06758, worst = 0.1156 }, rows = 26,
+        apart = {
+          {
+            fitted = 0.1058, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = 0.1127,
+            row = 'p220',
+          },
+          {
+            fitted = -0.05097, from = 'Megatron-Bridge performance summary, NeMo 26.06', left_out = -0.06082,
+            row = 'p100',
+          },
+        },
+        fitted = { mean = 0.03257, median = 0.0236, worst = 0.1058 },
+        left_out = { mean = 0.047, median = 0.04398, worst = 0.1127 }, rows = 26,
       },
-      ['H100-80GB, dense'] = {
-        fitted = { mean = 0.06, median = 0.04419, worst = 0.3722 },
-        left_out = { mean = 0.07825, median = 0.05582, worst = 0.3975 }, rows = 47,
+      ['H100-80GB, dense, 16 bits'] = {
+        apart = {
+          {
+            fitted = 0.1261, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.2438,
+            row = 'p045',
+          },
+          {
+            fitted = 0.02231, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.04901,
+            row = 'p044',
+          },
+        },
+        fitted = { mean = 0.06104, median = 0.03293, worst = 0.1601 },
+        left_out = { mean = 0.08609, median = 0.04901, worst = 0.2438 }, rows = 9,
+      },
+      ['H100-80GB, dense, 8 bits'] = {
+        apart = {
+          {
+            fitted = 0.008868, from = 'NeMo launcher examples README (NeMo 24.05)', left_out = -0.01433,
+            row = 'p067',
+          },
+          {
+            fitted = -0.09917, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1254,
+            row = 'p115',
+          },
+        },
+        fitted = { mean = 0.04201, median = 0.03463, worst = 0.09917 },
+        left_out = { mean = 0.05768, median = 0.06079, worst = 0.1254 }, rows = 25,
+      },
+      ['H100-80GB, dense, MLPerf'] = {
+        apart = {
+          {
+            fitted = 0.1736, from = 'NVIDIA_CoreWeave', left_out = 0.2095,
+            row = 'v3.0 coreweave_hgxh100_n448_ngc23.04_pytorch gpt3',
+          },
+          {
+            fitted = -0.07581, from = 'NVIDIA', left_out = -0.05567, row = 'v4.1 eos_n32_ngc24.09_nemo gpt3',
+          },
+        },
+        fitted = { mean = 0.09386, median = 0.07262, worst = 0.3722 },
+        left_out = { mean = 0.1122, median = 0.05567, worst = 0.3992 }, rows = 13,
       },
       ['H100-80GB, mixtures of experts'] = {
-        fitted = { mean = 0.03525, median = 0.02781, worst = 0.07267 },
-        left_out = { mean = 0.09014, median = 0.08311, worst = 0.1254 }, rows = 5,
+        apart = {
+          {
+            fitted = -0.007567, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = -0.0664,
+            row = 'p236',
+          },
+          {
+            fitted = -0.07704, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1317,
+            row = 'p136',
+          },
+        },
+        fitted = { mean = 0.0398, median = 0.03239, worst = 0.07704 },
+        left_out = { mean = 0.09668, median = 0.0897, worst = 0.1317 }, rows = 5,
       },
-      ['H100-96GB, dense'] = {
-        fitted = { mean = 0.03982, median = 0.03068, worst = 0.1489 },
-        left_out = { mean = 0.06164, median = 0.04075, worst = 0.2028 }, rows = 24,
+      ['H100-96GB, dense, 16 bits'] = {
+        apart = {
+          {
+            fitted = 0.04682, from = 'torchtitan benchmarks', left_out = 0.2028, row = 'p244',
+          },
+          {
+            fitted = -0.03435, from = 'torchtitan benchmarks', left_out = -0.01117, row = 'p266',
+          },
+        },
+        fitted = { mean = 0.02451, median = 0.02647, worst = 0.04682 },
+        left_out = { mean = 0.09825, median = 0.09115, worst = 0.2028 }, rows = 6,
       },
-      ['H200-141GB, dense'] = {
-        fitted = { mean = 0.1229, median = 0.1229, worst = 0.2118 },
-        left_out = { mean = 0.1391, median = 0.1391, worst = 0.2382 }, rows = 2,
+      ['H100-96GB, dense, 8 bits'] = {
+        apart = {
+          {
+            fitted = 0.1489, from = 'torchtitan benchmarks', left_out = 0.1683, row = 'p247',
+          },
+          {
+            fitted = -0.134, from = 'torchtitan benchmarks', left_out = -0.1263, row = 'p248',
+          },
+        },
+        fitted = { mean = 0.04493, median = 0.03068, worst = 0.1489 },
+        left_out = { mean = 0.04944, median = 0.02967, worst = 0.1683 }, rows = 18,
+      },
+      ['H200-141GB, dense, 8 bits'] = {
+        fitted = { mean = 0.2118, median = 0.2118, worst = 0.2118 },
+        left_out = { mean = 0.2404, median = 0.2404, worst = 0.2404 }, rows = 1,
+      },
+      ['H200-141GB, dense, MLPerf'] = {
+        fitted = { mean = 0.03414, median = 0.03414, worst = 0.03414 },
+        left_out = { mean = 0.03861, median = 0.03861, worst = 0.03861 }, rows = 1,
       },
     },
     sailor = {
@@ -227,46 +397,6 @@ return {
         fitted = { mean = 0.0538, median = 0.04357, worst = 0.305 },
         left_out = { mean = 0.05797, median = 0.0427, worst = 0.305 }, rows = 27,
       },
-      ['B200, mixtures of experts'] = {
-        fitted = { mean = 0.0117, median = 0.0107, worst = 0.02327 },
-        left_out = { mean = 0.0117, median = 0.0107, worst = 0.02327 }, rows = 5,
-      },
-      ['B300, mixtures of experts'] = {
-        fitted = { mean = 0.0295, median = 0.0295, worst = 0.03857 },
-        left_out = { mean = 0.0295, median = 0.0295, worst = 0.03857 }, rows = 2,
-      },
-      ['GB200, dense'] = {
-        fitted = { mean = 0.0436, median = 0.0366, worst = 0.1158 },
-        left_out = { mean = 0.0436, median = 0.0366, worst = 0.1158 }, rows = 21,
-      },
-      ['GB200, mixtures of experts'] = {
-        fitted = { mean = 0.02094, median = 0.01981, worst = 0.06125 },
-        left_out = { mean = 0.02094, median = 0.01981, worst = 0.06125 }, rows = 22,
-      },
-      ['GB300, dense'] = {
-        fitted = { mean = 0.02587, median = 0.02176, worst = 0.06859 },
-        left_out = { mean = 0.02587, median = 0.02176, worst = 0.06859 }, rows = 17,
-      },
-      ['GB300, mixtures of experts'] = {
-        fitted = { mean = 0.04183, median = 0.04467, worst = 0.09 },
-        left_out = { mean = 0.04183, median = 0.04467, worst = 0.09 }, rows = 26,
-      },
-      ['H100-80GB, dense'] = {
-        fitted = { mean = 0.0472, median = 0.04064, worst = 0.1579 },
-        left_out = { mean = 0.0472, median = 0.04064, worst = 0.1579 }, rows = 34,
-      },
-      ['H100-80GB, mixtures of experts'] = {
-        fitted = { mean = 0.08985, median = 0.08283, worst = 0.1252 },
-        left_out = { mean = 0.08985, median = 0.08283, worst = 0.1252 }, rows = 5,
-      },
-      ['H100-96GB, dense'] = {
-        fitted = { mean = 0.03984, median = 0.02584, worst = 0.1487 },
-        left_out = { mean = 0.03984, median = 0.02584, worst = 0.1487 }, rows = 24,
-      },
-      ['H200-141GB, dense'] = {
-        fitted = { mean = 0.2149, median = 0.2149, worst = 0.2149 },
-        left_out = { mean = 0.2149, median = 0.2149, worst = 0.2149 }, rows = 1,
-      },
       ['hidden 3072, 30 layers'] = {
         fitted = { mean = 0.05375, median = 0.02151, worst = 0.4984 },
         left_out = { mean = 0.06687, median = 0.02848, worst = 0.5097 }, rows = 26,
@@ -280,36 +410,36 @@ return {
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05623,
-      rows = 68, values = { compute_efficiency = 0.7352, inside_share = 1.244, memory_efficiency = 0.6768 },
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05899,
+      rows = 27, values = { compute_efficiency = 0.7352, inside_share = 1.244, memory_efficiency = 0.6768 },
     },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.07716, rows = 15,
+      mean_error = 0.07645, rows = 15,
       values = {
-        expert_dispatch_s = 8.207e-05, fp8 = 0.5435, layer_dispatch_s = 0.0001852, mxfp8 = 0.5863,
-        network_share = 2.498, routing = 0.08687,
+        expert_dispatch_s = 8.248e-05, fp8 = 0.5435, layer_dispatch_s = 0.0001836, mxfp8 = 0.5863,
+        network_share = 2.498, routing = 0.08835,
       },
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03851, rows = 52,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0339, rows = 52,
       values = {
-        compute_efficiency = 0.7037, expert_dispatch_s = 0.0001007, fp8 = 0.4992, inside_share = 1.351,
-        mxfp8 = 0.5099, network_share = 5.146, nvfp4 = 0.4133, routing = 0.1266,
+        compute_efficiency = 0.7037, expert_dispatch_s = 9.464e-05, fp8 = 0.4992, inside_share = 1.351,
+        mxfp8 = 0.5099, network_share = 5.146, nvfp4 = 0.4133, routing = 0.1113,
       },
     },
     gb300 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.05046, rows = 45,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.04072, rows = 45,
       values = {
-        compute_efficiency = 0.7613, expert_dispatch_s = 9.303e-05, fp8 = 0.618, inside_share = 2.081,
-        mxfp8 = 0.6174, network_share = 2.382, nvfp4 = 0.4173, routing = 0.1164,
+        compute_efficiency = 0.7613, expert_dispatch_s = 9.153e-05, fp8 = 0.618, inside_share = 2.081,
+        mxfp8 = 0.6174, network_share = 2.382, nvfp4 = 0.4173, routing = 0.1142,
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.08161, rows = 54,
+      assumed = { half_width = 60 }, mean_error = 0.08218, rows = 54,
       values = {
         attention = 0.6508, compute_efficiency = 0.6035, expert_dispatch_s = 9.5e-05, fp8 = 0.5732,
         inside_share = 2.233, memory_efficiency = 0.7422, network_share = 2.197,
@@ -325,8 +455,9 @@ return {
   },
   rows = {
     collectives = {
-      'a100x16_abci', 'a100x16_p4de', 'a100x8_azure', 'a100x8_ml', 'a100x8_sendrecv', 'b200_count', 'b200x32_p6',
-      'b200x8_p6', 'gb200x1440_coreweave', 'gb200x144_coreweave', 'gb200x72_coreweave', 'gh200x2_alps',
+      'a100x16_abci', 'a100x16_p4de', 'a100x8_azure', 'a100x8_ml', 'a100x8_sendrecv', 'b200_count',
+      'b200_sxm_nccl_2.27.5', 'b200x32_p6', 'b200x8_p6', 'gb200_nccl_2.23', 'gb200x1440_coreweave',
+      'gb200x144_coreweave', 'gb200x72_coreweave', 'gh200x2_alps', 'h100_sxm_nccl_2.23', 'h100_sxm_nccl_2.27.3',
       'h100x16_a3high', 'h100x16_p5', 'h100x16_xe9680', 'h100x32_xe9680', 'h100x64_coreweave', 'h100x8_290',
       'h100x8_azure', 'h100x8_p5', 'h100x8_xe9680', 'h200_count', 'h200x8_ml', 'mi300x2', 'mi300x8', 'mi300x8_ml',
       'rtx2080ti_x2', 'v100_cubemesh8', 'vtrain_a100',
@@ -400,7 +531,7 @@ return {
       attention_share = 0.8121, hopper_attention_share = 0.6818, launch_share = 27.18, memory_share = 1.065,
     },
     deepspeed = { network_share = 0.1399 }, eager = { memory_share = 0.4385 },
-    megatron = { routing_speed = 2.365, update_s = 0.0001141 }, ['megatron-2021'] = { launch_share = 3.487 },
+    megatron = { routing_speed = 2.285, update_s = 0.0001141 }, ['megatron-2021'] = { launch_share = 3.487 },
     ['megatron-2024'] = { memory_share = 0.4596 },
     ['megatron-deepspeed-2022'] = { compute_share = 1.037, launch_share = 51.56, memory_share = 0.5366 },
     torchtitan = { async_share = 1.337, inside_share = 0.4738, rowwise_cast_share = 0.03608 },
@@ -408,12 +539,12 @@ return {
   sources = {
     collectives = {
       wires = {
-        call_s = 9.754e-06, copy_share = 0.3102, efa_s = 0.0001069, host_share = 0.61, infiniband_s = 2.376e-05,
-        low_latency_bandwidth = 0.512, low_latency_hop = 0.7, multicast4 = 0.8005, multicast5 = 0.7106,
-        multicast_s = 2.959e-05, network_share = 1, nvlink2_s = 3.275e-06, nvlink2_share = 1, nvlink3_s = 4.425e-06,
-        nvlink3_share = 0.8858, nvlink4_s = 9.321e-07, nvlink4_share = 0.88, nvlink5_s = 1.93e-06,
-        nvlink5_share = 0.7782, pcie_s = 4.526e-06, pipelining = 0.1718, rails = 8, tcp_s = 0.0004615,
-        xgmi_s = 1.219e-06, xgmi_share = 0.7532,
+        call_s = 9.754e-06, copy_share = 0.3102, efa_s = 0.0001069, exchange_bandwidth = 0.8209, host_share = 0.61,
+        infiniband_s = 2.376e-05, low_latency_bandwidth = 0.512, low_latency_hop = 0.7, multicast4 = 0.8005,
+        multicast5 = 0.7106, multicast_s = 2.959e-05, network_share = 1, nvlink2_s = 3.275e-06, nvlink2_share = 1,
+        nvlink3_s = 4.425e-06, nvlink3_share = 0.8858, nvlink4_s = 9.321e-07, nvlink4_share = 0.88,
+        nvlink5_s = 1.93e-06, nvlink5_share = 0.7782, pcie_s = 4.526e-06, pipelining = 0.1718, rails = 8,
+        tcp_s = 0.0004615, xgmi_s = 1.219e-06, xgmi_share = 0.7532,
       },
     },
     sailor = {

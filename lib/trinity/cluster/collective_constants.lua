@@ -27,6 +27,8 @@ constant('host_share', '1', 0.76, 0.5, 1, 0.1,
   'what a PCIe slot carries to and from host memory, both ways together, of the line rate')
 constant('copy_share', '1', 0.7, 0.2, 1, 0.3,
   "what a copy in a GPU's memory reaches, of half of its bandwidth: bytes are read and written")
+constant('exchange_bandwidth', '1', 0.85, 0.5, 1, 0.1,
+  'what an all-to-all reaches, which sends to each member apart, of what rings do')
 constant('network_share', '1', 0.96, 0.8, 1, 0.03, 'what network cards carry, of the line rate')
 constant('nvlink2_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.4, 'a step over NVLink 1 or 2')
 constant('nvlink3_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.4, 'a step over NVLink 3')
@@ -62,7 +64,8 @@ end
 function constants.library(values)
   values = values or constants.fitted()
   return { call_s = values.call_s, pipelining = values.pipelining, low_latency_hop = values.low_latency_hop,
-    low_latency_bandwidth = values.low_latency_bandwidth, multicast_s = values.multicast_s, rails = values.rails }
+    low_latency_bandwidth = values.low_latency_bandwidth, exchange_bandwidth = values.exchange_bandwidth,
+    multicast_s = values.multicast_s, rails = values.rails }
 end
 
 return constants

@@ -141,11 +141,35 @@ local function summary(list)
   return { mean = s.mean, median = s.median, worst = s.worst }
 end
 
+--- The two rows of a group that pull its constants apart most, the one predicted too large first: of one network on
+--- one kind of GPU, where some are, else of the group. { row, from, fitted, left_out } each.
+local function apart(fit, left)
+  local best
+  local function consider(i, j)
+    local gap = fit[i] - fit[j]
+    local same = fit.rows[i].left_out == fit.rows[j].left_out
+    if not best or same ~= best.same and same or same == best.same and gap > best.gap then
+      best = { i, j, gap = gap, same = same }
+    end
+  end
+  for i = 1, #fit do
+    for j = 1, #fit do
+      local one, other = fit.rows[i], fit.rows[j]
+      if fit[i] > fit[j] and (one.configuration or one) ~= (other.configuration or other) then consider(i, j) end
+    end
+  end
+  return best and util.map(best, function(i)
+    local row = fit.rows[i]
+    return { row = row.id, from = row.from, fitted = fit[i], left_out = left[i] }
+  end)
+end
+
 local head = [[
 -- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
 -- `trinity study fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
 -- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
--- were left out of the fit; errors by group of rows as well, fitted and left out.
+-- were left out of the fit; errors by group of rows as well, fitted and left out, and the two rows of a group that pull
+-- apart most.
 ]]
 
 --- The text of calibrated.lua with these values. some: whether rows are some of a source's, whose others stay; found:
@@ -159,7 +183,8 @@ function fitted.text(values, source, rows, some, found)
   end
   for name, set in util.sorted_pairs(ids) do ids[name] = util.sorted_keys(set) end
   for i, group in ipairs(found and found.left_out or {}) do
-    groups[group.name] = { rows = #group, fitted = summary(found.fitted[i]), left_out = summary(group) }
+    groups[group.name] = { rows = #group, fitted = summary(found.fitted[i]), left_out = summary(group),
+      apart = apart(found.fitted[i], group) }
   end
   return head .. 'return ' .. lua_text.of(rounded { kinds = kinds_with(values, found and rows or {}),
     runtimes = values.runtimes, sources = values.sources, rows = util.merged(kept().rows, ids),

@@ -106,6 +106,8 @@ local library_options = options_of.declare('trinity.CollectiveLibrary', { kind =
     help = 'bandwidth of small packets, of that of chunks; 0: no such packets' },
   { 'copy_bandwidth', 'number', 0, least = 0,
     help = 'bytes/s at which a device copies the part that a ring brings it last; 0: in no time' },
+  { 'exchange_bandwidth', 'number', library.exchange_bandwidth, above = 0, most = 1,
+    help = 'bandwidth of an all-to-all, which sends to each member apart, of that of rings' },
   { 'multicast_bandwidth', 'number', 0, least = 0, most = 1,
     help = 'what switches in nodes that add up reach, of what a device sends; 0: they do not' },
   { 'multicast_s', 'number', library.multicast_s, least = 0, most = 1, help = 'their latency' },

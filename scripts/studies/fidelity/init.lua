@@ -4,6 +4,7 @@
 -- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To
 -- add one, add its name to the list below.
 
+local bars = require 'studies.fidelity.bars'
 local errors = require 'studies.fidelity.errors'
 local json = require 'trinity.base.json'
 local shared = require 'studies.shared'
@@ -79,13 +80,24 @@ local function show_errors(as_json)
     local list = one and { one.mean, one.median, one.worst } or {}
     return table.concat(util.map(list, errors.percent), ', ')
   end
+  local apart = {}
   for source, groups in util.sorted_pairs(recorded) do
     for group, one in util.sorted_pairs(groups) do
-      cells[#cells + 1] = { source, group, ('%d'):format(one.rows), shares(one.fitted), shares(one.left_out) }
+      local bar = bars.of(source, group)
+      local missed = bar and bars.missed(bar, one.left_out)
+      cells[#cells + 1] = { source, group, ('%d'):format(one.rows), shares(one.fitted), shares(one.left_out),
+        bar and errors.percent(bar.mean) or '', missed and 'missed' or bar and 'met' or '' }
+      for _, row in ipairs(missed and one.apart or {}) do
+        apart[#apart + 1] = { group, row.row, row.from or '', errors.signed(row.fitted), errors.signed(row.left_out) }
+      end
     end
   end
-  print(text.format_table({ 'source', 'rows of', 'rows', 'fitted', 'left out' }, cells))
+  print(text.format_table({ 'source', 'rows of', 'rows', 'fitted', 'left out', 'bar', '' }, cells))
   print 'mean, median and worst error; left out: predicted by constants that were fitted to other networks or runs'
+  if #apart == 0 then return end
+  print '\nrows that pull apart where a bar is missed: the errors that differ most, of one network where a group has such'
+  print 'rows; no rate that both share brings both below half of the difference'
+  print(text.format_table({ 'rows of', 'row', 'from', 'fitted', 'left out' }, apart))
 end
 
 --- Runs the comparison called `name` with the options that the command line gave.

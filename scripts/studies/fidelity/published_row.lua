@@ -301,8 +301,17 @@ local function measured_of(row, m, plan)
   return units[row.unit]()
 end
 
---- What a row comes to: { id, line, path, model, gpu, kind, group, left_out, tokens, gpus, measured, assumed, plan,
---- network, case }. left_out: what is left out of a fit together: a network on a kind of GPU, however its name is
+--- What a row's error is counted with: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
+--- MLPerf's apart, for they are tuned for time and not for a table.
+local function group_of(row, m, kind)
+  if m.experts > 0 then return row.gpu .. ', mixtures of experts' end
+  if contains(row, 'source', 'mlperf') then return row.gpu .. ', dense, MLPerf' end
+  if row.gpu:find '^[AV]' then return row.gpu .. ', dense' end
+  return ('%s, dense, %d bits'):format(row.gpu, kind == 'bf16' and 16 or 8)
+end
+
+--- What a row comes to: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
+--- plan, network, case }. left_out: what is left out of a fit together: a network on a kind of GPU, however its name is
 --- written.
 ---@param path string
 ---@param row table<string, string>
@@ -322,7 +331,7 @@ function published_row.read(path, row)
   if filled(row, 'gradient_dtype') then assume('gradients are reduced in %s', row.gradient_dtype) end
   local said = case_of(row, m, plan, kind, assume)
   return { id = row.id, line = row.line, path = path, model = row.model or '', gpu = row.gpu, kind = gpu,
-    group = ('%s, %s'):format(row.gpu, m.experts > 0 and 'mixtures of experts' or 'dense'),
+    group = group_of(row, m, kind), from = filled(row, 'submitter') and row.submitter or row.source,
     left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,
     precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
     gpus = plan.gpus, measured = measured_of(row, m, plan), case = said, runtimes = case.runtimes(said),

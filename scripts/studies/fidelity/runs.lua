@@ -156,18 +156,19 @@ local function fitted_to(source, rows, words)
   return values
 end
 
---- Errors of rows by their groups, and of memory apart, sorted by name.
+--- Errors of rows by their groups, and of memory apart, sorted by name; `rows`: whose they are.
 local function groups_of(rows, prediction)
   local list = {}
   for i, row in ipairs(rows) do
     local found = prediction and prediction[i] or row.prediction
-    list[#list + 1] = { found.predicted / row.measured - 1, row.group }
+    list[#list + 1] = { found.predicted / row.measured - 1, row.group, row }
     if row.measured_bytes then
-      list[#list + 1] = { found.memory_bytes / row.measured_bytes - 1, row.group .. ': memory' }
+      list[#list + 1] = { found.memory_bytes / row.measured_bytes - 1, row.group .. ': memory', row }
     end
   end
   local groups = util.map(util.grouped(list, function(one) return one[2] end), function(group)
-    return util.merged({ name = group.name }, util.map(group, function(one) return one[1] end))
+    return util.merged({ name = group.name, rows = util.map(group, function(one) return one[3] end) },
+      util.map(group, function(one) return one[1] end))
   end)
   table.sort(groups, function(a, b) return a.name < b.name end)
   return groups

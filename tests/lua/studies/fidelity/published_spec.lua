@@ -12,6 +12,7 @@ local models = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
 local published = require 'studies.fidelity.published'
 local published_row = require 'studies.fidelity.published_row'
+local runtimes = require 'trinity.cluster.runtimes'
 local util = require 'trinity.base.util'
 
 local columns = { 'id', 'model', 'parameters_b', 'hidden', 'layers', 'heads', 'kv_heads', 'ffn', 'vocab', 'experts',
@@ -156,13 +157,17 @@ describe('a prediction', function()
     expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
   end)
   it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 behind the backward pass', function()
-    local function bucket(changes) return row_of(changes).case.strategy.bucket_bytes end
+    local function bucket(changes)
+      local one = row_of(changes).case
+      expect(one.strategy.bucket_bytes):equals(nil) -- the runtime's rule holds
+      return runtimes.bucket_bytes(runtimes.read(one.runtime), one.strategy)
+    end
     expect(bucket {}):equals(2 * 40e6)
     expect(bucket { gpus = '256', dp = '64', global_batch = '128' }):equals(2 * 64e6)
     expect(bucket { gpu = 'A100-80GB', zero = '1' }):equals(2 ^ 50)
-    expect(bucket { gpu = 'A100-80GB', zero = '3', pp = '1', dp = '4' }):equals(nil)
+    expect(bucket { gpu = 'A100-80GB', zero = '3', pp = '1', dp = '4' }):equals(25000000)
     expect(bucket { gpu = 'H100-96GB', zero = '3' }):equals(2 ^ 50) -- once a step, with a pipeline
-    expect(bucket { gpu = 'H100-96GB', zero = '3', pp = '1', dp = '4' }):equals(nil)
+    expect(bucket { gpu = 'H100-96GB', zero = '3', pp = '1', dp = '4' }):equals(25000000)
   end)
   it('waits for the host, which updates weights of FP8 one by one', function()
     local tiny = { global_batch = '8', precision = 'fp8', tp = '1', pp = '1', dp = '8', micro_batch = '1' }
@@ -258,7 +263,7 @@ describe('constants', function()
     expect(after.kinds.h100.values.attention):near(before.kinds.h100.values.attention, 1e-9)
     trinity_says(("study fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0,
       'every network predicted by constants that were fitted to the others')
-    expect(dofile(saved).errors.published['H100-80GB, dense'].rows):equals(1)
+    expect(dofile(saved).errors.published['H100-80GB, dense, 16 bits'].rows):equals(1)
     local some = ("study fidelity published --rows '%s' --fit --parameters 'h100.fp8,gb300.mx' --save '%s'"):format(path, saved)
     trinity_says(some, 0)
     local one = dofile(saved).kinds
@@ -268,7 +273,7 @@ describe('constants', function()
       "option '%-%-parameters': none has 'none' in its name %(there are: ")
     for _, option in ipairs { '--fit', '--cross_validate' } do
       trinity_says(("study fidelity published --rows '%s' %s --only nothing"):format(path, option), 1, "option '%-%-only': no group of "
-        .. "rows has 'nothing' in its name %(groups: GB300, dense; H100%-80GB, dense%)")
+        .. "rows has 'nothing' in its name %(groups: GB300, dense, 16 bits; H100%-80GB, dense, 16 bits%)")
     end
   end)
 end)
@@ -324,5 +329,45 @@ describe('the command', function()
     refused({ value = '-3' }, "column 'value': expected more than 0")
     refused({ parameters_b = '-8' }, "column 'parameters_b': expected more than 0, got string '%-8'")
     refused({ hidden = '1025' }, 'line 2: model .decoder.: hidden = 1025 is no multiple')
+  end)
+end)
+
+describe('rows that pull apart', function()
+  local bars = require 'studies.fidelity.bars'
+  it('are kept with the errors of a group, the one predicted too fast first, of one network where there is one', function()
+    local saved = temporary '.lua'
+    local path = file_of({ id = 'slow', value = '20000' }, { id = 'fast', value = '60000', global_batch = '128', source = 'a table' },
+      { id = 'other', model = 'GPT other', value = '5000' })
+    trinity_says(("study fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0)
+    local found = dofile(saved).errors.published['H100-80GB, dense, 16 bits'].apart
+    expect(found[1].row .. ' ' .. found[2].row):equals 'slow fast'
+    expect(found[1].fitted > found[2].fitted):truthy()
+    expect(found[1].left_out ~= nil and found[2].from == 'a table'):truthy()
+  end)
+  it('are printed for groups beyond their bar alone', function()
+    local said, recorded = trinity_says('study fidelity errors', 0), require('trinity.cluster.calibrated').errors
+    local shown, missed = said:match 'rows that pull apart.*' or '', 0
+    for source, groups in util.sorted_pairs(recorded) do
+      for group, one in util.sorted_pairs(groups) do
+        local bar = bars.of(source, group)
+        local beyond = bar and bars.missed(bar, one.left_out)
+        if one.apart and beyond then missed = missed + 1 end
+        for _, row in ipairs(one.apart or {}) do
+          if beyond then expect(shown:find(row.row, 1, true) ~= nil):truthy() end
+        end
+      end
+    end
+    expect(missed > 0):equals(shown ~= '')
+  end)
+  it('have bars by source and group', function()
+    expect(bars.of('published', 'H100-80GB, dense, 16 bits').mean):equals(0.06)
+    expect(bars.of('published', 'H100-80GB, dense, 8 bits').mean):equals(0.07)
+    expect(bars.of('published', 'GB200, dense, 8 bits').worst):equals(0.15)
+    expect(bars.of('published', 'B300, mixtures of experts').mean):equals(0.1)
+    expect(bars.of('published', 'GB300, mixtures of experts').mean):equals(0.08)
+    expect(bars.of('published', 'V100-16GB, dense')):equals(nil)
+    expect(bars.of('collectives', 'h100x8_290')):equals(nil)
+    expect(bars.missed({ mean = 0.06, worst = 0.25 }, { mean = 0.05, worst = 0.26 })):truthy()
+    expect(bars.missed({ mean = 0.06 }, { mean = 0.05, worst = 0.26 })):equals(false)
   end)
 end)
