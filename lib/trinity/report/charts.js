@@ -11,7 +11,7 @@ const vega = (function () {
 const waiting = [];
 let standing = false;
 
-/** Draws something once it stands in the page, before anything else happens there. */
+/** Draws something once it is in the page, before anything else happens there. */
 function later(work) {
   if (standing) queueMicrotask(work); else waiting.push(work);
 }

@@ -139,7 +139,7 @@ function measuredCard(result) {
   const chartOf = (title, rows, unit, label) => (rows.some(row => isNumber(row.value))
     ? el('div', {}, el('h3', {}, title), bars(rows, { label, title: label, unit, groups })) : null);
   const losses = list(data.losses).filter(isNumber);
-  return el('div', { class: 'card' }, el('h3', {}, 'Measured beside simulated: ' + text(data.model)),
+  return el('div', { class: 'card' }, el('h3', {}, 'Measured and simulated: ' + text(data.model)),
     result.summary && !result.said ? el('p', { class: 'note' }, result.summary) : null,
     legend(groups.map(g => [boxSwatch(g.colour), g.name])),
     el('div', { class: 'charts' },

@@ -23,7 +23,7 @@ function planPicture(plan, name) {
 function planDifferences(a, b, names) {
   const rows = planFields.map(field => [field[1], planValue(a, field), planValue(b, field)]);
   rows.forEach(row => { if (row[1] !== row[2]) row.class = 'differs'; });
-  return table(['', ...names], rows, { caption: names.join(' beside ') });
+  return table(['', ...names], rows, { caption: names.join(' and ') });
 }
 
 /** Two plans under each other, chosen among all; second: which the other one is at first. */

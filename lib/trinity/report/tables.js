@@ -142,7 +142,7 @@ function comparisonSection(run, id) {
   }).filter(Boolean);
   if (!cards.length) return null;
   return el('section', { id }, el('h2', {}, 'What was compared'),
-    el('p', { class: 'note' }, 'Every step time stands beside a lower bound that no strategy can beat.'),
+    el('p', { class: 'note' }, 'Each step time is next to a lower bound that no strategy can beat.'),
       cards.slice(0, 4),
     cards.length > 4 ? fold((cards.length - 4) + ' more problems', cards.slice(4)) : null);
 }

@@ -55,7 +55,7 @@
 --   searches/S/timeline.json    Chrome trace of its strategy, where it is the best of its problem: at the script's end
 --                               (of an item of parallel_map: at the item's)
 --   searches/S/checkpoint.json, checkpoint.json.policy0, .policy1, .scores
---                               what the search goes on from, until it is done (lib/trinity/runs/checkpoints.lua)
+--                               state to resume the search from, until it is done (lib/trinity/runs/checkpoints.lua)
 --   results/LABEL.json
 --                  { kind, label, summary (a sentence), data } by trinity.run:result. Kinds: comparison, search, pase,
 --                  pipeline, daso, measured, selection, training, table, or another word. LABEL is the kind, then

@@ -237,10 +237,10 @@ function Record:earlier()
   local about = json.try(path .. '/search.json')
   if not about then return nil end
   if about.method ~= self.method or about.seed ~= self.seed or about.problem ~= self.facts.id
-    or not same_options(about.options, self.options) then return { anew = 'what was kept is of another search' } end
+    or not same_options(about.options, self.options) then return { anew = 'the saved state is of another search' } end
   if about.status ~= 'done' then
     local file = path .. '/checkpoint.json'
-    if not util.exists(file) then return { anew = 'it had not come to its first checkpoint' } end
+    if not util.exists(file) then return { anew = 'it had not reached its first checkpoint' } end
     local row = self.run.last_row[self.id]
     if row then self.last, self.reward, self.rows = row.evaluations, row.best_reward, 1 end
     return { checkpoint = file }

@@ -33,7 +33,7 @@ describe('the reference', function()
     expect(30):below(names)
   end)
   it('gives one entry by any of its names', function()
-    expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan%)`\n\nPrices one plan'
+    expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan%)`\n\nSimulates one training step of a plan'
     expect(reference.entry 'evaluate'):matches 'search:evaluate%(plans, options%?%)'
     expect(reference.entry 'PlanSpec'):matches '^## PlanSpec'
     expect(reference.entry 'trinity.PlanSpec'):equals(reference.entry 'PlanSpec')

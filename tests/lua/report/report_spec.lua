@@ -294,7 +294,7 @@ describe('a report', function()
   end)
   it('puts the plans of two runs side by side, whichever options made them', function()
     local plans = page 'plans'
-    expect(plans.text):matches 'free, plan 1 beside tp8, plan 1'
+    expect(plans.text):matches 'free, plan 1 and tp8, plan 1'
     expect(plans.text:find('different problems', 1, true)):equals(nil)
   end)
   it('draws splits, replicas, measurements, pipelines and tables', function()
@@ -302,7 +302,7 @@ describe('a report', function()
     expect(table.concat(kinds.sections, ' ')):equals(
       'summary result-plan result-pase result-daso result-measured result-pipeline result-table')
     expect(kinds.injected):equals(0)
-    for _, text in ipairs { 'proved optimal', 'conv1 <b>', 'When replicas synchronise', 'Measured beside simulated',
+    for _, text in ipairs { 'proved optimal', 'conv1 <b>', 'When replicas synchronise', 'Measured and simulated',
       'The schedule, simulated: 1f1b', '<i>x</i>' } do
       expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
     end

@@ -166,7 +166,7 @@ trinity.methods.metis(problem)
     expect(resumed.output):matches 'metrics.jsonl: an incomplete line is skipped'
     expect(resumed.output):matches 'searches/1/checkpoint.json: changed or cut short since it was written; it is removed'
     expect(resumed.output):matches 'searches/2: strategy.json is missing or not whole; the search starts from scratch'
-    expect(resumed.output):matches 'search 1 %(random%) starts from scratch: it had not come to its first checkpoint'
+    expect(resumed.output):matches 'search 1 %(random%) starts from scratch: it had not reached its first checkpoint'
     expect(resumed.status):equals(0)
     expect(faults.difference(runs .. '/whole', runs .. '/broken')):equals(nil)
     expect(faults.read(at .. 'searches/.search.json.77-1.part')):equals(nil)

@@ -1,5 +1,5 @@
 -- The graph in an archive of torch.export.save (PyTorch 2.9 and later, torch/_export/serde/schema.py, schema version
--- 8): its models/model.json has tensors, nodes and the roles of inputs.
+-- 8): its file model.json, in the folder models, has tensors, nodes and the roles of inputs.
 
 local archive = require 'trinity.graph.exported.archive'
 local json = require 'trinity.base.json'

@@ -64,7 +64,7 @@ local rules = {
     'The stages by layers of a stage must be a multiple of the pipeline degree.', 'pipeline:86' },
   { 'stages-single', 'parallelism.pipeline_parallel_degree > 1 and parallelism.pipeline_parallel_layers_per_stage'
     .. ' and multiple(stages, parallelism.pipeline_parallel_degree) and single and per_rank ~= 1',
-    'A schedule of one stage per rank needs as many stages as ranks.', 'pipeline:97' },
+    'A schedule of one stage per rank needs one stage for each rank.', 'pipeline:97' },
   { 'stages-multi', 'parallelism.pipeline_parallel_degree > 1 and parallelism.pipeline_parallel_layers_per_stage'
     .. ' and multiple(stages, parallelism.pipeline_parallel_degree) and not single and per_rank < 2',
     'A schedule of several stages per rank needs two stages per rank.', 'pipeline:105' },

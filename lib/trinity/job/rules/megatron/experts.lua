@@ -56,7 +56,7 @@ return require 'trinity.job.rules.megatron.family' ('experts', {
     'config:1813', 'ignored' },
   { 'balancing-lists', 'length(moe_router_load_balancing_type) > 1 and length(moe_aux_loss_coeff)'
     .. ' ~= length(moe_router_load_balancing_type)',
-    'Several kinds of balancing need as many coefficients.', 'config:1829' },
+    'Each load-balancing type in the list needs its own coefficient.', 'config:1829' },
   { 'capacity-balancing', "moe_expert_capacity_factor and outside(moe_router_load_balancing_type,"
     .. " 'aux_loss seq_aux_loss global_aux_loss none')",
     'A capacity of experts needs balancing by an auxiliary loss, or none.', 'config:1857' },

@@ -25,7 +25,7 @@ return require 'trinity.job.rules.megatron.family' ('mesh', {
     'The kind of context-parallel messages has no effect at context degree 1.', 'config:3102', 'ignored' },
   { 'context-messages-layers', 'context_parallel_size > 1 and length(cp_comm_type) > 1'
     .. ' and length(cp_comm_type) ~= num_layers',
-    'Several kinds of context-parallel messages must be as many as the layers.', 'config:3105' },
+    'A list of context-parallel message types must have one entry per layer.', 'config:3105' },
   { set = 'if not expert_tensor_parallel_size then expert_tensor_parallel_size = tensor_model_parallel_size end' },
   { 'expert-gpus-multiple', 'gpus and not multiple(gpus, expert_model_parallel_size * expert_tensor_parallel_size'
     .. ' * pipeline_model_parallel_size)',

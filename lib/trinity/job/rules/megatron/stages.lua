@@ -98,10 +98,10 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     'A layout excludes other arguments about the layers of stages.', 'config:2252' },
   { 'layout-embedding', 'layout and layout.embedding', 'A layout must begin with the one embedding (E).', 'layout:99' },
   { 'layout-loss', 'layout and layout.loss', 'A layout must end with the one loss (L).', 'layout:104' },
-  { 'layout-layers', 'layout and layout.layers', 'The t of a layout must be as many as the layers.', 'layout:107' },
+  { 'layout-layers', 'layout and layout.layers', 'A layout must have one t per layer.', 'layout:107' },
   { 'layout-further', 'layout and layout.further',
-    'The m of a layout must be as many as the multi-token prediction layers, behind all layers, in the last virtual'
-      .. ' stage of one rank.', 'layout:112' },
+    'A layout must have one m per multi-token prediction layer, after all layers, in the last virtual stage of one'
+      .. ' rank.', 'layout:112' },
   { set = 'middle = num_layers and num_layers - (decoder_first_pipeline_num_layers or 0)'
     .. ' - (decoder_last_pipeline_num_layers or 0)\n'
     .. 'middle_stages = pipeline_model_parallel_size - (decoder_first_pipeline_num_layers and 1 or 0)'
