@@ -40,7 +40,7 @@ local function check_skips(cycling, zero_stage)
   local held = cycling.held
   local skips = held and (held.local_skips or 1) or math.floor(cycling.max_global_skips / cycling.local_skip_factor)
   if zero_stage > 0 and skips ~= 1 then
-    check.refuse('execute', 3, 'options', "'daso': with zero_stage = %d the replicas of an inner group zero_stage one state "
+    check.refuse('execute', 3, 'options', "'daso': with zero_stage = %d the replicas of an inner group shard one state "
       .. "and synchronize in every step; expected 1 local skip (%s), got %d", zero_stage,
       held and 'held.local_skips' or 'max_global_skips over local_skip_factor', skips)
   end

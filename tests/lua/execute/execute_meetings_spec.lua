@@ -204,7 +204,7 @@ describe('replicas that meet seldom are executed:', function()
     expect(function()
       execute(network 'sgd', { mesh = { data = 4 }, zero_stage = 1, sync = { kind = 'daso', inner = 2 } }, 4, 8, nil,
         { daso = { max_global_skips = 8 }, epochs = 2 })
-    end):raises "'daso': with zero_stage = 1 the replicas of an inner group zero_stage one state and synchronize in every step; expected 1 local skip"
+    end):raises "'daso': with zero_stage = 1 the replicas of an inner group shard one state and synchronize in every step; expected 1 local skip"
   end)
   --- A training in one piece, and the same stopped behind every step: what each piece is told, and the last one.
   local function in_pieces(plan, devices, options)
