@@ -128,8 +128,9 @@ end
 --- num_kv_heads (K; default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with
 --- the rows of a position together), dropout (of the probabilities), causal and window (each position attends to
 --- earlier ones, or to the nearest of them: attributes of the Softmax; the matmuls are computed in full except with
---- kernels = 'flash'), softcap, fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and softmax takes sequences
---- of 17 to 2,048 whose heads times batch on a device are a multiple of 4; otherwise three kernels compute in 32 bits).
+--- kernels = 'flash'), softcap, fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and
+--- softmax takes sequences of 17 to 2,048 whose heads times batch on a device are a multiple of 4; otherwise three
+--- kernels compute in 32 bits).
 ---@param name string
 ---@param q trinity.Tensor
 ---@param k trinity.Tensor
