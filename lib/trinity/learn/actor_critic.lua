@@ -10,6 +10,7 @@ local checks = require 'trinity.learn.policy_checks'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 
 local actor_critic = {}
 
@@ -25,11 +26,12 @@ ActorCritic.__index = ActorCritic
 
 -- Log-probabilities [num_envs, num_actions] and values.
 local function distribution(self, owner, observation)
-  check.argument(owner, 1, 'observation', observation, 'table')
-  local logits, values = self.network(observation)
-  if observation.mask and not rawget(self.network, 'unmasked') then
-    logits = logits:masked_fill(observation.mask:eq(0), never)
+  local unmasked = rawget(self.network, 'unmasked')
+  if type(observation) ~= 'table' or not unmasked and not tensor.is(rawget(observation, 'mask')) then
+    check.wrong(owner, 1, 'observation', observation, 'an observation (env:reset(), env:step())')
   end
+  local logits, values = self.network(observation)
+  if not unmasked then logits = logits:masked_fill(observation.mask:eq(0), never) end
   if not checks.is_finite(logits) then
     check.refuse(owner, 1, 'observation', 'the policy diverged: its logits are no finite numbers; use a smaller '
       .. 'learning_rate')
@@ -46,6 +48,9 @@ local function of_actions(rows, actions) return rows:gather(2, actions:unsqueeze
 ---@return trinity.TorchTensor log_probs
 ---@return trinity.TorchTensor values
 function ActorCritic:act(observation, stream)
+  if stream ~= nil and util.class_of(stream) ~= 'random stream' then
+    check.wrong('policy:act', 2, 'stream', stream, 'a random stream (trinity.random)')
+  end
   return tensor.no_grad(function()
     local rows, values = distribution(self, 'policy:act', observation)
     local actions = stream and tensor.categorical(rows, stream) or rows:argmax(-1)
@@ -61,6 +66,10 @@ end
 ---@return trinity.TorchTensor values
 function ActorCritic:evaluate(observation, actions)
   local rows, values = distribution(self, 'policy:evaluate', observation)
+  if not checks.is_shape(actions, { rows:size(1) }) or actions.dtype ~= 'int64' then
+    check.refuse('policy:evaluate', 2, 'actions', 'expected tensor int64 [%d], got %s', rows:size(1),
+      checks.describe(actions))
+  end
   return of_actions(rows, actions), -(rows:exp() * rows):sum(-1), values
 end
 

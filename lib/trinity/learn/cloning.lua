@@ -1,6 +1,7 @@
 -- Behaviour cloning: a policy learns what a teacher does in the states that it comes to itself (beta = 0, as DAgger,
 -- Ross et al. 2011) or in the teacher's own (beta = 1).
 
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
@@ -8,7 +9,7 @@ local tensor = require 'trinity.nn.tensor'
 local training = require 'trinity.learn.training'
 
 local declared = options_of.declare('trinity.CloningOptions', { help = 'What learn.clone takes.',
-  { 'updates', 'integer', 100, least = 1, most = 1e9, help = 'gradient steps' },
+  { 'updates', 'integer', needed = true, least = 1, most = 1e9, help = 'gradient steps' },
   { 'num_steps', 'integer', 16, least = 1, most = 2 ^ 20, help = 'of every environment per update' },
   { 'beta', 'number', 1, least = 0, most = 1, help = "share of updates in which the teacher's actions are taken" },
   { 'learning_rate', 'number', 2.5e-3, above = 0, most = 1000, help = 'of Adam' },
@@ -19,8 +20,9 @@ local declared = options_of.declare('trinity.CloningOptions', { help = 'What lea
 
 --- See trinity.learn.
 return function(env, policy, teacher, options)
+  training.check('learn.clone', env, policy, 'act evaluate parameters')
+  check.argument('learn.clone', 3, 'teacher', teacher, 'function')
   local o = declared:read('learn.clone', 4, 'options', options)
-  training.check_policy('learn.clone', policy, 'act evaluate parameters')
   local parameters, reports, timesteps = policy:parameters(), {}, 0
   local optimiser, stream = nn.adam { parameters = parameters, learning_rate = o.learning_rate },
     core.random(o.seed, 'cloning')

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 
 local declared = options_of.declare('trinity.EvolutionOptions', {
   help = 'What learn.evolution takes.',
-  { 'generations', 'integer', 100, least = 1, most = 1e9, help = 'updates of the weights' },
+  { 'generations', 'integer', needed = true, least = 1, most = 1e9, help = 'updates of the weights' },
   { 'population', 'integer', 8, least = 1, most = 65536, help = 'pairs of perturbations per generation' },
   { 'num_steps', 'integer', least = 1, most = 2 ^ 30, otherwise = 'an episode',
     help = 'that one of them is judged by' },
@@ -49,8 +49,8 @@ end
 
 --- See trinity.learn.
 return function(env, policy, options)
+  training.check('learn.evolution', env, policy, 'act parameters')
   local o, reports, timesteps = declared:read('learn.evolution', 3, 'options', options), {}, 0
-  training.check_policy('learn.evolution', policy, 'act parameters')
   local parameters, steps = policy:parameters(), o.num_steps or env.max_steps
   for generation = 1, o.generations do
     local noises, values = {}, {}

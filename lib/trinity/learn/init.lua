@@ -49,14 +49,14 @@ function learn.policy(network) return actor_critic.new(network) end
 --- Trains a policy by proximal policy optimisation (Schulman et al. 2017) with a critic.
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic
----@param options? trinity.PpoOptions
+---@param options trinity.PpoOptions
 ---@return trinity.UpdateReport[]
 function learn.ppo(env, policy, options) return ppo(env, policy, options) end
 
 --- Trains a policy by REINFORCE (Williams 1992) with a baseline.
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic of which baseline 'value' alone asks values
----@param options? trinity.ReinforceOptions
+---@param options trinity.ReinforceOptions
 ---@return trinity.UpdateReport[]
 function learn.reinforce(env, policy, options) return reinforce(env, policy, options) end
 
@@ -65,14 +65,14 @@ function learn.reinforce(env, policy, options) return reinforce(env, policy, opt
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic
 ---@param teacher fun(observation: trinity.EnvObservation, env: trinity.Env): trinity.TorchTensor|integer[]
----@param options? trinity.CloningOptions
+---@param options trinity.CloningOptions
 ---@return trinity.UpdateReport[]
 function learn.clone(env, policy, teacher, options) return cloning(env, policy, teacher, options) end
 
 --- Trains a policy by evolution strategies (Salimans et al. 2017).
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic of which act and parameters are asked alone
----@param options? trinity.EvolutionOptions
+---@param options trinity.EvolutionOptions
 ---@return trinity.UpdateReport[]
 function learn.evolution(env, policy, options) return evolution(env, policy, options) end
 

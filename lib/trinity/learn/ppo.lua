@@ -38,8 +38,8 @@ end
 
 --- See trinity.learn.
 return function(env, policy, options)
+  training.check('learn.ppo', env, policy, 'act evaluate value parameters')
   local o = declared:read('learn.ppo', 3, 'options', options)
-  training.check_policy('learn.ppo', policy, 'act evaluate value parameters')
   local parameters, updates = policy:parameters(), 0
   return training.run(env, policy, o, function(batch, optimiser, ent_coef, agent)
     local next_value = agent.observation and tensor.no_grad(policy.value, policy, agent.observation)

@@ -17,8 +17,8 @@ local declared = options_of.declare('trinity.ReinforceOptions', { extends = trai
 
 --- See trinity.learn.
 return function(env, policy, options)
+  training.check('learn.reinforce', env, policy, 'act evaluate parameters')
   local o = declared:read('learn.reinforce', 3, 'options', options)
-  training.check_policy('learn.reinforce', policy, 'act evaluate parameters')
   local parameters, average = policy:parameters(), nil
   local baselines = {
     moving_average = function(targets)

@@ -25,6 +25,9 @@ function returns.returns(rewards, dones, gamma, next_value)
   local shape = check_rows('learn.returns', 1, 'rewards', rewards)
   check_rows('learn.returns', 2, 'dones', dones, shape)
   gamma = gamma == nil and 1 or check.number('learn.returns', 3, 'gamma', gamma, 0, 1)
+  if next_value ~= nil and not tensor.is(next_value) then
+    check.wrong('learn.returns', 4, 'next_value', next_value, 'a tensor [num_envs]')
+  end
   local rows, following = {}, next_value or tensor.zeros { shape[2] }
   for t = shape[1], 1, -1 do
     following = rewards:select(1, t) + (1 - dones:select(1, t)) * following * gamma
@@ -38,6 +41,7 @@ function returns.gae(rewards, dones, values, next_value, options)
   local shape = check_rows('learn.gae', 1, 'rewards', rewards)
   check_rows('learn.gae', 2, 'dones', dones, shape)
   check_rows('learn.gae', 3, 'values', values, shape)
+  if not tensor.is(next_value) then check.wrong('learn.gae', 4, 'next_value', next_value, 'a tensor [num_envs]') end
   local o = gae_options:read('learn.gae', 5, 'options', options)
   local rows, last, following = {}, tensor.zeros { shape[2] }, next_value
   for t = shape[1], 1, -1 do

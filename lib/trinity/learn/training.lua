@@ -10,7 +10,8 @@ local util = require 'trinity.base.util'
 local training = {}
 
 training.declared = options_of.declare('trinity.LearnOptions', { help = 'What every learner takes.',
-  { 'total_timesteps', 'integer', 100000, least = 1, most = 2 ^ 53, help = 'steps of all environments together' },
+  { 'total_timesteps', 'integer', needed = true, least = 1, most = 2 ^ 53,
+    help = 'steps of all environments together' },
   { 'num_steps', 'integer', 32, least = 1, most = 2 ^ 20, help = 'of every environment per update' },
   { 'learning_rate', 'number', 2.5e-3, above = 0, most = 1000, help = 'of Adam' },
   { 'anneal_lr', 'boolean', false, help = 'the learning rate falls to 0 over total_timesteps' },
@@ -23,10 +24,14 @@ training.declared = options_of.declare('trinity.LearnOptions', { help = 'What ev
   { 'on_update', 'function', as = 'fun(report: trinity.UpdateReport)', help = 'called after each update' },
 })
 
---- Refuses what is no policy of an environment.
-function training.check_policy(owner, policy, names)
+local function field(policy, name) return policy[name] end
+
+--- Refuses what is no environment, or no policy of one with the functions that are named.
+function training.check(owner, env, policy, names)
+  check.object(owner, 1, 'env', env, 'env')
   for name in names:gmatch '%S+' do
-    if type(policy) ~= 'table' or type(policy[name]) ~= 'function' then
+    local ok, found = pcall(field, policy, name)
+    if type(policy) ~= 'table' or not ok or type(found) ~= 'function' then
       check.refuse(owner, 2, 'policy', 'expected a policy with the functions %s, got %s', names, util.describe(policy))
     end
   end

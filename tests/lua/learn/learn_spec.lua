@@ -198,7 +198,7 @@ describe('learners', function()
     local found = trinity.search.run('mine', problem, trinity.search.options('mine', {}, { evaluations = 50, quiet = true }),
       function(search)
         local env, policy = fresh(1, { search = search })
-        expect(#learn.ppo(env, policy, steps)):equals(6)
+        expect(#learn.ppo(env, policy, merged({ total_timesteps = 1e6 }, steps))):equals(6)
       end)
     expect(found.evaluations):equals(48)
   end)
