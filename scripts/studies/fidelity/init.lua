@@ -95,8 +95,8 @@ local function show_errors(as_json)
   print(text.format_table({ 'source', 'rows of', 'rows', 'fitted', 'left out', 'bar', '' }, cells))
   print 'mean, median and worst error; left out: predicted by constants that were fitted to other networks or runs'
   if #apart == 0 then return end
-  print '\nrows that pull apart where a bar is missed: the errors that differ most, of one network where a group has such'
-  print 'rows; no rate that both share brings both below half of the difference'
+  print '\nrows that pull apart where a bar is missed: the errors that differ most, of one network where a group has'
+  print 'such rows; no rate that both share brings both below half of the difference'
   print(text.format_table({ 'rows of', 'row', 'from', 'fitted', 'left out' }, apart))
 end
 
