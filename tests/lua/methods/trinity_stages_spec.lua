@@ -238,7 +238,7 @@ describe('checkpoints', function()
       expect(function() unbroken(blocks, options) end):raises(message)
     end
     refused(6, { policy = false, seed = 2 }, "expected option 'seed' = 1, as it was written, got 2")
-    refused(6, { policy = false, evaluations = 64 }, "option 'evaluations' = 128, this search has 64")
+    refused(6, { policy = false, evaluations = 64 }, "expected option 'evaluations' = 128, as it was written, got 64")
     refused(7, { policy = false }, "operator 'a7' of graph 'branches' is missing")
     core.write_file(path, text:sub(1, #text / 2))
     refused(6, { policy = false }, 'changed or cut short since it was written')
