@@ -57,10 +57,9 @@ given.names = {
   ['trinity.FeatureColumns'] = [[time output_bytes depth depth_waves node2vec]],
   ['trinity.Features'] = [[units width type_count edges values columns types type_names position time_s output_bytes
     from to bytes]],
-  ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s
-    mfu memory_bytes rank variants included micro_batch micro_batches tensor context pipeline
-    data expert sequence_parallel recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm
-    order rank_order devices own]],
+  ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s mfu memory_bytes
+    rank variants included micro_batch micro_batches tensor context pipeline data expert sequence_parallel recompute
+    recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order devices own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
@@ -111,7 +110,8 @@ given.names = {
   ['trinity.Placement'] = [[length]],
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
-    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order devices own]],
+    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order devices
+    own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
     straddles cost_of fused stopped nearest impossible seconds]],
   ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert placed stages]],
@@ -154,9 +154,9 @@ given.names = {
   ['trinity.StepWait'] = [[device stage replica type time_s]],
   ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
-    scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method seed
-    evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication placement
-    schedule micro_batches priority order tasks stage splits]],
+    scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method
+    seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication
+    placement schedule micro_batches priority order tasks stage splits]],
   ['trinity.SyncAction'] = [[what group age batches bfloat16]],
   ['trinity.Synchronisation'] = [[kind text]],
   ['trinity.TaskGraph'] = [[task_count device_count edge_count cost_ns mean_cost_ns edge_from edge_to edge_tensor
