@@ -352,20 +352,26 @@ std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> de
 }
 
 void UnitProfiler::find_costs(const Graph& graph, const Cluster& cluster) {
-  // What may run on another stage may be no part of its layer's dispatched run there.
-  std::vector<bool> left_out(at(graph.operator_count()), true);
-  for (const auto& task : tasks_) left_out[task.op] = task.collective >= 0 || task.before;
+  // An operator that may run on another stage belongs to its layer's dispatched run or not; there it takes
+  // a part of the run's wait. Both are computed, and the shorter one counts.
+  std::vector<bool> others(at(graph.operator_count()), true), left_out = others;
+  for (const auto& task : tasks_) {
+    others[task.op] = task.collective >= 0;
+    left_out[task.op] = task.collective >= 0 || task.before;
+  }
   for (int32_t d = 0; d < cluster.device_count(); ++d) {
     const auto& device = cluster.device(d);
     const auto& type = cluster.type_of(d);
     auto& costs = costs_[{device.type, device.speed}];
     if (!costs.all_ns.empty()) continue;
     const auto hosted = hosted_times(graph, device, type, left_out);
+    const auto whole = left_out == others ? hosted : hosted_times(graph, device, type, others);
     for (const auto& task : tasks_) {
-      const double time_s = hosted.times_s[task.op];
+      const double time_s = std::min(hosted.times_s[task.op], whole.times_s[task.op]);
       costs.all_ns.push_back(static_cast<double>(std::llround(time_s * 1e9)));
       costs.launch_ns.push_back(time_s > 0 ? launch_ns(graph, graph.op(task.op), device, type) : 0);
       costs.dispatch_ns.push_back(hosted.dispatch_s[task.op] * 1e9 - 0.5);  // times are rounded
+      costs.waiting_ns.push_back(task.before ? 0 : whole.times_s[task.op] * 1e9 - 0.5);
     }
   }
 }
@@ -375,6 +381,7 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
   const auto& costs = costs_.at({device.type, device.speed});
   auto cost = costs.all_ns;
   auto units = bytes_;
+  std::vector<std::array<double, 2>> waiting_ns(units.size());  // per unit: forward, backward
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const auto& task = tasks_[t];
     const bool forward = task.pass == Pass::forward;
@@ -383,6 +390,7 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
       (forward ? unit.forward_work_ns : unit.backward_work_ns) += cost[t];
       (forward ? unit.forward_launch_ns : unit.backward_launch_ns) += costs.launch_ns[t];
       (forward ? unit.forward_dispatch_ns : unit.backward_dispatch_ns) += costs.dispatch_ns[t];
+      waiting_ns[at(task.unit)][forward ? 0 : 1] += costs.waiting_ns[t];
     }
     if (task.pass == Pass::weight) units[at(task.unit)].weight_ns += cost[t];
     if (task.pass == Pass::update) {
@@ -394,6 +402,10 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
     const auto& group = message.group == kRanks ? groups.back() : groups[message.group];
     if (group.size() > 1 && group.applies(message.kind, message.algorithm))
       cost[t] = std::floor(group.cost(message.kind, message.algorithm, message.bytes).time_s() * 1e9);
+  }
+  for (size_t u = 0; u < units.size(); ++u) {
+    units[u].forward_dispatch_ns = std::min(units[u].forward_dispatch_ns, waiting_ns[u][0]);
+    units[u].backward_dispatch_ns = std::min(units[u].backward_dispatch_ns, waiting_ns[u][1]);
   }
   Follower(*this, Pass::forward, cost).run(units);
   Follower(*this, Pass::backward, cost).run(units);

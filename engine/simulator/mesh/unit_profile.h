@@ -122,7 +122,7 @@ class UnitProfiler {
   std::vector<UnitProfile> bytes_;           // only the byte fields
   /// Per task, by type and speed of the device; 0 for collectives.
   struct Costs {
-    std::vector<double> all_ns, launch_ns, dispatch_ns;
+    std::vector<double> all_ns, launch_ns, dispatch_ns, waiting_ns;  // per task
   };
   std::map<std::pair<int32_t, double>, Costs> costs_;
 };
