@@ -51,24 +51,22 @@ std::string underscored(std::string_view name) {
   return text;
 }
 
-/// The candidate that replaced an earlier name, or null.
-const std::string* renamed(std::string_view name, const std::vector<std::string>& candidates) {
+}  // namespace
+
+std::string_view renamed(std::string_view name) {
   const auto given = underscored(name);
   for (const auto& [earlier, now] : kRenamed)
-    if (given == earlier)
-      for (const auto& candidate : candidates)
-        if (underscored(candidate) == now) return &candidate;
-  return nullptr;
+    if (given == earlier) return now;
+  return {};
 }
-
-}  // namespace
 
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
   // Longer names are not typed by hand, and the work is quadratic in the length.
   constexpr size_t kLongest = 256;
   if (name.empty() || name.size() > kLongest) return {};
-  if (const auto* now = renamed(name, candidates))
-    return fmt::format(", now called '{}'", *now);
+  if (const auto now = renamed(name); !now.empty())
+    for (const auto& candidate : candidates)
+      if (underscored(candidate) == now) return fmt::format(", now called '{}'", candidate);
   // A third of a word may be wrong, at most three letters; otherwise it is another word.
   size_t best = 1 + std::min({size_t{3}, (name.size() + 2) / 3, name.size() - 1});
   const std::string* nearest = nullptr;

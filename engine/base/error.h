@@ -45,6 +45,9 @@ class Interrupted : public Error {
 /// candidate. For a name of an earlier version it is ", now called 'x'".
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates);
 
+/// The name that replaced `name`, a name of an earlier version with - or _; "" if it is none.
+std::string_view renamed(std::string_view name);
+
 [[noreturn]] void check_failed(const char* file, int line, const char* expression,
                                const std::string& values);
 

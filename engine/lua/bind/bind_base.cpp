@@ -42,6 +42,9 @@ void base_write(Path path, Text<"content"> content, Optional<Text<"durability">>
   write(path, content, durability(given, 3, otherwise));
 }
 
+/// renamed(name) -> the name that replaced a name of an earlier version, or ""
+auto base_renamed(Text<"name"> name) { return std::string(renamed(name)); }
+
 auto base_suggestion(lua_State* L, Text<"name"> name, Table<"candidates"> list) {
   std::vector<std::string> candidates;
   for_each(L, list, [&](int) { candidates.push_back(string_arg(L, -1, "candidate")); });
@@ -98,6 +101,7 @@ constexpr luaL_Reg kBaseFunctions[] = {
     TRINITY_BIND("know_structs", know_structs),
     TRINITY_BIND("list_folder", [](Path path) { return list_folder(path); }),
     TRINITY_BIND("suggestion", base_suggestion),
+    TRINITY_BIND("renamed", base_renamed),
     TRINITY_BIND("format_bytes", base_format_bytes),
     TRINITY_BIND("threads", [] { return shared_pool().threads(); }),
     // What stops searches: lua/host/interrupt.h.

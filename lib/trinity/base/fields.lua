@@ -52,6 +52,11 @@ function fields.class(class, declared, internal)
   local known = set_of(internal or '', set_of(given.names[declared], {}))
   setmetatable(class, { __index = function(_, name)
     if known[name] then return nil end
+    local now = type(name) == 'string' and rawget(class, core.renamed(name)) -- a method of an earlier version
+    if now then
+      util.warn_renamed(name, core.renamed(name))
+      return now
+    end
     return fields.unknown(class.__name, name, class, public)
   end })
 end

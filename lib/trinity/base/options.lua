@@ -144,7 +144,10 @@ end
 function Declared:check(owner, given, context)
   local by_name, all = self.by_name, self.all
   for key in pairs(given) do -- in any order: the refusal is by name
-    if not by_name[key] and not self.open then util.refuse_unknown(owner, given, by_name, self.kind) end
+    if not by_name[key] and not self.open then
+      util.refuse_unknown(owner, given, by_name, self.kind)
+      break -- it may have renamed some
+    end
   end
   self:check_some(owner, given, context)
   for i = 1, #all do

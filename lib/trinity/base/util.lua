@@ -248,13 +248,34 @@ function util.function_place(f)
   return ('%s:%d'):format(info.short_src, info.linedefined)
 end
 
---- Raises an error with a suggestion for keys of `given` that are not in the set `known`. `kind`: name of a key in
---- messages (default 'option').
+local warned = {} -- earlier names
+
+--- Warns once that a name of an earlier version was used.
+function util.warn_renamed(name, now)
+  if warned[name] then return end
+  warned[name] = true
+  require('trinity.base.progress').warn(("'%s' is now called '%s'"):format(name, now))
+end
+
+-- Gives keys of `given` that are names of an earlier version their present names, if these are known.
+local function rename(given, known)
+  for _, key in ipairs(util.sorted_keys(given)) do
+    local now = known[key] == nil and type(key) == 'string' and core.renamed(key) or ''
+    if now ~= '' and known[now] ~= nil and given[now] == nil then
+      util.warn_renamed(key, now)
+      given[now], given[key] = given[key], nil
+    end
+  end
+end
+
+--- Raises an error with a suggestion for keys of `given` that are not in the set `known`; names of an earlier version
+--- are replaced in `given`, with a warning. `kind`: name of a key in messages (default 'option').
 function util.refuse_unknown(owner, given, known, kind)
   if type(given) == 'table' and not getmetatable(given) then
     local unknown = false
     for key in pairs(given) do unknown = unknown or known[key] == nil end -- in any order
     if not unknown then return end
+    rename(given, known)
   end
   for key in util.sorted_pairs(given) do
     if known[key] == nil then

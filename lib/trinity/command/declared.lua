@@ -129,6 +129,11 @@ function declared.find(name, all)
   for _, key in ipairs { name, plain } do
     if all[key] then return all[key], key end
   end
+  local word = core.renamed(plain)
+  if word ~= '' and all[word] then
+    util.warn_renamed('--' .. name, '--' .. word:gsub('_', '-'))
+    return all[word], word
+  end
   local now = renamed[('%s --%s'):format(command() or '', plain)]
   if now then util.fail_usage("option '--%s' was replaced; use %s", name, now) end
   local names = { 'help' }
