@@ -239,10 +239,12 @@ function devices.names() return util.sorted_keys(presets) end
 ---@return trinity.DeviceTypeSpec?
 function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
 
---- Whether the kind called `name` is a GPU.
+--- Returns whether the device type called `name` is a GPU.
 ---@param name string
 ---@return boolean
-function devices.is_gpu(name) return presets[name] ~= nil and name ~= 'cpu_core' end
+function devices.is_gpu(name)
+  return presets[check.argument('devices.is_gpu', 1, 'name', name, 'string')] ~= nil and name ~= 'cpu_core'
+end
 
 local function refuse_name(owner, name)
   util.fail('%s: no device type %s%s (trinity.devices.names() lists them)', owner, util.quoted(tostring(name)),

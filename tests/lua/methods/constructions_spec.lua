@@ -149,7 +149,7 @@ describe('m-ETF', function()
     local fitted, refused = 0, 0
     for draw = 1, draws(60) do
       local stream = trinity.random(law_seed(), 'memory ' .. draw)
-      local problem = random_problem(stream, 20, stream:integer(4), stream:integer(40) * 1e3)
+      local problem = random_problem(stream, 20, stream:integer(4), draw % 2 == 0 and 4e3 or 4e5)
       local list, reason = scheduler.m_etf(problem:task_graph(), problem)
       if list then
         local used, graph = {}, problem:task_graph()

@@ -145,7 +145,7 @@ end
 it('JSON says where text is wrong', function()
   for text, message in trinity.sorted_pairs { ['{"a":1'] = '1:6: not valid', ['[1,]'] = '1:4: not valid',
     ['"x'] = 'closing quote', ['[1] 2'] = '1:5: not valid', ['nul'] = 'invalid literal', ['"\\q"'] = 'backslash',
-    ['{"a":1,"a":2}'] = 'twice', [('['):rep(1000)] = 'nested' } do
+    ['{"a":1,"a":2}'] = 'repeated', [('['):rep(1000)] = 'nested' } do
     expect(function() json.decode(text, 'file') end):raises('^file:.*' .. message)
   end
 end)

@@ -121,8 +121,8 @@ describe('a mesh', function()
     expect(function() problem:load(path) end):raises "mesh: unknown field 'pipline', did you mean 'pipeline'"
     core.write_file(path, (text:gsub('"mesh": {', '"order": [1], "mesh": {')))
     expect(function() problem:load(path) end):raises 'order: expected a string, got 1'
-    core.write_file(path, (text:gsub('"mesh": {', '"shards": 1, "mesh": {')))
-    expect(function() problem:load(path) end):raises "strategy: unknown field 'shards', did you mean 'zero_stage'"
+    core.write_file(path, (text:gsub('"mesh": {', '"zero_stages": 1, "mesh": {')))
+    expect(function() problem:load(path) end):raises "strategy: unknown field 'zero_stages', did you mean 'zero_stage'"
     core.write_file(path, (text:gsub('"data": 2', '"data": 3000')))
     expect(function() problem:load(path) end):raises "are 6000 devices, cluster 'dgx_a100x4' has 32"
   end)

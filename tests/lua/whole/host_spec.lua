@@ -299,7 +299,7 @@ describe('the prompt', function()
   it('has help(x)', function()
     prompt("help()\n", "^help 'NAME' .*help%(VALUE%)", nil, true)
     prompt("help(trinity.compare)\n", '^trinity%.compare%(problem, list, options%?%)\n', nil, true)
-    prompt("help 'serching'\nhelp(3)\nhelp {}\n", "help: unknown topic 'serching', did you mean 'searching'? (help() shows the usage)\n"
+    prompt("help 'serching'\nhelp(3)\nhelp {}\n", "help: nothing about 'serching', did you mean 'searching'? (help() shows the usage)\n"
       .. 'no help about number 3\nno help about table\n')
     prompt("help 'alexnet'\n", '^alexnet: ', '--safe', true)
     prompt("help = 3\nhelp\n", '3\n')

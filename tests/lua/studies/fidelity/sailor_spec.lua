@@ -148,7 +148,7 @@ describe('the command', function()
     trinity_says(folders(plan_of { gpus = { 'GH-9', 'GH-96' } }), 1, "unknown GPU 'GH%-9'")
     local out = trinity_says(folders(plan_of { mbs = 7 }) .. ' --json', 1, "profiles: no entry '7'")
     expect(json.decode(out:match '{.*}').plans[1].refused):matches "profiles: no entry '7'"
-    trinity_says(folders(plan_of { stages = { { 0 }, { 1 } } }), 1, 'no network of 2 layers')
+    trinity_says(folders(plan_of { stages = { { 0 }, { 1 } } }), 1, 'expected a network with 2 layers')
     trinity_says(folders(plan_of { mbs = 7 }), 1, "profiles: no entry '7'")
     trinity_says(folders(plan_of { real = 'fast' }), 1, "one.json: field 'real': expected a number above 0, or none, got")
     local thirds = plan_of()
