@@ -37,7 +37,7 @@ local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity
     otherwise = "minus the step time over its lower bound, or the problem's own reward",
     help = 'the score of a simulated placement' },
   { 'features', feature_options.features, otherwise = 'without node2vec', help = 'of nodes' },
-  { 'words', 'table', as = 'any[][]', otherwise = 'tensor, pipeline, schedule, shard, recompute',
+  { 'words', 'table', as = 'any[][]', otherwise = 'tensor, pipeline, schedule, zero_stage, recompute',
     help = "of 'mesh': a list of { name, values } in their order" },
   { 'global_batch', 'integer', least = 1, most = 2 ^ 40, otherwise = 'four micro-batches per device',
     help = "samples per step of 'mesh'" },

@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 local mesh = {}
 
 local axes = { tensor = true, context = true, pipeline = true }
-local known = { tensor = true, context = true, pipeline = true, expert = true, schedule = true, shard = true,
+local known = { tensor = true, context = true, pipeline = true, expert = true, schedule = true, zero_stage = true,
   recompute = true, sequence_parallel = true, virtual_stages = true, bucket_bytes = true }
 
 local function powers_of_two(most)
@@ -20,7 +20,8 @@ end
 --- The words of an environment on `devices` devices: a list of { name, values }; `given` or the default ones, checked.
 function mesh.words(owner, given, devices)
   given = given or { { 'tensor', powers_of_two(devices) }, { 'pipeline', powers_of_two(devices) },
-    { 'schedule', { '1f1b', 'gpipe', 'zb-h1' } }, { 'shard', { 0, 1, 2, 3 } }, { 'recompute', { 'none', 'full' } } }
+    { 'schedule', { '1f1b', 'gpipe', 'zb-h1' } }, { 'zero_stage', { 0, 1, 2, 3 } },
+    { 'recompute', { 'none', 'full' } } }
   for i, word in ipairs(given) do
     if type(word) ~= 'table' or type(word[1]) ~= 'string' or type(word[2]) ~= 'table' or #word[2] == 0 then
       check.refuse(owner, 'option', 'words', "entry %d: expected { name, { values } }, as { 'tensor', { 1, 2, 4 } }", i)
@@ -44,7 +45,7 @@ function mesh.allows(of, chosen, name, value)
   local data = replicas(of, after)
   if not data then return false end
   if name == 'schedule' and (after.pipeline or 1) == 1 then return value == '1f1b' end
-  if name == 'shard' and data == 1 then return value == 0 end
+  if name == 'zero_stage' and data == 1 then return value == 0 end
   if name == 'expert' then return data % value == 0 end
   return true
 end
