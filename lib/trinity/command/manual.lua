@@ -21,8 +21,8 @@ local parts = {
 }
 
 -- Names of earlier versions, and the page that has their content.
-local aliases = { export_formats = 'exporting', gpus = 'executing', networks = 'models', papers = 'studies', ranking = 'ranker',
-  reproducing = 'studies', trust = 'accuracy' }
+local aliases = { export_formats = 'exporting', gpus = 'executing', networks = 'models', papers = 'studies',
+  ranking = 'ranker', reproducing = 'studies', trust = 'accuracy' }
 
 --- The parts of the manual in order: { name =, pages = }.
 function manual.parts() return parts end
