@@ -93,6 +93,9 @@ local function rare_of(all)
   return some and rare or {}
 end
 
+--- Whether --help leaves options to --help-all.
+function declared.has_rare(all) return next(rare_of(all)) ~= nil end
+
 --- The text of --help, or of --help-all: `whole`.
 function declared.text(all, description, whole)
   local own, common, width, rare, left = {}, {}, #'--help', rare_of(all), 0
