@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- Answers requests of another program: a line of JSON on standard input each, a line of JSON on standard output for
--- each (trinity help learning). --schema prints the protocol as a JSON Schema.
+-- each (trinity help serving). --schema prints the protocol as a JSON Schema.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'

@@ -23,7 +23,7 @@ struct Recomputed {
       origin;  ///< [operator]: the original operator that it is or repeats
 };
 
-/// Activation recomputation (GPipe, Huang et al. 2019; manual/simulator.md "Pipelines"). Only a
+/// Activation recomputation (GPipe, Huang et al. 2019; manual/strategy_fields.md). Only a
 /// stage's inputs from other stages stay in memory between forward and backward; backward costs an
 /// additional forward. stage[o] is the stage of operator o, from 0; operators of stage -1 are
 /// unchanged.

@@ -10,7 +10,7 @@ namespace trinity {
 /// device feeds, need no events of their own. Not thread-safe; working memory is kept between runs.
 ///
 /// First in, first out: tasks in the global order of (ready time, number) fill every device and
-/// every queue with one sender in that order (manual/simulator.md "The sweep"). With the other
+/// every queue with one sender in that order (engine/simulator/README.md). With the other
 /// rules, device starts are processed in order of time: earlier starts determine what is ready by
 /// then, and queues with one sender fill in order of starts. Channels with several senders have
 /// events between the tasks: when a transfer takes its route (QueueModel::route), and when it

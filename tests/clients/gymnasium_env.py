@@ -1,4 +1,4 @@
-"""trinity as a gymnasium.Env, by `trinity serve` (trinity help learning).
+"""trinity as a gymnasium.Env, by `trinity serve` (trinity help serving).
 
   python3 tests/clients/gymnasium_env.py build/trinity check   # gymnasium.utils.env_checker
   python3 tests/clients/gymnasium_env.py build/trinity train   # Stable-Baselines3's PPO

@@ -106,7 +106,7 @@ local function check_complete(options, said, version)
 end
 
 --- Takes model, its options, micro-batch size, cluster and costs from the file of --strategy if the command line does
---- not give them. Options of the model are only taken if the model is that of the file.
+--- not give them. Options of the model are only taken if the file has the same model.
 function cli.complete(options)
   if not options.strategy then
     if options.reevaluate then util.fail_usage "option '--reevaluate' needs --strategy" end
@@ -178,7 +178,7 @@ function cli.rescheduled(options, problem, found)
     { method = found.method, evaluations = found.evaluations or 1 })
 end
 
---- Runs --method with the options `own` and those of --method_set.
+--- Runs --method with the options `own` and the options of --method_set.
 function cli.run_method(options, problem, own)
   local given = settings.read('method_set', options.method_set)
   return settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()

@@ -27,6 +27,9 @@ local function options_of(command)
     end
   end
   list[#list + 1] = { name = '--help', help = 'list the options', common = true, takes_value = false }
+  if declared.has_rare(command.options) then
+    list[#list + 1] = { name = '--help-all', help = 'list rare options, too', common = true, takes_value = false }
+  end
   return list
 end
 

@@ -82,8 +82,8 @@ function declared.about(option)
   return (option.help or '') .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '')
 end
 
--- Options that --help leaves to --help-all: those declared with `rare = true`, and with them those of every script and
--- of clusters.
+-- Options that --help leaves to --help-all: options declared with `rare = true`, and with them the options of every
+-- script and of clusters.
 local function rare_of(all)
   local some, rare = false, {}
   for name, option in util.sorted_pairs(all) do
@@ -92,6 +92,9 @@ local function rare_of(all)
   end
   return some and rare or {}
 end
+
+--- Whether --help leaves options to --help-all.
+function declared.has_rare(all) return next(rare_of(all)) ~= nil end
 
 --- The text of --help, or of --help-all: `whole`.
 function declared.text(all, description, whole)

@@ -15,14 +15,14 @@ local parts = {
     'heterogeneous', 'exporting', 'checking', 'stragglers', 'uneven_work', 'calibrating', 'executing', 'processes',
     'serving', 'reporting', 'limits', 'moves', 'embedding', 'extending' } },
   { name = 'reference', pages = { 'command', 'strategy_fields', 'schedules', 'catalog', 'simulator', 'metrics',
-    'export_formats', 'messages' } },
+    'messages' } },
   { name = 'explanation', pages = { 'simulation', 'symmetry', 'pruning', 'waiting', 'ranker', 'accuracy' } },
   { name = 'results', pages = { 'studies' } },
 }
 
 -- Names of earlier versions, and the page that has their content.
-local aliases = { gpus = 'executing', networks = 'models', papers = 'studies', ranking = 'ranker',
-  reproducing = 'studies', trust = 'accuracy' }
+local aliases = { export_formats = 'exporting', gpus = 'executing', networks = 'models', papers = 'studies',
+  ranking = 'ranker', reproducing = 'studies', trust = 'accuracy' }
 
 --- The parts of the manual in order: { name =, pages = }.
 function manual.parts() return parts end

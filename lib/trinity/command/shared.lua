@@ -30,7 +30,7 @@ local options = {
 }
 
 --- Returns a declaration for trinity.options with the shared options `names` and the options `own`. Fields of `own`
---- replace those of a shared option of the same name (another default or help).
+--- replace fields of a shared option of the same name (another default or help).
 ---@param names string names with spaces
 ---@param own table
 ---@return table

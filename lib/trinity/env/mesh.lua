@@ -20,7 +20,8 @@ end
 --- The words of an environment on `devices` devices: a list of { name, values }; `given` or the default ones, checked.
 function mesh.words(owner, given, devices)
   given = given or { { 'tensor', powers_of_two(devices) }, { 'pipeline', powers_of_two(devices) },
-    { 'schedule', { '1f1b', 'gpipe', 'zb-h1' } }, { 'zero_stage', { 0, 1, 2, 3 } }, { 'recompute', { 'none', 'full' } } }
+    { 'schedule', { '1f1b', 'gpipe', 'zb-h1' } }, { 'zero_stage', { 0, 1, 2, 3 } },
+    { 'recompute', { 'none', 'full' } } }
   for i, word in ipairs(given) do
     if type(word) ~= 'table' or type(word[1]) ~= 'string' or type(word[2]) ~= 'table' or #word[2] == 0 then
       check.refuse(owner, 'option', 'words', "entry %d: expected { name, { values } }, as { 'tensor', { 1, 2, 4 } }", i)

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 
 local profile = {}
 
---- Measurements and fitted parameters. All fields except `path` are those of its file.
+--- Measurements and fitted parameters. All fields except `path` are read from its file.
 ---@class trinity.Profile
 ---@since 0.1.0
 ---@field format string

@@ -113,7 +113,8 @@ describe('trinity help', function()
     end
   end)
   it('knows the names of pages of earlier versions', function()
-    for earlier, now in pairs { trust = 'accuracy', networks = 'models', gpus = 'executing', papers = 'studies' } do -- in any order
+    for earlier, now in pairs { export_formats = 'exporting', trust = 'accuracy', networks = 'models', gpus = 'executing',
+      papers = 'studies' } do -- in any order
       shows(earlier, '^' .. manual.title(now):gsub('%p', '%%%0') .. '\n===')
     end
   end)

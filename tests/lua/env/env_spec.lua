@@ -129,6 +129,16 @@ describe('an episode of', function()
     expect(observation.mask:totable()[1][2]):equals(false) -- tensor = 2 and pipeline = 2 are four devices
     expect(observation.mask:totable()[2][2]):equals(true)
   end)
+
+  it("'mesh' evaluates every ZeRO stage", function()
+    local env = trinity.env(rnn, { num_envs = 4, actions = 'mesh', words = { { 'zero_stage', { 0, 1, 2, 3 } } } })
+    env:reset(1)
+    local _, _, _, info = env:step { 1, 2, 3, 4 }
+    for stage = 0, 3 do
+      expect(info.step_time_s[stage + 1]):equals(
+        rnn:evaluate({ mesh = { data = 2 }, micro_batches = 4, zero_stage = stage }).step_time_s)
+    end
+  end)
 end)
 
 describe('rewards', function()

@@ -5,7 +5,7 @@
 --   local problem = trinity.problem { graph = graph, cluster = cluster, cost = trace:cost() }
 --
 -- The profile needs with_stack = True and a schedule. attribution.lua attributes time to operators. A trace with GPU
--- kernels is refused, because the times of its operators are those of launches.
+-- kernels is refused, because the times of its operators are times of launches.
 
 local attribution = require 'trinity.profile.trace.attribution'
 local check = require 'trinity.base.check'
