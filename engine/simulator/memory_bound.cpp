@@ -86,10 +86,16 @@ class InstantMemory {
       : problem_(problem), runs_differ_(runs_differ) {
     origin_.resize(at(problem.outputs()));
     bytes_.resize(at(problem.outputs()));
+    accumulates_.assign(at(problem.outputs()), false);
+    for (int32_t o = 0; runs_differ && o < problem.operators(); ++o)
+      for (const auto& reader : problem.readers(o))
+        if (!problem.once(o) && problem.once(reader.op))
+          accumulates_[at(problem.first_output(o) + reader.output)] = true;
     for (int32_t o = 0; o < problem.operators(); ++o) {
       const bool member = problem.graph().op(o).collective >= 0;
       for (int32_t i = problem.first_output(o); i < problem.first_output(o + 1); ++i) {
-        const bool view = i == problem.first_output(o) && problem.alias(o) >= 0;
+        const bool view =
+            i == problem.first_output(o) && problem.alias(o) >= 0 && !accumulates_[at(i)];
         origin_[i] = view ? origin_[problem.alias(o)] : i;
         bytes_[i] = member ? 0 : problem.held_bytes()[i];
       }
@@ -104,9 +110,11 @@ class InstantMemory {
     int64_t sum = problem_.workspace_bytes(op);
     for (int32_t o = 0; o <= op; ++o) {
       if (state_[o] != State::before) continue;
-      for (const auto& reader : problem_.readers(o))
-        if (state_[reader.op] == State::after && binds(o, reader.op))
-          sum += count(problem_.first_output(o) + reader.output);
+      for (const auto& reader : problem_.readers(o)) {
+        const int32_t output = problem_.first_output(o) + reader.output;
+        if (state_[reader.op] == State::after && binds(o, reader.op) && keeps(output, reader.op))
+          sum += count(output);
+      }
     }
     for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
       sum += count(i);
@@ -120,6 +128,12 @@ class InstantMemory {
 
  private:
   enum class State : uint8_t { aside, before, after };
+
+  /// True if an output exists until a reader starts. What accumulates over micro-batches, and views
+  /// of it, exist until readers that run once; other readers may come later (simulator.h).
+  bool keeps(int32_t output, int32_t reader) const {
+    return !accumulates_[at(origin_[output])] || (origin_[output] == output && problem_.once(reader));
+  }
 
   /// Marks ancestors of an operator as `before`, itself and its descendants as `after`.
   void mark(int32_t op) {
@@ -151,6 +165,7 @@ class InstantMemory {
   const bool runs_differ_;        // some operators run once, others in every micro-batch
   std::vector<int32_t> origin_;   // [output]: original tensor of a chain of views
   std::vector<int64_t> bytes_;    // [output that is not a view]
+  std::vector<bool> accumulates_;  // [output]: over micro-batches
   std::vector<int32_t> counted_;  // [original tensor]: last round in which it was counted
   int32_t round_ = -1;
   std::vector<State> state_;

@@ -482,12 +482,24 @@ int64_t naive_need(const Problem& problem, int32_t v, bool several) {
       for (size_t p = 0; p < n; ++p)
         if (reaches[size_t(reader.op)][p]) reaches[size_t(o)][p] = true;
     }
+  const auto accumulates = [&](int32_t op, int32_t tensor) {
+    const auto& readers = problem.readers(op);
+    return several && !problem.once(op) &&
+           std::any_of(readers.begin(), readers.end(), [&](const auto& reader) {
+             return problem.first_output(op) + reader.output == tensor && problem.once(reader.op);
+           });
+  };
+  bool original = true, accumulated = false;  // of the latest origin()
   const auto origin = [&](int32_t op, int32_t output) {
     int32_t tensor = problem.first_output(op) + output;
-    while (problem.first_output(op) == tensor && problem.alias(op) >= 0) {
+    original = true;
+    while (problem.first_output(op) == tensor && problem.alias(op) >= 0 &&
+           !accumulates(op, tensor)) {
+      original = false;
       tensor = problem.alias(op);
       for (op = 0; problem.first_output(op + 1) <= tensor;) ++op;
     }
+    accumulated = accumulates(op, tensor);
     return std::pair(problem.graph().op(op).collective >= 0, tensor);
   };
   std::vector<std::pair<bool, int32_t>> needed;
@@ -495,8 +507,11 @@ int64_t naive_need(const Problem& problem, int32_t v, bool several) {
     const bool before = reaches[size_t(o)][size_t(v)];
     for (const auto& reader : problem.readers(o))
       if (before && binds(o, reader.op) &&
-          (reader.op == v || reaches[size_t(v)][size_t(reader.op)]))
-        needed.push_back(origin(o, reader.output));
+          (reader.op == v || reaches[size_t(v)][size_t(reader.op)])) {
+        const auto tensor = origin(o, reader.output);
+        // What accumulates exists until readers that run once.
+        if (!accumulated || (original && problem.once(reader.op))) needed.push_back(tensor);
+      }
     for (int32_t i = 0; o == v && problem.first_output(o) + i < problem.first_output(o + 1); ++i)
       needed.push_back(origin(o, i));
   }

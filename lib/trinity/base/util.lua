@@ -254,7 +254,7 @@ local warned = {} -- earlier names
 function util.warn_renamed(name, now)
   if warned[name] then return end
   warned[name] = true
-  require('trinity.base.progress').warn(("'%s' is now called '%s'"):format(name, now))
+  io.stderr:write(("trinity: warning: '%s' is now called '%s'\n"):format(name, now))
 end
 
 -- Gives keys of `given` that are names of an earlier version their present names, if these are known.
