@@ -15,6 +15,7 @@ local util = require 'trinity.base.util'
 
 hooks.searches = late.table('searches', function() return require 'trinity.runs.search' end)
 hooks.moves = late.table('moves', function() return require 'trinity.search.moves' end)
+function hooks.warn(text) require('trinity.base.progress').warn(text) end
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end

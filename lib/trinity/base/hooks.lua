@@ -28,4 +28,7 @@ function hooks.read_chakra() error('no trinity', 0) end
 --- Moves and step states of a problem: lib/trinity/search/moves.lua.
 hooks.moves = {}
 
+--- Writes a warning: warn() of lib/trinity/base/progress.lua.
+function hooks.warn() end
+
 return hooks

@@ -1,6 +1,7 @@
 -- Small helpers shared by the library: errors that name the script's line, sorted iteration.
 
 local core = require 'trinity.core'
+local hooks = require 'trinity.base.hooks'
 local units = require 'trinity.base.units'
 
 local util = {}
@@ -254,7 +255,7 @@ local warned = {} -- earlier names
 function util.warn_renamed(name, now)
   if warned[name] then return end
   warned[name] = true
-  io.stderr:write(("trinity: warning: '%s' is now called '%s'\n"):format(name, now))
+  hooks.warn(("'%s' is now called '%s'"):format(name, now))
 end
 
 -- Gives keys of `given` that are names of an earlier version their present names, if these are known.
