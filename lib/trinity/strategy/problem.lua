@@ -194,7 +194,7 @@ function Problem:cost_text() return costs.text(self) end
 function Problem:operator_times(device) return hooks.moves.operator_times(self, device) end
 
 --- The operators as tasks with their costs and the data between them, as lists: what a list scheduler works on.
---- lib/trinity/methods/heft.lua is a short example.
+--- trinity.TaskGraph has its fields (trinity help trinity.TaskGraph); lib/trinity/methods/heft.lua is a short example.
 ---@return trinity.TaskGraph
 function Problem:task_graph() return hooks.moves.task_graph(self) end
 

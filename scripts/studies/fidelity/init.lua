@@ -24,17 +24,26 @@ local function options_of(name)
   return one.prediction and util.merged(require('studies.fidelity.runs').options, one.options) or one.options
 end
 
---- The options of all comparisons, for trinity.options.
+--- The options of all comparisons, for trinity.options. The help of each says which comparisons take it.
 function fidelity.options()
-  local all = {}
+  local all, helps = {}, {}
   for _, name in ipairs(fidelity.names) do
     for option, declared in util.sorted_pairs(options_of(name)) do
-      local before = all[option]
-      local help = before and ('%s; %s: %s'):format(before.help, name, declared.help) or ('%s: %s'):format(name,
-        declared.help)
-      if before and before.help:find(declared.help, 1, true) then help = before.help end
-      all[option] = util.merged(declared, { help = help })
+      local list = helps[option] or {}
+      local same
+      for _, row in ipairs(list) do same = row.help == declared.help and row or same end
+      if same then
+        same.names = same.names .. ', ' .. name
+      else
+        list[#list + 1] = { names = name, help = declared.help }
+      end
+      helps[option], all[option] = list, declared
     end
+  end
+  for option, list in util.sorted_pairs(helps) do
+    all[option] = util.merged(all[option], { help = table.concat(util.map(list, function(row)
+      return row.names .. ': ' .. row.help
+    end), '; ') })
   end
   return all
 end
