@@ -62,5 +62,5 @@ local again = problem:load(options.output)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
 print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
   best and 'the best strategy (*)' or 'the strategy of trinity', options.output, again.metrics.step_time_s))
-print('build/trinity help lists chapters and commands, build/trinity runs lists runs, build/trinity runs report RUN '
+print('build/trinity help lists commands and pages, build/trinity runs lists runs, build/trinity runs report RUN '
   .. 'draws one')

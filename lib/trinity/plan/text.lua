@@ -78,8 +78,9 @@ function text.shares(plan)
   end
   local bound = math.min(plan.bounds.step_time_s, plan.step_time_s)
   inner = math.min(inner, math.max(0, bound - busy))
-  return { computing = busy, within_stages = inner, between_stages = math.max(0, bound - busy - inner),
-    rest = plan.step_time_s - math.max(bound, busy + inner), first = first }
+  local between = p > 1 and math.max(0, bound - busy - inner) or 0 -- one stage has no bubble
+  return { computing = busy, within_stages = inner, between_stages = between,
+    rest = plan.step_time_s - busy - inner - between, first = first }
 end
 
 local function memory_table(plan)

@@ -148,6 +148,15 @@ describe('a plan', function()
     expect(uneven.stages[#uneven.stages] < uneven.stages[1]):truthy()
   end)
 
+  it('shows no pipeline bubble in a plan of one stage', function()
+    local plan = trinity.plan { graph = gpt, cluster = cluster, global_batch = 32, plans = 1,
+      space = { data = 8, micro_batch = 4, zero_stage = 2, tensor = 1, context = 1, pipeline = 1 } }.plans[1]
+    local shares = text.shares(plan)
+    expect(shares.between_stages):equals(0)
+    expect(shares.rest > 0):truthy()
+    expect(shares.computing + shares.within_stages + shares.rest):near(plan.step_time_s, 1e-12)
+  end)
+
   it('shares out layers by speed over unlike machines, and wins by it', function()
     local mixed = trinity.cluster 'dgx_h100:2+dgx_a100:2'
     local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none', schedule = '1f1b' }
