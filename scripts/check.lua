@@ -67,6 +67,6 @@ else
     found.gpus and ('%d GPUs'):format(found.gpus) or 'unknown number of GPUs',
     counts.refused, counts.ignored, counts.changed))
   for _, line in ipairs(becomes.lines(found)) do print(line) end
-  for _, path in ipairs(found.unknown) do print('not understood: ' .. path) end
+  if #found.unknown > 0 then print('not understood: ' .. table.concat(found.unknown, ', ')) end
 end
 if not found.legal then os.exit(1) end

@@ -1,56 +1,41 @@
 -- Megatron-Bridge's YAML of overrides. Other settings are in a Python recipe.
 
-local nested = require 'trinity.job.nested'
+local arguments = require 'trinity.job.arguments'
 
-local bridge = { client = 'Megatron-Bridge', runtime = 'megatron',
-  release = '067f987df03b8355b03192d88d70f1709fedf51a' }
+local bridge = { client = 'Megatron-Bridge', runtime = 'megatron', rules = 'trinity.job.rules.bridge',
+  release = '067f987df03b8355b03192d88d70f1709fedf51a', base = {},
+  parser = 'NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/training/utils/omegaconf_utils.py:454' }
 
-local declared = nested.declare [[
-model*: seq_length:any tensor_model_parallel_size:any pipeline_model_parallel_size:any context_parallel_size:any
-  expert_model_parallel_size:any expert_tensor_parallel_size:any virtual_pipeline_model_parallel_size:any
-  sequence_parallel:any num_layers:any hidden_size:any num_attention_heads:any num_query_groups:any kv_channels:any
-  ffn_hidden_size:any num_moe_experts:any moe_router_topk:any moe_ffn_hidden_size:any recompute_granularity:any
-  recompute_method:any recompute_num_layers:any recompute_modules:any fp16:any bf16:any cp_comm_type:any
-  hierarchical_context_parallel_sizes:any gradient_accumulation_fusion:any calculate_per_token_loss:any
-  cross_entropy_loss_fusion:any vocab_size:any
-train*: micro_batch_size:any global_batch_size:any train_iters:any train_samples:any num_epochs:any
-  rampup_batch_size:any eval_iters:any eval_interval:any
-validation*: eval_global_batch_size:any eval_micro_batch_size:any
-scheduler*: lr_warmup_iters:any=0 lr_warmup_samples:any=0 lr_warmup_fraction:any lr_decay_iters:any
-  lr_decay_samples:any lr_wsd_decay_iters:any lr_wsd_decay_samples:any max_steps:any start_weight_decay:any
-  end_weight_decay:any override_opt_param_scheduler:any use_checkpoint_opt_param_scheduler:any
-optimizer*: fp16:any bf16:any use_distributed_optimizer:any
-ddp*: use_megatron_fsdp:any use_distributed_optimizer:any overlap_grad_reduce:any overlap_param_gather:any
-  nccl_ub:any fsdp_manual_registration:any average_in_collective:any
-dist*: use_torch_fsdp2:any use_tp_pp_dp_mapping:any use_gloo_process_groups:any
-checkpoint*: save:any ckpt_format:any async_save:any use_persistent_ckpt_worker:any load_optim:any
-  load_main_params_from_ckpt:any
-dataset*: seq_length:any sequence_length:any
-logger*:
-rng*:
-tokenizer*:
-profiling*: use_pytorch_profiler:any use_nsys_profiler:any profile_step_start:any=10 profile_step_end:any=12
-mixed_precision*:
-peft*:
-comm_overlap*:
-rerun_state_machine*:
+bridge.declared = arguments.declare [[
+model int: seq_length tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size
+  expert_model_parallel_size expert_tensor_parallel_size virtual_pipeline_model_parallel_size sequence_parallel:flag
+  num_layers hidden_size num_attention_heads num_query_groups kv_channels ffn_hidden_size num_moe_experts
+  moe_router_topk moe_ffn_hidden_size recompute_granularity:text recompute_method:text recompute_num_layers
+  recompute_modules:any fp16:flag bf16:flag cp_comm_type:any hierarchical_context_parallel_sizes:any
+  gradient_accumulation_fusion:flag calculate_per_token_loss:flag cross_entropy_loss_fusion:flag vocab_size
+train int: micro_batch_size global_batch_size train_iters train_samples num_epochs rampup_batch_size:any eval_iters
+  eval_interval
+validation int: eval_global_batch_size eval_micro_batch_size
+scheduler int: lr_warmup_iters=0 lr_warmup_samples=0 lr_warmup_fraction:float lr_decay_iters lr_decay_samples
+  lr_wsd_decay_iters lr_wsd_decay_samples max_steps start_weight_decay:float end_weight_decay:float
+  override_opt_param_scheduler:flag use_checkpoint_opt_param_scheduler:flag
+optimizer flag: fp16 bf16 use_distributed_optimizer
+ddp flag: use_megatron_fsdp use_distributed_optimizer overlap_grad_reduce overlap_param_gather nccl_ub
+  fsdp_manual_registration average_in_collective
+dist flag: use_torch_fsdp2 use_tp_pp_dp_mapping use_gloo_process_groups
+checkpoint flag: save:text ckpt_format:text async_save use_persistent_ckpt_worker load_optim load_main_params_from_ckpt
+dataset int: seq_length sequence_length
+profiling int: use_pytorch_profiler:flag use_nsys_profiler:flag profile_step_start=10 profile_step_end=12
+logger* rng* tokenizer* mixed_precision* peft* comm_overlap* rerun_state_machine*:
 ]]
 
-function bridge.families() return { require 'trinity.job.rules.bridge' } end
-
-local degrees = 'model.tensor_model_parallel_size model.pipeline_model_parallel_size model.context_parallel_size'
-local derived = { gpus = 'gpus', given = '', tensor = 'model.tensor_model_parallel_size', data = degrees,
-  pipeline = 'model.pipeline_model_parallel_size', context = 'model.context_parallel_size' }
-bridge.derived = derived
-
-function bridge.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil end
+--- The recipe may have further settings: they are listed as not understood.
+function bridge.undeclared() end
 
 function bridge.read(job, tree)
   if type(tree.mixed_precision) == 'string' then tree.mixed_precision = nil end
-  nested.read(job, declared, tree, function(path) job.unread[#job.unread + 1] = path end, function() end)
+  arguments.read(job, tree)
 end
-
-bridge.argument, bridge.with, bridge.space = nested.argument, nested.with, nested.space
 
 function bridge.meaning(job, v)
   local m = v.model

@@ -62,7 +62,7 @@ function writers.sh(entries, change)
     local line = (entry.text or '') .. ' '
     local before, after = line:match('^(.-)' .. escaped(change.name) .. '(%f[^%w_-].*)$')
     if before and (before == '' or before:match '[%s(]$') and not before:match '^%s*#' then
-      local old = change.kind ~= 'flags' and after:match '^%s+(%S+)'
+      local old = change.kind ~= 'flag' and change.kind ~= 'off' and after:match '^%s+(%S+)'
       local variable = old and change.value and old:match '^%$%{?([%a_][%w_]*)%}?$'
       local there = variable and assigned(entries, variable, change.value)
       if there then return there end

@@ -2,6 +2,7 @@
 -- overlaps, and reports what the client refuses, ignores or changes. Each client has a module (megatron, torchtitan,
 -- deepspeed, nanotron, bridge) and families of rules in rules/.
 
+local arguments = require 'trinity.job.arguments'
 local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
@@ -22,96 +23,117 @@ local takes = options_of.declare('trinity.JobFileOptions', { help = 'Options of 
 
 local function client(name) return require('trinity.job.' .. name) end
 
--- Returns the file that the arguments of a launched program name.
-local function config_of(words)
-  for i, word in ipairs(words) do
-    local name, value = word:match '^%-%-([%w_.]+)=?(.*)$'
+-- Readers by extension: return the client of a text, and the tree or map that it reads.
+local formats = {}
+
+function formats.toml(text, path) return client 'torchtitan', toml.read(text, path) end
+
+function formats.json(text, path)
+  -- Hjson, as DeepSpeed reads it: comments, and commas before a closing bracket.
+  local plain = ('\n' .. text):gsub('\n%s*//[^\n]*', '\n'):gsub('\n%s*#[^\n]*', '\n'):gsub(',(%s*[%]}])', '%1'):sub(2)
+  local tree, deepspeed, any = json.decode(plain, path), client 'deepspeed', nil
+  for key in util.sorted_pairs(type(tree) == 'table' and tree or {}) do
+    if deepspeed.declared.keys[key] or deepspeed.declared.sections[key] then return deepspeed, tree end
+    any = any or tostring(key)
+  end
+  if not any then return deepspeed, {} end
+  util.fail("%s: expected arguments of DeepSpeed, such as train_batch_size, got none of them ('%s' and others)", path,
+    any)
+end
+
+function formats.yaml(text, path)
+  local map, repeated = yaml.read(text, path)
+  if map.MODEL_ARGS then return client 'megatron', map, repeated end
+  local name = map.parallelism and 'nanotron' or (map.model or map.train) and 'bridge' or util.fail(
+    '%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)', path)
+  return client(name), yaml.value(map)
+end
+
+formats.yml = formats.yaml
+
+-- Returns the program that a command starts: { launcher, words (its arguments), name, config (a file that its arguments
+-- name), architecture (true: it has arguments of Megatron-LM) }, or nil.
+local function program_of(command)
+  local at
+  for i, word in ipairs(command) do
+    local module = command[i - 1] == '-m' and not word:match '^torch%.distributed'
+    if not at and (word:match '%.py$' or module or word:match 'run_train%.sh$') then at = i end
+  end
+  if not at then return nil end
+  local program = { name = command[at], launcher = { unpack(command, 1, at - 1) }, words = { unpack(command, at + 1) },
+    architecture = command[at]:match 'pretrain[%w_]*%.py$' ~= nil }
+  for i, word in ipairs(program.words) do
+    local name, value = word:match '^%-%-([%w_.-]+)=?(.*)$'
     if name == 'deepspeed_config' or name == 'deepspeed' or name == 'job.config_file' then
-      local file = value ~= '' and value or words[i + 1]
-      if file and file:match '%.%w+$' then return file end
+      local file = value ~= '' and value or program.words[i + 1]
+      program.config = file and file:match '%.%w+$' and file or program.config
     end
+    program.architecture = program.architecture or name == 'num-layers' or name == 'micro-batch-size'
   end
+  return (program.config or program.architecture) and program
 end
 
--- Returns the client of a file, by its extension and content, and the function that reads it.
-local function reader_of(path, text)
-  local extension = path:match '%.(%w+)$'
-  if extension == 'toml' then
-    return client 'torchtitan', function(found) client('torchtitan').read(found, toml.read(text, path), text) end
+-- Returns the number of GPUs that launchers start: torchrun, deepspeed, srun, or what #SBATCH says.
+local function launched_gpus(launcher, variables)
+  local said = {}
+  for i, word in ipairs(launcher) do
+    local name, value = word:match '^%-%-?([%w_-]+)=?(.*)$'
+    if name then said[name:gsub('-', '_')] = tonumber(value ~= '' and value or launcher[i + 1]) or false end
   end
-  if extension == 'json' then
-    -- Hjson, as DeepSpeed reads it: comments, and commas before a closing bracket.
-    local plain = ('\n' .. text):gsub('\n%s*//[^\n]*', '\n'):gsub('\n%s*#[^\n]*', '\n'):gsub(',(%s*[%]}])', '%1'):sub(2)
-    return client 'deepspeed', function(found)
-      local tree, deepspeed = json.decode(plain, path), client 'deepspeed'
-      local known, any = false, nil
-      for key in util.sorted_pairs(type(tree) == 'table' and tree or {}) do
-        known, any = known or deepspeed.known(key), any or key
-      end
-      if any and not known then
-        util.fail("%s: expected arguments of DeepSpeed, such as train_batch_size, got none of them ('%s' and others)",
-          path,
-          tostring(any))
-      end
-      deepspeed.read(found, tree)
-    end
-  end
-  if extension == 'yaml' or extension == 'yml' then
-    local map, repeated = yaml.read(text, path)
-    if map.MODEL_ARGS then
-      return client 'megatron', function(found) client('megatron').read_yaml(found, map, repeated) end
-    end
-    if map.parallelism then
-      return client 'nanotron', function(found) client('nanotron').read(found, yaml.value(map)) end
-    end
-    if map.model or map.train then
-      return client 'bridge', function(found) client('bridge').read(found, yaml.value(map)) end
-    end
-    util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)',
-      path)
-  end
-  local script = shell.read(text)
-  if not script.words then util.fail('%s: expected a command that starts pretrain_*.py', path) end
-  local config = config_of(script.words)
-  if config and not script.words[1]:match 'pretrain' then
-    local folder = config:match '^/' and '' or path:match '^(.*/)' or ''
-    local reader, read = reader_of(folder .. config, util.read_file(folder .. config))
-    return reader, function(found)
-      found.launch = table.concat(script.launcher, ' ') .. ' ' .. table.concat(script.words, ' ')
-      read(found)
-    end
-  end
-  return client 'megatron', function(found) client('megatron').read_shell(found, script) end
+  local nodes = said.nnodes == nil and said.num_nodes or said.nnodes
+  local each = said.nproc_per_node or said.num_gpus
+  if each then return nodes ~= false and each * (nodes or 1) or nil end
+  nodes = tonumber(variables.SLURM_NNODES)
+  each = tonumber(variables.SLURM_GPUS_PER_NODE or variables.SLURM_NTASKS_PER_NODE)
+  return said.ntasks or said.num_processes or nodes and each and nodes * each or nil
 end
 
--- Returns the arguments of a finding: those that its rule reads, directly or through derived values.
-local function paths_of(reader, paths)
-  local list, seen = {}, {}
-  local function add(path)
-    if not seen[path] then list[#list + 1] = path end
-    seen[path] = true
+-- Reads the job of a file into `found`.
+local function read_file(found, path)
+  local text = util.read_file(path)
+  local format = formats[path:match '%.(%w+)$']
+  if format then
+    local reader, tree, repeated = format(text, path)
+    found.reader = reader
+    return reader.read(found, tree, repeated or text)
   end
-  for _, path in ipairs(paths) do
-    local from = reader.derived[path]
-    if not from then add(path) end
-    for name in (from or ''):gmatch '%S+' do add(name) end
+  local script, program = shell.read(text), nil
+  for _, command in ipairs(script.commands) do program = program_of(command) or program end
+  if not program then util.fail('%s: expected a command that starts pretrain_*.py', path) end
+  local launch = table.concat(program.launcher, ' ') .. ' ' .. table.concat(program.words, ' ')
+  found.launch = found.launch and launch .. ' ' .. found.launch or launch
+  if program.config and not program.architecture then
+    local folder = program.config:match '^/' and '' or path:match '^(.*/)' or ''
+    while folder ~= '' and folder ~= '/' and not util.exists(folder .. program.config) do
+      folder = folder:match '^(.*/)[^/]+/$' or '' -- a script may run in a folder above its own
+    end
+    if not util.exists(folder .. program.config) then
+      util.fail("%s: expected the file '%s' that the command names, got none", path, program.config)
+    end
+    read_file(found, folder .. program.config)
+  else
+    found.reader = client(program.config and 'megatron_deepspeed' or 'megatron')
+    found.open = program.config ~= nil or not program.name:match 'pretrain_[ghmbt][%w_]*%.py$'
+    found.environment, found.environment_known, found.unset = script.environment, true, script.unset
+    found.reader.read_words(found, program.words)
   end
-  return list
+  found.gpus_said = launched_gpus(program.launcher, script.environment) or found.gpus_said
 end
 
--- Returns the names of those that were given, or the first one if none was.
+-- Returns the names of those that were given, or the first one if none was, and whether any was.
 local function arguments_of(found, paths)
   local given, all = {}, {}
   for _, path in ipairs(paths) do
-    local argument = found.reader.argument(found, path)
+    local argument = arguments.of(found, path)
     if argument then all[#all + 1] = argument end
     if argument and argument.given then given[#given + 1] = argument end
   end
-  if #given == 0 then given = { all[1] or { name = paths[1] } } end
+  local some = #given > 0
+  if not some then given = { all[1] or { name = paths[1] } } end
   return util.map(given, function(argument)
     local plain = type(argument.value) ~= 'table' and argument.value
     return { name = argument.name, value = plain or nil }
-  end)
+  end), some
 end
 
 --- Runs the rules on the values and stores findings and meaning in the job.
@@ -119,15 +141,16 @@ end
 ---@return trinity.JobFile
 function job.settle(found)
   local reader = found.reader
-  local values = reader.space(found)
-  local findings = rules.check(reader.families(), values, reader.known)
+  local values = (reader.space or arguments.space)(found)
   found.findings, found.legal = {}, true
-  for _, list in ipairs { found.faults, findings } do
+  for l, list in ipairs { found.faults, rules.check(reader, values) } do
     for _, finding in ipairs(list) do
-      local paths = paths_of(reader, finding.paths)
-      found.findings[#found.findings + 1] = util.merged(finding, { paths = paths,
-        arguments = arguments_of(found, paths) })
-      found.legal = found.legal and finding.effect ~= 'refused'
+      local paths = rules.arguments(reader, finding.paths)
+      local named, given = arguments_of(found, paths)
+      if given or l == 1 or not found.partial then -- what is missing may be among words that are not known
+        found.findings[#found.findings + 1] = util.merged(finding, { paths = paths, arguments = named })
+        found.legal = found.legal and finding.effect ~= 'refused'
+      end
     end
   end
   found.unknown = { unpack(found.unread) }
@@ -165,6 +188,9 @@ end
 ---@field stages? integer[] layers of every virtual stage
 ---@field reader table the module of its client
 ---@field words? string[] arguments of the launched program
+---@field open? boolean true: the program may have arguments of its own
+---@field partial? boolean true: the command has words that the script does not give
+---@field launch? string the command that launches the job
 ---@field values table given values, by the client's names
 ---@field given table<string, string> the argument by which a value was given
 ---@field settled table values after the client's defaults and changes
@@ -191,16 +217,11 @@ function job.read(source, options)
         'a path or a list of arguments') end
     end
     found.path, found.reader, found.environment = 'arguments', client 'megatron', {}
-    found.words = source
-    found.gpus = given.gpus
     found.reader.read_words(found, source)
   else
     check.path('trinity.job', 1, 'source', source)
     found.path = source
-    local read
-    found.reader, read = reader_of(source, util.read_file(source))
-    found.gpus = given.gpus
-    read(found)
+    read_file(found, source)
   end
   found.gpus = given.gpus or found.gpus_said
   found.client, found.runtime, found.release = found.reader.client, found.reader.runtime, found.reader.release
@@ -218,14 +239,14 @@ end
 ---@param finding table
 ---@return { name: string, value: any }[]
 function job.nearest(found, finding)
-  local reader, before = found.reader, refused_codes(found)
+  local before = refused_codes(found)
   local function argument(path)
     if path == 'gpus' then return found.gpus and { name = '--gpus', value = found.gpus } end
-    local known = reader.argument(found, path)
+    local known = arguments.of(found, path)
     return known and not known.several and known or nil
   end
   local function try(path, value)
-    local changed = path == 'gpus' and util.merged(found, { gpus = value }) or reader.with(found, path, value)
+    local changed = path == 'gpus' and util.merged(found, { gpus = value }) or arguments.with(found, path, value)
     local ok, other = pcall(job.settle, util.merged(changed))
     return ok and refused_codes(other) or nil
   end

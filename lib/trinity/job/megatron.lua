@@ -1,152 +1,72 @@
 -- Reads Megatron-LM's arguments from a list, a launch script or a YAML with MODEL_ARGS, and converts them to fields of
 -- the job.
 
+local arguments = require 'trinity.job.arguments'
 local layout = require 'trinity.strategy.layout'
 local patterns = require 'trinity.job.patterns'
 local util = require 'trinity.base.util'
-local words_of = require 'trinity.job.megatron_words'
 local yaml = require 'trinity.job.yaml'
 
-local megatron = { client = 'Megatron-LM', runtime = 'megatron', release = words_of.release }
-
-local families = { 'mesh', 'batch', 'stages', 'sharding', 'training', 'network', 'precision', 'recompute', 'experts' }
-
---- The families of its rules, in the order in which the client checks values.
-function megatron.families()
-  return util.map(families, function(name) return require('trinity.job.rules.megatron.' .. name) end)
-end
-
--- Arguments by name, and fields by name: { name, field, kind, several, optional, choices, default }.
-local arguments, fields = {}, {}
-
-local patterned = { moe_layer_freq = true, linear_attention_freq = true, no_rope_freq = true }
-local readers = {
-  ints = function(text)
-    local plain = text:gsub('(%d)_', '%1') -- 300_000, as in Python
-    return plain:match '^[+-]?%d+$' and tonumber(plain) or nil
-  end,
-  floats = function(text) return not text:match '^0[xX]' and tonumber((text:gsub('(%d)_', '%1'))) or nil end,
-  texts = function(text) return text end,
-}
-
-for kind, default in util.sorted_pairs { flags = false, off = true, ints = 0, floats = 0, texts = '' } do
-  for word in words_of[kind]:gsub('|\n', '|'):gmatch '%S+' do
-    local name, rest = word:match '^([%w_-]+)(.*)$'
-    local argument = { name = '--' .. name, kind = kind, field = rest:match '^:([%w_]+)' or name:gsub('%-', '_'),
-      several = rest:find '^:?[%w_]*%+' ~= nil, optional = rest:find '^:?[%w_]*%?' ~= nil, choices = nil }
-    local choices, value = rest:match '{(.-)}', rest:match '=([^{}]*)$'
-    if choices then
-      argument.choices = {}
-      for choice in choices:gmatch '[^|]+' do table.insert(argument.choices, readers[kind](choice)) end
-    end
-    if kind == 'flags' or kind == 'off' then argument.default = default
-    elseif value then
-      argument.default = patterned[argument.field] and patterns.layers(value) or readers[kind](value)
-    end
-    arguments[argument.name] = argument
-    fields[argument.field] = fields[argument.field] or argument
-  end
-end
-
--- Values that rules derive (rules/megatron), with the arguments that they depend on.
-local mesh = 'tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size'
-local cut = 'num_layers pipeline_model_parallel_size account_for_embedding_in_pipeline_split'
-  .. ' account_for_loss_in_pipeline_split'
-local ends = 'num_layers pipeline_model_parallel_size decoder_first_pipeline_num_layers'
-  .. ' decoder_last_pipeline_num_layers'
-local stages = 'num_layers_per_virtual_pipeline_stage num_virtual_stages_per_pipeline_rank'
-  .. ' pipeline_model_parallel_layout'
-local derived = { ranks = mesh, data = mesh, remat = 'tensor_parallel_num_weight_shards', counted = cut, per_rank = cut,
-  eval_batch = 'global_batch_size eval_global_batch_size', eval_micro = 'micro_batch_size eval_micro_batch_size',
-  micro_batches = 'global_batch_size micro_batch_size', uneven = ends, middle = ends, middle_stages = ends,
-  virtual = stages, layout = 'pipeline_model_parallel_layout', hybrid = 'hybrid_layer_pattern', accounted = cut,
-  group = 'microbatch_group_size_per_vp_stage pipeline_model_parallel_size', use_dist_ckpt = 'ckpt_format',
-  by_steps = 'train_iters', by_samples = 'train_samples', groups = 'num_query_groups group_query_attention',
-  linear = 'experimental_attention_variant', offload_layers = 'cpu_offloading_num_layers',
-  modules = 'recompute_modules recompute_granularity', layered = 'cuda_graph_impl', choice = 'moe_router_group_topk',
-  padding = 'moe_router_padding_for_quantization moe_router_padding_for_fp8' }
-derived.gpus = 'gpus'
-for name in ([[env capability given product layer_wise sized hybrid_of layout_of schedule_fault nccl_fault contains
-  joined all_experts]]):gmatch '%S+' do derived[name] = '' end
-
-megatron.derived = derived
-
---- Returns whether rules may read a name.
-function megatron.known(name) return fields[name] ~= nil or derived[name] ~= nil end
-
-local parser_source = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132'
-
--- Adds a finding: the argument parser refuses an argument.
-local function parser_fault(job, code, text, field)
-  job.faults[#job.faults + 1] = { code = code, effect = 'refused', text = text, source = parser_source,
-    release = megatron.release, paths = { field } }
-end
+local megatron = { client = 'Megatron-LM', runtime = 'megatron', release = 'd98e8a64ddf34856e74b24714e3bedb2f5a39553',
+  rules = 'trinity.job.rules.megatron', declared = arguments.declare(require 'trinity.job.megatron_words'),
+  parser = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132', base = { env = '' } }
 
 local function is_argument(word) return word:match '^%-%-?[%a]' ~= nil end
 
 -- Returns the value of an argument from the words after it, and the index of the next word.
-local function take(job, words, at, argument, attached)
-  local values, from = {}, at
+local function take(job, words, at, key, attached)
+  local values, kept = {}, {}
   if attached then values[1] = attached end
-  while not attached and words[at] and not is_argument(words[at])
-    and (#values == 0 or argument.several) do
+  while not attached and words[at] and not is_argument(words[at]) and (#values == 0 or key.several) do
     values[#values + 1] = words[at]
     at = at + 1
   end
-  if #values == 0 then
-    if not argument.optional then
-      parser_fault(job, 'argument-value', ('%s needs a value.'):format(argument.name), argument.field)
-    end
-    return nil, at
-  end
-  for i, text in ipairs(values) do
-    local value = readers[argument.kind](text)
-    if argument.kind ~= 'texts' and text:find '%$' or argument.choices and text:find '%$' then
-      job.unread[#job.unread + 1], value = ('%s %s'):format(argument.name, text), nil
+  local function fault(code, text) arguments.fault(job, code, ('%s %s.'):format(key.name, text), key.path) end
+  if #values == 0 and not key.optional then fault('argument-value', 'needs a value') end
+  for _, text in ipairs(values) do
+    local value, known = arguments.readers[key.kind](text), not key.choices
+    for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
+    if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
+      job.unread[#job.unread + 1] = key.name .. ' ' .. text
     elseif value == nil then
-      parser_fault(job, 'argument-kind', ("%s: expected %s, got '%s'."):format(argument.name,
-        argument.kind == 'ints' and 'a whole number' or 'a number', util.shortened(text, 40)), argument.field)
-    elseif argument.choices then
-      local found = false
-      for _, choice in ipairs(argument.choices) do found = found or choice == value end
-      if not found and not job.reader.open then
-        parser_fault(job, 'argument-choice', ("%s: expected one of %s, got '%s'."):format(argument.name,
-          table.concat(util.map(argument.choices, tostring), ', '), util.shortened(text, 40)), argument.field)
-        value = nil
-      end
+      fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
+        util.shortened(text, 40)))
+    elseif not known and not job.open then
+      fault('argument-choice', ("is one of %s, not '%s'"):format(table.concat(util.map(key.choices, tostring), ', '),
+        util.shortened(text, 40)))
+    else
+      kept[#kept + 1] = value
     end
-    values[i] = value
   end
-  if patterned[argument.field] then values[1] = values[1] and patterns.layers(values[1]) or values[1] end
-  if argument.several and #values == 0 and at == from then return nil, at end
-  return argument.several and values or values[1], at
+  return key.several and #kept > 0 and kept or kept[1], at
 end
 
---- Parses a list of words into a job: values by field, given arguments, faults of the parser.
----@param job table with environment and gpus
+--- Parses a list of words into a job: values by field, given arguments, faults of the parser. An unknown argument is
+--- refused, or with job.open only listed as not understood.
+---@param job table
 ---@param words string[]
 function megatron.read_words(job, words)
-  local at = 1
-  job.values, job.given, job.faults, job.unread = {}, {}, job.faults, job.unread
+  local at, declared = 1, job.reader.declared.words
+  job.words, job.values, job.given = words, {}, {}
   while words[at] do
     local word, attached = words[at], nil
     if word:match '^%-%-.-=' then word, attached = word:match '^(%-%-.-)=(.*)$' end
-    local argument = arguments[word]
+    local key = declared[word]
     at = at + 1
-    if not argument then
-      local why = is_argument(word) and util.unknown(word, util.sorted_keys(arguments)) or word
+    if not key then
       job.unread[#job.unread + 1] = word
-      if not job.reader.open then
-        parser_fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(why), word)
+      job.partial = job.partial or word:find '^[$`]' ~= nil
+      if not job.open and not word:find '[$`]' then
+        arguments.fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(
+          is_argument(word) and util.unknown(word, util.sorted_keys(declared)) or word), word)
       end
       while words[at] and not is_argument(words[at]) and is_argument(word) do at = at + 1 end
-    elseif argument.kind == 'flags' or argument.kind == 'off' then
-      if attached then parser_fault(job, 'argument-value', word .. ' takes no value.', argument.field) end
-      job.values[argument.field], job.given[argument.field] = argument.kind == 'flags', word
+    elseif key.kind == 'flag' or key.kind == 'off' then
+      if attached then arguments.fault(job, 'argument-value', word .. ' takes no value.', key.path) end
+      job.values[key.path], job.given[key.path] = key.kind == 'flag', word
     else
-      local value
-      value, at = take(job, words, at, argument, attached)
-      job.values[argument.field], job.given[argument.field] = value, word
+      job.values[key.path], at = take(job, words, at, key, attached)
+      job.given[key.path] = word
     end
   end
 end
@@ -172,67 +92,39 @@ local function yaml_words(map)
   return words
 end
 
---- Reads a YAML with MODEL_ARGS; repeated: keys that occur twice.
-function megatron.read_yaml(job, map, repeated)
+--- Reads a YAML with MODEL_ARGS; repeated: keys that occur twice. A test of inference starts a program with arguments
+--- of its own.
+function megatron.read(job, map, repeated)
   for _, key in ipairs(repeated) do
-    job.faults[#job.faults + 1] = { code = 'argument-twice', effect = 'ignored', paths = { key },
-      release = megatron.release, text = key .. ' is given twice: the last value counts.' }
+    arguments.fault(job, 'argument-twice', key .. ' is given twice: the last value counts.', key, 'ignored')
   end
-  job.environment = {}
+  job.environment, job.environment_known = {}, true
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end
-  job.environment_known = true
   if yaml.is_scalar(map.MODEL_ARGS) and map.MODEL_ARGS.text ~= '' then
     util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
   end
-  job.words = yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS)
-  megatron.read_words(job, job.words)
+  job.open = yaml.value(map).MODE == 'inference'
+  megatron.read_words(job, yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS))
 end
 
--- Returns the number of GPUs from the launcher: --nproc_per_node x --nnodes, or srun's tasks.
-local function launched_gpus(words)
-  local said = {}
-  for i, word in ipairs(words) do
-    local name, value = word:match '^%-%-([%w_-]+)=(.+)$'
-    if not name then name, value = word:match '^%-%-([%w_-]+)$', words[i + 1] end
-    if name then said[name:gsub('-', '_')] = tonumber(value) or false end
-  end
-  if not said.nproc_per_node or said.nnodes == false then return nil end
-  return said.nproc_per_node * (said.nnodes or 1)
-end
-
---- Reads a launch script (trinity.job.shell).
-function megatron.read_shell(job, script)
-  job.environment, job.environment_known = script.environment, true
-  job.gpus_said = launched_gpus(script.launcher)
-  job.unset = script.unset
-  job.words = { unpack(script.words, 2) }
-  for _, word in ipairs(job.words) do
-    if word == '--deepspeed' then job.reader = require 'trinity.job.megatron_deepspeed' end
-  end
-  megatron.read_words(job, job.words)
-end
-
--- Checks a schedule of batch sizes.
-local function schedule_fault(text, sequence)
-  local last
-  local units = { K = 1e3, M = 1e6, B = 1e9, T = 1e12 }
+-- Returns the first and the last batch of a schedule 'THRESHOLD:BATCH ...' (thresholds in tokens), or nil.
+local function schedule_of(text, sequence)
+  local units, list = { K = 1e3, M = 1e6, B = 1e9, T = 1e12, [''] = 1 }, {}
   local function number(part)
-    local digits, unit = part:match '^([%d.]+)([KMBT]?)$'
-    return tonumber(digits) and tonumber(digits) * (units[unit] or 1)
+    local digits, unit = part:upper():match '^([%d.]+)([KMBT]?)$'
+    return tonumber(digits) and tonumber(digits) * units[unit]
   end
-  local list = {}
-  for entry in text:gsub(',', ' '):gmatch '%S+' do
+  for entry in text:gmatch '[^%s,]+' do
     local threshold, batch = entry:match '^(.-):(.*)$'
-    threshold, batch = threshold and number(threshold), batch and number(batch)
-    if not threshold or not batch or batch <= 0 then return true end
-    list[#list + 1] = sequence and math.floor(threshold / sequence) or threshold
+    threshold, batch = number(threshold or ''), number(batch or '')
+    if not threshold or not batch or batch <= 0 then return nil end
+    list[#list + 1] = { at = math.floor(threshold / (sequence or 1)), batch = batch }
   end
-  table.sort(list)
-  for _, threshold in ipairs(list) do
-    if last == nil and threshold ~= 0 or last and threshold <= last then return true end
-    last = threshold
+  table.sort(list, function(a, b) return a.at < b.at end)
+  for i, entry in ipairs(list) do
+    if i == 1 and entry.at ~= 0 or i > 1 and entry.at == list[i - 1].at then return nil end
   end
-  return last == nil
+  if #list > 0 then return list[1].batch, list[#list].batch end
 end
 
 local function nccl_fault(text)
@@ -252,49 +144,32 @@ local function layout_of(text, pipeline, layers, further)
   return patterns.layout_faults(pieces, pipeline, layers, further)
 end
 
---- Returns the values for rules: given values and defaults, with functions of this client.
+megatron.functions = { hybrid_of = patterns.hybrid, layout_of = layout_of, schedule_of = schedule_of,
+  nccl_fault = nccl_fault }
+
+function megatron.functions.product(list)
+  local all = 1
+  for _, entry in ipairs(list) do all = all * entry end
+  return all
+end
+
+function megatron.functions.contains(text, part) return text:find(part, 1, true) ~= nil end
+
+function megatron.functions.joined(list, word)
+  local all = { unpack(list) }
+  all[#all + 1] = word
+  return all
+end
+
+function megatron.functions.all_experts(freq)
+  for _, kind in ipairs(type(freq) == 'table' and freq or { freq }) do if kind ~= 1 then return false end end
+  return true
+end
+
+--- Returns the values for rules.
 function megatron.space(job)
-  local values = { gpus = job.gpus, capability = job.capability,
-    env = util.merged(job.environment or {}, { known = job.environment_known }) }
-  for field, argument in util.sorted_pairs(fields) do values[field] = argument.default end
-  for field, value in util.sorted_pairs(job.values) do values[field] = value end
-  values.given = function(field) return job.given[field] ~= nil end
-  values.product = function(list)
-    local all = 1
-    for _, entry in ipairs(list) do all = all * entry end
-    return all
-  end
-  values.contains = function(text, part) return text:find(part, 1, true) ~= nil end
-  values.joined = function(list, word)
-    local all = { unpack(list) }
-    all[#all + 1] = word
-    return all
-  end
-  values.all_experts = function(freq)
-    if type(freq) ~= 'table' then return freq == 1 end
-    for _, kind in ipairs(freq) do if kind == 0 then return false end end
-    return true
-  end
-  values.hybrid_of, values.layout_of = patterns.hybrid, layout_of
-  values.schedule_fault, values.nccl_fault = schedule_fault, nccl_fault
-  return values
-end
-
---- Returns whether a path of a rule is an argument, its name, value and choices.
-function megatron.argument(job, path)
-  local argument = fields[path]
-  if not argument then return nil end
-  return { name = job.given[path] or argument.name, value = job.values[path] == nil and argument.default
-    or job.values[path], choices = argument.choices, given = job.given[path] ~= nil,
-    several = argument.several, kind = argument.kind }
-end
-
---- Returns whether a path is an argument with one value.
-function megatron.with(job, path, value)
-  local copy = util.merged(job, { values = util.merged(job.values), given = util.merged(job.given) })
-  copy.values[path] = value
-  copy.given[path] = value ~= nil and (job.given[path] or fields[path].name) or nil
-  return copy
+  return util.merged(arguments.space(job), {
+    env = util.merged(job.environment or {}, { known = job.environment_known }) })
 end
 
 local function recompute_of(v)

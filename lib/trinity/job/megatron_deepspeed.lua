@@ -3,10 +3,8 @@
 
 local megatron = require 'trinity.job.megatron'
 
-local fork = setmetatable({ client = 'Megatron-DeepSpeed', runtime = 'megatron-deepspeed-2022', open = true,
-  release = '8387ae17c470' }, { __index = megatron })
-
-function fork.families() return { require 'trinity.job.rules.megatron_deepspeed' } end
+local fork = setmetatable({ client = 'Megatron-DeepSpeed', runtime = 'megatron-deepspeed-2022',
+  release = '8387ae17c470', rules = 'trinity.job.rules.megatron_deepspeed' }, { __index = megatron })
 
 --- Converts values to fields of the job. Its BF16 optimizer shards states, although the file gives stage 0.
 function fork.meaning(job, v)

@@ -1,55 +1,41 @@
 -- nanotron's YAML.
 
-local nested = require 'trinity.job.nested'
+local arguments = require 'trinity.job.arguments'
 
-local nanotron = { client = 'nanotron', runtime = 'megatron', release = '2411b022a75fb7f7561a1bb4166706da5e1b76de' }
+local nanotron = { client = 'nanotron', runtime = 'megatron', rules = 'trinity.job.rules.nanotron',
+  release = '2411b022a75fb7f7561a1bb4166706da5e1b76de', base = {},
+  parser = 'huggingface/nanotron src/nanotron/config/config.py:632' }
 
-local declared = nested.declare [[
-parallelism*: dp:any tp:any pp:any pp_engine:any tp_mode:any=ALL_REDUCE tp_linear_async_communication:any
-  context_parallel_size:any=1 expert_parallel_size:any=1 expert_tensor_parallel_size:any recompute_layer:any=false
-tokens*: sequence_length:any train_steps:any micro_batch_size:any
-  batch_accumulation_per_replica:any val_check_interval:any
-model*: dtype:any ddp_bucket_cap_mb:any make_vocab_size_divisible_by:any=1
-model.init_method*:
-model.model_config*: hidden_size:any intermediate_size:any num_attention_heads:any num_hidden_layers:any
-  num_key_value_heads:any vocab_size:any max_position_embeddings:any tie_word_embeddings:any=false
-optimizer*: zero_stage:any=0 accumulate_grad_in_fp32:any=false
-optimizer.learning_rate_scheduler*: lr_warmup_style:any=linear lr_decay_style:any=linear
-optimizer.optimizer_factory*:
-general*:
-logging*: log_level:any=info log_level_replica:any=info
-checkpoints*: checkpoint_interval:any
-profiler*:
-tokenizer*:
-data_stages*:
-lighteval*: eval_interval:any
-s3_upload*:
-metrics_logging*:
+nanotron.declared = arguments.declare [[
+parallelism int: dp tp pp pp_engine:any tp_mode:text=ALL_REDUCE tp_linear_async_communication:flag
+  context_parallel_size=1 expert_parallel_size=1 expert_tensor_parallel_size=1 recompute_layer:flag=false
+  tp_recompute_allgather:flag=true moe_layer_recompute:flag=false enabled_moe:flag=false
+tokens int: sequence_length train_steps micro_batch_size batch_accumulation_per_replica val_check_interval=-1
+  limit_val_batches=0 limit_test_batches=0
+model: dtype ddp_bucket_cap_mb:int=25 make_vocab_size_divisible_by:int=1
+model.model_config* int: hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads
+  vocab_size max_position_embeddings tie_word_embeddings:flag=false
+optimizer: zero_stage:int=0 accumulate_grad_in_fp32:flag=false weight_decay:float clip_grad:float
+  weight_decay_exclude_named_params:list
+optimizer.learning_rate_scheduler int: learning_rate:float lr_warmup_steps=0 lr_warmup_style:text=linear
+  lr_decay_style:text=linear lr_decay_steps lr_decay_starting_step min_decay_lr:float
+logging int: log_level:text=info log_level_replica:text=info iteration_step_info_interval=1
+checkpoints flag: checkpoint_interval:int checkpoints_path:text save_initial_state=false save_final_state=true
+  resume_checkpoint_path:text load_lr_scheduler=true load_optimizer=true checkpoints_path_is_shared_file_system=false
+general int: project:text run:text seed step consumed_train_samples benchmark_csv_path:text ignore_sanity_checks:flag
+tokenizer: tokenizer_name_or_path tokenizer_revision tokenizer_max_length:int
+metrics_logging int: log_level log_detail_interval
+lighteval*: eval_interval:int
+model.init_method* optimizer.optimizer_factory* profiler* data_stages* s3_upload*:
 ]]
 
-function nanotron.families() return { require 'trinity.job.rules.nanotron' } end
-
-local derived = { gpus = 'gpus', given = '', heads = 'model.model_config.num_attention_heads',
-  kv = 'model.model_config.num_key_value_heads' }
-nanotron.derived = derived
-
-function nanotron.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil or name == 'data_stages' end
+--- An unknown key of a section is refused; further sections belong to configurations of other classes.
+function nanotron.undeclared(_, section) return section ~= '' and 'refused' or nil end
 
 function nanotron.read(job, tree)
-  nested.read(job, declared, tree, function(path) job.unread[#job.unread + 1] = path end, function() end)
-  local p = tree.parallelism
-  if type(p.dp) == 'number' and type(p.tp) == 'number' and type(p.pp) == 'number' then
-    job.gpus_said = p.dp * p.tp * p.pp * (p.context_parallel_size or 1)
-  end
-end
-
-nanotron.argument, nanotron.with = nested.argument, nested.with
-
-function nanotron.space(job)
-  local tree = nested.space(job)
-  tree.heads = tree.model.model_config.num_attention_heads
-  tree.kv = tree.model.model_config.num_key_value_heads or tree.heads
-  return tree
+  arguments.read(job, tree)
+  local p = arguments.space(job).parallelism
+  if p.dp and p.tp and p.pp then job.gpus_said = p.dp * p.tp * p.pp * p.context_parallel_size end
 end
 
 local precisions = { bfloat16 = 'bf16', float16 = 'fp16', float32 = 'fp32' }

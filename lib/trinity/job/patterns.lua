@@ -8,73 +8,33 @@ local patterns = {}
 
 local max_layers = 2 ^ 14
 
--- sum := product {+ product}; product := item {* number}; item := [numbers] | (sum) | number
-local function reader(text)
-  local at, sum = 1, nil
-  local function take(pattern)
-    local found = text:match('^(' .. pattern .. ')', at)
-    if found then at = at + #found end
-    return found
-  end
-  local function item()
-    local number = take '%d+'
-    if number then return tonumber(number) end
-    local value
-    if take '%[' then
-      value = {}
-      repeat
-        local entry = take '%d+'
-        if entry then value[#value + 1] = tonumber(entry) end
-      until not take ','
-      return take '%]' and value or error()
-    end
-    if not take '%(' then error() end
-    value = sum()
-    return take '%)' and value or error()
-  end
-  local function product()
-    local value = item()
-    while take '%*' do
-      local factor = item()
-      if type(value) == 'number' then value, factor = factor, value end
-      if type(factor) ~= 'number' then error() end
-      if type(value) == 'number' then
-        value = value * factor
-      else
-        if #value * factor > max_layers then error() end
-        local all = {}
-        for _ = 1, factor do for _, entry in ipairs(value) do all[#all + 1] = entry end end
-        value = all
-      end
-    end
-    return value
-  end
-  function sum()
-    local value = product()
-    while take '%+' do
-      local more = product()
-      if type(value) ~= type(more) then error() end
-      if type(value) == 'number' then
-        value = value + more
-      else
-        local all = { unpack(value) }
-        for _, entry in ipairs(more) do all[#all + 1] = entry end
-        value = all
-      end
-    end
-    return value
-  end
-  local value = sum()
-  if at <= #text then error() end
-  return value
+-- Lists of layers, as Python's: list + list, list * number.
+local List = {}
+
+function List.__add(a, b)
+  local all = { unpack(a) }
+  for _, entry in ipairs(b) do all[#all + 1] = entry end
+  return setmetatable(all, List)
+end
+
+function List.__mul(a, b)
+  if type(a) == 'number' then a, b = b, a end
+  if #a * b > max_layers then error 'too many layers' end
+  local all = setmetatable({}, List)
+  for _ = 1, b do all = all + a end
+  return all
 end
 
 --- Parses a frequency (a number) or a list of layers; returns the text if it is neither.
 ---@param text string
 ---@return number|integer[]|string
 function patterns.layers(text)
-  local ok, value = pcall(reader, (text:gsub('%s', '')))
-  return ok and value or text
+  local sum = not text:find '[^%d%s,+*()%[%]]' and #text < 1000 and text:gsub('%[', ' list{'):gsub('%]', '}')
+  local chunk = sum and loadstring('return ' .. sum)
+  if not chunk then return text end
+  local ok, value = pcall(setfenv(chunk, { list = function(entries) return setmetatable(entries, List) end }))
+  if not ok or type(value) ~= 'number' and type(value) ~= 'table' then return text end
+  return type(value) == 'table' and { unpack(value) } or value
 end
 
 --- Returns layers, segments and multi-token-prediction parts of a hybrid pattern, and the rules that it breaks.

@@ -1,6 +1,7 @@
 -- trinity plan --from: searches degrees, micro-batch size, recomputation and sharding for a job file of Megatron-LM or
 -- torchtitan. Other settings stay. A plan only counts if the client's rules accept the changed file.
 
+local arguments = require 'trinity.job.arguments'
 local job_files = require 'trinity.job'
 local memory = require 'trinity.job.memory'
 local model = require 'trinity.graph.model'
@@ -12,9 +13,9 @@ local replan = {}
 local degrees = { 'tensor', 'pipeline', 'context', 'expert' }
 
 -- Returns the arguments of a point: values by path, nil to remove an argument; `false` turns a flag off.
-local arguments = {}
+local settings = {}
 
-arguments['Megatron-LM'] = function(point, job)
+settings['Megatron-LM'] = function(point, job)
   local list = {}
   local function set(path, value) list[#list + 1] = { path = path, value = value } end
   for _, name in ipairs { 'tensor_model', 'pipeline_model' } do
@@ -44,7 +45,7 @@ end
 
 local schedules = { ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B', gpipe = 'GPipe' }
 
-arguments.torchtitan = function(point, job)
+settings.torchtitan = function(point, job)
   local list = {}
   for _, name in ipairs(degrees) do
     list[#list + 1] = { path = ('parallelism.%s_parallel_degree'):format(name), value = point[name] }
@@ -54,7 +55,7 @@ arguments.torchtitan = function(point, job)
   set('parallelism.data_parallel_shard_degree', -1)
   set('training.local_batch_size', point.micro_batch * (pipeline and point.micro_batches or 1))
   local own = point.micro_batch * (pipeline and point.micro_batches or 1) * point.data
-  if own ~= job.global_batch or job.flat['training.global_batch_size'] then
+  if own ~= job.global_batch or job.given['training.global_batch_size'] then
     set('training.global_batch_size', job.global_batch)
   end
   if pipeline then
@@ -70,7 +71,7 @@ end
 local function changed(job, list)
   local kept = {}
   for _, one in ipairs(list) do
-    local argument = job.reader.argument(job, one.path)
+    local argument = arguments.of(job, one.path)
     local now = argument and argument.value
     if now ~= one.value and not (not now and not one.value) then
       kept[#kept + 1] = util.merged(one, { name = argument.name, given = argument.given, kind = argument.kind,
@@ -82,8 +83,8 @@ end
 
 --- Returns the job with changed arguments.
 function replan.with(job, changes)
-  local reader, now = job.reader, job
-  for _, one in ipairs(changes) do now = reader.with(now, one.path, one.value or nil) end
+  local now = job
+  for _, one in ipairs(changes) do now = arguments.with(now, one.path, one.value or nil) end
   return job_files.settle(util.merged(now))
 end
 
@@ -102,7 +103,7 @@ end
 ---@return number? step_time_s
 function replan.from(job, options)
   local one = memory.case(job, options.cluster)
-  local make = arguments[job.client]
+  local make = settings[job.client]
   if not make then util.fail('trinity plan --from: %s: expected a file of Megatron-LM or torchtitan, got %s, whose '
     .. 'files can only be checked', job.path, job.client) end
   local titan = job.client == 'torchtitan'

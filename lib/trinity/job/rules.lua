@@ -1,18 +1,27 @@
--- Rules of clients and their violations. A rule is a record { code, when, sentence, source, effect, set }:
---   when      a Lua expression over the client's values (dotted paths for nested values) that is true if the rule
---             applies; nil: always
---   sentence  what the client requires or does
---   source    position in the client, PART:LINE of the family's `parts`
---   effect    nil: refused; 'ignored' or 'changed': the client continues without an error
---   set       statements that the client then executes (also for refused values, so that one fault hides no other)
--- A record with only `set` derives values. Families are in the order in which the client checks values.
+-- Rules of clients and their violations. The rules of a client are a text of records, in the order in which the client
+-- checks values:
+--
+--   CODE [EFFECT] PART:LINE EXPRESSION | SENTENCE => STATEMENTS
+--
+--   EFFECT      ignored or changed: the client continues without an error; without it the client refuses the value
+--   PART:LINE   position in the client: a name of `parts`, and a line
+--   EXPRESSION  Lua over the client's values (dotted paths for nested values), true if the rule is broken
+--   SENTENCE    what the client requires or does; without it trinity.job.sentences forms one from the expression
+--   STATEMENTS  what the client then executes (also for refused values, so that one fault hides no other)
+--
+-- A line that begins with a blank continues the previous one. A record => STATEMENTS derives values.
 
+local arguments = require 'trinity.job.arguments'
+local sentences = require 'trinity.job.sentences'
 local util = require 'trinity.base.util'
 
 local rules = {}
 
+-- Names that every client has: of the job, not of its file.
+local base = { gpus = 'gpus', given = '', capability = '' }
+
 local helpers = { floor = math.floor, ceil = math.ceil, min = math.min, max = math.max,
-  tonumber = tonumber, tostring = tostring, type = type, huge = math.huge }
+  tonumber = tonumber, tostring = tostring, type = type }
 
 --- Returns whether a is a multiple of b; true if one is missing or no number, which other rules check.
 function helpers.multiple(a, b)
@@ -57,14 +66,14 @@ end
 function helpers.length(list) return type(list) == 'table' and #list or 0 end
 
 local words_of_lua = {}
-for word in ('and or not nil true false if then else end local for do return in'):gmatch '%S+' do
+for word in ('and or not nil true false if then else elseif end local for do return in'):gmatch '%S+' do
   words_of_lua[word] = true
 end
 
 -- Returns the paths that an expression reads, in order.
 local function paths_of(expression)
   local list, seen = {}, {}
-  local bare = expression:gsub("'[^']*'", ''):gsub('"[^"]*"', ''):gsub(':%a+', '')
+  local bare = expression:gsub("given%('([^']*)'%)", '%1'):gsub("'[^']*'", ''):gsub('"[^"]*"', ''):gsub(':%a+', '')
   for path in bare:gmatch '[%a_][%w_.]*' do
     if not seen[path] and not words_of_lua[path] and not helpers[path] then
       seen[path] = true
@@ -74,70 +83,117 @@ local function paths_of(expression)
   return list
 end
 
-local function compiled(rule, family)
-  local when, set, message
-  if rule[2] then when, message = loadstring('return ' .. rule[2], '=' .. family.name .. ': ' .. (rule[1] or '')) end
-  if rule.set and not message then set, message = loadstring(rule.set, '=' .. family.name .. ': set') end
-  if message then error(message, 0) end
-  local part, line = (rule[4] or ''):match '^([%w_]+):(%d+)$'
-  return { code = rule[1], when = when, text = rule[3], effect = rule[5], set = set, paths = paths_of(rule[2] or ''),
-    source = part and ('%s %s:%s'):format(family.repository, family.parts[part], line) or nil,
-    release = family.release }
+local function chunk(text, what)
+  local compiled, message = loadstring(text, '=' .. what)
+  return compiled or error(message, 0)
+end
+
+-- Returns the rules of a client, and the paths that each derived name depends on.
+local function read(client)
+  local family = require(client.rules)
+  local list, derived, short = {}, {}, {}
+  local function resolved(path)
+    local name, rest = path:match '^([%w_]+)(.*)$'
+    return short[name] and short[name] .. rest or path
+  end
+  local function label(path) return arguments.label(client, resolved(path)) end
+  for line in family.rules:gsub('\n%s+', ' '):gmatch '[^\n]+' do
+    local what, set = client.client .. ': ' .. line, line:match '=> (.*)$'
+    local rest = set and line:match '^(.-)%s*=> ' or line
+    local rule = { release = client.release, paths = {}, set = set and chunk(set, what) }
+    local head, sentence = rest:match '^(.-) | (.*)$'
+    local code, effect, part, at, expression = (head or rest):match '^(%S+) ?(%a*) ([%w_]+):(%d+) (.*)$'
+    if code then
+      rule.code, rule.effect = code, effect ~= '' and effect or 'refused'
+      rule.paths = util.map(paths_of(expression), resolved)
+      rule.when = chunk('return ' .. expression, what)
+      rule.source = ('%s %s:%s'):format(family.repository, family.parts[part], at)
+      rule.text = sentence or sentences.of(expression, rule.effect, label)
+    elseif rest ~= '' then
+      error(('%s: expected CODE PART:LINE EXPRESSION, got %s'):format(client.client, rest), 0)
+    end
+    list[#list + 1] = rule
+    for statement in (set or ''):gmatch '[^;]+' do
+      local name, path = statement:match '^%s*([%w_]+) = ([%a_][%w_.]*)%s*$'
+      if name and client.declared.sections[path] or name and client.declared.keys[path] then
+        short[name] = not derived[name] and path or nil
+      end
+      for names in statement:gmatch '([%a_][%w_, ]-)%s*=[^=]' do
+        for other in (names:match '[%w_]+, [%w_]+$' or names:match '[%w_]+$'):gmatch '[%w_]+' do
+          derived[other], short[other] = derived[other] or {}, short[other] == path and path or nil
+          for _, from in ipairs(util.map(paths_of(statement), resolved)) do table.insert(derived[other], from) end
+          for _, from in ipairs(rule.paths) do table.insert(derived[other], from) end
+        end
+      end
+    end
+  end
+  return list, derived
 end
 
 local ready = setmetatable({}, { __mode = 'k' })
 
-local function list_of(family)
-  if not ready[family] then ready[family] = util.map(family.rules, function(rule) return compiled(rule, family) end) end
-  return ready[family]
+--- Returns the rules of a client { code, effect, text, when, set, paths, source, release }, and the paths that each
+--- derived name depends on.
+---@param client table
+---@return table[] list
+---@return table<string, string[]> derived
+function rules.of(client)
+  if not ready[client] then ready[client] = { read(client, require(client.rules)) } end
+  return unpack(ready[client])
 end
 
---- Applies rules to values. Returns findings { code, effect, text, source, release, paths } in the order of the rules,
---- and changes the values as the client does. `known(name)`: whether the client has this name.
----@param families table[]
+--- Applies the rules of a client to values. Returns findings { code, effect, text, source, release, paths } in the
+--- order of the rules, and changes the values as the client does.
+---@param client table
 ---@param values table
----@param known fun(name: string): boolean
 ---@return table[]
-function rules.check(families, values, known)
-  local findings = {}
+function rules.check(client, values)
+  local list, derived = rules.of(client)
+  local declared, findings = client.declared, {}
   local space = setmetatable({}, {
     __index = function(_, name)
-      if helpers[name] then return helpers[name] end
       local value = values[name]
-      if value == nil and not known(name) then error(("internal error: a rule reads '%s', which is no "
-        .. "argument"):format(name), 0) end
+      if value == nil then value = helpers[name] or client.functions and client.functions[name] end
+      if value == nil and not (declared.keys[name] or declared.sections[name] or derived[name] or base[name]
+        or client.base[name]) then
+        error(("internal error: a rule reads '%s', which is no argument"):format(name), 0)
+      end
       return value
     end,
     __newindex = values,
   })
-  for _, family in ipairs(families) do
-    for _, rule in ipairs(list_of(family)) do
-      local ok, broken = true, not rule.when
-      if rule.when then ok, broken = pcall(setfenv(rule.when, space)) end
-      if not ok and not tostring(broken):find 'attempt to' then error(broken, 0) end
-      if not ok then -- a value of the wrong type
-        findings[#findings + 1] = { code = 'value-kind', effect = 'refused', source = rule.source,
-          release = rule.release, paths = rule.paths,
-          text = ('A value has the wrong type for this rule: %s'):format(rule.text) }
-      elseif broken then
-        if rule.code then
-          findings[#findings + 1] = { code = rule.code, effect = rule.effect or 'refused', text = rule.text,
-            source = rule.source, release = rule.release, paths = rule.paths }
-        end
-        if rule.set then pcall(setfenv(rule.set, space)) end
-      end
+  for _, rule in ipairs(list) do
+    local ok, broken = true, not rule.when
+    if rule.when then ok, broken = pcall(setfenv(rule.when, space)) end
+    if not ok and not tostring(broken):find 'attempt to' then error(broken, 0) end
+    if rule.code and (not ok or broken) then
+      local finding = util.picked(rule, { 'code', 'effect', 'text', 'source', 'release', 'paths' })
+      findings[#findings + 1] = util.merged(finding, not ok and { code = 'value-kind', effect = 'refused',
+        text = ('A value has the wrong type for this rule: %s'):format(rule.text) })
     end
+    if ok and broken and rule.set then pcall(setfenv(rule.set, space)) end
   end
   return findings
 end
 
---- Returns all rules of families, for pages and tests.
-function rules.list(families)
-  local all = {}
-  for _, family in ipairs(families) do
-    for _, rule in ipairs(list_of(family)) do if rule.code then all[#all + 1] = rule end end
+--- Returns the arguments that a rule reads, directly or through derived values.
+---@param client table
+---@param paths string[]
+---@return string[]
+function rules.arguments(client, paths)
+  local _, derived = rules.of(client)
+  local list, seen = {}, {}
+  local function add(path)
+    if seen[path] or (client.functions or {})[path] then return end
+    seen[path] = true
+    local name = path:match '^[^.]+'
+    local declared = client.declared.keys[path] or client.declared.sections[name]
+    local from = not declared and (derived[name] or { base[name] or client.base[name] }) or {}
+    if declared or path == 'gpus' or #from == 0 then list[#list + 1] = path end
+    for _, other in ipairs(from) do if other ~= '' then add(other) end end
   end
-  return all
+  for _, path in ipairs(paths) do add(path) end
+  return list
 end
 
 -- Returns values near a given one, nearest first.

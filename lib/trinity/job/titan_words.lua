@@ -1,9 +1,9 @@
 -- Settings of torchtitan's job files at commit 238fa995 (torchtitan/config/job_config.py), the last with TOML, and the
 -- sizes of the flavors of models (torchtitan/models/*/__init__.py).
 
-local titan = { release = '238fa9953e4aec2a62582121564273d7cbb1e9f1' }
+local titan = {}
 
---- Sections and keys (trinity.job.nested).
+--- Sections and keys (trinity.job.arguments).
 titan.keys = [[
 job: config_file dump_folder=./outputs description print_config:flag=false save_config_file custom_config_module
 profiling: enable_profiling:flag=false save_traces_folder=profile_traces profile_freq:int=10 profiler_active:int=1
@@ -44,11 +44,8 @@ compile: enable:flag=false components:list backend=inductor
 quantize.linear.float8: enable_fsdp_float8_all_gather:flag=false precompute_float8_dynamic_scale_for_fsdp:flag=false
   recipe_name{tensorwise|rowwise|rowwise_with_gw_hp} filter_fqns:list emulate:flag=false
 quantize.linear.mx: mxfp8_dim1_cast_kernel_choice{triton|cuda|torch}=triton recipe_name=mxfp8_cublas filter_fqns:list
-quantize.linear:
 quantize.grouped_mm.float8: fqns:list
 quantize.grouped_mm.mx: recipe_name{mxfp8}=mxfp8 fqns:list
-quantize.grouped_mm:
-quantize:
 comm: init_timeout_seconds:int=300 train_timeout_seconds:int=100 trace_buf_size:int=20000
   save_traces_folder=comm_traces save_traces_file_prefix=rank_ mode{default|fake_backend|local_tensor}=default
 memory_estimation: enable:flag=false disable_fake_mode:flag=false

@@ -1,4 +1,4 @@
--- The part of TOML that job files use: [tables], dotted keys, texts, numbers, booleans, lists, comments.
+-- The part of TOML that job files use: [tables], dotted keys, texts, numbers, booleans, lists, inline tables, comments.
 
 local util = require 'trinity.base.util'
 
@@ -28,82 +28,66 @@ local function take(state, pattern)
   return found
 end
 
+local function need(state, pattern, expected)
+  skip(state)
+  return take(state, pattern) or refuse(state, expected)
+end
+
 local escapes = { n = '\n', t = '\t', r = '\r', ['"'] = '"', ['\\'] = '\\' }
 
 local function read_text(state)
-  local long = take(state, '"""\n?(.-)"""') or take(state, "'''\n?(.-)'''")
-  if long then return long end
-  local plain = take(state, "'([^'\n]*)'")
+  local plain = take(state, '"""\n?(.-)"""') or take(state, "'''\n?(.-)'''") or take(state, "'([^'\n]*)'")
   if plain then return plain end
   local parts = {}
   state.at = state.at + 1
   while true do
     parts[#parts + 1] = take(state, '([^"\\\n]*)')
     if take(state, '(")') then return table.concat(parts) end
-    local escaped = take(state, '\\(.)')
-    if not escaped or not escapes[escaped] then refuse(state, 'the end of a text') end
-    parts[#parts + 1] = escapes[escaped]
+    parts[#parts + 1] = escapes[take(state, '\\(.)') or ''] or refuse(state, 'the end of a text')
   end
 end
 
-local function read_list(state)
-  local list = {}
-  state.at = state.at + 1
-  while true do
-    skip(state, true)
-    if take(state, '(%])') then return list end
-    list[#list + 1] = read_value(state)
-    skip(state, true)
-    if not take(state, '(,)') and not state.text:find('^%]', state.at) then refuse(state, "',' or ']'") end
-  end
-end
-
-local function read_keys(state)
-  local keys = {}
+-- Reads keys separated by points, and returns the table of the last one and its name.
+local function read_keys(state, into)
+  local name
   repeat
+    if name then into[name] = into[name] == nil and {} or into[name] end
+    into = name and into[name] or into
+    if type(into) ~= 'table' then refuse(state, ("'%s' to be a table"):format(name)) end
     skip(state)
-    local quoted = state.text:find('^["\']', state.at) and read_text(state)
-    keys[#keys + 1] = quoted or take(state, '([%w_-]+)') or refuse(state, 'a key')
+    name = state.text:find('^["\']', state.at) and read_text(state) or need(state, '([%w_-]+)', 'a key')
     skip(state)
   until not take(state, '(%.)')
-  return keys
+  return into, name
 end
 
-local function put(state, into, keys, value)
-  for k = 1, #keys - 1 do
-    if into[keys[k]] == nil then into[keys[k]] = {} end
-    into = into[keys[k]]
-    if type(into) ~= 'table' then refuse(state, ("'%s' to be a table"):format(keys[k])) end
-  end
-  if into[keys[#keys]] ~= nil then refuse(state, ("key '%s' once"):format(keys[#keys])) end
-  into[keys[#keys]] = value
-end
-
-local function read_inline(state)
-  local map = {}
-  state.at = state.at + 1
-  while true do
-    skip(state, true)
-    if take(state, '(})') then return map end
-    local keys = read_keys(state)
-    if not take(state, '(=)') then refuse(state, "'='") end
-    skip(state)
-    put(state, map, keys, read_value(state))
-    skip(state, true)
-    if not take(state, '(,)') and not state.text:find('^}', state.at) then refuse(state, "',' or '}'") end
-  end
+local function read_pair(state, into)
+  local inner, name = read_keys(state, into)
+  need(state, '(=)', "'='")
+  skip(state)
+  if inner[name] ~= nil then refuse(state, ("key '%s' once"):format(name)) end
+  inner[name] = read_value(state)
 end
 
 function read_value(state)
   local first = state.text:sub(state.at, state.at)
   if first == '"' or first == "'" then return read_text(state) end
-  if first == '[' then return read_list(state) end
-  if first == '{' then return read_inline(state) end
+  if first == '[' or first == '{' then
+    local all, close = {}, first == '[' and ']' or '}'
+    state.at = state.at + 1
+    while true do
+      skip(state, true)
+      if take(state, '(%' .. close .. ')') then return all end
+      if first == '[' then all[#all + 1] = read_value(state) else read_pair(state, all) end
+      skip(state, true)
+      if not take(state, '(,)') and not state.text:find('^%' .. close, state.at) then
+        refuse(state, ("',' or '%s'"):format(close))
+      end
+    end
+  end
   local word = take(state, '([%w_.+-]+)')
   if word == 'true' or word == 'false' then return word == 'true' end
-  local number = word and tonumber((word:gsub('_', '')))
-  if not number then refuse(state, 'a value') end
-  return number
+  return word and tonumber((word:gsub('_', ''))) or refuse(state, 'a value')
 end
 
 --- Parses a single value of a command line; returns the text if it is no value.
@@ -125,22 +109,15 @@ function toml.read(text, path)
     skip(state, true)
     if state.at > #text then return all end
     if take(state, '(%[)') then
-      local keys = read_keys(state)
-      if not take(state, '(%])') then refuse(state, "']'") end
-      into = all
-      for _, key in ipairs(keys) do
-        if into[key] == nil then into[key] = {} end
-        into = into[key]
-        if type(into) ~= 'table' then refuse(state, ("'%s' to be a table"):format(key)) end
-      end
+      local outer, name = read_keys(state, all)
+      need(state, '(%])', "']'")
+      outer[name] = outer[name] == nil and {} or outer[name]
+      into = type(outer[name]) == 'table' and outer[name] or refuse(state, ("'%s' to be a table"):format(name))
     else
-      local keys = read_keys(state)
-      if not take(state, '(=)') then refuse(state, "'='") end
-      skip(state)
-      put(state, into, keys, read_value(state))
+      read_pair(state, into)
     end
     skip(state)
-    if state.at <= #text and not take(state, '(\n)') then refuse(state, 'the end of the line') end
+    if state.at <= #text then need(state, '(\n)', 'the end of the line') end
   end
 end
 

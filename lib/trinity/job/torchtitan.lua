@@ -1,31 +1,12 @@
 -- torchtitan's job files (TOML) and command line overrides (--section.key value).
 
-local nested = require 'trinity.job.nested'
+local arguments = require 'trinity.job.arguments'
 local toml = require 'trinity.job.toml'
-local util = require 'trinity.base.util'
 local words = require 'trinity.job.titan_words'
 
-local titan = { client = 'torchtitan', runtime = 'torchtitan', release = words.release }
-
-local declared = nested.declare(words.keys)
-local manager = 'pytorch/torchtitan torchtitan/config/manager.py:167'
-
-function titan.families() return { require 'trinity.job.rules.torchtitan' } end
-
-local degrees = 'parallelism.data_parallel_replicate_degree parallelism.context_parallel_degree'
-  .. ' parallelism.tensor_parallel_degree parallelism.pipeline_parallel_degree'
-local split = 'parallelism.pipeline_parallel_degree parallelism.pipeline_parallel_schedule'
-  .. ' parallelism.pipeline_parallel_layers_per_stage'
-local derived = { gpus = 'gpus', given = '', rank = degrees,
-  shard = degrees .. ' parallelism.data_parallel_shard_degree',
-  batch = degrees .. ' parallelism.data_parallel_shard_degree', stages = split, per_rank = split, effective = split,
-  single = 'parallelism.pipeline_parallel_schedule', schedule = 'parallelism.pipeline_parallel_schedule',
-  network = 'model.flavor', compiled = 'compile.enable', float8 = 'model.converters', tensorwise = 'model.converters',
-  warmup = 'lr_scheduler.warmup_steps', total = 'training.steps', decay = 'lr_scheduler.decay_ratio' }
-
-titan.derived = derived
-
-function titan.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil end
+local titan = { client = 'torchtitan', runtime = 'torchtitan', release = '238fa9953e4aec2a62582121564273d7cbb1e9f1',
+  rules = 'trinity.job.rules.torchtitan', declared = arguments.declare(words.keys), base = { network = 'model.flavor' },
+  parser = 'pytorch/torchtitan torchtitan/config/manager.py:167' }
 
 -- Returns the network of a flavor, or nil if it is unknown.
 local function network_of(name, flavor)
@@ -52,11 +33,6 @@ local function network_of(name, flavor)
   end
 end
 
-local function add_fault(job, code, text, path)
-  job.faults[#job.faults + 1] = { code = code, effect = 'refused', text = text, source = manager, paths = { path },
-    release = titan.release }
-end
-
 -- Returns overrides of the command line, as a tree.
 local function overrides(job, tree)
   local list = {}
@@ -66,7 +42,7 @@ local function overrides(job, tree)
     local path, attached = list[at]:match '^%-%-([%w_]+%.[%w_.]+)=?(.*)$'
     at = at + 1
     if path then
-      local key, value = declared.keys[path]
+      local key, value = titan.declared.keys[path]
       local last = path:match '([%w_]+)$'
       if attached ~= '' then value = toml.value(attached)
       elseif list[at] and not list[at]:match '^%-%-' then
@@ -76,12 +52,7 @@ local function overrides(job, tree)
         value = not last:match '^no_'
         if not value then path = path:gsub('no_([%w_]+)$', '%1') end
       end
-      local into = tree
-      for name in path:match('^(.*)%.'):gmatch '[^.]+' do
-        into[name] = into[name] or {}
-        into = into[name]
-      end
-      into[path:match '([%w_]+)$'] = value
+      arguments.put(tree, path, value)
     end
   end
 end
@@ -90,28 +61,18 @@ end
 function titan.read(job, tree, text)
   job.gpus_said = tonumber(text:match '#[^\n]-(%d+) [%w ]-GPUs' or nil)
   overrides(job, tree)
-  local custom = tree.job and (tree.job.custom_config_module or '') ~= ''
-    or tree.experimental and (tree.experimental.custom_args_module or '') ~= ''
-  nested.read(job, declared, tree, function(path, section)
-    job.unread[#job.unread + 1] = path
-    if custom then return end -- a custom config module declares additional fields
-    local names = {}
-    for full, key in util.sorted_pairs(declared.keys) do
-      if key.section == section then names[#names + 1] = full end
-    end
-    add_fault(job, 'key-unknown', 'An unknown field is refused: ' .. util.unknown(path, names) .. '.', path)
-  end, function(path, key, value)
-    add_fault(job, 'value-kind', ('%s: expected %s, got %s.'):format(path, key.kind == 'int' and 'a whole number'
-      or key.kind == 'float' and 'a number' or key.kind == 'flag' and 'true or false' or 'a ' .. key.kind,
-      util.describe(value)), path)
-  end)
+  arguments.read(job, tree)
 end
 
-titan.argument, titan.with = nested.argument, nested.with
+--- An unknown field is refused, but a custom config module declares additional fields.
+function titan.undeclared(job)
+  local custom = job.values['job.custom_config_module'] or job.values['experimental.custom_args_module'] or ''
+  return custom == '' and 'refused' or nil
+end
 
 --- Returns the values for rules, with the network of the flavor.
 function titan.space(job)
-  local tree = nested.space(job)
+  local tree = arguments.space(job)
   tree.network = network_of(tree.model.name, tree.model.flavor) or {}
   return tree
 end
