@@ -2,8 +2,8 @@
 -- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
 -- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
 -- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak } in
--- bytes, fullest (a stage), helps { name, frees_bytes, step_time_ratio }. Exit status: 1 if the fullest rank does not
--- fit.
+-- bytes, fullest (a stage), at { time_s, operator, phase, micro_batch } of its peak, helps { name, frees_bytes,
+-- step_time_ratio }. Exit status: 1 if the fullest rank does not fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -31,7 +31,7 @@ local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
 
 if options.json then
   print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(told, {
-    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'helps' }), { rows = rows })))
+    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows })))
 else
   local header = { 'stage', 'ranks', 'layers' }
   for _, name in ipairs(memory.columns) do header[#header + 1] = name end
@@ -44,6 +44,10 @@ else
   end)))
   print(('GB; %s: the fullest rank is of stage %d and %s %.1f GB'):format(told.cluster, told.fullest,
     fits and 'fits in' or 'does not fit in', told.capacity_bytes / 1e9))
+  if told.at.operator then
+    print(('its peak is at %.3g s of the step, in the %s pass of micro-batch %d: %s'):format(told.at.time_s,
+      told.at.phase, told.at.micro_batch, told.at.operator))
+  end
   for _, help in ipairs(told.helps) do
     if help.frees_bytes > 0 then
       print(('%s frees %s GB; the step takes %+.1f %%'):format(help.name, gigabytes(help.frees_bytes),

@@ -15,7 +15,7 @@ local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
-local from_job = require 'trinity.job.from'
+local replan = require 'trinity.job.replan'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
@@ -78,7 +78,7 @@ if options.compare then
   return
 end
 if options.from then
-  local told = cli.called(from_job.run, options.from, { cluster = options.cluster,
+  local told = cli.called(replan.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
   print(options.json and trinity.json.encode(told) or table.concat(told.lines, '\n'))

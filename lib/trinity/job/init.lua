@@ -53,7 +53,7 @@ formats.yml = formats.yaml
 
 -- Returns the program that a command starts: { launcher, words (its arguments), name, config (a file that its arguments
 -- name), architecture (true: it has arguments of Megatron-LM) }, or nil.
-local function program_of(command)
+local function program_of(command, variables)
   local at
   for i, word in ipairs(command) do
     local module = command[i - 1] == '-m' and not word:match '^torch%.distributed'
@@ -70,6 +70,7 @@ local function program_of(command)
     end
     program.architecture = program.architecture or name == 'num-layers' or name == 'micro-batch-size'
   end
+  if program.name:match 'run_train%.sh$' then program.config = variables.CONFIG_FILE end
   return (program.config or program.architecture) and program
 end
 
@@ -81,7 +82,7 @@ local function launched_gpus(launcher, variables)
     if name then said[name:gsub('-', '_')] = tonumber(value ~= '' and value or launcher[i + 1]) or false end
   end
   local nodes = said.nnodes == nil and said.num_nodes or said.nnodes
-  local each = said.nproc_per_node or said.num_gpus
+  local each = said.nproc_per_node or said.num_gpus or nodes == nil and tonumber(variables.NGPU)
   if each then return nodes ~= false and each * (nodes or 1) or nil end
   nodes = tonumber(variables.SLURM_NNODES)
   each = tonumber(variables.SLURM_GPUS_PER_NODE or variables.SLURM_NTASKS_PER_NODE)
@@ -98,7 +99,7 @@ local function read_file(found, path)
     return reader.read(found, tree, repeated or text)
   end
   local script, program = shell.read(text), nil
-  for _, command in ipairs(script.commands) do program = program_of(command) or program end
+  for _, command in ipairs(script.commands) do program = program_of(command, script.environment) or program end
   if not program then util.fail('%s: expected a command that starts pretrain_*.py', path) end
   local launch = table.concat(program.launcher, ' ') .. ' ' .. table.concat(program.words, ' ')
   found.launch = found.launch and launch .. ' ' .. found.launch or launch
@@ -189,6 +190,7 @@ end
 ---@field reader table the module of its client
 ---@field words? string[] arguments of the launched program
 ---@field open? boolean true: the program may have arguments of its own
+---@field custom? boolean true: a module of the job declares further fields
 ---@field partial? boolean true: the command has words that the script does not give
 ---@field launch? string the command that launches the job
 ---@field values table given values, by the client's names
@@ -203,7 +205,7 @@ end
 ---@field unread string[] settings that the parser did not understand
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
---- Megatron-Bridge; or a list of Megatron-LM's arguments. Raises an error if the file is of no known client. Example:
+--- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is of no known client. Example:
 --- `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
@@ -216,8 +218,16 @@ function job.read(source, options)
       if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source,
         'a path or a list of arguments') end
     end
-    found.path, found.reader, found.environment = 'arguments', client 'megatron', {}
-    found.reader.read_words(found, source)
+    local titan = client 'torchtitan'
+    local name = (source[1] or ''):match '^%-%-([%w_]+)%.' -- --section.key of torchtitan
+    found.path, found.environment = 'arguments', {}
+    found.reader = titan.declared.sections[name] and titan or client 'megatron'
+    if found.reader == titan then
+      found.launch = table.concat(source, ' ')
+      titan.read(found, {}, '')
+    else
+      found.reader.read_words(found, source)
+    end
   else
     check.path('trinity.job', 1, 'source', source)
     found.path = source

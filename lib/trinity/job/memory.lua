@@ -136,22 +136,29 @@ function memory.case(job, cluster, whole)
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
+-- Returns use(problem) with the simulator of a case.
+local function simulated(one, use)
+  local problem = problems.simulator { graph = model.load('decoder', one.options),
+    cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
+  local result = use(problem)
+  problem:close()
+  problem.graph:close()
+  return result
+end
+
 --- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
 --- the constants, the GPU type, and the weights used per token.
 ---@param one table
 ---@return table
 function memory.evaluated(one)
-  local problem = problems.simulator { graph = model.load('decoder', one.options),
-    cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
-  local found = problem:strategy(one.strategy)
-  local account, kind = found:breakdown(), problem.cluster.basis.kinds[1]
-  local result = { active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
-    stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
-    fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
-    mean_error = kind and kind.mean_error }
-  problem:close()
-  problem.graph:close()
-  return result
+  return simulated(one, function(problem)
+    local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
+    local account = found:breakdown()
+    return { active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
+      stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
+      fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
+      mean_error = kind and kind.mean_error }
+  end)
 end
 
 --- Returns the step time of a job in seconds, or nil if it does not fit.
@@ -160,12 +167,30 @@ end
 ---@return number?
 function memory.step(job, cluster)
   local one = memory.case(job, cluster, true)
-  local problem = problems.simulator { graph = model.load('decoder', one.options),
-    cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
-  local metrics = problem:evaluate(one.strategy)
-  problem:close()
-  problem.graph:close()
-  return metrics.feasible and metrics.step_time_s or nil
+  return simulated(one, function(problem)
+    local metrics = problem:evaluate(one.strategy)
+    return metrics.feasible and metrics.step_time_s or nil
+  end)
+end
+
+-- Returns when a device first has its peak memory: { time_s, operator, phase, micro_batch } of the task that then runs
+-- or has just ended.
+local function peak_of(one, device)
+  return simulated(one, function(problem)
+    local timeline, peak, last = problem:timeline(one.strategy), nil, nil
+    for _, level in ipairs(timeline:memory(device)) do
+      if not peak or level.bytes > peak.bytes then peak = level end
+    end
+    for task = 1, timeline.tasks do
+      local start_s = timeline.start_s[task]
+      local before = timeline.device[task] == device and start_s <= peak.time_s
+      if before and (not last or start_s > timeline.start_s[last]) then last = task end
+    end
+    if not last then return { time_s = peak.time_s } end
+    local count = timeline.tasks / timeline.micro_batches
+    local op = problem.graph:operator((last - 1) % count + 1)
+    return { time_s = peak.time_s, operator = op.name, phase = op.phase, micro_batch = math.ceil(last / count) }
+  end)
 end
 
 -- Returns the bytes of a stage by column, without offloaded data.
@@ -216,8 +241,8 @@ function memory.changes(job, one, faster)
   return list
 end
 
---- Returns the memory of a job: rows by stage { layers, weights, ..., peak }, the fullest stage, and changes { name,
---- frees_bytes, step_time_ratio }, largest first.
+--- Returns the memory of a job: rows by stage { layers, weights, ..., peak }, the fullest stage, its peak { time_s,
+--- operator, phase, micro_batch }, and changes { name, frees_bytes, step_time_ratio }, largest first.
 ---@param job trinity.JobFile
 ---@param cluster? string as memory.case; default 'dgx_h100'
 ---@return table
@@ -240,8 +265,8 @@ function memory.of(job, cluster)
     if a.frees_bytes ~= b.frees_bytes then return a.frees_bytes > b.frees_bytes end
     return a.name < b.name
   end)
-  return { rows = rows, fullest = fullest, helps = helps, capacity_bytes = now.capacity_bytes,
-    step_time_s = now.step_time_s, cluster = one.cluster }
+  return { rows = rows, fullest = fullest, at = peak_of(one, now.stages[fullest].device), helps = helps,
+    capacity_bytes = now.capacity_bytes, step_time_s = now.step_time_s, cluster = one.cluster }
 end
 
 return memory

@@ -251,9 +251,12 @@ local function read_commands(state, text, depth)
     local reached = follow(state, util.map(raw_words, function(raw)
       return raw:match '^[%a_][%w_]*%+?=' and raw or expand(state, raw, true)
     end), raw_words)
-    local words = {}
+    local words, skipped = {}, false
     for _, raw in ipairs(reached and raw_words or {}) do
-      if not (#words == 0 and (assign(state, raw) or keywords[raw])) then
+      local redirected = raw:match '^[%d&]*[<>]+&?(.*)$' -- > file, 2>&1
+      if redirected or skipped then
+        skipped = redirected == ''
+      elseif not (#words == 0 and (assign(state, raw) or keywords[raw])) then
         for _, word in ipairs(expand(state, raw)) do words[#words + 1] = word end
       end
     end

@@ -2,6 +2,7 @@
 
 local arguments = require 'trinity.job.arguments'
 local toml = require 'trinity.job.toml'
+local util = require 'trinity.base.util'
 local words = require 'trinity.job.titan_words'
 
 local titan = { client = 'torchtitan', runtime = 'torchtitan', release = '238fa9953e4aec2a62582121564273d7cbb1e9f1',
@@ -44,15 +45,18 @@ local function overrides(job, tree)
     if path then
       local key, value = titan.declared.keys[path]
       local last = path:match '([%w_]+)$'
-      if attached ~= '' then value = toml.value(attached)
-      elseif list[at] and not list[at]:match '^%-%-' then
-        value = key and key.kind == 'text' and list[at] or toml.value(list[at])
-        at = at + 1
+      local text = attached ~= '' and attached or list[at] and not list[at]:match '^%-%-' and list[at]
+      if text then
+        at = attached == '' and at + 1 or at
+        value = key and key.kind == 'text' and text or key and key.kind == 'list'
+          and not text:match '^%[' and util.words(text) or toml.value(text)
       else
         value = not last:match '^no_'
         if not value then path = path:gsub('no_([%w_]+)$', '%1') end
       end
       arguments.put(tree, path, value)
+    elseif job.path == 'arguments' then
+      job.unread[#job.unread + 1] = list[at - 1]
     end
   end
 end
@@ -61,14 +65,13 @@ end
 function titan.read(job, tree, text)
   job.gpus_said = tonumber(text:match '#[^\n]-(%d+) [%w ]-GPUs' or nil)
   overrides(job, tree)
+  job.custom = type(tree.job) == 'table' and (tree.job.custom_config_module or '') ~= ''
+    or type(tree.experimental) == 'table' and (tree.experimental.custom_args_module or '') ~= ''
   arguments.read(job, tree)
 end
 
 --- An unknown field is refused, but a custom config module declares additional fields.
-function titan.undeclared(job)
-  local custom = job.values['job.custom_config_module'] or job.values['experimental.custom_args_module'] or ''
-  return custom == '' and 'refused' or nil
-end
+function titan.undeclared(job) return not job.custom and 'refused' or nil end
 
 --- Returns the values for rules, with the network of the flavor.
 function titan.space(job)
