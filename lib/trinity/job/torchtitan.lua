@@ -92,6 +92,9 @@ function titan.meaning(job, v)
   if not n.layers then
     job.unknown[#job.unknown + 1] = ('model.flavor %s of %s'):format(v.model.flavor, v.model.name)
   end
+  for _, name in ipairs(v.model.converters or {}) do -- names of earlier releases
+    if not tostring(name):match '^quantize%.' then job.unknown[#job.unknown + 1] = 'model.converters ' .. name end
+  end
   local pipeline = p.pipeline_parallel_degree
   job.mesh = { tensor = p.tensor_parallel_degree, pipeline = pipeline,
     virtual_stages = pipeline > 1 and v.per_rank or 1, context = p.context_parallel_degree,

@@ -150,6 +150,19 @@ mx-experts-capability mx:112 has(model.converters, 'quantize.grouped_mm.mx') and
   compute capability 10 (Blackwell).
 context-qwen3 qwen3:71 cp > 1 and model.name == 'qwen3' and network.attn ~= nil and network.attn ~= 'sdpa' | Context
   parallelism goes along with plain scaled-dot-product attention only.
+model-known spec:87 not among(model.name, 'deepseek_v3 flux gpt_oss llama3 llama3_ft llama4 qwen3') and not
+  among(model.name, 'simple_fsdp.llama3 simple_fsdp.deepseek_v3 vlm compiler_toolkit.deepseek_v3
+  compiler_toolkit.llama3 transformers_modeling_backend autoparallel.llama3 autoparallel.deepseek_v3
+  autoparallel.local_map_deepseek_v3') and (experimental.custom_import or '') == '' | model.name must be a model of
+  torchtitan (llama3, llama4, deepseek_v3, qwen3, gpt_oss, flux).
+flavor-known train:138 among(model.name, 'deepseek_v3 gpt_oss llama3 llama3_ft llama4 qwen3') and not network.layers |
+  model.flavor must be a flavor of the model.
+data-known data:60 among(model.name, 'deepseek_v3 gpt_oss llama3 llama3_ft llama4 qwen3') and not
+  among(training.dataset, 'c4 c4_test c4_validation') and (experimental.custom_import or '') == '' | training.dataset
+  must be c4, c4_test or c4_validation.
+converter-known converter:62 outside(model.converters, 'quantize.linear.float8 quantize.linear.mx
+  quantize.grouped_mm.float8 quantize.grouped_mm.mx float8 mx') and (experimental.custom_import or '') == '' |
+  model.converters must be quantize.linear or quantize.grouped_mm, with .float8 or .mx.
 ]]
 for model, at in ('llama3 69 llama3_ft 69 llama4 84 deepseek_v3 60 qwen3 62 gpt_oss 66 '):gmatch '(%S+) (%S+) ' do
   rules = rules .. ([[
@@ -160,7 +173,9 @@ end
 local infra = 'torchtitan/models/%s/infra/parallelize.py'
 
 return { repository = 'pytorch/torchtitan', rules = rules,
-  parts = { profiling = 'torchtitan/tools/profiling.py', ft = 'torchtitan/components/ft/manager.py',
+  parts = { spec = 'torchtitan/protocols/train_spec.py', data = 'torchtitan/hf_datasets/text_datasets.py',
+    converter = 'torchtitan/protocols/model_converter.py', profiling = 'torchtitan/tools/profiling.py',
+    ft = 'torchtitan/components/ft/manager.py',
     dims = 'torchtitan/distributed/parallel_dims.py', train = 'torchtitan/train.py',
     pipeline = 'torchtitan/distributed/pipeline_parallel.py', config = 'torchtitan/config/job_config.py',
     manager = 'torchtitan/config/manager.py', context = 'torchtitan/distributed/context_parallel.py',
