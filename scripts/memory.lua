@@ -2,7 +2,7 @@
 -- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
 -- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
 -- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak } in
--- bytes, fullest (a stage), at { time_s, operator, phase, micro_batch } of its peak, helps { name, frees_bytes,
+-- bytes, fullest (a stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes,
 -- step_time_ratio }. Exit status: 1 if the fullest rank does not fit.
 
 local trinity = require 'trinity'
@@ -44,10 +44,8 @@ else
   end)))
   print(('GB; %s: the fullest rank is of stage %d and %s %.1f GB'):format(told.cluster, told.fullest,
     fits and 'fits in' or 'does not fit in', told.capacity_bytes / 1e9))
-  if told.at.operator then
-    print(('its peak is at %.3g s of the step, in the %s pass of micro-batch %d: %s'):format(told.at.time_s,
-      told.at.phase, told.at.micro_batch, told.at.operator))
-  end
+  print(('its peak is at %.3g s of %.3g s%s'):format(told.at.time_s, told.step_time_s, told.at.operator
+    and (', while %s of micro-batch %d runs'):format(told.at.operator, told.at.micro_batch) or ''))
   for _, help in ipairs(told.helps) do
     if help.frees_bytes > 0 then
       print(('%s frees %s GB; the step takes %+.1f %%'):format(help.name, gigabytes(help.frees_bytes),

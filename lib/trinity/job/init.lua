@@ -89,9 +89,8 @@ local function launched_gpus(launcher, variables)
   return said.ntasks or said.num_processes or nodes and each and nodes * each or nil
 end
 
--- Reads the job of a file into `found`.
-local function read_file(found, path)
-  local text = util.read_file(path)
+-- Reads the job of a file's text into `found`.
+local function read_text(found, path, text)
   local format = formats[path:match '%.(%w+)$']
   if format then
     local reader, tree, repeated = format(text, path)
@@ -111,7 +110,7 @@ local function read_file(found, path)
     if not util.exists(folder .. program.config) then
       util.fail("%s: expected the file '%s' that the command names, got none", path, program.config)
     end
-    read_file(found, folder .. program.config)
+    read_text(found, folder .. program.config, util.read_file(folder .. program.config))
   else
     found.reader = client(program.config and 'megatron_deepspeed' or 'megatron')
     found.open = program.config ~= nil or not program.name:match 'pretrain_[ghmbt][%w_]*%.py$'
@@ -201,18 +200,19 @@ end
 ---@field unset? string[] variables of a script without an assignment
 ---@field gpus_said? integer number of GPUs in the file
 ---@field capability number compute capability of the GPUs
+---@field options table the options of trinity.job
 ---@field faults table[] findings of the parser, before the rules
 ---@field unread string[] settings that the parser did not understand
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
---- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is of no known client. Example:
---- `trinity.job('pretrain.sh', { gpus = 64 }).legal`
+--- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
+--- of no known client. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
 ---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
-  local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
+  local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch, options = given }
   if type(source) == 'table' then
     for _, word in ipairs(source) do
       if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source,
@@ -231,11 +231,22 @@ function job.read(source, options)
   else
     check.path('trinity.job', 1, 'source', source)
     found.path = source
-    read_file(found, source)
+    read_text(found, source, util.read_file(source))
   end
   found.gpus = given.gpus or found.gpus_said
   found.client, found.runtime, found.release = found.reader.client, found.reader.runtime, found.reader.release
   return job.settle(found)
+end
+
+--- Returns what a changed text of a job's file gives: values, given, unread and faults, before the rules.
+---@param found trinity.JobFile
+---@param text string
+---@return table
+function job.reread(found, text)
+  local again = { path = found.path, faults = {}, unread = {}, capability = found.capability,
+    launch = found.options.launch }
+  read_text(again, found.path, text)
+  return again
 end
 
 local function refused_codes(found)

@@ -173,23 +173,22 @@ function memory.step(job, cluster)
   end)
 end
 
--- Returns when a device first has its peak memory: { time_s, operator, phase, micro_batch } of the task that then runs
--- or has just ended.
+-- Returns when a device first has its peak memory: { time_s, operator, micro_batch }, with the operator that then runs
+-- there on the critical path, if any.
 local function peak_of(one, device)
   return simulated(one, function(problem)
-    local timeline, peak, last = problem:timeline(one.strategy), nil, nil
+    local timeline, peak = problem:timeline(one.strategy), nil
     for _, level in ipairs(timeline:memory(device)) do
       if not peak or level.bytes > peak.bytes then peak = level end
     end
-    for task = 1, timeline.tasks do
-      local start_s = timeline.start_s[task]
-      local before = timeline.device[task] == device and start_s <= peak.time_s
-      if before and (not last or start_s > timeline.start_s[last]) then last = task end
+    local steps, at = timeline:critical_steps(), { time_s = peak.time_s }
+    for i, step in ipairs(timeline:critical_path().steps) do
+      local here = one.strategy.mesh.pipeline == 1 or steps.device[i] == device
+      if step.kind == 'compute' and here and step.start_s <= peak.time_s and step.end_s >= peak.time_s then
+        at.operator, at.micro_batch = step.operator:match '^[^@]*', step.micro_batch
+      end
     end
-    if not last then return { time_s = peak.time_s } end
-    local count = timeline.tasks / timeline.micro_batches
-    local op = problem.graph:operator((last - 1) % count + 1)
-    return { time_s = peak.time_s, operator = op.name, phase = op.phase, micro_batch = math.ceil(last / count) }
+    return at
   end)
 end
 
@@ -242,7 +241,7 @@ function memory.changes(job, one, faster)
 end
 
 --- Returns the memory of a job: rows by stage { layers, weights, ..., peak }, the fullest stage, its peak { time_s,
---- operator, phase, micro_batch }, and changes { name, frees_bytes, step_time_ratio }, largest first.
+--- operator, micro_batch }, and changes { name, frees_bytes, step_time_ratio }, largest first.
 ---@param job trinity.JobFile
 ---@param cluster? string as memory.case; default 'dgx_h100'
 ---@return table

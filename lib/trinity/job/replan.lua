@@ -35,6 +35,10 @@ settings['Megatron-LM'] = function(point, job)
   set('num_virtual_stages_per_pipeline_rank', point.virtual_stages > 1 and point.virtual_stages or nil)
   set('use_tp_pp_dp_mapping', (point.rank_order or ''):find 'pipeline%-data$' ~= nil)
   set('micro_batch_size', point.micro_batch)
+  if not job.given.global_batch_size and not job.given.step_batch_size_schedule
+    and point.micro_batch * point.data ~= job.global_batch then
+    set('global_batch_size', job.global_batch)
+  end
   set('recompute_granularity', point.recompute ~= 'none' and point.recompute or nil)
   set('recompute_method', point.recompute == 'full' and 'uniform' or nil)
   set('recompute_num_layers', point.recompute == 'full' and 1 or nil)
@@ -64,7 +68,7 @@ settings.torchtitan = function(point, job)
     set('parallelism.pipeline_parallel_schedule', schedules[point.schedule])
   end
   set('activation_checkpoint.mode', point.recompute)
-  if point.recompute == 'selective' then set('activation_checkpoint.selective_ac_option', 'op') end
+  set('activation_checkpoint.selective_ac_option', point.recompute == 'selective' and 'op' or nil)
   return list
 end
 
@@ -74,7 +78,7 @@ local function changed(job, list)
   for _, one in ipairs(list) do
     local argument = arguments.of(job, one.path)
     local now = argument and argument.value
-    if now ~= one.value and not (not now and not one.value) then
+    if now ~= one.value and (one.value or now and argument.given) then
       kept[#kept + 1] = util.merged(one, { name = argument.name, given = argument.given, kind = argument.kind,
         now = now })
     end
@@ -136,18 +140,26 @@ function replan.from(job, options)
       best = { changes = changes, job = other, step_time_s = step }
     end
   end
-  for at, change in ipairs(best and best.changes or {}) do
-    local rest = util.map(best.changes, function(other) return other end)
+  for at = best and #best.changes or 0, 1, -1 do
+    local change, rest = best.changes[at], { unpack(best.changes) }
     table.remove(rest, at)
     local without = replan.with(job, rest)
     local step = without.legal and seconds_of(without, options.cluster)
     change.gives_s = step and step - best.step_time_s or nil -- nil: the other changes need it
+    if change.gives_s == 0 and #without.findings <= #best.job.findings then best.changes = rest end
   end
   return best, now
 end
 
+-- Returns whether two values, also lists and tables, are equal.
+local function same(a, b)
+  if type(a) ~= 'table' or type(b) ~= 'table' then return a == b end
+  for key in util.sorted_pairs(util.merged(a, b)) do if not same(a[key], b[key]) then return false end end
+  return true
+end
+
 --- Returns the output of the command: { lines, step_time_s (of the plan; nil if no plan is faster), before_s, changes {
---- name, value, gives_s }, missed }.
+--- name, value, gives_s }, missed }. A change is written where the client then reads it, and nothing else differs.
 ---@param path string
 ---@param options table cluster, keep, simulations, output, quiet
 ---@return table
@@ -159,7 +171,14 @@ function replan.run(path, options)
       now and ('no plan is faster than the file: %.4g s per step'):format(now) or 'no plan fits that the client '
         .. 'accepts' } }
   end
-  local text, diff_lines, missed = diff.apply(path, util.read_file(path), best.changes)
+  local written = found
+  local text, diff_lines, missed = diff.apply(path, util.read_file(path), best.changes, function(text, change)
+    local wanted = arguments.with(written, change.path, change.value or nil)
+    local ok, again = pcall(job_files.reread, found, text)
+    ok = ok and same(again.values, wanted.values) and #again.unread == #found.unread
+    written = ok and wanted or written
+    return ok
+  end)
   local lines = { ('--- %s: %s'):format(path, now and ('%.4g s per step'):format(now) or 'does not fit'),
     ('+++ %s: %.4g s per step'):format(options.output or path, best.step_time_s) }
   for _, line in ipairs(diff_lines) do lines[#lines + 1] = line end
