@@ -38,7 +38,8 @@ heterogeneous-latent utils:301 heterogeneous_layers_config_path and multi_latent
 relu-gated utils:321 squared_relu and swiglu
 geglu-gated utils:324 quick_geglu and swiglu
 groups-removed ignored utils:330 num_query_groups and not group_query_attention and num_query_groups ~=
-  num_attention_heads and given('num_query_groups')
+  num_attention_heads and given('num_query_groups') | The number of key-value groups counts only along with the flag
+  of grouped-query attention; without it every head has its own.
 => groups = group_query_attention and num_query_groups or num_attention_heads
 rope-type utils:338 rope_type and not multi_latent_attention and rope_type ~= 'rope'
 mixing config:1417 mtp_hsm and (mtp_num_layers or 0) < 2 | Mixing of hidden states needs two multi-token prediction
