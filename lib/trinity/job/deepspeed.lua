@@ -72,7 +72,7 @@ end
 -- Returns the degrees of the launch line.
 local function launched(job)
   local list, found = {}, {}
-  for word in (job.launch or ''):gmatch '[^%s=]+' do list[#list + 1] = word end
+  for word in (job.source.launch or ''):gmatch '[^%s=]+' do list[#list + 1] = word end
   local names = { ['-p'] = 'pipeline', ['--pipeline-parallel-size'] = 'pipeline', ['--pipe-parallel-size'] = 'pipeline',
     ['--pipeline-model-parallel-size'] = 'pipeline', ['--tensor-model-parallel-size'] = 'tensor',
     ['--model-parallel-size'] = 'tensor', ['--num_gpus'] = 'gpus_per_node', ['--num_nodes'] = 'nodes' }

@@ -101,7 +101,7 @@ local function read_text(found, path, text)
   for _, command in ipairs(script.commands) do program = program_of(command, script.environment) or program end
   if not program then util.fail('%s: expected a command that starts pretrain_*.py', path) end
   local launch = table.concat(program.launcher, ' ') .. ' ' .. table.concat(program.words, ' ')
-  found.launch = found.launch and launch .. ' ' .. found.launch or launch
+  found.source.launch = found.source.launch and launch .. ' ' .. found.source.launch or launch
   if program.config and not program.architecture then
     local folder = program.config:match '^/' and '' or path:match '^(.*/)' or ''
     while folder ~= '' and folder ~= '/' and not util.exists(folder .. program.config) do
@@ -113,7 +113,8 @@ local function read_text(found, path, text)
     read_text(found, folder .. program.config, util.read_file(folder .. program.config))
   else
     found.reader = client(program.config and 'megatron_deepspeed' or 'megatron')
-    found.open = program.config ~= nil or not program.name:match 'pretrain_[ghmbt][%w_]*%.py$'
+    -- open: the program may have arguments of its own
+    found.source.open = program.config ~= nil or not program.name:match 'pretrain_[ghmbt][%w_]*%.py$'
     found.environment, found.environment_known, found.unset = script.environment, true, script.unset
     found.reader.read_words(found, program.words)
   end
@@ -147,7 +148,7 @@ function job.settle(found)
     for _, finding in ipairs(list) do
       local paths = rules.arguments(reader, finding.paths)
       local named, given = arguments_of(found, paths)
-      if given or l == 1 or not found.partial then -- what is missing may be among words that are not known
+      if given or l == 1 or not found.source.partial then -- what is missing may be among words that are not known
         found.findings[#found.findings + 1] = util.merged(finding, { paths = paths, arguments = named })
         found.legal = found.legal and finding.effect ~= 'refused'
       end
@@ -188,10 +189,6 @@ end
 ---@field stages? integer[] layers of every virtual stage
 ---@field reader table the module of its client
 ---@field words? string[] arguments of the launched program
----@field open? boolean true: the program may have arguments of its own
----@field custom? boolean true: a module of the job declares further fields
----@field partial? boolean true: the command has words that the script does not give
----@field launch? string the command that launches the job
 ---@field values table given values, by the client's names
 ---@field given table<string, string> the argument by which a value was given
 ---@field settled table values after the client's defaults and changes
@@ -200,7 +197,7 @@ end
 ---@field unset? string[] variables of a script without an assignment
 ---@field gpus_said? integer number of GPUs in the file
 ---@field capability number compute capability of the GPUs
----@field options table the options of trinity.job
+---@field source table how the file is read: options, launch, open, partial, custom
 ---@field faults table[] findings of the parser, before the rules
 ---@field unread string[] settings that the parser did not understand
 
@@ -212,7 +209,8 @@ end
 ---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
-  local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch, options = given }
+  local found = { faults = {}, unread = {}, capability = given.capability,
+    source = { options = given, launch = given.launch } }
   if type(source) == 'table' then
     for _, word in ipairs(source) do
       if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source,
@@ -223,7 +221,7 @@ function job.read(source, options)
     found.path, found.environment = 'arguments', {}
     found.reader = titan.declared.sections[name] and titan or client 'megatron'
     if found.reader == titan then
-      found.launch = table.concat(source, ' ')
+      found.source.launch = table.concat(source, ' ')
       titan.read(found, {}, '')
     else
       found.reader.read_words(found, source)
@@ -244,7 +242,7 @@ end
 ---@return table
 function job.reread(found, text)
   local again = { path = found.path, faults = {}, unread = {}, capability = found.capability,
-    launch = found.options.launch }
+    source = { launch = found.source.options.launch } }
   read_text(again, found.path, text)
   return again
 end

@@ -31,7 +31,7 @@ local function take(job, words, at, key, attached)
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
         util.shortened(text, 40)))
-    elseif not known and not job.open then
+    elseif not known and not job.source.open then
       fault('argument-choice', ("is one of %s, not '%s'"):format(table.concat(util.map(key.choices, tostring), ', '),
         util.shortened(text, 40)))
     else
@@ -42,7 +42,7 @@ local function take(job, words, at, key, attached)
 end
 
 --- Parses a list of words into a job: values by field, given arguments, faults of the parser. An unknown argument is
---- refused, or with job.open only listed as not understood.
+--- refused, or with job.source.open only listed as not understood.
 ---@param job table
 ---@param words string[]
 function megatron.read_words(job, words)
@@ -55,8 +55,8 @@ function megatron.read_words(job, words)
     at = at + 1
     if not key then
       job.unread[#job.unread + 1] = word
-      job.partial = job.partial or word:find '^[$`]' ~= nil
-      if not job.open and not word:find '[$`]' then
+      job.source.partial = job.source.partial or word:find '^[$`]' ~= nil
+      if not job.source.open and not word:find '[$`]' then
         arguments.fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(
           is_argument(word) and util.unknown(word, util.sorted_keys(declared)) or word), word)
       end
@@ -103,7 +103,7 @@ function megatron.read(job, map, repeated)
   if yaml.is_scalar(map.MODEL_ARGS) and map.MODEL_ARGS.text ~= '' then
     util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
   end
-  job.open = yaml.value(map).MODE == 'inference'
+  job.source.open = yaml.value(map).MODE == 'inference'
   megatron.read_words(job, yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS))
 end
 

@@ -37,7 +37,7 @@ end
 -- Returns overrides of the command line, as a tree.
 local function overrides(job, tree)
   local list = {}
-  for word in (job.launch or ''):gmatch '%S+' do list[#list + 1] = word end
+  for word in (job.source.launch or ''):gmatch '%S+' do list[#list + 1] = word end
   local at = 1
   while list[at] do
     local path, attached = list[at]:match '^%-%-([%w_]+%.[%w_.]+)=?(.*)$'
@@ -65,13 +65,13 @@ end
 function titan.read(job, tree, text)
   job.gpus_said = tonumber(text:match '#[^\n]-(%d+) [%w ]-GPUs' or nil)
   overrides(job, tree)
-  job.custom = type(tree.job) == 'table' and (tree.job.custom_config_module or '') ~= ''
+  job.source.custom = type(tree.job) == 'table' and (tree.job.custom_config_module or '') ~= ''
     or type(tree.experimental) == 'table' and (tree.experimental.custom_args_module or '') ~= ''
   arguments.read(job, tree)
 end
 
 --- An unknown field is refused, but a custom config module declares additional fields.
-function titan.undeclared(job) return not job.custom and 'refused' or nil end
+function titan.undeclared(job) return not job.source.custom and 'refused' or nil end
 
 --- Returns the values for rules, with the network of the flavor.
 function titan.space(job)
