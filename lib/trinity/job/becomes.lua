@@ -78,9 +78,12 @@ function becomes.lines(job)
     if mesh[name] then degrees[#degrees + 1] = ('%s %d'):format(name, mesh[name]) end
   end
   if #degrees > 0 then lines[1] = ('degrees: %s'):format(table.concat(degrees, ', ')) end
-  if job.global_batch and job.micro_batch and job.micro_batches then
-    lines[#lines + 1] = ('batch: %d samples per step = micro-batch %d x %d micro-batches x data %d'):format(
-      job.global_batch, job.micro_batch, job.micro_batches, mesh.data)
+  local batch, micro, data = job.global_batch, job.micro_batch, mesh.data
+  if batch and micro and job.micro_batches and data then
+    lines[#lines + 1] = batch == micro * job.micro_batches * data
+      and ('batch: %d samples per step = micro-batch %d x %d micro-batches x data %d'):format(batch, micro,
+        job.micro_batches, data)
+      or ('batch: %d samples per step, no multiple of micro-batch %d x data %d'):format(batch, micro, data)
   end
   local layers = becomes.layers(job)
   if layers then

@@ -9,7 +9,8 @@
 --   SENTENCE    what the client requires or does; without it trinity.job.sentences forms one from the expression
 --   STATEMENTS  what the client then executes (also for refused values, so that one fault hides no other)
 --
--- A line that begins with a blank continues the previous one. A record => STATEMENTS derives values.
+-- A line that begins with a blank continues the previous one. A record => STATEMENTS derives values, which sentences
+-- call by `labels`.
 
 local arguments = require 'trinity.job.arguments'
 local sentences = require 'trinity.job.sentences'
@@ -96,7 +97,10 @@ local function read(client)
     local name, rest = path:match '^([%w_]+)(.*)$'
     return short[name] and short[name] .. rest or path
   end
-  local function label(path) return arguments.label(client, resolved(path)) end
+  local function label(path)
+    if (family.labels or {})[path] then return family.labels[path] end
+    return arguments.label(client, resolved(path))
+  end
   for line in family.rules:gsub('\n%s+', ' '):gmatch '[^\n]+' do
     local what, set = client.client .. ': ' .. line, line:match '=> (.*)$'
     local rest = set and line:match '^(.-)%s*=> ' or line

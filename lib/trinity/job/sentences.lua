@@ -67,12 +67,8 @@ local function term_of(text, label)
   end
 end
 
---- Returns the sentence of a rule, or nil if the expression needs a sentence of its own.
----@param expression string
----@param effect string refused, ignored or changed
----@param label fun(path: string): string, boolean? the name of an argument, and whether giving it means false
----@return string?
-function sentences.of(expression, effect, label)
+-- Returns a sentence, not yet with a capital letter, or nil.
+local function sentence_of(expression, effect, label)
   local terms, others = {}, {}
   for _, part in ipairs(split(expression, ' and ')) do
     local term = term_of(part, label)
@@ -90,16 +86,31 @@ function sentences.of(expression, effect, label)
     end
     return ('%s has no effect%s.'):format(words_of(subject), table.concat(others, ' and'))
   end
-  local last = table.remove(terms)
+  local last, without = table.remove(terms), {}
   for _, term in ipairs(terms) do -- not a bare name that another term repeats
     local repeated = term.path and not term.negative and not term.predicate
       and (' ' .. words_of(last) .. ' '):find(' ' .. term.subject .. ' ', 1, true)
-    if not repeated then others[#others + 1] = (term.negative and 'no ' or '') .. words_of(term) end
+    if not repeated then table.insert(term.negative and without or others, words_of(term)) end
   end
-  local subject, words = table.concat(others, ' with '), words_of(last)
-  if subject ~= '' then return ('%s %s %s.'):format(subject, last.negative and 'needs' or 'excludes', words) end
-  if not last.predicate then return ('%s is %s.'):format(words, last.negative and 'required' or 'refused') end
-  return ('%s must %sbe %s.'):format(last.subject, last.negative and '' or 'not ', (last.predicate:gsub('^to be ', '')))
+  local lacking, words = table.concat(without, ' or '), words_of(last)
+  if #others > 0 then
+    return ('%s%s %s %s.'):format(table.concat(others, ' with '), #without > 0 and ' without ' .. lacking or '',
+      last.negative and 'needs' or 'excludes', words)
+  end
+  local start = #without > 0 and 'Without ' .. lacking .. ', ' or ''
+  if not last.predicate then return ('%s%s is %s.'):format(start, words, last.negative and 'required' or 'refused') end
+  return ('%s%s must %sbe %s.'):format(start, last.subject, last.negative and '' or 'not ',
+    (last.predicate:gsub('^to be ', '')))
+end
+
+--- Returns the sentence of a rule, or nil if the expression needs a sentence of its own.
+---@param expression string
+---@param effect string refused, ignored or changed
+---@param label fun(path: string): string, boolean? the name of an argument, and whether giving it means false
+---@return string?
+function sentences.of(expression, effect, label)
+  local text = sentence_of(expression, effect, label)
+  return text and text:gsub('^%l%l* ', function(word) return word:sub(1, 1):upper() .. word:sub(2) end) or nil
 end
 
 return sentences

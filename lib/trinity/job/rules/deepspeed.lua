@@ -43,15 +43,14 @@ offload-param-size offload:36 (tonumber(weights.buffer_size) or 0) < 0 | Buffers
 offload-param-host offload:39 (tonumber(weights.max_in_cpu) or 0) < 0 | Parameters kept on the host are not negative.
 offload-param-idle ignored zero:157 weights.device ~= 'none' and stage ~= 3 and among(weights.device, 'cpu nvme') |
   Offloading parameters has no effect below ZeRO stage 3.
-offload-optimizer-idle ignored zero:164 among(states.device, 'cpu nvme') and stage == 0 | Offloading the optimizer has
-  no effect without ZeRO.
+offload-optimizer-idle ignored zero:164 among(states.device, 'cpu nvme') and stage == 0
 offload-old changed zero:181 zero.cpu_offload ~= nil or zero.cpu_offload_param ~= nil or
   zero.cpu_offload_use_pin_memory ~= nil | The old keys of offloading stand for offload_optimizer and offload_param.
 gather-old changed zero:280 given('zero_optimization.stage3_gather_fp16_weights_on_model_save') | The old key stands
   for gather_16bit_weights_on_model_save.
 stage-3-idle ignored zero:215 stage < 3 and (given('zero_optimization.stage3_max_live_parameters') or
   given('zero_optimization.stage3_max_reuse_distance') or given('zero_optimization.stage3_prefetch_bucket_size') or
-  given('zero_optimization.stage3_param_persistence_threshold')) | Keys of ZeRO stage 3 have no effect below it.
+  given('zero_optimization.stage3_param_persistence_threshold'))
 loss-scale-kind precision:124 type(fp16.loss_scale) == 'boolean' | The loss scale is a number, not a truth value.
 loss-scale-number precision:128 type(fp16.loss_scale) == 'string' and not tonumber(fp16.loss_scale) | The loss scale
   is a number.
@@ -91,8 +90,7 @@ micro-positive config:933 positive(batch) and not positive(micro) and (given('tr
 micro-derived config:933 positive(batch) and not positive(micro) and not given('train_micro_batch_size_per_gpu') and
   not (batch and world and batch < world) | Batch = micro-batch x accumulation x data-parallel degree; what is not
   said is derived by whole division, and a rest is refused.
-accumulation-derived config:935 positive(batch) and positive(micro) and not positive(accumulation) | The accumulation
-  steps are positive.
+accumulation-derived config:935 positive(batch) and positive(micro) and not positive(accumulation)
 batch-product config:937 world and batch and micro and accumulation and batch > 0 and micro > 0 and accumulation > 0
   and batch ~= micro * accumulation * world | Batch = micro-batch x accumulation x data-parallel degree; what is not
   said is derived by whole division, and a rest is refused.
@@ -114,14 +112,14 @@ gradient-norm changed config:1068 fp16.enabled ~= true and type(optimizer.params
   zero (a warning).
 vocabulary ignored config:1055 vocabulary_size and vocabulary_size % 8 ~= 0 | The vocabulary is no multiple of 8 (a
   warning: matmuls are slower).
-pipeline-stage pipe:76 pipeline > 1 and stage > 1 | Pipeline stages go along with ZeRO stage 0 or 1 only.
+pipeline-stage pipe:76 pipeline > 1 and stage > 1
 scheduler-known engine:1604 scheduler.type and not among(scheduler.type, 'LRRangeTest OneCycle WarmupLR WarmupDecayLR
   WarmupCosineLR LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR ExponentialLR SequentialLR
   CosineAnnealingLR ChainedScheduler ReduceLROnPlateau CyclicLR CosineAnnealingWarmRestarts OneCycleLR PolynomialLR')
   | The scheduler is DeepSpeed's or one of torch.optim.lr_scheduler.
-one-bit-adam engine:2152 optimizer_name == 'onebitadam' and stage > 0 | 1-bit Adam excludes ZeRO.
-zero-one-adam engine:2159 optimizer_name == 'zerooneadam' and stage > 0 | 0/1 Adam excludes ZeRO.
-one-bit-lamb engine:2166 optimizer_name == 'onebitlamb' and stage > 0 | 1-bit LAMB excludes ZeRO.
+one-bit-adam engine:2152 optimizer_name == 'onebitadam' and stage > 0
+zero-one-adam engine:2159 optimizer_name == 'zerooneadam' and stage > 0
+one-bit-lamb engine:2166 optimizer_name == 'onebitlamb' and stage > 0
 amp-half engine:2003 amp.enabled == true and (fp16.enabled == true or bf16.enabled == true)
 amp-zero engine:2000 amp.enabled == true and stage > 0 | AMP excludes ZeRO.
 elastic-micro-list elastic:65 elasticity.enabled == true and elasticity.micro_batch_sizes ~= nil and
@@ -166,7 +164,10 @@ end
 
 local runtime = 'deepspeed/runtime/'
 
-return { repository = 'deepspeedai/DeepSpeed', rules = rules,
+local labels = { gpus = 'the number of GPUs', stage = 'ZeRO stage', pipeline = 'pipeline stages',
+  optimizer_name = 'optimizer.type', batch = 'train_batch_size', micro = 'train_micro_batch_size_per_gpu' }
+
+return { repository = 'deepspeedai/DeepSpeed', rules = rules, labels = labels,
   parts = { config = runtime .. 'config.py', zero = runtime .. 'zero/config.py',
     offload = runtime .. 'zero/offload_config.py', precision = runtime .. 'precision_config.py',
     utils = runtime .. 'config_utils.py', pipe = runtime .. 'pipe/engine.py', engine = runtime .. 'engine.py',

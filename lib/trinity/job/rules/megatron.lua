@@ -23,7 +23,17 @@ local parts = {
   hybrid = core .. 'models/hybrid/hybrid_layer_allocation.py',
 }
 
-return { repository = 'NVIDIA/Megatron-LM', parts = parts, rules = [[
+local labels = { gpus = 'the number of GPUs', data = 'the data-parallel degree', remat = 'weight shards per rank',
+  hybrid = '--hybrid-layer-pattern', layout = '--pipeline-model-parallel-layout', virtual = 'virtual stages',
+  uneven = '--decoder-first-pipeline-num-layers or --decoder-last-pipeline-num-layers', counted = 'the layers',
+  per_rank = 'the layers of a stage', use_dist_ckpt = 'a --ckpt-format other than torch', by_steps = '--train-iters',
+  by_samples = '--train-samples', linear = 'a gated delta network', offload_layers = '--cpu-offloading-num-layers',
+  modules = '--recompute-modules', choice = '--moe-router-group-topk', groups = 'the key-value groups',
+  padding = '--moe-router-padding-for-quantization',
+  ['env.CUDA_DEVICE_MAX_CONNECTIONS'] = 'CUDA_DEVICE_MAX_CONNECTIONS',
+  ['hybrid.segments'] = 'the segments of the pattern', ['layout.stages'] = 'its stages' }
+
+return { repository = 'NVIDIA/Megatron-LM', parts = parts, labels = labels, rules = [[
 weight-shards parallel:37 tensor_parallel_num_weight_shards and (tensor_parallel_num_weight_shards <
   tensor_model_parallel_size or not multiple(tensor_parallel_num_weight_shards, tensor_model_parallel_size)) | The
   shards of a weight must be a multiple of the tensor-parallel degree.
@@ -51,7 +61,7 @@ context-messages-layers config:3105 context_parallel_size > 1 and length(cp_comm
 => if not expert_tensor_parallel_size then expert_tensor_parallel_size = tensor_model_parallel_size end
 no-rope-decode config:3139 no_rope_freq and flash_decode
 expert-gpus-multiple groups:882 gpus and not multiple(gpus, expert_model_parallel_size * expert_tensor_parallel_size *
-  pipeline_model_parallel_size) | The number of GPUs must be a multiple of expert x expert tensor x pipeline degrees.
+  pipeline_model_parallel_size)
 expert-degree-positive groups:882 expert_model_parallel_size < 1 or expert_tensor_parallel_size < 1 | Degrees of
   expert parallelism must be positive.
 optimizer-instances groups:922 data and not multiple(data * context_parallel_size,
@@ -69,19 +79,15 @@ one-connection args:1477 (tensor_model_parallel_size > 1 or context_parallel_siz
   use_torch_fsdp2 and not use_megatron_fsdp and not overlap_moe_expert_parallel_comm and env.known and
   env.CUDA_DEVICE_MAX_CONNECTIONS ~= '1' | Before Blackwell tensor or context parallelism needs
   CUDA_DEVICE_MAX_CONNECTIONS=1.
-shards-fp4 args:1517 remat > 1 and fp4 and not fp4_param_gather | Weight shards with --fp4-format need
-  --fp4-param-gather.
-shards-average args:1553 remat > 1 and ddp_average_in_collective | Weight shards exclude --ddp-average-in-collective.
-shards-checkpoint args:1558 remat > 1 and not among(ckpt_format, 'torch torch_dist') | Weight shards need
-  --ckpt-format torch or torch_dist.
+shards-fp4 args:1517 remat > 1 and fp4 and not fp4_param_gather
+shards-average args:1553 remat > 1 and ddp_average_in_collective
+shards-checkpoint args:1558 remat > 1 and not among(ckpt_format, 'torch torch_dist')
 shards-reshardable args:1562 remat > 1 and dist_ckpt_optim_fully_reshardable and
-  distrib_optim_fully_reshardable_mem_efficient | Weight shards exclude memory-efficient reshardable checkpoints.
-shards-mxfp8 args:1576 remat > 1 and fp8_recipe == 'mxfp8' and not fp8_param_gather | Weight shards in MXFP8 need
-  --fp8-param-gather.
-shards-mxfp8-buffer args:1583 remat > 1 and fp8_recipe == 'mxfp8' and not reuse_grad_buf_for_mxfp8_param_ag | Weight
-  shards in MXFP8 need --reuse-grad-buf-for-mxfp8-param-ag.
+  distrib_optim_fully_reshardable_mem_efficient
+shards-mxfp8 args:1576 remat > 1 and fp8_recipe == 'mxfp8' and not fp8_param_gather
+shards-mxfp8-buffer args:1583 remat > 1 and fp8_recipe == 'mxfp8' and not reuse_grad_buf_for_mxfp8_param_ag
 shards-registration args:1592 remat > 1 and (gtp_remat_nccl_ub or gtp_expert_remat_nccl_ub) and
-  disable_symmetric_registration | NCCL user buffers of weight shards need symmetric registration.
+  disable_symmetric_registration
 sequence-tensor mappings:73 sequence_parallel and not multiple(seq_length, tensor_model_parallel_size *
   context_parallel_size)
 old-batch-size args:591 batch_size ~= nil | The old argument is refused; use --micro-batch-size.
@@ -130,21 +136,15 @@ hybrid-further hybrid:262 hybrid and hybrid.fault == 'further' | All multi-token
 hybrid-layers ignored args:793 hybrid and num_layers and num_layers ~= hybrid.layers | The hybrid pattern decides the
   number of layers; the number given is ignored.
 => if hybrid then num_layers = hybrid.layers end
-hybrid-first args:804 hybrid and hybrid.segments > 1 and decoder_first_pipeline_num_layers | A hybrid pattern with |
-  excludes giving the layers of the first stage.
-hybrid-last args:809 hybrid and hybrid.segments > 1 and decoder_last_pipeline_num_layers | A hybrid pattern with |
-  excludes giving the layers of the last stage.
-hybrid-virtual-layers args:814 hybrid and num_layers_per_virtual_pipeline_stage | A hybrid pattern excludes giving
-  layers of a virtual stage: its | do.
-hybrid-virtual-stages args:820 hybrid and num_virtual_stages_per_pipeline_rank | A hybrid pattern excludes giving
-  virtual stages: its | do.
-hybrid-layout args:825 hybrid and pipeline_model_parallel_layout | A hybrid pattern excludes a layout.
-hybrid-embedding args:829 hybrid and account_for_embedding_in_pipeline_split | A hybrid pattern excludes counting the
-  embedding as a layer.
-hybrid-loss args:834 hybrid and account_for_loss_in_pipeline_split | A hybrid pattern excludes counting the loss as a
-  layer.
+hybrid-first args:804 hybrid and hybrid.segments > 1 and decoder_first_pipeline_num_layers
+hybrid-last args:809 hybrid and hybrid.segments > 1 and decoder_last_pipeline_num_layers
+hybrid-virtual-layers args:814 hybrid and num_layers_per_virtual_pipeline_stage
+hybrid-virtual-stages args:820 hybrid and num_virtual_stages_per_pipeline_rank
+hybrid-layout args:825 hybrid and pipeline_model_parallel_layout
+hybrid-embedding args:829 hybrid and account_for_embedding_in_pipeline_split
+hybrid-loss args:834 hybrid and account_for_loss_in_pipeline_split
 hybrid-segments args:849 hybrid and hybrid.segments > 1 and not multiple(hybrid.segments,
-  pipeline_model_parallel_size) | The segments of a hybrid pattern must be a multiple of the pipeline stages.
+  pipeline_model_parallel_size)
 hybrid-even hybrid:437 hybrid and hybrid.segments == 1 and not decoder_first_pipeline_num_layers and not
   decoder_last_pipeline_num_layers and not multiple(num_layers, pipeline_model_parallel_size) | The layers of a hybrid
   pattern without | must be a multiple of the pipeline stages.
@@ -156,8 +156,7 @@ mtp-positions args:883 mtp_num_layers and mtp_num_layers > 0 and not use_rotary_
   among(position_embedding_type, 'rope none')
 mtp-mixing ignored args:890 mtp_hsm and (mtp_num_layers or 0) < 2 | Mixing of hidden states needs two multi-token
   prediction layers and is silently turned off (a warning). => mtp_hsm = false
-mtp-hybrid-old ignored args:912 mtp_hybrid_override_pattern and not hybrid | The multi-token prediction pattern has no
-  effect without a hybrid model (a warning).
+mtp-hybrid-old ignored args:912 mtp_hybrid_override_pattern and not hybrid
 virtual-once args:928 count(3, num_layers_per_virtual_pipeline_stage, num_virtual_stages_per_pipeline_rank,
   pipeline_model_parallel_layout) > 1 | Only one of: layers per virtual stage, virtual stages per rank, layout.
 => layout = pipeline_model_parallel_layout and layout_of(pipeline_model_parallel_layout, pipeline_model_parallel_size,
@@ -198,8 +197,7 @@ align-idle ignored args:1013 not virtual and given('align_param_gather') and ali
 stage-first-last config:2235 (decoder_first_pipeline_num_layers or decoder_last_pipeline_num_layers) and
   (account_for_embedding_in_pipeline_split or account_for_loss_in_pipeline_split)
 layout-alone config:2252 layout and (decoder_first_pipeline_num_layers or decoder_last_pipeline_num_layers or
-  account_for_embedding_in_pipeline_split or account_for_loss_in_pipeline_split) | A layout excludes other arguments
-  about the layers of stages.
+  account_for_embedding_in_pipeline_split or account_for_loss_in_pipeline_split)
 layout-embedding layout:99 layout and layout.embedding | A layout must begin with the one embedding (E).
 layout-loss layout:104 layout and layout.loss | A layout must end with the one loss (L).
 layout-layers layout:107 layout and layout.layers | A layout must have one t per layer.
@@ -209,11 +207,9 @@ layout-further layout:112 layout and layout.further | A layout must have one m p
   or 0); middle_stages = pipeline_model_parallel_size - (decoder_first_pipeline_num_layers and 1 or 0) -
   (decoder_last_pipeline_num_layers and 1 or 0)
 first-positive config:2304 not positive(decoder_first_pipeline_num_layers)
-first-virtual config:2312 not layout and virtual and not multiple(decoder_first_pipeline_num_layers, virtual) | The
-  layers of the first stage must be a multiple of the virtual stages.
+first-virtual config:2312 not layout and virtual and not multiple(decoder_first_pipeline_num_layers, virtual)
 last-positive config:2323 not positive(decoder_last_pipeline_num_layers)
-last-virtual config:2331 not layout and virtual and not multiple(decoder_last_pipeline_num_layers, virtual) | The
-  layers of the last stage must be a multiple of the virtual stages.
+last-virtual config:2331 not layout and virtual and not multiple(decoder_last_pipeline_num_layers, virtual)
 middle-none config:2342 not layout and uneven and middle and (middle == 0) ~= (middle_stages == 0) | Layers and stages
   between the first and the last must both be there, or neither.
 middle-even config:2350 not layout and uneven and middle and middle ~= 0 and middle_stages > 0 and not
@@ -254,16 +250,13 @@ fsdp2-fusion args:1040 use_torch_fsdp2 and gradient_accumulation_fusion
 fsdp2-checkpoint args:1042 use_torch_fsdp2 and not among(ckpt_format, 'torch_dist torch_dcp')
 fsdp2-untied args:1044 use_torch_fsdp2 and not untie_embeddings_and_output_weights
 fsdp2-fp16 args:1046 use_torch_fsdp2 and fp16
-fsdp2-connections args:1048 use_torch_fsdp2 and env.CUDA_DEVICE_MAX_CONNECTIONS == '1' | FSDP refuses
-  CUDA_DEVICE_MAX_CONNECTIONS=1.
+fsdp2-connections args:1048 use_torch_fsdp2 and env.CUDA_DEVICE_MAX_CONNECTIONS == '1'
 fsdp2-fp8-gather ignored args:1054 use_torch_fsdp2 and fp8_param_gather | PyTorch FSDP2 silently gathers in BF16 in
   place of FP8 (a warning). => fp8_param_gather = false
 step-gather-optimizer args:1067 overlap_param_gather_with_optimizer_step and not use_distributed_optimizer
 step-gather args:1069 overlap_param_gather_with_optimizer_step and not overlap_param_gather
-step-gather-virtual args:1071 overlap_param_gather_with_optimizer_step and not virtual | Overlapping gathering with
-  the optimizer step needs an interleaved schedule (one virtual stage per stage is none).
-step-gather-checkpoint args:1073 overlap_param_gather_with_optimizer_step and use_dist_ckpt | Overlapping gathering
-  with the optimizer step excludes distributed checkpoints.
+step-gather-virtual args:1071 overlap_param_gather_with_optimizer_step and not virtual
+step-gather-checkpoint args:1073 overlap_param_gather_with_optimizer_step and use_dist_ckpt
 fsdp-version-2 args:1125 use_megatron_fsdp and megatron_fsdp_version == 2 and use_distributed_optimizer
 fsdp-optimizer changed args:1135 use_megatron_fsdp and megatron_fsdp_version ~= 2 and not use_distributed_optimizer |
   Megatron-FSDP turns the distributed optimizer on by itself (a warning). => use_distributed_optimizer = true
@@ -271,8 +264,7 @@ fsdp-grouped args:1143 use_megatron_fsdp and (moe_single_grouped_weight or moe_s
 fsdp-optimizers args:1150 use_megatron_fsdp and not among(optimizer, 'sgd adam')
 fsdp-hash args:1163 use_megatron_fsdp and data_parallel_sharding_strategy == 'optim_grads_params' and
   check_weight_hash_across_dp_replicas_interval
-fsdp-connections args:1166 use_megatron_fsdp and env.CUDA_DEVICE_MAX_CONNECTIONS == '1' | Megatron-FSDP refuses
-  CUDA_DEVICE_MAX_CONNECTIONS=1.
+fsdp-connections args:1166 use_megatron_fsdp and env.CUDA_DEVICE_MAX_CONNECTIONS == '1'
 fsdp-checkpoint args:1169 use_megatron_fsdp and ckpt_format ~= 'fsdp_dtensor'
 fsdp-user-buffers changed args:1177 use_megatron_fsdp and nccl_ub and not fsdp_double_buffer | NCCL user buffers turn
   double buffers and registration by hand of Megatron-FSDP on (a warning). => fsdp_manual_registration,
@@ -297,8 +289,7 @@ other-fsdp2 args:1739 not among(optimizer, 'sgd adam') and use_torch_fsdp2
 other-megatron-fsdp args:1740 not among(optimizer, 'sgd adam') and use_megatron_fsdp | Optimizers other than SGD and
   Adam exclude Megatron-FSDP.
 other-checkpoint args:1741 not among(optimizer, 'sgd adam') and not among(ckpt_format, 'torch torch_dist')
-gloo-checkpoint args:1750 not use_gloo_process_groups and use_distributed_optimizer and not use_dist_ckpt | Without
-  Gloo groups the distributed optimizer needs distributed checkpoints.
+gloo-checkpoint args:1750 not use_gloo_process_groups and use_distributed_optimizer and not use_dist_ckpt
 gloo-reshardable args:1753 not use_gloo_process_groups and use_distributed_optimizer and
   dist_ckpt_optim_fully_reshardable and distrib_optim_fully_reshardable_mem_efficient
 frozen-optimizer changed args:1842 freeze_all_layers and (use_distributed_optimizer or overlap_param_gather) | With
@@ -317,17 +308,15 @@ checkpoint-arguments args:98 use_checkpoint_args and not load and not pretrained
 builder-threads args:1258 num_dataset_builder_threads and num_dataset_builder_threads <= 0
 => by_steps = train_iters and train_iters > 0 and not skip_train; by_samples = train_samples and train_samples > 0 and
   not skip_train
-steps-samples args:1279 by_steps and train_samples | Counting in iterations and in samples may not both be given.
-steps-decay-samples args:1281 by_steps and lr_decay_samples | Counting in iterations and in samples may not both be
-  given.
+steps-samples args:1279 by_steps and train_samples
+steps-decay-samples args:1281 by_steps and lr_decay_samples
 steps-warmup-samples args:1283 by_steps and (lr_warmup_samples or 0) ~= 0 | Counting in iterations and in samples may
   not both be given.
 steps-warmup-once args:1286 by_steps and lr_warmup_fraction and (lr_warmup_iters or 0) ~= 0 | A warm-up fraction and a
   number of warm-up iterations may not both be given.
 samples-steps args:1293 by_samples and train_iters and not by_steps | Counting in iterations and in samples may not
   both be given.
-samples-decay-steps args:1295 by_samples and not by_steps and lr_decay_iters | Counting in iterations and in samples
-  may not both be given.
+samples-decay-steps args:1295 by_samples and not by_steps and lr_decay_iters
 samples-warmup-steps args:1297 by_samples and not by_steps and (lr_warmup_iters or 0) ~= 0 | Counting in iterations
   and in samples may not both be given.
 samples-warmup-once args:1300 by_samples and lr_warmup_fraction and (lr_warmup_samples or 0) ~= 0 | A warm-up fraction
@@ -363,8 +352,7 @@ logits-async args:1827 logits_save_dir and not async_save
 override-finetune args:1852 override_ckpt_iteration and finetune
 threshold-pipeline args:1856 inference_batch_times_seqlen_threshold and inference_batch_times_seqlen_threshold > -1
   and pipeline_model_parallel_size == 1
-threshold-graphs args:1858 above(inference_batch_times_seqlen_threshold, -1) and cuda_graph_impl ~= 'none' | The
-  inference threshold excludes CUDA graphs.
+threshold-graphs args:1858 above(inference_batch_times_seqlen_threshold, -1) and cuda_graph_impl ~= 'none'
 upcycling-save args:1864 moe_use_upcycling and not save
 local-directory args:1895 non_persistent_ckpt_type == 'local' and not non_persistent_local_ckpt_dir
 replication-jump args:1897 replication and not replication_jump

@@ -52,19 +52,16 @@ groups-tensor config:1465 groups and groups > 0 and not multiple(groups, tensor_
 => linear = among(experimental_attention_variant, 'gdn gdn2 gated_delta_net')
 linear-frequency config:1476 linear and experimental_attention_variant ~= 'gdn2' and linear_attention_freq == nil and
   not hybrid | The gated delta network needs the frequency of linear-attention layers.
-linear-convolution config:1481 linear and linear_conv_kernel_dim == nil | The gated delta network needs its kernel
-  size.
-linear-key-size config:1484 linear and linear_key_head_dim == nil | The gated delta network needs its key head size.
-linear-value-size config:1487 linear and linear_value_head_dim == nil | The gated delta network needs its value head
-  size.
-linear-keys config:1490 linear and linear_num_key_heads == nil | The gated delta network needs its key heads.
-linear-values config:1493 linear and linear_num_value_heads == nil | The gated delta network needs its value heads.
-linear-values-keys config:1495 linear and not multiple(linear_num_value_heads, linear_num_key_heads) | The value heads
-  of linear attention must be a multiple of its key heads.
+linear-convolution config:1481 linear and linear_conv_kernel_dim == nil
+linear-key-size config:1484 linear and linear_key_head_dim == nil
+linear-value-size config:1487 linear and linear_value_head_dim == nil
+linear-keys config:1490 linear and linear_num_key_heads == nil
+linear-values config:1493 linear and linear_num_value_heads == nil
+linear-values-keys config:1495 linear and not multiple(linear_num_value_heads, linear_num_key_heads)
 linear-keys-degrees config:1502 linear and not multiple(linear_num_key_heads, tensor_model_parallel_size *
-  context_parallel_size) | Linear-attention heads must be multiples of tensor x context degrees.
+  context_parallel_size)
 linear-values-degrees config:1506 linear and not multiple(linear_num_value_heads, tensor_model_parallel_size *
-  context_parallel_size) | Linear-attention heads must be multiples of tensor x context degrees.
+  context_parallel_size)
 linear-old-name changed config:1406 experimental_attention_variant == 'gated_delta_net' | gated_delta_net is an old
   spelling of gdn.
 linear-pattern training:1182 linear and type(linear_attention_freq) == 'table' and #linear_attention_freq ~=
@@ -108,8 +105,7 @@ latent-gate config:3349 multi_latent_attention and attention_output_gate
 latent-cache config:3352 multi_latent_attention and cache_mla_latents and apply_rope_fusion
 invariant-bf16 config:3212 batch_invariant_mode and not bf16
 invariant-flash config:3217 batch_invariant_mode and attention_backend ~= 'flash'
-invariant-version config:3223 batch_invariant_mode and not above(flash_attention_version, 2) | Batch-invariant mode
-  needs --flash-attention-version 3 or 4.
+invariant-version config:3223 batch_invariant_mode and not above(flash_attention_version, 2)
 invariant-context config:3231 batch_invariant_mode and context_parallel_size > 1
 invariant-dropout config:3233 batch_invariant_mode and attention_dropout ~= 0
 invariant-dispatcher config:3242 batch_invariant_mode and num_experts and transformer_impl ~= 'inference_optimized'
@@ -140,8 +136,7 @@ residual-fp32 args:1375 fp32_residual_connection and not (fp16 or bf16)
 grouped-capability args:1380 moe_grouped_gemm and capability < 8 | Grouped matmuls need GPUs of compute capability 8.
 loss-te args:1697 cross_entropy_loss_fusion and cross_entropy_fusion_impl == 'te' | The fused loss of Transformer
   Engine is disabled; use --cross-entropy-fusion-impl native.
-deterministic-loss determinism:141 deterministic_mode and cross_entropy_loss_fusion | Deterministic mode excludes the
-  fused cross-entropy.
+deterministic-loss determinism:141 deterministic_mode and cross_entropy_loss_fusion
 deterministic-overlap determinism:141 deterministic_mode and tp_comm_overlap
 deterministic-nccl determinism:91 deterministic_mode and env.NCCL_ALGO and nccl_fault(env.NCCL_ALGO) | Deterministic
   mode takes NCCL_ALGO of Ring, CollnetDirect, CollnetChain or ^NVLS.
@@ -208,10 +203,8 @@ graph-modules-idle ignored config:2796 cuda_graph_impl == 'none' and length(cuda
   graphs have no effect without --cuda-graph-impl.
 offload-layers config:1887 offload_layers and num_layers and cpu_offloading_num_layers >= num_layers | Layers
   offloaded to the host must be fewer than the layers.
-offload-pipeline config:1892 offload_layers and pipeline_model_parallel_size > 1 | Offloading layers to the host
-  excludes pipeline stages.
-offload-recompute config:1897 offload_layers and recompute_granularity | Offloading layers to the host excludes
-  recomputation.
+offload-pipeline config:1892 offload_layers and pipeline_model_parallel_size > 1
+offload-recompute config:1897 offload_layers and recompute_granularity
 full-method config:1914 recompute_granularity == 'full' and not recompute_method
 full-layers config:1920 recompute_granularity == 'full' and recompute_num_layers == nil
 selective-layers config:1929 recompute_granularity == 'selective' and recompute_num_layers ~= nil
@@ -221,29 +214,20 @@ method-idle ignored config:1901 not recompute_granularity and (recompute_method 
 modules-idle ignored config:1943 given('recompute_modules') and recompute_granularity ~= 'selective'
 => modules = recompute_granularity == 'selective' and (recompute_modules or { 'core_attn' }) or {}
 modules-known config:1959 outside(modules, 'core_attn moe_act layernorm mla_up_proj mlp moe shared_experts
-  gdn_norm_out gdp_in_proj gdp_qkv mhc') | Recomputed modules are core_attn, moe_act, layernorm, mla_up_proj, mlp,
-  moe, shared_experts, gdn_norm_out, gdp_in_proj, gdp_qkv, mhc.
-modules-activation config:1965 has(modules, 'moe_act') and not moe_grouped_gemm | Recomputing the activation of
-  experts needs grouped matmuls (--moe-grouped-gemm).
-modules-latent config:1970 has(modules, 'mla_up_proj') and not multi_latent_attention | Recomputing the up projection
-  needs latent attention.
-modules-linear config:1978 has(modules, 'gdn_norm_out') and not linear | Recomputing gdn_norm_out needs a gated delta
-  network.
+  gdn_norm_out gdp_in_proj gdp_qkv mhc')
+modules-activation config:1965 has(modules, 'moe_act') and not moe_grouped_gemm
+modules-latent config:1970 has(modules, 'mla_up_proj') and not multi_latent_attention
+modules-linear config:1978 has(modules, 'gdn_norm_out') and not linear
 modules-shared config:1996 has(modules, 'shared_experts') and moe_shared_expert_intermediate_size and
-  moe_shared_expert_overlap | Recomputing shared experts excludes their overlap.
-modules-delayed config:2003 fp8 and fp8_recipe == 'delayed' and has(modules, 'moe_act layernorm') | Delayed scaling
-  excludes recomputing moe_act and layernorm.
+  moe_shared_expert_overlap
+modules-delayed config:2003 fp8 and fp8_recipe == 'delayed' and has(modules, 'moe_act layernorm')
 layer-recompute config:2020 moe_layer_recompute and recompute_granularity == 'full'
 layer-recompute-old changed config:2023 moe_layer_recompute and recompute_granularity ~= 'full' | The old flag becomes
   selective recomputation of expert layers. => recompute_granularity, modules = 'selective', joined(modules, 'moe')
-modules-connections config:2030 has(modules, 'mhc') and not enable_mhc_connections | Recomputing hyper connections
-  needs hyper connections.
-modules-connections-mlp config:2032 has(modules, 'mhc') and has(modules, 'mlp') | Recomputing hyper connections
-  excludes recomputing mlp.
-connections-layers config:2041 has(modules, 'mhc') and not above(mhc_recompute_layer_num, 0) | Recomputing hyper
-  connections needs --mhc-recompute-layer-num.
-connections-offload config:2046 has(modules, 'mhc') and fine_grained_activation_offloading | Recomputing hyper
-  connections excludes offloading activations.
+modules-connections config:2030 has(modules, 'mhc') and not enable_mhc_connections
+modules-connections-mlp config:2032 has(modules, 'mhc') and has(modules, 'mlp')
+connections-layers config:2041 has(modules, 'mhc') and not above(mhc_recompute_layer_num, 0)
+connections-offload config:2046 has(modules, 'mhc') and fine_grained_activation_offloading
 connections-mtp config:2064 enable_mhc_connections and mtp_num_layers
 connections-full config:2070 enable_mhc_connections and recompute_granularity == 'full'
 connections-inference config:2077 enable_mhc_connections and inference_fuse_tp_communication
@@ -251,8 +235,7 @@ connections-pipeline config:2093 enable_mhc_connections and pipeline_model_paral
 connections-residual config:2104 enable_mhc_connections and fp32_residual_connection
 connections-iterations config:2115 enable_mhc_connections and mhc_sinkhorn_iterations < 1
 connections-gate config:2122 enable_mhc_connections and mhc_init_gating_factor < 0
-offload-both config:2128 fine_grained_activation_offloading and offload_layers | Offloading activations excludes
-  offloading layers.
+offload-both config:2128 fine_grained_activation_offloading and offload_layers
 offload-modules config:2131 fine_grained_activation_offloading and length(offload_modules) == 0 | Offloading
   activations needs modules (--offload-modules).
 offload-known config:2144 fine_grained_activation_offloading and outside(offload_modules, 'core_attn attn_proj
@@ -260,9 +243,9 @@ offload-known config:2144 fine_grained_activation_offloading and outside(offload
 offload-projection config:2149 fine_grained_activation_offloading and has(offload_modules, 'attn_proj') and not
   has(offload_modules, 'core_attn')
 offload-recomputed config:2159 fine_grained_activation_offloading and has(offload_modules, 'gdp_qkv') and has(modules,
-  'gdp_in_proj') | Offloading gdp_qkv excludes recomputing gdp_in_proj.
+  'gdp_in_proj')
 offload-inside config:2169 fine_grained_activation_offloading and has(modules, 'moe') and has(offload_modules,
-  'moe_act expert_fc1 fused_group_mlp') | Modules inside expert layers that are recomputed cannot be offloaded.
+  'moe_act expert_fc1 fused_group_mlp')
 offload-size config:2177 fine_grained_activation_offloading and min_offloaded_tensor_size < 0
 offload-fraction config:2179 fine_grained_activation_offloading and (activation_offload_fraction < 0 or
   activation_offload_fraction > 1)
@@ -274,12 +257,11 @@ offload-fused-part config:2191 fine_grained_activation_offloading and has(offloa
 chunk-states config:2197 gdp_cutedsl_kernel and (gdp_num_chunk_states_to_recompute < 0 or
   gdp_num_chunk_states_to_recompute > 64) | Recomputed chunk states are 0 to 64.
 shards-modules config:2205 outside(gtp_remat_opt_in_modules, 'moe_latent_proj')
-stash-offload config:2212 moe_paged_stash and offload_layers | A paged stash excludes offloading layers.
+stash-offload config:2212 moe_paged_stash and offload_layers
 stash-capacity config:2214 moe_paged_stash and not moe_expert_rank_capacity_factor
 stash-modules config:2222 moe_paged_stash and has(offload_modules, 'expert_fc1 moe_act fused_group_mlp')
 offload-idle ignored config:2126 given('offload_modules') and not fine_grained_activation_offloading
-graph-offload config:2801 offload_layers and among(cuda_graph_impl, 'local transformer_engine') | CUDA graphs exclude
-  offloading layers to the host.
+graph-offload config:2801 offload_layers and among(cuda_graph_impl, 'local transformer_engine')
 => layered = among(cuda_graph_impl, 'local transformer_engine')
 graph-moe-twice config:2817 layered and has(cuda_graph_modules, 'moe') and has(cuda_graph_modules, 'moe_router') |
   Modules of CUDA graphs may not hold both moe and moe_router.
@@ -298,7 +280,7 @@ graph-preprocess-alltoall config:2849 layered and has(cuda_graph_modules, 'moe')
 graph-recompute config:2857 cuda_graph_impl ~= 'none' and recompute_granularity == 'full' and cuda_graph_impl ~=
   'full_iteration'
 graph-recompute-experts config:2867 cuda_graph_impl == 'transformer_engine' and has(modules, 'moe') and
-  has(cuda_graph_modules, 'moe_router') | Graphs of moe_router exclude recomputing moe.
+  has(cuda_graph_modules, 'moe_router')
 graph-dropout config:2879 cuda_graph_impl ~= 'none' and has(modules, 'core_attn') and attention_dropout ~= 0 and
   (cuda_graph_impl == 'full_iteration' or length(cuda_graph_modules) == 0 or has(cuda_graph_modules, 'attn')) |
   Recomputed attention inside CUDA graphs excludes dropout.
@@ -315,12 +297,11 @@ graph-offload-local config:2934 cuda_graph_impl == 'local' and fine_grained_acti
 graph-offload-layer config:2940 cuda_graph_impl == 'local' and fine_grained_activation_offloading and
   length(cuda_graph_modules) == 0 | Offloading activations with local CUDA graphs needs modules of graphs.
 graph-offload-moe config:2960 cuda_graph_impl ~= 'none' and fine_grained_activation_offloading and
-  has(cuda_graph_modules, 'moe') | Offloading activations excludes CUDA graphs of moe.
+  has(cuda_graph_modules, 'moe')
 graph-offload-warmup config:2963 cuda_graph_impl ~= 'none' and fine_grained_activation_offloading and
-  cuda_graph_warmup_steps <= 0 | Offloading activations with CUDA graphs needs --cuda-graph-warmup-steps above 0.
+  cuda_graph_warmup_steps <= 0
 graph-offload-flight config:2968 cuda_graph_impl == 'full_iteration' and fine_grained_activation_offloading and not
-  above(fine_grained_offloading_max_inflight_offloads, -1) | Offloading activations with graphs of the whole iteration
-  needs --fine-grained-offloading-max-inflight-offloads.
+  above(fine_grained_offloading_max_inflight_offloads, -1)
 experts-zero ignored args:1648 num_experts == 0 | Zero experts silently means a dense model. => num_experts = nil
 expert-ffn changed args:1652 num_experts and moe_ffn_hidden_size == nil and ffn_hidden_size | Without an expert FFN
   size experts have the FFN size (a warning). => moe_ffn_hidden_size = ffn_hidden_size
@@ -368,7 +349,7 @@ shared-positive config:1815 moe_shared_expert_intermediate_size and moe_shared_e
 shared-overlap config:1824 moe_shared_expert_intermediate_size and moe_shared_expert_overlap and not
   among(moe_token_dispatcher_type, 'alltoall flex')
 shared-overlap-idle ignored config:1813 moe_shared_expert_overlap and not moe_shared_expert_intermediate_size and not
-  overlap_moe_expert_parallel_comm | Overlapping the shared expert has no effect without one.
+  overlap_moe_expert_parallel_comm
 balancing-lists config:1829 length(moe_router_load_balancing_type) > 1 and length(moe_aux_loss_coeff) ~=
   length(moe_router_load_balancing_type) | Each load-balancing type in the list needs its own coefficient.
 capacity-balancing config:1857 moe_expert_capacity_factor and outside(moe_router_load_balancing_type, 'aux_loss
@@ -383,29 +364,25 @@ expert-bias-tensor config:2614 num_experts and add_bias_linear and expert_tensor
 router-bias-scores config:2621 moe_router_enable_expert_bias and not among(moe_router_score_function, 'sigmoid
   sqrtsoftplus')
 => padding = moe_router_padding_for_quantization or moe_router_padding_for_fp8
-padding-fp8 config:2651 padding and not fp8 and not fp4 | Padding for quantization needs FP8 or FP4.
-padding-dispatcher config:2656 padding and (fp8 or fp4) and moe_token_dispatcher_type == 'allgather' | Padding for
-  quantization excludes the all-gather dispatcher.
+padding-fp8 config:2651 padding and not fp8 and not fp4
+padding-dispatcher config:2656 padding and (fp8 or fp4) and moe_token_dispatcher_type == 'allgather'
 one-expert-softmax config:2669 moe_router_topk == 1 and moe_router_score_function == 'softmax' and not
   moe_router_pre_softmax and not has(moe_router_load_balancing_type, 'sinkhorn') | Routing to one expert by softmax
   needs the softmax before the choice (--moe-router-pre-softmax).
 => choice = moe_router_group_topk and moe_router_group_topk > 0
-groups-number config:2678 choice and not moe_router_num_groups | Group-limited routing needs the number of groups.
+groups-number config:2678 choice and not moe_router_num_groups
 groups-experts config:2682 choice and moe_router_num_groups and num_experts and not multiple(num_experts,
-  moe_router_num_groups) | The experts must be a multiple of the router groups.
-groups-chosen config:2686 choice and above(moe_router_group_topk, moe_router_num_groups) | The groups chosen may not
-  exceed the router groups.
+  moe_router_num_groups)
+groups-chosen config:2686 choice and above(moe_router_group_topk, moe_router_num_groups)
 chosen-experts routing:879 num_experts and above(moe_router_topk, num_experts)
-overlap-virtual config:3008 overlap_moe_expert_parallel_comm and pipeline_model_parallel_size > 1 and not virtual |
-  Overlapping the exchange of experts with pipeline stages needs virtual stages.
+overlap-virtual config:3008 overlap_moe_expert_parallel_comm and pipeline_model_parallel_size > 1 and not virtual
 overlap-experts config:3014 overlap_moe_expert_parallel_comm and expert_model_parallel_size == 1
 overlap-dispatcher config:3016 overlap_moe_expert_parallel_comm and not among(moe_token_dispatcher_type, 'alltoall
   flex')
 overlap-full config:3022 overlap_moe_expert_parallel_comm and recompute_granularity == 'full'
 overlap-method config:3025 overlap_moe_expert_parallel_comm and recompute_method
 overlap-layers config:3028 overlap_moe_expert_parallel_comm and recompute_num_layers
-overlap-modules config:3031 overlap_moe_expert_parallel_comm and has(modules, 'moe') | Overlapping the exchange of
-  experts excludes recomputing moe.
+overlap-modules config:3031 overlap_moe_expert_parallel_comm and has(modules, 'moe')
 overlap-numbers config:3035 overlap_moe_expert_parallel_comm and not (bf16 or fp16)
 overlap-shared config:3039 overlap_moe_expert_parallel_comm and moe_shared_expert_overlap
 overlap-further config:3042 overlap_moe_expert_parallel_comm and (mtp_num_layers or 0) > 1 | Overlapping the exchange

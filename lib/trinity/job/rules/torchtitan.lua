@@ -42,8 +42,7 @@ schedule-known pipeline:54 pp > 1 and not among(schedule, '1f1b interleaved1f1b 
 => effective = network.layers and network.layers + parallelism.pipeline_parallel_first_stage_less_layers +
   parallelism.pipeline_parallel_last_stage_less_layers or nil; stages = stage_layers and effective and ceil(effective
   / stage_layers) or nil; if not stages then stages = pp * (single and 1 or 2) end; per_rank = stages / pp
-stages-multiple pipeline:86 pp > 1 and stage_layers and not multiple(stages, pp) | The stages by layers of a stage
-  must be a multiple of the pipeline degree.
+stages-multiple pipeline:86 pp > 1 and stage_layers and not multiple(stages, pp)
 stages-single pipeline:97 pp > 1 and stage_layers and multiple(stages, pp) and single and per_rank ~= 1 | A schedule
   of one stage per rank needs one stage for each rank.
 stages-multi pipeline:105 pp > 1 and stage_layers and multiple(stages, pp) and not single and per_rank < 2 | A
@@ -63,8 +62,7 @@ micro-batch-multiple pipeline:190 pp > 1 and (parallelism.pipeline_parallel_micr
   multiple of the pipeline micro-batch.
 micro-batch-idle ignored train:218 pp == 1 and given('parallelism.pipeline_parallel_microbatch_size')
 layers-idle ignored train:218 pp == 1 and given('parallelism.pipeline_parallel_layers_per_stage')
-schedule-idle ignored train:218 pp == 1 and given('parallelism.pipeline_parallel_schedule') and schedule ~= '1f1b' |
-  The pipeline schedule is silently ignored without pipeline stages.
+schedule-idle ignored train:218 pp == 1 and given('parallelism.pipeline_parallel_schedule') and schedule ~= '1f1b'
 split-idle ignored train:218 pp == 1 and (given('parallelism.pipeline_parallel_first_stage_less_layers') or
   given('parallelism.pipeline_parallel_last_stage_less_layers') or given('parallelism.module_fqns_per_model_part'))
 balancer-empty config:441 balancer == ''
@@ -82,20 +80,17 @@ async-tensor-idle ignored llama3:76 parallelism.enable_async_tensor_parallel and
   'quantize.linear.float8 float8'); tensorwise = float8 and not among(linear8.recipe_name, 'rowwise
   rowwise_with_gw_hp')
 float8-deepseek deepseek:85 model.name == 'deepseek_v3' and tp > 1 and tensorwise
-float8-gather float8:66 float8 and linear8.recipe_name and linear8.enable_fsdp_float8_all_gather | A Float8 recipe
-  excludes gathering weights in Float8.
+float8-gather float8:66 float8 and linear8.recipe_name and linear8.enable_fsdp_float8_all_gather
 float8-experts-pipeline float8:193 has(model.converters, 'quantize.grouped_mm.float8') and pp > 1
 float8-experts-context float8:196 has(model.converters, 'quantize.grouped_mm.float8') and cp > 1
-mx-tensor mx:50 has(model.converters, 'quantize.linear.mx') and compiled and tp > 1 | A compiled model in MXFP8
-  excludes tensor parallelism.
+mx-tensor mx:50 has(model.converters, 'quantize.linear.mx') and compiled and tp > 1
 deepep-experts llama4:116 backend == 'deepep' and model.name == 'llama4' and ep == 1
 deepep-experts-deepseek deepseek:102 backend == 'deepep' and model.name == 'deepseek_v3' and ep == 1
 deepep-tensor llama4:122 backend == 'deepep' and model.name == 'llama4' and ep > 1 and etp > 1
 deepep-tensor-deepseek deepseek:108 backend == 'deepep' and model.name == 'deepseek_v3' and ep > 1 and etp > 1
 deepep-idle ignored llama3:76 backend == 'deepep' and not among(model.name, 'llama4 deepseek_v3')
 dual-pipe-recompute dualpipe:46 ep > 1 and pp > 1 and schedule == 'dualpipev' and
-  parallelism.pipeline_parallel_expert_parallel_overlap and recompute.mode ~= 'none' | DualPipeV with expert
-  parallelism excludes recomputation.
+  parallelism.pipeline_parallel_expert_parallel_overlap and recompute.mode ~= 'none'
 reshard-known llama3:329 not among(parallelism.fsdp_reshard_after_forward, 'default always never')
 recompute-known recompute:169 not among(recompute.mode, 'none full selective memory_budget')
 recompute-option recompute:180 recompute.mode == 'selective' and recompute.selective_ac_option ~= 'op' and not
@@ -128,8 +123,7 @@ checkpoint-seed train:759 checkpoint.create_seed_checkpoint and gpus and gpus > 
 checkpoint-seed-enabled train:762 checkpoint.create_seed_checkpoint and not checkpoint.enable
 validation-steps config:979 validation.steps < -1 or validation.steps == 0 | Steps of validation are positive, or -1.
 validation-model train:327 validation.enable and among(model.name, 'deepseek_v3 gpt_oss')
-offload-idle ignored llama3:118 training.enable_cpu_offload and shard == 1 and cp == 1 | Offloading to the host has no
-  effect without sharding.
+offload-idle ignored llama3:118 training.enable_cpu_offload and shard == 1 and cp == 1
 tokenizer-old changed manager:195 model.tokenizer_path | The old path of the tokenizer replaces model.hf_assets_path
   (a warning).
 custom-old changed manager:184 (experimental.custom_args_module or '') ~= '' | The old module of arguments stands for
@@ -148,8 +142,7 @@ mx-capability mx:42 has(model.converters, 'quantize.linear.mx') and capability <
   capability 10 (Blackwell).
 mx-experts-capability mx:112 has(model.converters, 'quantize.grouped_mm.mx') and capability < 10 | MXFP8 needs GPUs of
   compute capability 10 (Blackwell).
-context-qwen3 qwen3:71 cp > 1 and model.name == 'qwen3' and network.attn ~= nil and network.attn ~= 'sdpa' | Context
-  parallelism goes along with plain scaled-dot-product attention only.
+context-qwen3 qwen3:71 cp > 1 and model.name == 'qwen3' and network.attn ~= nil and network.attn ~= 'sdpa'
 model-known spec:87 not among(model.name, 'deepseek_v3 flux gpt_oss llama3 llama3_ft llama4 qwen3') and not
   among(model.name, 'simple_fsdp.llama3 simple_fsdp.deepseek_v3 vlm compiler_toolkit.deepseek_v3
   compiler_toolkit.llama3 transformers_modeling_backend autoparallel.llama3 autoparallel.deepseek_v3
@@ -172,7 +165,12 @@ end
 
 local infra = 'torchtitan/models/%s/infra/parallelize.py'
 
-return { repository = 'pytorch/torchtitan', rules = rules,
+local labels = { gpus = 'the number of GPUs', network = 'model.flavor', stages = 'the stages',
+  schedule = 'parallelism.pipeline_parallel_schedule', shard = 'parallelism.data_parallel_shard_degree',
+  compiled = 'compile.enable', float8 = 'model.converters quantize.linear.float8', tensorwise = 'Float8 by tensor',
+  ['network.experts'] = 'the number of experts', ['network.attn'] = 'the attention of model.flavor' }
+
+return { repository = 'pytorch/torchtitan', rules = rules, labels = labels,
   parts = { spec = 'torchtitan/protocols/train_spec.py', data = 'torchtitan/hf_datasets/text_datasets.py',
     converter = 'torchtitan/protocols/model_converter.py', profiling = 'torchtitan/tools/profiling.py',
     ft = 'torchtitan/components/ft/manager.py',
