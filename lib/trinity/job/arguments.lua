@@ -1,4 +1,4 @@
--- Arguments of clients: a client's declaration, and the values of a job by it. A declaration is a text of lines
+-- Arguments of clients: a client's declaration, and the values of a job by it. A declaration is a file of lines
 -- 'SECTION KIND: KEY KEY:KIND KEY{choices} KEY=DEFAULT', read by the reader of files, the rules, and the writer of
 -- changes:
 --
@@ -10,6 +10,7 @@
 --
 -- A line that begins with a blank continues the previous one.
 
+local core = require 'trinity.core'
 local patterns = require 'trinity.job.patterns'
 local util = require 'trinity.base.util'
 
@@ -57,12 +58,22 @@ local function read_key(word, section, kind, command_line)
   return key
 end
 
---- Parses a declaration: keys by path, arguments of the command line by word, and sections { open } by path.
----@param text string
+--- Returns the text of records/NAME.txt, without its comments.
+---@param name string
+---@return string
+function arguments.records(name)
+  local text = util.read_file(core.home .. '/lib/trinity/job/records/' .. name .. '.txt')
+  return (('\n' .. text):gsub('\n#[^\n]*', ''):sub(2))
+end
+
+--- Parses a declaration (records/CLIENT_arguments.txt): keys by path, arguments of the command line by word, and
+--- sections { open } by path.
+---@param client string
 ---@return table
-function arguments.declare(text)
+function arguments.declare(client)
   local declared = { keys = {}, words = {}, sections = { [''] = { open = false } } }
-  for line in text:gsub('|\n%s+', '|'):gsub('\n%s+', ' '):gmatch '[^\n]+' do
+  local text = arguments.records(client .. '_arguments'):gsub('|\n%s+', '|'):gsub('\n%s+', ' ')
+  for line in text:gmatch '[^\n]+' do
     local head, words = line:match '^(.-):%s*(.*)$'
     local kind, path, command_line = 'text', nil, false
     for name in head:gmatch '%S+' do

@@ -2,32 +2,11 @@
 
 local arguments = require 'trinity.job.arguments'
 
-local bridge = { client = 'Megatron-Bridge', runtime = 'megatron', rules = 'trinity.job.rules.bridge',
+local bridge = { client = 'Megatron-Bridge', runtime = 'megatron', rules = { 'bridge' },
   release = '067f987df03b8355b03192d88d70f1709fedf51a', base = {},
   parser = 'NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/training/utils/omegaconf_utils.py:454' }
 
-bridge.declared = arguments.declare [[
-model int: seq_length tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size
-  expert_model_parallel_size expert_tensor_parallel_size virtual_pipeline_model_parallel_size sequence_parallel:flag
-  num_layers hidden_size num_attention_heads num_query_groups kv_channels ffn_hidden_size num_moe_experts
-  moe_router_topk moe_ffn_hidden_size recompute_granularity:text recompute_method:text recompute_num_layers
-  recompute_modules:any fp16:flag bf16:flag cp_comm_type:any hierarchical_context_parallel_sizes:any
-  gradient_accumulation_fusion:flag calculate_per_token_loss:flag cross_entropy_loss_fusion:flag vocab_size
-train int: micro_batch_size global_batch_size train_iters train_samples num_epochs rampup_batch_size:any eval_iters
-  eval_interval
-validation int: eval_global_batch_size eval_micro_batch_size
-scheduler int: lr_warmup_iters=0 lr_warmup_samples=0 lr_warmup_fraction:float lr_decay_iters lr_decay_samples
-  lr_wsd_decay_iters lr_wsd_decay_samples max_steps start_weight_decay:float end_weight_decay:float
-  override_opt_param_scheduler:flag use_checkpoint_opt_param_scheduler:flag
-optimizer flag: fp16 bf16 use_distributed_optimizer
-ddp flag: use_megatron_fsdp use_distributed_optimizer overlap_grad_reduce overlap_param_gather nccl_ub
-  fsdp_manual_registration average_in_collective
-dist flag: use_torch_fsdp2 use_tp_pp_dp_mapping use_gloo_process_groups
-checkpoint flag: save:text ckpt_format:text async_save use_persistent_ckpt_worker load_optim load_main_params_from_ckpt
-dataset int: seq_length sequence_length
-profiling int: use_pytorch_profiler:flag use_nsys_profiler:flag profile_step_start=10 profile_step_end=12
-logger* rng* tokenizer* mixed_precision* peft* comm_overlap* rerun_state_machine*:
-]]
+bridge.declared = arguments.declare 'bridge'
 
 --- The recipe may have further settings: they are listed as not understood.
 function bridge.undeclared() end

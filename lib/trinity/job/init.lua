@@ -1,6 +1,6 @@
 -- trinity.job: reads a job file of training software (the client) as model, mesh, batches, precision, recomputation and
 -- overlaps, and reports what the client refuses, ignores or changes. Each client has a module (megatron, torchtitan,
--- deepspeed, nanotron, bridge) and families of rules in rules/.
+-- deepspeed, nanotron, bridge), and its arguments and rules as records (records/).
 
 local arguments = require 'trinity.job.arguments'
 local check = require 'trinity.base.check'

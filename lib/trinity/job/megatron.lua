@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 local yaml = require 'trinity.job.yaml'
 
 local megatron = { client = 'Megatron-LM', runtime = 'megatron', release = 'd98e8a64ddf34856e74b24714e3bedb2f5a39553',
-  rules = 'trinity.job.rules.megatron', declared = arguments.declare(require 'trinity.job.megatron_words'),
+  rules = { 'megatron', 'megatron_network' }, declared = arguments.declare 'megatron',
   parser = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132', base = { env = '' } }
 
 local function is_argument(word) return word:match '^%-%-?[%a]' ~= nil end

@@ -4,7 +4,7 @@
 local megatron = require 'trinity.job.megatron'
 
 local fork = setmetatable({ client = 'Megatron-DeepSpeed', runtime = 'megatron-deepspeed-2022',
-  release = '8387ae17c470', rules = 'trinity.job.rules.megatron_deepspeed' }, { __index = megatron })
+  release = '8387ae17c470', rules = { 'megatron_deepspeed' } }, { __index = megatron })
 
 --- Converts values to fields of the job. Its BF16 optimizer shards states, although the file gives stage 0.
 function fork.meaning(job, v)

@@ -3,16 +3,15 @@
 local arguments = require 'trinity.job.arguments'
 local toml = require 'trinity.job.toml'
 local util = require 'trinity.base.util'
-local words = require 'trinity.job.titan_words'
 
 local titan = { client = 'torchtitan', runtime = 'torchtitan', release = '238fa9953e4aec2a62582121564273d7cbb1e9f1',
-  rules = 'trinity.job.rules.torchtitan', declared = arguments.declare(words.keys), base = { network = 'model.flavor' },
+  rules = { 'torchtitan' }, declared = arguments.declare 'torchtitan', base = { network = 'model.flavor' },
   parser = 'pytorch/torchtitan torchtitan/config/manager.py:167' }
 
 -- Returns the network of a flavor, or nil if it is unknown.
 local function network_of(name, flavor)
   name = name == 'llama3_ft' and 'llama3' or name
-  for line in words.flavors:gmatch '[^\n]+' do
+  for line in arguments.records 'torchtitan_flavors':gmatch '[^\n]+' do
     local list = {}
     for word in line:gmatch '%S+' do list[#list + 1] = word end
     if list[1] == name and list[2] == flavor then
