@@ -17,7 +17,6 @@ hooks.searches = late.table('searches', function() return require 'trinity.runs.
 hooks.moves = late.table('moves', function() return require 'trinity.search.moves' end)
 function hooks.warn(text) require('trinity.base.progress').warn(text) end
 function hooks.job() return require('trinity.dist').current() end
-function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
 function hooks.picture(found)
   return require('trinity.report.plan_picture').svg(require('trinity.report.shown').of(found))
@@ -43,8 +42,6 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field rankers trinity.RankersModule rankers of the moves of a search
 ---@field profile trinity.ProfileModule measured operators and copies on this machine
 ---@field dist trinity.DistModule processes of one training
----@field daso trinity.DasoModule the schedule of DASO
----@field synchronisation trinity.SynchronisationModule time of data-parallel training
 ---@field run trinity.Run the folder of the running script
 ---@field home string the folder of lib, models and scripts
 ---@field files trinity.FilesModule files and folders
@@ -103,8 +100,6 @@ local trinity = late.modules('trinity', function()
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',
-    daso = require 'trinity.dist.daso',
-    synchronisation = require 'trinity.dist.synchronisation',
     sorted_pairs = util.sorted_pairs,
     median = util.median,
     format_bytes = core.format_bytes,

@@ -13,7 +13,6 @@ local infeasibility = require 'trinity.strategy.infeasibility'
 local hooks = require 'trinity.base.hooks'
 local printed = require 'trinity.base.printed'
 local parallelism = require 'trinity.strategy.parallelism'
-local replication_fields = require 'trinity.strategy.replication'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
 local splits = require 'trinity.strategy.splits'
@@ -298,7 +297,7 @@ function Problem:to_json(plan, notes, made_for)
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
     parallelism.is(plan) and parallelism.fields('problem:to_json', plan, self.graph) or nil,
     parts.splits and splits.entries('problem:to_json', self.graph, parts.splits) or nil,
-    parts.replication and replication_fields(parts.replication) or nil,
+    nil,
     made_for and check.argument('problem:to_json', 3, 'made_for', made_for, 'table') or made_fors.of(self, plan))
 end
 

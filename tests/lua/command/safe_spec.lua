@@ -42,7 +42,7 @@ local attempts = {
   { false, [[ -- objects of every kind show no class, and a search no record
       local search, found = require 'trinity.search', trinity.methods.random(problem, { evaluations = 3, quiet = true })
       local objects = { problem, problem.graph, problem.cluster, found, trinity.run, trinity.graph.new { name = 'g' }, trinity.devices,
-        found.metrics, found.placement, search.declared, trinity.daso.cycling, problem:timeline(found.placement),
+        found.metrics, found.placement, search.declared, problem:timeline(found.placement),
         trinity.random(1, 'x'), trinity.layers.new 'x', trinity.topology.new(), problem.graph.depth, trinity, trinity.methods,
         trinity.compare(problem, { 'random' }, { evaluations = 2, quiet = true }) }
       search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)

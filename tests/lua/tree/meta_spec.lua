@@ -170,16 +170,12 @@ local function see_plans()
   see('trinity.Strategy', strategy)
   see('trinity.Strategy', problem:load(strategy:save(path)))
   see('trinity.Strategy', trinity.methods.random(problem))
-  local step, sync = trinity.model('vgg16', { batch_size = 1 }), trinity.synchronisation
+  local step = trinity.model('vgg16', { batch_size = 1 })
   for _, graph in ipairs { problem.graph, step } do
     for _, i in ipairs { 1, 2, 3, graph.operators } do see('trinity.Operator', graph:operator(i)) end
     see('trinity.GraphRows', graph:csr())
   end
   see('trinity.Graph', trinity.model(root .. '/tests/data/onnx/vit.onnx', { training = false }))
-  local run = sync.replicate { graph = problem.graph, cluster = problem.cluster, synchronisation = sync.daso {}, placement = placement }
-  see('trinity.Replication', run)
-  see('trinity.TrainingTime', run:train { batches = 1 })
-  see('trinity.Strategy', run:strategy(problem))
   return problem, placement
 end
 
@@ -193,9 +189,6 @@ local function see_training()
   local problem = trinity.problem { graph = graphs.heavy(2), cluster = trinity.cluster 'p100x2' }
   see('trinity.Strategy', trinity.methods.annealing(problem, { evaluations = 40, quiet = true, rank = true,
     moves = function(state) see('trinity.MoveState', state) end }))
-  local schedule = trinity.daso.schedule { epochs = 9, warmup_epochs = 0, held = { global_skips = 2 } }
-  see('trinity.DasoSchedule', schedule)
-  for _ = 1, 9 do see('trinity.SyncAction[]', schedule:after_batch(9)) end
   local x = trinity.tensor.ones(1, { requires_grad = true })
   x:sum():backward()
   see('trinity.TorchTensor', x)
@@ -250,6 +243,7 @@ local function probe_parts(problem, placement)
   probe(function(value) return trinity.select(value, { quiet = true }) end, 'trinity.SelectionTable', selection, 0)
   see('trinity.SelectResult', trinity.select(selection, { quiet = true }))
   local function add(value) return trinity.graph.new({ name = 'g' }):add(value) end
+  probe(require('trinity.dist.daso').schedule, 'trinity.ScheduleOptions', { epochs = 9, held = { global_skips = 2 } }, 0)
   probe(add, 'trinity.OperatorSpec', { name = 'n', type = 'Work', outputs = { { shape = { 1 } } },
     parameters = { { name = 'w', shape = { 1 } } } }, 0)
 end
@@ -291,7 +285,7 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
   ['trinity.Command'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
-local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
+local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
 
 -- Tables that are taken as well as given, and plain data inside objects.
 local plain = {}

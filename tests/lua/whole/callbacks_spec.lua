@@ -90,10 +90,6 @@ local callers = {
   ['min_cut: capacity'] = function(w, f)
     w.graph:min_cut(1, { 'work6' }, { capacity = function() f() return 1 end })
   end,
-  ['replication:train: loss'] = function(w, f)
-    trinity.synchronisation.replicate { graph = w.graph, cluster = w.cluster,
-      synchronisation = trinity.synchronisation.daso {} }:train { batches = 2, loss = function() f() return 1 end }
-  end,
   ['a pipeline planner'] = function(w, f)
     trinity.pipeline.register('hostile', { run = function() f() return { feasible = false } end })
     trinity.pipeline(w.problem, { method = 'hostile', devices = 2, quiet = true })
