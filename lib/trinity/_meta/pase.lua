@@ -89,5 +89,3 @@ error 'this file is for editors'
 ---@field peak_table_entries integer held at one time
 ---@field widest_set integer PaSE's largest dependent set of the graph as given
 ---@field largest_table number most combinations of a node and its dependent set
----@field placements? table of AutoParallel's problem: what its load_placements reads
----@field objective? number that AutoParallel's file states

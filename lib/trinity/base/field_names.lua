@@ -13,7 +13,6 @@ given.names = {
   ['trinity.AgentReport'] = [[mean_reward loss learning_rate baseline entropy_groups entropy_devices clipped_share
     gradient_norm]],
   ['trinity.Archive'] = [[path names]],
-  ['trinity.AutoparallelProblem'] = [[problem nodes mesh objective]],
   ['trinity.Bounds'] = [[step_time_s critical_path_s work_s interval_s peak_memory_bytes least_devices]],
   ['trinity.Builder'] = [[]],
   ['trinity.Cluster'] = [[name queue fingerprint device_count devices basis]],
@@ -136,7 +135,7 @@ given.names = {
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
     placement plan best start stopped progress resumable]],
   ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
-    optimal solution seconds stopped table_entries peak_table_entries widest_set largest_table placements objective]],
+    optimal solution seconds stopped table_entries peak_table_entries widest_set largest_table]],
   ['trinity.SelectionEdges'] = [[nodes costs]],
   ['trinity.SelectionNodes'] = [[costs usages intervals]],
   ['trinity.SelectionTable'] = [[name nodes edges usage_limit]],

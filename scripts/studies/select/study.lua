@@ -7,6 +7,7 @@
 -- problems also placements and the objective that the file states.
 
 local trinity = require 'trinity'
+local autoparallel = require 'studies.select.autoparallel'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -21,7 +22,7 @@ local options = trinity.options {
 }
 if options.file == '' then util.fail_usage 'no problem was given: trinity study select FILE.json' end
 
-local ok, result = pcall(trinity.select, options.file, { seconds = options.seconds, seed = options.seed,
+local ok, result = pcall(autoparallel.select, options.file, { seconds = options.seconds, seed = options.seed,
   rounds = options.rounds > 0 and options.rounds or nil })
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 

@@ -8,6 +8,7 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local fidelity = require 'studies.papers.figure9'
 local measure = require 'trinity.execute.measure'
+local mixtures = require 'studies.whole_loop.mixtures'
 local plot = require 'trinity.base.plot'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -24,6 +25,8 @@ local options = trinity.options {
   copies = { default = 7, help = 'copies of every size in the profile', min = 1, integer = true },
   largest_copy = { default = 2 ^ 26, help = 'bytes of the largest copy in the profile', min = 4096, unit = 'bytes' },
   seed = { default = 1, help = 'of search, weights and data', min = 0, integer = true },
+  mixtures = { type = 'number', min = 1, max = 20, integer = true,
+    help = 'in place of placements, simulate and measure this number of strategies for 2 or 4 devices' },
   output = { default = 'runs/whole_loop', writes = '.csv',
     help = 'where PATH.csv, the profiles and the strategies go' },
 }
@@ -53,6 +56,7 @@ for _, network in ipairs(util.words(options.networks)) do
   local name, chosen = fidelity.network(network)
   chosen.optimizer = 'sgd' -- what the executor does
   local graph = trinity.model(name, chosen)
+  if options.mixtures then return mixtures.report(graph, devices, options) end
   local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
     copies = options.copies, sizes = measure.copy_sizes(options.largest_copy), model = name,
     batch_size = chosen.batch_size or 0, seed = options.seed })

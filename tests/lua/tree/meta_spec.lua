@@ -281,7 +281,7 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
   ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
   ['trinity.PlanStageShown'] = true,
-  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true, ['trinity.AutoparallelProblem'] = true,
+  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true,
   ['trinity.Command'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
@@ -299,7 +299,7 @@ end
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.ComparisonRow'] = 'label',
   ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
-  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
+  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
   ['trinity.UpdateReport'] = 'approx_kl value_loss entropy policy_loss episode_return',
   ['trinity.EnvObservation'] = 'critical words facts step_time', ['trinity.Strategy'] = 'priority stage reevaluated', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated cost_coverage' }

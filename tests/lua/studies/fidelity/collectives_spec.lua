@@ -3,7 +3,7 @@
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
-local fit = require 'trinity.base.fit'
+local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
 local systems = require 'trinity.cluster.described'
 local tables = require 'studies.fidelity.collective_tables'
