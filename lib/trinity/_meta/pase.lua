@@ -38,12 +38,6 @@ error 'this file is for editors'
 ---@field iterations? integer of a chain
 ---@field accepted? integer
 
----@class trinity.PaseRow
----@field layers string 'conv_1 .. conv_4'
----@field type string
----@field dimensions string 'b c h w r s n'
----@field factors string '(32,1,...)'
-
 ---@alias trinity.Splits table<string, table> by operator: { b = 8, n = 2, copies = 1, devices = { 1, 2, ... } }, factors by dimension; what is left out is 1, or all devices
 
 ---@class trinity.Lowered

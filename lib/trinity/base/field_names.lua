@@ -58,7 +58,6 @@ given.names = {
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
-  ['trinity.GraphBatch'] = [[count nodes first sizes graph values types edges]],
   ['trinity.GraphEdges'] = [[from to weight]],
   ['trinity.GraphPath'] = [[operators length_s start_s tail_s]],
   ['trinity.GraphRows'] = [[first target source edge bytes]],
@@ -90,7 +89,6 @@ given.names = {
   ['trinity.PaseLayer'] = [[name type kind pointwise dimensions operators configurations]],
   ['trinity.PaseResult'] = [[name configurations cost compute communication edges in_space solution optimal bound
     seconds table_entries peak_table_entries largest_table widest_set stopped iterations accepted]],
-  ['trinity.PaseRow'] = [[layers type dimensions factors]],
   ['trinity.PathStep'] = [[kind task operator collective micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.PeakBytes'] = [[weights optimizer gradients activations activation_gradients delayed received gathered
     workspace framework]],
@@ -183,7 +181,6 @@ given.nested = {
     depth_waves=FeatureColumn node2vec=FeatureColumn]],
   ['trinity.Features'] = [[columns=FeatureColumns]],
   ['trinity.FoundPlan'] = [[variants=FoundPlan*]],
-  ['trinity.GraphBatch'] = [[edges=GraphEdges]],
   ['trinity.Operator'] = [[inputs=TensorInfo* outputs=TensorInfo*]],
   ['trinity.Pase'] = [[layers=PaseLayer*]],
   ['trinity.PaseLayer'] = [[dimensions=Dimension*]],
@@ -238,7 +235,6 @@ given.returns = {
   ['methods.info'] = [[MethodInfo]],
   ['trinity.MoveTrainer.imitate'] = [[MoveReport]],
   ['trinity.MoveTrainer.reinforce'] = [[MoveReport]],
-  ['nn.graph_batch'] = [[GraphBatch]],
   ['nn.graph_edges'] = [[GraphEdges]],
   ['nn.normalised_edges'] = [[GraphEdges]],
   ['trinity.Pase.price'] = [[PaseResult]],
@@ -248,8 +244,6 @@ given.returns = {
   ['trinity.Pase.expert'] = [[PaseResult]],
   ['trinity.Pase.mcmc'] = [[PaseResult]],
   ['trinity.Pase.tofu'] = [[PaseResult]],
-  ['trinity.Pase.brute_force'] = [[PaseResult]],
-  ['trinity.Pase.rows'] = [[PaseRow*]],
   ['plan.run'] = [[PlanResult]],
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
