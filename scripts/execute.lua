@@ -121,22 +121,22 @@ end
 local function print_report(problem, found, about)
   local rows = util.map(about.devices, function(name, d)
     return { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), text.seconds(about.busy_s[d]),
-      text.seconds(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
-      trinity.format_bytes(about.simulated_memory_bytes[d]) }
+      text.seconds(about.copy_s[d]), trinity.system.format_bytes(about.peak_memory_bytes[d]),
+      trinity.system.format_bytes(about.simulated_memory_bytes[d]) }
   end)
-  print(trinity.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
+  print(trinity.system.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
   local types = {}
   for i = 1, math.min(10, #about.types) do
     local row = about.types[i]
     types[i] = { row.type, tostring(row.operators), text.seconds(row.measured_s),
       text.seconds(row.simulated_s) }
   end
-  print('\n' .. trinity.format_table({ 'operator type', 'operators', 'measured', 'simulated' }, types))
+  print('\n' .. trinity.system.format_table({ 'operator type', 'operators', 'measured', 'simulated' }, types))
   if #about.types > 10 then print(('and %d more types'):format(#about.types - 10)) end
   local micro = found.micro_batches > 1 and (', %d micro-batches'):format(found.micro_batches) or ''
   print(('\nmeasured: step time %s (median of %d steps after %d%s), %s copied between devices, loss %.6g to %.6g')
     :format(text.seconds(found.step_time_s), found.steps - found.warm_up, found.warm_up, micro,
-      trinity.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
+      trinity.system.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
   if about.samples_per_s then
     print(('%.4g samples/s%s'):format(about.samples_per_s, found.accuracy and (', accuracy %.4f on %d held-out samples')
       :format(found.accuracy, found.held_out_samples) or ''))
@@ -158,8 +158,8 @@ if options.profile then
   local measured = require 'trinity.command.profile'(graph, devices, options)
   if not measured then return end
   progress.warn(('stopped by %s after %d of %d measured steps; their profile is in %s; a new one starts at step 1')
-    :format(trinity.stop_name(), measured, options.steps or 10, options.profile))
-  os.exit(trinity.stop_status())
+    :format(trinity.system.stop_name(), measured, options.steps or 10, options.profile))
+  os.exit(trinity.system.stop_status())
 end
 -- read before a run folder is made, so that an error leaves none
 local data = options.data and training.read(graph, options.data, options.scale, options.train_rows)
@@ -205,6 +205,7 @@ if found.stopped then
   local advice = options.checkpoint and 'the same command resumes from --checkpoint'
     or 'measurements cannot be resumed: a new run starts at step 1'
   local whole = options.epochs and '' or (' of %d'):format(steps)
-  progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.stop_name(), found.steps_done, whole, advice))
-  os.exit(trinity.stop_status())
+  progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.system.stop_name(), found.steps_done, whole,
+    advice))
+  os.exit(trinity.system.stop_status())
 end

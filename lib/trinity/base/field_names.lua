@@ -132,11 +132,6 @@ given.names = {
   ['trinity.Run'] = [[path name]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
     placement plan best start stopped progress resumable]],
-  ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
-    optimal solution seconds stopped table_entries peak_table_entries widest_set largest_table]],
-  ['trinity.SelectionEdges'] = [[nodes costs]],
-  ['trinity.SelectionNodes'] = [[costs usages intervals]],
-  ['trinity.SelectionTable'] = [[name nodes edges usage_limit]],
   ['trinity.StageAccount'] = [[stage layers traffic device parameters weight_bytes gradient_bytes optimizer_bytes
     gathered_weight_bytes activation_bytes delayed_bytes peak_bytes activations flops computation_s recomputation_s
     exposed_s idle_s]],
@@ -194,7 +189,6 @@ given.nested = {
   ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],
   ['trinity.Search'] = [[curve=CurvePoint*]],
-  ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
   ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
@@ -202,16 +196,13 @@ given.nested = {
 }
 
 given.returns = {
-  ['trinity.select'] = [[SelectResult]],
   ['trinity.execute'] = [[Execution]],
   ['trinity.features'] = [[Features]],
   ['trinity.lower'] = [[Lowered]],
-  ['trinity.iteration_space'] = [[Dimension*]],
   ['trinity.job'] = [[JobFile]],
   ['trinity.stragglers'] = [[Stragglers]],
   ['trinity.rank_order'] = [[RankOrder*]],
   ['trinity.expert_load'] = [[ExpertLoad]],
-  ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],
   ['trinity.Agent.actions'] = [[AgentActions]],
@@ -252,6 +243,7 @@ given.returns = {
   ['trinity.Strategy.bounds'] = [[Bounds]],
   ['trinity.Strategy.infeasibility'] = [[Infeasibility]],
   ['trinity.Strategy.breakdown'] = [[Account]],
+  ['system.describe_machine'] = [[Machine]],
   ['trinity.Timeline.transfers'] = [[Transfer*]],
   ['trinity.Timeline.collectives'] = [[CollectiveRun*]],
   ['trinity.Timeline.memory'] = [[MemoryLevel*]],

@@ -1,6 +1,6 @@
 -- trinity.pase: PaSE (Elango, IPDPS 2021), which finds the exactly best split of every layer's iteration space over p
 -- devices under its cost model. Layers, configurations and costs: engine/search/pase/pase_layers.h and pase_costs.h;
--- the solver: trinity.select. The baselines with the same costs are in trinity.pase.rules and below.
+-- the solver: lib/trinity/select. The baselines with the same costs are in trinity.pase.rules and below.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -83,8 +83,8 @@ function Pase:find(layer, factors)
   return self.handle:find(layer, factors)
 end
 
---- Returns the problem for trinity.select: one node per layer, one strategy per configuration. Example:
---- `trinity.select(pase:selection())`
+--- Returns the engine's problem of choices: one node per layer, one strategy per configuration. Example:
+--- `pase:selection()`
 ---@return userdata
 function Pase:selection() return self.handle:selection() end
 

@@ -1,4 +1,4 @@
--- trinity.select: chooses strategies for the nodes of a graph, with costs of nodes and edges and a limit on usage over
+-- Chooses strategies for the nodes of a graph, with costs of nodes and edges and a limit on usage over
 -- time (engine/selection/selection.h defines the problem, selection_solver.h describes the solver).
 
 local check = require 'trinity.base.check'
@@ -8,7 +8,7 @@ local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
-local declared = options_of.declare('trinity.SelectOptions', { help = 'Options of trinity.select.',
+local declared = options_of.declare('trinity.SelectOptions', { help = 'Options of the solver of choices.',
   { 'seconds', 'number', 60, least = 0, help = 'time limit in seconds, including reading the file' },
   { 'seed', 'integer', 1, least = 0, help = 'random seed' },
   { 'rounds', 'integer', least = 0, otherwise = 'as many as there is time for',
@@ -58,13 +58,10 @@ end
 local selection = printed.as('selection', { 'name', 'cost', 'bound', 'feasible', 'optimal' })
 
 --- Chooses a strategy for every node of a graph to minimize the costs of nodes and edges within a limit on usage over
---- time. The problem is a file in the IOPDDL contest's format (.json or .json.gz), a table with the contest's fields,
---- or a problem object of the engine. The result is exact if dynamic programming is possible, otherwise the best found
---- in the time, with a bound. Ctrl-C ends it with the best so far, or ends the script while a file is read. Example:
---- `trinity.select { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }`
----@param problem string|trinity.SelectionTable
----@param options? trinity.SelectOptions
----@return trinity.SelectResult
+--- time. The problem is a file in the IOPDDL contest's format (.json or .json.gz), a table with the contest's fields
+--- (nodes { costs, usages, intervals }, edges { nodes, costs }, usage_limit; strategies are numbered from 1, math.huge
+--- forbids), or a problem object of the engine. The result is exact if dynamic programming is possible, otherwise the
+--- best found in the time, with a bound. Ctrl-C ends it with the best so far, or ends the script while a file is read.
 return function(problem, options)
   options = declared:read('select', 2, 'options', options)
   local line, start = progress.new('select', options.quiet), core.clock_s()

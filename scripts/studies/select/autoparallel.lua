@@ -268,8 +268,8 @@ local function check_names(path, nodes)
   end
 end
 
---- Returns { problem = (for trinity.select), nodes, count, mesh, objective } of a file's JSON. Errors name the file and
---- the field.
+--- Returns { problem = (for lib/trinity/select), nodes, count, mesh, objective } of a file's JSON. Errors name the file
+--- and the field.
 local function problem_of(path, read)
   local costs, intervals = {}, {}
   for v, node in ipairs(list_in(path, '', "field 'nodes'", read.nodes)) do
@@ -323,8 +323,8 @@ local function read_json(path)
   return fine and type(value) == 'table' and value or nil
 end
 
---- Solves the problem in a file: AutoParallel's, or one that trinity.select reads. Options and result are those of
---- trinity.select. Of AutoParallel's problems the result has only the file's nodes, without the copies that represent
+--- Solves the problem in a file: AutoParallel's, or one that lib/trinity/select reads. Options and result are its
+--- own. Of AutoParallel's problems the result has only the file's nodes, without the copies that represent
 --- the lower bound of the memory, and also `placements` for its load_placements and the file's `objective`.
 function autoparallel.select(path, options)
   local start_s = core.clock_s()

@@ -39,11 +39,11 @@ local function found_by(problem, name)
   for _, method in ipairs { 'single_device', 'expert', 'metis', 'trinity' } do
     local ok, found = pcall(trinity.methods[method], problem, { seed = options.seed,
       evaluations = method == 'trinity' and options.evaluations or 1, quiet = true })
-    if trinity.was_interrupted() and not ok then error(found, 0) end
+    if trinity.system.was_interrupted() and not ok then error(found, 0) end
     if ok then
       entries[#entries + 1] = { name = method, placement = found.placement }
       if method == 'trinity' then found:save(('%s.%s.strategy.json'):format(options.output, name)) end
-      if found.stopped then os.exit(trinity.stop_status()) end
+      if found.stopped then os.exit(trinity.system.stop_status()) end
     else
       progress.note(('%s: %s found nothing: %s'):format(name, method, tostring(found)))
     end
@@ -78,10 +78,11 @@ for _, network in ipairs(util.words(options.networks)) do
     and ('two devices pay, %.2f times as fast as one'):format(gain)
     or ('a split does not pay (%.2f times as fast as one)'):format(gain))
 end
-print(trinity.format_table({ 'network', 'method', 'measured', 'times as fast', 'simulated', 'times as fast' }, rows))
+print(trinity.system.format_table({ 'network', 'method', 'measured', 'times as fast', 'simulated', 'times as fast' },
+  rows))
 print('\n' .. table.concat(verdicts, '\n'))
 plot.csv(options.output .. '.csv', { 'network', 'method', 'measured_s', 'simulated_s' }, cells)
-local machine = trinity.describe_machine()
+local machine = trinity.system.describe_machine()
 print(('\nmeasured on %s (%s, %d cores), medians of %d steps after %d; in %s.csv'):format(options.devices,
   machine.processor, machine.cores, options.steps, options.warm_up, options.output))
 print('made by: trinity study whole_loop ' .. cli.words())

@@ -13,7 +13,7 @@ describe('the reference', function()
       return (major * 1000 + minor) * 1000 + patch
     end
     local lacks = {}
-    for name, class in trinity.sorted_pairs(declared.classes) do
+    for name, class in trinity.system.sorted_pairs(declared.classes) do
       for _, method in ipairs(class.methods) do
         if not method.since then lacks[#lacks + 1] = name .. method.separator .. method.name
         else expect(number(method.since) <= number(trinity.version)):equals(true) end
@@ -24,7 +24,7 @@ describe('the reference', function()
   end)
   it('has everything that the library holds', function()
     local names = 0
-    for name in trinity.sorted_pairs(trinity) do
+    for name in trinity.system.sorted_pairs(trinity) do
       names = names + 1
       if not text:find(('`trinity.%s('):format(name), 1, true) and not text:find(('- `%s`: '):format(name), 1, true) then
         error('trinity.' .. name .. ' is not there')
@@ -51,7 +51,7 @@ describe('declarations', function()
   local folder = temporary()
   os.execute("mkdir '" .. folder .. "'")
   local function read(files)
-    for name, text in trinity.sorted_pairs(files) do core.write_file(folder .. '/' .. name, text) end
+    for name, text in trinity.system.sorted_pairs(files) do core.write_file(folder .. '/' .. name, text) end
     return declarations.read(folder .. '/').classes
   end
   local thing = "---@class Thing\n---@field size integer in bytes\n---@field cut fun(self: Thing, at?: integer): rest_of_it: Thing\n"

@@ -88,7 +88,7 @@ describe('the table of formats', function()
   it('names all that is tried here', function()
     local known = {}
     for _, row in ipairs(read) do known[row[1]] = true end
-    for name in trinity.sorted_pairs(readers) do expect(known[name]):equals(true) end
+    for name in trinity.system.sorted_pairs(readers) do expect(known[name]):equals(true) end
   end)
 end)
 

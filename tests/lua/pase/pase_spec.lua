@@ -114,7 +114,7 @@ describe('the optimum', function()
     -- papers/notes.md "PaSE: golden values": vertices, edges, largest dependent set, combinations, breadth-first set.
     local sizes = { alexnet = { 14, 13, 1, 672, 1 }, inception3 = { 219, 253, 2, 25200, 11 },
       rnnlm = { 4, 3, 1, 1080, 1 }, transformer = { 204, 256, 3, 160000, 37 }, resnet101 = { 245, 277, 2, 12500, 7 } }
-    for name, size in trinity.sorted_pairs(sizes) do
+    for name, size in trinity.system.sorted_pairs(sizes) do
       local pase = pase_of(name, 8)
       local best = pase:solve { quiet = true }
       expect(#pase.layers):equals(size[1])

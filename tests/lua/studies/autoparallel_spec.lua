@@ -128,7 +128,7 @@ describe("AutoParallel's problem", function()
     local path = core.home .. '/tests/data/clients/autoparallel/gpt2_8.json.gz'
     local compressed, best = core.read_file(path), autoparallel.select(path, { quiet = true }).cost
     local plain = core.read_compressed(path)
-    for name, text in trinity.sorted_pairs { ['compressed.json'] = compressed, ['plain.json.gz'] = plain,
+    for name, text in trinity.system.sorted_pairs { ['compressed.json'] = compressed, ['plain.json.gz'] = plain,
       ['marked.json'] = '\239\187\191' .. plain } do
       trinity.files.write(folder .. '/' .. name, text)
       expect(autoparallel.select(folder .. '/' .. name, { quiet = true }).cost):equals(best)
@@ -190,7 +190,7 @@ end
 describe("AutoParallel's programs of whole models", function()
   local data = core.home .. '/tests/data/clients/'
   local solved = json.read(data .. 'autoparallel_solver.json')
-  for name, case in trinity.sorted_pairs(solved.cases) do
+  for name, case in trinity.system.sorted_pairs(solved.cases) do
     local path = ('%sautoparallel/%s.json.gz'):format(data, name)
     it(('are solved to the objective of CBC: %s'):format(name), function()
       local read = json.decode(core.read_compressed(path))

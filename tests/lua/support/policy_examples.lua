@@ -110,7 +110,7 @@ return function(examples)
   of('PoliciesModule', 'trinity', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
   local quick = { post = {}, colocrl = { hidden = 2 }, hierarchical = { hidden = 2 }, placeto = { hidden = 2 },
     doppler = { hidden = 2 } }
-  for name, own in trinity.sorted_pairs(quick) do
+  for name, own in trinity.system.sorted_pairs(quick) do
     of('MethodsModule', name, function()
       own.samples, own.groups, own.evaluations, own.quiet = 2, 2, 3, true
       return { problem(), own }

@@ -18,7 +18,7 @@ local classes, aliases = declared.classes, declared.aliases
 local function members(class)
   local all = {}
   while class do
-    for name, member in trinity.sorted_pairs(class.members) do all[name] = all[name] or member end
+    for name, member in trinity.system.sorted_pairs(class.members) do all[name] = all[name] or member end
     class = classes[class.parent]
   end
   return all
@@ -64,7 +64,7 @@ local function probe(call, type_text, base, depth, what)
       local found = known(call, with(base, 'nonsense', 1))
       if what and not fields.results[part] and pcall(call, with(base, 'nonsense', 1)) then ignored[what] = true end
       options[part] = options[part] or found
-      for name, field in trinity.sorted_pairs(found and members(class) or {}) do
+      for name, field in trinity.system.sorted_pairs(found and members(class) or {}) do
         local has = type(base) == 'table' and base[name] or nil
         probe(function(value) return call(with(base, name, value)) end, field.type, has, depth + 1,
           has and what and what .. '.' .. name)
@@ -89,7 +89,7 @@ local function surface(object, names)
   local meta = debug.getmetatable(object)
   local index = type(meta) == 'table' and meta.__index or nil
   for _, t in ipairs { object, type(object) == 'table' and meta or {}, type(index) == 'table' and index or {} } do
-    for name, value in trinity.sorted_pairs(type(t) == 'table' and t or {}) do
+    for name, value in trinity.system.sorted_pairs(type(t) == 'table' and t or {}) do
       if type(name) == 'string' and not name:match '^__' and not internal[name] then names[name] = value end
     end
   end
@@ -105,7 +105,7 @@ local function see(type_text, value, depth)
       seen[part] = seen[part] or {}
       surface(value, seen[part])
       silent[part] = silent[part] or pcall(function() return value.no_such_field end)
-      for name, member in trinity.sorted_pairs(class.members) do
+      for name, member in trinity.system.sorted_pairs(class.members) do
         local ok, found = pcall(function() return value[name] end)
         if not ok and name:match '^%a' and tostring(found):find ': no field ' then refused[('%s.%s'):format(part, name)] = true end
         if ok and found ~= nil then
@@ -114,7 +114,7 @@ local function see(type_text, value, depth)
         end
       end
     elseif element and is == 'table' then
-      for _, entry in trinity.sorted_pairs(value) do see(element, entry, depth + 1) end
+      for _, entry in trinity.system.sorted_pairs(value) do see(element, entry, depth + 1) end
     end
   end
 end
@@ -239,9 +239,8 @@ local function probe_parts(problem, placement)
   see('trinity.ClusterBasis', trinity.cluster('dgx_h200').basis)
   see('trinity.ClusterBasis', trinity.cluster('dgx_h200', { constants = { h200 = { expert = 1 } } }).basis)
   probe(function(value) return problem:evaluate(value) end, 'trinity.PlanSpec', { placement = placement }, 0)
-  local selection = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} }, usage_limit = 1 }
-  probe(function(value) return trinity.select(value, { quiet = true }) end, 'trinity.SelectionTable', selection, 0)
-  see('trinity.SelectResult', trinity.select(selection, { quiet = true }))
+  probe(function(value) return require 'trinity.select'({ nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} } }, value) end,
+    'trinity.SelectOptions', { quiet = true }, 0)
   local function add(value) return trinity.graph.new({ name = 'g' }):add(value) end
   probe(require('trinity.dist.daso').schedule, 'trinity.ScheduleOptions', { epochs = 9, held = { global_skips = 2 } }, 0)
   probe(add, 'trinity.OperatorSpec', { name = 'n', type = 'Work', outputs = { { shape = { 1 } } },
@@ -299,14 +298,14 @@ end
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.ComparisonRow'] = 'label',
   ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
-  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
+  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node',
   ['trinity.UpdateReport'] = 'approx_kl value_loss entropy policy_loss episode_return',
   ['trinity.EnvObservation'] = 'critical words facts step_time', ['trinity.Strategy'] = 'priority stage reevaluated', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated cost_coverage' }
 
 local function sorted(set)
   local list = {}
-  for name, value in trinity.sorted_pairs(set) do if value then list[#list + 1] = name end end
+  for name, value in trinity.system.sorted_pairs(set) do if value then list[#list + 1] = name end end
   return list
 end
 
@@ -345,16 +344,16 @@ describe('the editor types', function()
   probe_parts(problem, placement)
   see_modules()
   local parents = {}
-  for _, class in trinity.sorted_pairs(classes) do
+  for _, class in trinity.system.sorted_pairs(classes) do
     if class.parent then parents[class.parent] = true end
   end
 
   it('declare every name that is there', function()
     local compared = 0
     for _, there in ipairs { options, seen } do
-      for name, names in trinity.sorted_pairs(there) do
+      for name, names in trinity.system.sorted_pairs(there) do
         local all = members(classes[name])
-        for key in trinity.sorted_pairs((open[name] or unchecked[name]) and {} or names) do
+        for key in trinity.system.sorted_pairs((open[name] or unchecked[name]) and {} or names) do
           if not all[key] then error(('%s.%s: not declared'):format(name, key), 0) end
           compared = compared + 1
         end
@@ -364,10 +363,10 @@ describe('the editor types', function()
   end)
   it('declare nothing that is not there', function()
     local compared = 0
-    for name, class in trinity.sorted_pairs(classes) do
+    for name, class in trinity.system.sorted_pairs(classes) do
       local there = options[name] or seen[name]
       if not there and not parents[name] and not unchecked[name] then error(name .. ': nothing to compare with', 0) end
-      for key in trinity.sorted_pairs(there and not unchecked[name] and members(class) or {}) do
+      for key in trinity.system.sorted_pairs(there and not unchecked[name] and members(class) or {}) do
         local lacking = (' %s '):format(rare[name] or ''):find((' %s '):format(key), 1, true)
         if there[key] == nil and not lacking and not key:match '^%[' then
           error(('%s.%s: not there at run time'):format(name, key), 0)
@@ -388,7 +387,7 @@ describe('the editor types', function()
   end)
   it('give functions their parameters', function()
     local compared = 0
-    for name, names in trinity.sorted_pairs(seen) do
+    for name, names in trinity.system.sorted_pairs(seen) do
       for _, method in ipairs(classes[name].methods) do
         local f, list = names[method.name], { method.separator == ':' and 'self' or nil }
         if type(f) ~= 'function' then error(('%s.%s is a %s'):format(name, method.name, type(f)), 0) end
@@ -405,7 +404,7 @@ describe('the editor types', function()
     expect(300):below(compared)
   end)
   it('list the words of every choice', function()
-    for name, alias in trinity.sorted_pairs(aliases) do
+    for name, alias in trinity.system.sorted_pairs(aliases) do
       if alias.words then expect(table.concat(sorted(words[name] or {}), ' ')):equals(table.concat(sorted(alias.words), ' ')) end
     end
   end)

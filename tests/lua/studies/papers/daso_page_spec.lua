@@ -30,7 +30,7 @@ describe('the page of DASO', function()
   local claims = page.run(section 'claims', settings)
   it('sets it beside the overlapped all-reduce, and two that hide nothing', function()
     local example = hours(training.daso { max_global_skips = 4 })
-    for key, way in trinity.sorted_pairs { bucketed = training.all_reduce('automatic', 25e6),
+    for key, way in trinity.system.sorted_pairs { bucketed = training.all_reduce('automatic', 25e6),
       flat = training.all_reduce('ring', 0), hierarchical = training.all_reduce('hierarchical', 0) } do
       local row = row_of(claims, 'resnet50, 16 GPUs, ' .. key)
       expect(row.literal):equals(('%+.2f %%'):format(100 * (1 - example / hours(way))))
