@@ -20,7 +20,7 @@ describe('the reference', function()
       end
     end
     expect(table.concat(lacks, ' ')):equals ''
-    expect(reference.entry 'problem'):matches '\nSince 0%.1%.0%.\n'
+    expect(text):matches 'since 0%.1%.0 where nothing else is said'
   end)
   it('has everything that the library holds', function()
     local names = 0
@@ -33,15 +33,15 @@ describe('the reference', function()
     expect(30):below(names)
   end)
   it('gives one entry by any of its names', function()
-    expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan%)`\n\nSimulates one training step of a plan'
-    expect(reference.entry 'evaluate'):matches 'search:evaluate%(plans, options%?%)'
+    expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan: trinity.Plan%): trinity.Metrics`\nSimulates one training step of a plan'
+    expect(reference.entry 'evaluate'):matches 'search:evaluate%(plans: '
     expect(reference.entry 'PlanSpec'):matches '^## PlanSpec'
     expect(reference.entry 'trinity.PlanSpec'):equals(reference.entry 'PlanSpec')
     expect(reference.entry 'methods.random' ~= nil):truthy()
     expect(reference.entry 'trinity.ScheduleName'):matches "'gpipe'"
   end)
   it('is printed by trinity help --markdown, which refuses other names with a suggestion', function()
-    trinity_says('help --markdown trinity.model', 0, '### `trinity.model%(name, options%?%)`')
+    trinity_says('help --markdown trinity.model', 0, '### `trinity.model%(name: string, options%?: trinity.ModelOptions%): trinity.Graph`')
     trinity_says('help --markdown problem:evaluat', 2,
       "the reference has no entry 'problem:evaluat', did you mean 'problem:evaluate'%?")
   end)
