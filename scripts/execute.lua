@@ -6,9 +6,6 @@
 --     --micro_batches 4
 -- As processes that communicate with c10d, where rank r runs worker r + 1:
 --   mpirun -n 2 trinity execute --model alexnet --devices cpu:0,cpu:1 --method contiguous
--- --mixtures N compares simulated with measured step times of N strategies on 2 or 4 devices (a core may be named
--- twice):
---   trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,... --devices cpu:0,cpu:1 --mixtures 20
 -- --trace FILE writes the last step and the simulated one for https://ui.perfetto.dev. --profile FILE executes no
 -- strategy: it measures the network's operators and the copies between --devices, and fits the cost model to them. The
 -- file can be used as a cluster (--cluster FILE.json in every command, trinity.cluster 'FILE.json') and gives measured
@@ -29,7 +26,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local mixtures = require 'trinity.execute.mixtures'
 local model = require 'trinity.graph.model'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -65,8 +61,6 @@ local options = trinity.options(cli.declare('model set batch_size cluster cost s
   daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas synchronize by it: '
     .. 'warmup_epochs=1,held.global_skips=4 (trinity.CyclingOptions)' },
   worker_memory_limit = { type = 'number', help = "maximum memory of a worker's tensors", min = 1, unit = 'bytes' },
-  mixtures = { type = 'number', min = 1, max = 20, integer = true,
-    help = 'simulate and measure this number of random strategies for 2 or 4 devices, in place of one' },
   trace = { type = 'string', writes = '', help = 'write a Chrome trace of the last step to this file, measured and '
     .. 'simulated' },
   profile = { type = 'string', writes = '', help = 'write a profile to this file: measured operators and copies' },
@@ -79,7 +73,7 @@ cli.complete(options)
 local steps = options.steps or 15
 if options.profile then
   cli.refuse(options, 'cluster cost strategy schedule micro_batches method method_set learning_rate data scale '
-    .. 'train_rows epochs warm_up_epochs decay checkpoint load save daso worker_memory_limit mixtures trace',
+    .. 'train_rows epochs warm_up_epochs decay checkpoint load save daso worker_memory_limit trace',
     'cannot be combined with --profile')
 else
   cli.refuse(options, 'copies largest_copy gpu_memory', 'needs --profile')
@@ -127,22 +121,22 @@ end
 local function print_report(problem, found, about)
   local rows = util.map(about.devices, function(name, d)
     return { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), text.seconds(about.busy_s[d]),
-      text.seconds(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
-      trinity.format_bytes(about.simulated_memory_bytes[d]) }
+      text.seconds(about.copy_s[d]), trinity.system.format_bytes(about.peak_memory_bytes[d]),
+      trinity.system.format_bytes(about.simulated_memory_bytes[d]) }
   end)
-  print(trinity.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
+  print(trinity.system.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
   local types = {}
   for i = 1, math.min(10, #about.types) do
     local row = about.types[i]
     types[i] = { row.type, tostring(row.operators), text.seconds(row.measured_s),
       text.seconds(row.simulated_s) }
   end
-  print('\n' .. trinity.format_table({ 'operator type', 'operators', 'measured', 'simulated' }, types))
+  print('\n' .. trinity.system.format_table({ 'operator type', 'operators', 'measured', 'simulated' }, types))
   if #about.types > 10 then print(('and %d more types'):format(#about.types - 10)) end
   local micro = found.micro_batches > 1 and (', %d micro-batches'):format(found.micro_batches) or ''
   print(('\nmeasured: step time %s (median of %d steps after %d%s), %s copied between devices, loss %.6g to %.6g')
     :format(text.seconds(found.step_time_s), found.steps - found.warm_up, found.warm_up, micro,
-      trinity.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
+      trinity.system.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
   if about.samples_per_s then
     print(('%.4g samples/s%s'):format(about.samples_per_s, found.accuracy and (', accuracy %.4f on %d held-out samples')
       :format(found.accuracy, found.held_out_samples) or ''))
@@ -157,32 +151,6 @@ local function learning_rate()
   return { warmup_epochs = options.warm_up_epochs, decay = options.decay, epochs = options.epochs }
 end
 
---- Compares simulated with measured step times of mixtures of strategies.
-local function compare_mixtures(graph, devices)
-  local line = progress.new('mixtures', false)
-  local function progress_of(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end
-  local entries, rounds, stopped = mixtures.measure(graph, { devices = devices, count = options.mixtures,
-    rounds = steps, seconds = options.seconds or math.huge, seed = options.seed, progress = progress_of })
-  line:finish()
-  local about = mixtures.summary(entries)
-  about.model, about.devices, about.rounds, about.stopped = graph.name, devices, rounds, stopped
-  trinity.run:result('mixtures', about, ('Simulated step times of %d strategies are off by %.1f %% on average.'):format(
-    #entries, 100 * about.mean_error))
-  if stopped then
-    progress.warn(('stopped by %s after %d of %d rounds; they cannot be resumed: a new run starts at round 1')
-      :format(trinity.stop_name(), rounds, steps))
-  end
-  if options.json then return print(trinity.json.encode(about)) end
-  print(trinity.format_table({ 'strategy', 'simulated', 'measured', 'error' }, util.map(about.rows, function(row)
-    return { row.name, text.seconds(row.simulated_s), text.seconds(row.measured_s),
-      ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
-  end)))
-  print(('\nmean error %.1f %%, largest %.1f %%; rank correlation (tau) %.2f, of odd with even rounds %.2f; medians '
-    .. 'of %d rounds '
-    .. 'on %s'):format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, rounds,
-      table.concat(devices, ', ')))
-end
-
 local devices = util.words(options.devices)
 if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
 local graph = cli.load_model(options)
@@ -190,10 +158,9 @@ if options.profile then
   local measured = require 'trinity.command.profile'(graph, devices, options)
   if not measured then return end
   progress.warn(('stopped by %s after %d of %d measured steps; their profile is in %s; a new one starts at step 1')
-    :format(trinity.stop_name(), measured, options.steps or 10, options.profile))
-  os.exit(trinity.stop_status())
+    :format(trinity.system.stop_name(), measured, options.steps or 10, options.profile))
+  os.exit(trinity.system.stop_status())
 end
-if options.mixtures then return compare_mixtures(graph, devices) end
 -- read before a run folder is made, so that an error leaves none
 local data = options.data and training.read(graph, options.data, options.scale, options.train_rows)
 local problem = trinity.problem { graph = graph, cost = options.cost,
@@ -238,6 +205,7 @@ if found.stopped then
   local advice = options.checkpoint and 'the same command resumes from --checkpoint'
     or 'measurements cannot be resumed: a new run starts at step 1'
   local whole = options.epochs and '' or (' of %d'):format(steps)
-  progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.stop_name(), found.steps_done, whole, advice))
-  os.exit(trinity.stop_status())
+  progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.system.stop_name(), found.steps_done, whole,
+    advice))
+  os.exit(trinity.system.stop_status())
 end

@@ -59,7 +59,8 @@ local function print_nearest()
   add('this job, predicted', predicted)
   if measured then add('this job, measured', measured) end
   print 'nearest runs that others measured, per GPU:'
-  print(trinity.format_table({ 'network', 'GPUs', 'precision', 'degrees', 'tokens/s', 'TFLOP/s', 'source' }, cells))
+  print(trinity.system.format_table({ 'network', 'GPUs', 'precision', 'degrees', 'tokens/s', 'TFLOP/s', 'source' },
+    cells))
 end
 local low, high = predicted * (1 - off), predicted * (1 + off)
 

@@ -95,5 +95,5 @@ if text and not options.output then
   io.write(text)
 elseif text then
   trinity.files.write(options.output, text)
-  print(('wrote %s (%s)'):format(options.output, trinity.format_bytes(#text)))
+  print(('wrote %s (%s)'):format(options.output, trinity.system.format_bytes(#text)))
 end

@@ -36,18 +36,18 @@ local function survey(graph)
     end
   end
   local by_type, unknown_types = {}, {}
-  for _, entry in trinity.sorted_pairs(types) do by_type[#by_type + 1] = entry end
+  for _, entry in trinity.system.sorted_pairs(types) do by_type[#by_type + 1] = entry end
   table.sort(by_type, function(a, b)
     if a.flop ~= b.flop then return a.flop > b.flop end
     return a.type < b.type
   end)
-  for name in trinity.sorted_pairs(unknown) do unknown_types[#unknown_types + 1] = name end
+  for name in trinity.system.sorted_pairs(unknown) do unknown_types[#unknown_types + 1] = name end
   return by_type, inputs, outputs, unknown_types
 end
 
 --- Time and memory of one step with everything on the cluster's first device.
 local function simulate(graph, cluster)
-  local problem = trinity.simulator { graph = graph, cluster = cluster }
+  local problem = trinity.problem { check_memory = false, graph = graph, cluster = cluster }
   local metrics = problem:evaluate(problem:placement())
   local device = cluster.devices[1]
   return { basis = cluster.basis, cluster = cluster.name, device = device.type, step_time_s = metrics.step_time_s,
@@ -99,7 +99,7 @@ local function print_text(about)
   print(('%s (%s)'):format(about.name, about.format))
   print(('operators    %d'):format(about.operators))
   print(('edges        %d'):format(about.edges))
-  print(('parameters   %d (%s)'):format(about.parameters, trinity.format_bytes(about.parameter_bytes)))
+  print(('parameters   %d (%s)'):format(about.parameters, trinity.system.format_bytes(about.parameter_bytes)))
   if about.active_parameters < about.parameters then
     print(('active       %d of them a token'):format(about.active_parameters))
   end
@@ -109,14 +109,14 @@ local function print_text(about)
   if #about.unknown_types > 0 then print('unknown      ' .. util.shortened(table.concat(about.unknown_types, ', '))) end
   local one = about.one_device
   print(('simulated    one step on one %s: %.6g s, %s of %s%s\n'):format(one.device, one.step_time_s,
-    trinity.format_bytes(one.peak_memory_bytes), trinity.format_bytes(one.capacity_bytes),
+    trinity.system.format_bytes(one.peak_memory_bytes), trinity.system.format_bytes(one.capacity_bytes),
     one.fits and '' or ' (out of memory)'))
   local rows = util.map(about.types, function(entry)
     return { util.shortened(entry.type, 64), tostring(entry.operators), ('%.4g'):format(entry.flop),
       ('%.1f %%'):format(about.flop > 0 and 100 * entry.flop / about.flop or 0),
-      trinity.format_bytes(entry.parameter_bytes) }
+      trinity.system.format_bytes(entry.parameter_bytes) }
   end)
-  print(trinity.format_table({ 'type', 'operators', 'flop', 'of all', 'weights' }, rows))
+  print(trinity.system.format_table({ 'type', 'operators', 'flop', 'of all', 'weights' }, rows))
   print(calibrate.text(one.basis))
 end
 

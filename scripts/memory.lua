@@ -36,7 +36,7 @@ else
   local header = { 'stage', 'ranks', 'layers' }
   for _, name in ipairs(memory.columns) do header[#header + 1] = name end
   header[#header + 1] = 'peak'
-  print(trinity.format_table(header, util.map(rows, function(row)
+  print(trinity.system.format_table(header, util.map(rows, function(row)
     local cells = { ('%d'):format(row.stage), ('%d'):format(found.gpus / #rows), ('%d'):format(row.layers) }
     for _, name in ipairs(memory.columns) do cells[#cells + 1] = gigabytes(row[name]) end
     cells[#cells + 1] = gigabytes(row.peak)

@@ -73,7 +73,7 @@ end
 keep()
 if found.stopped then
   progress.warn(('stopped by %s; this is the best cut so far. trinity pipeline cannot be resumed'):format(
-    trinity.stop_name()))
+    trinity.system.stop_name()))
 end
 
 if options.json then
@@ -81,7 +81,7 @@ if options.json then
   local text = trinity.json.encode(found)
   if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
   print(text)
-  if found.stopped then os.exit(trinity.stop_status()) end
+  if found.stopped then os.exit(trinity.system.stop_status()) end
   return
 end
 
@@ -106,7 +106,7 @@ if #stages > 0 then
     rows[i] = { tostring(i), shape, tostring(#nodes), load_text(stage.load or stage.compute),
       ('%s .. %s'):format(tostring(nodes[1]), tostring(nodes[#nodes])) }
   end
-  print(trinity.format_table({ 'stage', 'devices', 'nodes', 'load', 'from .. to' }, rows))
+  print(trinity.system.format_table({ 'stage', 'devices', 'nodes', 'load', 'from .. to' }, rows))
 end
 print(('planned in %.3f s'):format(found.seconds))
-if found.stopped then os.exit(trinity.stop_status()) end
+if found.stopped then os.exit(trinity.system.stop_status()) end

@@ -197,5 +197,5 @@ else
   print(calibrate.text(problem.cluster.basis))
 end
 if found.stopped then warn_early(found.stopped) end
-if trinity.was_interrupted() then os.exit(trinity.stop_status()) end
+if trinity.system.was_interrupted() then os.exit(trinity.system.stop_status()) end
 if not found.plans[1] then os.exit(1) end

@@ -38,7 +38,7 @@ local graph = cli.load_model(options)
 local cluster = trinity.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 
-print(('trinity %s, %d threads'):format(trinity.version, trinity.threads()))
+print(('trinity %s, %d threads'):format(trinity.version, trinity.system.threads()))
 print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):format(graph.name,
   graph.operators, graph.edges, graph.units, graph.parameters / 1e6))
 print(('%s: %d devices; searches of %d steps of %d placements\n'):format(cluster.name,
@@ -55,7 +55,7 @@ local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'an
 print(comparison)
 
 local best, found = comparison:best(), comparison:find 'trinity'
-if not found then os.exit(trinity.stop_status()) end -- stopped by Ctrl-C before the search
+if not found then os.exit(trinity.system.stop_status()) end -- stopped by Ctrl-C before the search
 found = best and best.best or found
 found:save(options.output)
 local again = problem:load(options.output)

@@ -76,8 +76,8 @@ print(('recorded       %.6g s (mean step), replayed %.6g s'):format(facts.record
 print(('without gaps   %.6g s (steps are off by %.2f %% on average)'):format(facts.busy_s, 100 * facts.error))
 print(('all typical    %.6g s: slowdown %.4f'):format(facts.typical_s, facts.slowdown))
 print()
-print(trinity.format_table({ 'as recorded, all others typical', 'slowdown', 'step s', 'if typical s', 'saved %' },
-  util.map(answers, function(of)
+print(trinity.system.format_table({ 'as recorded, all others typical', 'slowdown', 'step s', 'if typical s',
+  'saved %' }, util.map(answers, function(of)
     return { said(of), ('%.4f'):format(of.slowdown), ('%.6g'):format(of.alone_s), ('%.6g'):format(of.without_s),
       ('%.1f'):format(100 * of.saved) }
   end)))
@@ -88,4 +88,4 @@ for i = 1, math.min(5, #facts.waits) do
   local of = facts.waits[i]
   rows[i] = { said(of), ('%.6g'):format(of.time_s), ('%.1f'):format(100 * of.time_s / facts.busy_s) }
 end
-print(trinity.format_table({ 'the step waits for', 'seconds', '% of the step' }, rows))
+print(trinity.system.format_table({ 'the step waits for', 'seconds', '% of the step' }, rows))

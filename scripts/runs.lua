@@ -185,7 +185,7 @@ end
 
 -- Returns the file of a script, given its name in scripts/ or its path relative to a folder.
 local function script_file(script, folder)
-  local own = ('%s/scripts/%s.lua'):format(trinity.home, script)
+  local own = ('%s/scripts/%s.lua'):format(trinity.system.home, script)
   if not script:find '/' and util.exists(own) then return own end
   return script:match '^/' and script or folder .. '/' .. script
 end
@@ -264,7 +264,7 @@ local function report(names)
   local output = options.output or folders[1] .. (#folders == 1 and '/report.html' or '/report-together.html')
   local bytes = require('trinity.report').write(folders, output)
   if options.json then return print(trinity.json.encode { output = output, bytes = bytes }) end
-  print(('%s (%s), open it in any browser'):format(output, trinity.format_bytes(bytes)))
+  print(('%s (%s), open it in any browser'):format(output, trinity.system.format_bytes(bytes)))
 end
 
 local action = actions[words[1]] and table.remove(words, 1)

@@ -86,7 +86,7 @@ local function compare()
   else
     print(columns and ('%s\n%s'):format(comparison:table { columns = columns }, comparison:notes()) or comparison)
   end
-  if comparison.stopped then os.exit(trinity.stop_status()) end
+  if comparison.stopped then os.exit(trinity.system.stop_status()) end
   if comparison:failed() then os.exit(1) end
 end
 

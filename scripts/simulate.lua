@@ -92,10 +92,11 @@ local function print_stragglers(found)
     rows[i] = { of.device, of.type, of.stage and tostring(of.stage) or '', of.replica and tostring(of.replica) or '',
       ('%.6g'):format(of.time_s), ('%.1f'):format(100 * of.time_s / found.mean_s) }
   end
-  print(trinity.format_table({ 'the step waits for', 'work', 'stage', 'replica', 'seconds', '% of the step' }, rows))
+  print(trinity.system.format_table({ 'the step waits for', 'work', 'stage', 'replica', 'seconds', '% of the step' },
+    rows))
   if #found.remedies == 0 then return end
   print()
-  print(trinity.format_table({ 'what helps', 'step s', 'samples/s', 'gain %', 'layers of stages' },
+  print(trinity.system.format_table({ 'what helps', 'step s', 'samples/s', 'gain %', 'layers of stages' },
     util.map(found.remedies, function(of)
       return { of.what, ('%.6g'):format(of.step_time_s), ('%.6g'):format(of.samples_per_s),
         ('%.1f'):format(100 * of.gain), table.concat(of.stages or {}, ' ') }
@@ -122,7 +123,7 @@ if options.expert_load then
     capacity_factor = options.capacity_factor, seed = options.seed })
   further.expert_load = options.json and util.merged(loaded) or ('step %.6g s (%.4g times the even one), fullest rank '
     .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,
-    loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.format_bytes(loaded.peak_memory_bytes),
+    loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.system.format_bytes(loaded.peak_memory_bytes),
     loaded.fullest_device)
 end
 if options.output then found:save(options.output) end

@@ -6,7 +6,7 @@
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
-local directory = trinity.home .. '/scripts/studies'
+local directory = trinity.system.home .. '/scripts/studies'
 local names = {}
 for _, entry in ipairs(util.exists(directory) and trinity.files.list(directory) or {}) do
   if util.exists(('%s/%s/study.lua'):format(directory, entry)) then names[#names + 1] = entry end

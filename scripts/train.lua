@@ -74,16 +74,16 @@ print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and
   or ('%d problems'):format(#cases), options.rounds
   and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
-local begin_s, first_round = trinity.clock_s(), round + 1
+local begin_s, first_round = trinity.system.clock_s(), round + 1
 local rows, most_rows = {}, 50 -- the newest rounds, which are shown
-local function seconds() return before_s + trinity.clock_s() - begin_s end
+local function seconds() return before_s + trinity.system.clock_s() - begin_s end
 local function more()
   if options.rounds then return round < options.rounds end
   return seconds() < 60 * options.minutes
 end
 
 local looks = progress.new('train', false)
-local stopped = trinity.stoppable(function(stop_requested)
+local stopped = trinity.system.stoppable(function(stop_requested)
   while more() and not stop_requested() do
     local ok, kind, report = pcall(training.round, trainer, round + 1, #cases, imitation)
     if not ok then
@@ -105,7 +105,7 @@ end)
 if rows[1] and rows[1].round > first_round then
   print(('the newest %d rounds; metrics.csv in the run folder has all'):format(most_rows))
 end
-print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
+print(trinity.system.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
   util.map(rows, function(r)
     return { ('%d'):format(r.round), r.kind, ('%d'):format(r.trials),
       ('%.1f %%'):format(100 * r.improving / math.max(1, r.trials)), ('%.4f'):format(r.loss),
@@ -113,7 +113,7 @@ print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss'
   end)))
 if round == 0 then
   print '\nno round was finished: nothing is saved'
-  os.exit(stopped and trinity.stop_status() or 1)
+  os.exit(stopped and trinity.system.stop_status() or 1)
 end
 ranker:save(options.output, { rounds = tostring(round), seed = tostring(options.seed),
   trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
@@ -127,4 +127,4 @@ ranker:save(options.output, { rounds = tostring(round), seed = tostring(options.
     or draws and ' --reward front' or '', options.told and ' --told' or '', options.evaluations ~= 1000
     and (' --evaluations %d'):format(options.evaluations) or '') })
 print(('\nthe weights are saved in %s'):format(options.output))
-if stopped then os.exit(trinity.stop_status()) end
+if stopped then os.exit(trinity.system.stop_status()) end

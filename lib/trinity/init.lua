@@ -6,18 +6,15 @@ if not package.loaded['trinity.core'] and not package.preload['trinity.core'] th
   package.cpath = ('%s;%s/../build/lua/?.so;%s/../../../lib/lua/5.1/?.so'):format(package.cpath, lib, lib)
 end
 
-local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local fields = require 'trinity.base.fields'
 local hooks = require 'trinity.base.hooks'
 local late = require 'trinity.base.late'
-local util = require 'trinity.base.util'
 
 hooks.searches = late.table('searches', function() return require 'trinity.runs.search' end)
 hooks.moves = late.table('moves', function() return require 'trinity.search.moves' end)
 function hooks.warn(text) require('trinity.base.progress').warn(text) end
 function hooks.job() return require('trinity.dist').current() end
-function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
 function hooks.picture(found)
   return require('trinity.report.plan_picture').svg(require('trinity.report.shown').of(found))
@@ -28,7 +25,6 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@class trinity
 ---@since 0.1.0
 ---@field version string version of the program
----@field api integer level of the script interface (trinity help extending); it increases when something is removed
 ---@field devices trinity.DevicesModule device types, from published data
 ---@field topology trinity.TopologyModule functions to describe clusters
 ---@field graph trinity.GraphModule graphs of operators and tensors
@@ -43,10 +39,8 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field rankers trinity.RankersModule rankers of the moves of a search
 ---@field profile trinity.ProfileModule measured operators and copies on this machine
 ---@field dist trinity.DistModule processes of one training
----@field daso trinity.DasoModule the schedule of DASO
----@field synchronisation trinity.SynchronisationModule time of data-parallel training
 ---@field run trinity.Run the folder of the running script
----@field home string the folder of lib, models and scripts
+---@field system trinity.SystemModule this program and machine, stops, helpers of scripts
 ---@field files trinity.FilesModule files and folders
 ---@field json trinity.JsonModule readable JSON
 ---@field formats trinity.FormatsModule export to other programs
@@ -62,24 +56,19 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 local trinity = late.modules('trinity', function()
   return {
     version = core.version,
-    api = 1,
     options = require 'trinity.command.options',
     graph = require 'trinity.graph',
     layers = require 'trinity.graph.layers',
     model = require('trinity.graph.model').load,
-    models = require('trinity.graph.model').names,
     cluster = require('trinity.graph.model').cluster,
-    clusters = require('trinity.graph.model').cluster_names,
     devices = require 'trinity.cluster.devices',
     topology = require 'trinity.cluster.topology',
     problem = require('trinity.strategy.problem').new,
-    simulator = require('trinity.strategy.problem').simulator,
     rewards = require 'trinity.strategy.rewards',
     tensor = require 'trinity.nn.tensor',
     nn = require 'trinity.nn',
     methods = require 'trinity.methods',
     search = require 'trinity.search',
-    select = require 'trinity.select',
     execute = require 'trinity.execute',
     profile = require 'trinity.execute.profile',
     formats = require 'trinity.formats',
@@ -91,8 +80,6 @@ local trinity = late.modules('trinity', function()
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',
     lower = require('trinity.strategy.splits').lower,
-    schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
-    iteration_space = require('trinity.strategy.splits').iteration_space,
     job = require('trinity.job').read,
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',
@@ -103,67 +90,18 @@ local trinity = late.modules('trinity', function()
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',
-    daso = require 'trinity.dist.daso',
-    synchronisation = require 'trinity.dist.synchronisation',
-    sorted_pairs = util.sorted_pairs,
-    median = util.median,
-    format_bytes = core.format_bytes,
-    format_table = require('trinity.base.text').format_table,
     random = require 'trinity.base.random',
     run = require 'trinity.runs',
+    system = require 'trinity.base.system',
     global = core.global,
-    threads = core.threads,
-    home = core.home,
     files = require 'trinity.files',
     json = require 'trinity.files.json',
-    clock_s = core.clock_s,
-    describe_machine = core.describe_machine,
-    stop_requested = core.stop_requested,
-    was_interrupted = core.was_interrupted,
-    stop_status = core.stop_status,
-    stop_name = core.stop_name,
     ppo = require('trinity.learn.algorithms').ppo,
     reinforce = require('trinity.learn.algorithms').reinforce,
     cross_entropy = require('trinity.learn.algorithms').cross_entropy,
   }
 end)
 
---- Whether this trinity was built with LibTorch, which tensors, networks, learning methods, several processes and the
---- executor need.
----@return boolean
-function trinity.has_torch() return core.has_torch() end
-
---- Runs body(stop_requested), a loop that ends when stop_requested() is true. The first Ctrl-C only sets
---- stop_requested(); a search, simulation or command that runs then raises 'interrupted'. The second Ctrl-C stops the
---- script. Returns whether a stop was requested. Example: `trinity.stoppable(function(stop_requested) while not
---- stop_requested() do break end end)`
----@param body fun(stop_requested: fun(): boolean)
----@return boolean
-function trinity.stoppable(body)
-  check.argument('trinity.stoppable', 1, 'body', body, 'function')
-  core.begin_search()
-  local ok, message = xpcall(function() body(core.stop_requested) end, function(raised) return raised end)
-  local stopped = core.stop_requested()
-  core.end_search()
-  if not ok then error(message, 0) end
-  return stopped
-end
-
---- Returns LibTorch and the BLAS in use, as a line of text. Warns on standard error about a slow BLAS.
----@return string
-function trinity.describe_torch()
-  local text, slow = core.describe_torch()
-  if slow then
-    require('trinity.base.progress').warn('the reference BLAS is loaded, about 16 times slower than OpenBLAS; install '
-      .. 'libopenblas0-openmp')
-  end
-  return text
-end
-
-local engine_functions = { format_bytes = 1, global = 2, threads = 0, clock_s = 0, describe_machine = 0,
-  stop_requested = 0, was_interrupted = 0, stop_status = 0, stop_name = 0 } -- numbers of arguments
-for name, most in util.sorted_pairs(engine_functions) do
-  trinity[name] = fields.limited('trinity.' .. name, trinity[name], most)
-end
+trinity.global = fields.limited('trinity.global', trinity.global, 2)
 
 return fields.module('trinity', trinity)

@@ -35,9 +35,9 @@ local function round(subject, number, critical_path)
   local lists = moves_of(trinity.random(number, 'bench'), problem.graph.units, #problem.cluster.devices)
   local env = trinity.env(problem, options)
   env:reset(number)
-  local start_s = trinity.clock_s()
+  local start_s = trinity.system.clock_s()
   for step = 1, steps do env:step(lists[step]) end
-  local env_s = trinity.clock_s() - start_s
+  local env_s = trinity.system.clock_s() - start_s
   env = trinity.env(problem_of(subject), options) -- again, for the placements alone
   env:reset(number)
   for step = 1, steps do
@@ -45,12 +45,12 @@ local function round(subject, number, critical_path)
     batches[step] = env:placements()
   end
   local other = problem_of(subject) -- whose cache knows none of them
-  start_s = trinity.clock_s()
+  start_s = trinity.system.clock_s()
   for step = 1, steps do other:evaluate_batch(batches[step]) end
-  return env_s / (steps * num_envs), (trinity.clock_s() - start_s) / (steps * num_envs)
+  return env_s / (steps * num_envs), (trinity.system.clock_s() - start_s) / (steps * num_envs)
 end
 
-print(('%d environments, %d threads'):format(num_envs, trinity.threads()))
+print(('%d environments, %d threads'):format(num_envs, trinity.system.threads()))
 local rows = {}
 for _, subject in ipairs(subjects) do
   for _, critical_path in ipairs { false, true } do
@@ -59,8 +59,8 @@ for _, subject in ipairs(subjects) do
       env[number], batch[number] = round(subject, number, critical_path)
       ratio[number] = batch[number] / env[number]
     end
-    rows[#rows + 1] = { subject[1], critical_path and 'yes' or 'no', ('%.0f'):format(1 / trinity.median(env)),
-      ('%.0f'):format(1 / trinity.median(batch)), ('%.2f'):format(trinity.median(ratio)) }
+    rows[#rows + 1] = { subject[1], critical_path and 'yes' or 'no', ('%.0f'):format(1 / trinity.system.median(env)),
+      ('%.0f'):format(1 / trinity.system.median(batch)), ('%.2f'):format(trinity.system.median(ratio)) }
   end
 end
-print(trinity.format_table({ 'network', 'critical path', 'env steps/s', 'evaluate_batch/s', 'ratio' }, rows))
+print(trinity.system.format_table({ 'network', 'critical path', 'env steps/s', 'evaluate_batch/s', 'ratio' }, rows))

@@ -62,4 +62,4 @@ for i, case in ipairs(cases) do
     ('%.2f %%'):format(100 * read_s / busy_s) }
 end
 for _, path in ipairs(written) do os.remove(path) end
-print(trinity.format_table({ 'data', 'reading', 'operators', 'ratio' }, table_rows))
+print(trinity.system.format_table({ 'data', 'reading', 'operators', 'ratio' }, table_rows))

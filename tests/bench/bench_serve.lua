@@ -43,9 +43,9 @@ local function serve_s(list, batches, as_text)
   local file = assert(io.open(path, 'w'))
   file:write(table.concat(lines))
   file:close()
-  local start_s = trinity.clock_s()
-  assert(os.execute(('cat %s | %s/build/trinity serve | cat > /dev/null'):format(path, trinity.home)) == 0)
-  local seconds = trinity.clock_s() - start_s
+  local start_s = trinity.system.clock_s()
+  assert(os.execute(('cat %s | %s/build/trinity serve | cat > /dev/null'):format(path, trinity.system.home)) == 0)
+  local seconds = trinity.system.clock_s() - start_s
   os.remove(path)
   return seconds
 end
@@ -60,9 +60,9 @@ local function batch_s(list)
       batches[b][i] = own:placement_by_unit(function(unit) return one[unit] + 1 end)
     end
   end
-  local start_s = trinity.clock_s()
+  local start_s = trinity.system.clock_s()
   for b = few + 1, many do own:evaluate_batch(batches[b]) end
-  return trinity.clock_s() - start_s
+  return trinity.system.clock_s() - start_s
 end
 
 local count, rates = (many - few) * batch_size, { script = {}, text = {}, list = {} }
@@ -73,8 +73,8 @@ for seed = 1, rounds do
     rates[name][seed] = count / (serve_s(list, many, as_text) - serve_s(list, few, as_text))
   end
 end
-local script = trinity.median(rates.script)
+local script = trinity.system.median(rates.script)
 for _, name in ipairs { 'script', 'text', 'list' } do
-  local rate = trinity.median(rates[name])
+  local rate = trinity.system.median(rates[name])
   print(('%-8s %8.0f placements/s  %.2f of evaluate_batch'):format(name, rate, rate / script))
 end

@@ -86,7 +86,7 @@ end
 --- The files of a case in a format, and what they do not say.
 function cases.files(strategy, case, format)
   local options = { format = format }
-  for key, value in trinity.sorted_pairs(case.formats[format]) do
+  for key, value in trinity.system.sorted_pairs(case.formats[format]) do
     options[key] = key == 'nodes' and data .. value or value
   end
   return trinity.formats.files(strategy, options)
@@ -111,7 +111,7 @@ local function write_all(folder)
   trinity.files.write(folder .. '/layouts.json', core.to_json(cases.layouts()))
   for _, case in ipairs(cases.list) do
     local strategy = cases.strategy(case)
-    for format in trinity.sorted_pairs(case.formats) do
+    for format in trinity.system.sorted_pairs(case.formats) do
       local files, unsaid = cases.files(strategy, case, format)
       local within = ('%s/%s/%s/'):format(folder, format, case.name)
       for _, file in ipairs(files) do trinity.files.write(within .. file.name, file.text) end

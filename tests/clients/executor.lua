@@ -37,7 +37,7 @@ function executor.run(folder)
   local base = { data = folder .. '/samples.csv', train_rows = executor.batch_size * executor.micro_batches,
     warm_up = 0, quiet = true }
   local function execute(plan, more)
-    for key, value in trinity.sorted_pairs(base) do more[key] = value end
+    for key, value in trinity.system.sorted_pairs(base) do more[key] = value end
     return trinity.execute(problem, plan, more)
   end
   for _, schedule in ipairs { '1f1b', 'zb-h1', 'gpipe' } do
@@ -54,7 +54,7 @@ end
 
 local function write_all(folder)
   local told, orders = executor.run(folder)
-  for schedule, text in trinity.sorted_pairs(orders) do
+  for schedule, text in trinity.system.sorted_pairs(orders) do
     trinity.files.write(('%s/%s.csv'):format(folder, schedule), text)
   end
   trinity.files.write(folder .. '/losses.json', require('trinity.core').to_json { losses = told,

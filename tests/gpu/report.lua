@@ -8,7 +8,7 @@
 -- there is no such device.
 
 local trinity = require 'trinity'
-package.path = trinity.home .. '/scripts/?.lua;' .. package.path
+package.path = trinity.system.home .. '/scripts/?.lua;' .. package.path
 local page = require 'studies.papers.page'
 local run_list = require 'trinity.runs.list'
 local util = require 'trinity.base.util'
@@ -60,12 +60,12 @@ local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
 
 -- A part that is a shell command; what it prints has to contain `pattern`.
 local function shell(title, what, line, pattern)
-  local begun = trinity.clock_s()
+  local begun = trinity.system.clock_s()
   local pipe = io.popen(line .. ' 2>&1; echo "status=$?"')
   local text = pipe:read '*a'
   pipe:close()
   local ok = text:match 'status=0\n$' ~= nil and text:find(pattern) ~= nil
-  note(title, what, ok, text, trinity.clock_s() - begun)
+  note(title, what, ok, text, trinity.system.clock_s() - begun)
 end
 
 -- A part that is a command of the program.
@@ -76,9 +76,9 @@ end
 
 -- A part that is a function, which says whether it went well, and what it found.
 local function call(title, what, body)
-  local begun = trinity.clock_s()
+  local begun = trinity.system.clock_s()
   local ran, ok, text = pcall(body)
-  note(title, what, ran and ok, tostring(ran and text or ok), trinity.clock_s() - begun)
+  note(title, what, ran and ok, tostring(ran and text or ok), trinity.system.clock_s() - begun)
 end
 
 local list = table.concat(devices, ',')
@@ -135,7 +135,7 @@ call('strategies', 'trinity.execute in float64 beside cpu:0', function()
     compare(of[1], graph, 'one device', on_one, { devices[1] })
     for _, about in ipairs(i == 1 and on_two or {}) do compare(of[1], graph, about[1], about[2], two) end
   end
-  return ok, trinity.format_table({ 'network', 'strategy', 'devices', 'losses differ by' }, rows)
+  return ok, trinity.system.format_table({ 'network', 'strategy', 'devices', 'losses differ by' }, rows)
 end)
 
 -- Two steps of the same seed give the same bytes.
@@ -167,11 +167,12 @@ trinity.files.write(sum, ([[
   job:print(wrong == 0 and 'sums and broadcasts are right' or 'a sum or broadcast is wrong')
   local x = trinity.tensor.full({ 2 ^ 26 }, 1, { device = gpu })
   for i = 1, 6 do
-    if i == 2 then begun = trinity.clock_s() end
+    if i == 2 then begun = trinity.system.clock_s() end
     x = job:all_reduce(x)
     wrong = x:max():item() -- waits until it is there
   end
-  job:print(('%%.4f s for all-reducing 256 MiB over %%d ranks'):format((trinity.clock_s() - begun) / 5, job.size))
+  local took_s = (trinity.system.clock_s() - begun) / 5
+  job:print(('%%.4f s for all-reducing 256 MiB over %%d ranks'):format(took_s, job.size))
 ]]):format(tostring(is_cuda)))
 local lines = util.listed(ranks, function(i)
   return ('RANK=%d LOCAL_RANK=%d LOCAL_WORLD_SIZE=%d GROUP_RANK=%d %s %s %s & pids="$pids $!"'):format(i - 1,
@@ -195,13 +196,13 @@ call('policy', 'trinity.policies.trinity', function()
       node2vec = { epochs = 1, walks_per_node = 1 } })
     local times, reward = {}
     for step = 1, options.quick and 2 or 6 do
-      local begun, rewards = trinity.clock_s(), {}
+      local begun, rewards = trinity.system.clock_s(), {}
       for i, metrics in ipairs(problem:evaluate_batch(agent:sample())) do rewards[i] = problem:score(metrics) end
       agent:update(rewards)
-      times[step], reward = trinity.clock_s() - begun, trinity.median(rewards)
+      times[step], reward = trinity.system.clock_s() - begun, trinity.system.median(rewards)
     end
     agent:close()
-    rows[#rows + 1] = { device, plain and "LibTorch's" or 'own', ('%.3f s'):format(trinity.median(times)),
+    rows[#rows + 1] = { device, plain and "LibTorch's" or 'own', ('%.3f s'):format(trinity.system.median(times)),
       ('%.6g'):format(reward) }
     return reward
   end
@@ -209,7 +210,7 @@ call('policy', 'trinity.policies.trinity', function()
   local on_cpu = learn('cpu', true)
   local on_gpu = is_cuda and learn(devices[1]) or on_cpu
   return on_cpu == on_cpu and on_gpu == on_gpu,
-    trinity.format_table({ 'device', 'kernels', 'policy step', 'median reward at the end' }, rows)
+    trinity.system.format_table({ 'device', 'kernels', 'policy step', 'median reward at the end' }, rows)
 end)
 
 local profile = os.tmpname()
@@ -229,8 +230,8 @@ call('Figure 9', 'studies.papers.trinity_measured', function()
   return text:find 'largest error' ~= nil, text -- of no network: --networks names none of the page's
 end)
 
-local machine = trinity.describe_machine()
-trinity.files.write(options.out, ('# On %s\n\n%s, %s\n\n%s'):format(list, machine.processor, trinity.describe_torch(),
-  table.concat(parts, '\n')))
+local machine = trinity.system.describe_machine()
+trinity.files.write(options.out, ('# On %s\n\n%s, %s\n\n%s'):format(list, machine.processor,
+  trinity.system.describe_torch(), table.concat(parts, '\n')))
 print(('the report is in %s'):format(options.out))
 os.exit(failed == 0 and 0 or 1)

@@ -115,7 +115,7 @@ part('searches', options.searches, function(i)
   outcomes[kind] = (outcomes[kind] or 0) + 1
 end)
 problem = nil
-for kind, count in trinity.sorted_pairs(outcomes) do print(('searches  %6d gave a %s'):format(count, kind)) end
+for kind, count in trinity.system.sorted_pairs(outcomes) do print(('searches  %6d gave a %s'):format(count, kind)) end
 
 part('objects', objects, function(i)
   local made = new_problem(i)

@@ -6,16 +6,18 @@ error 'this file is for editors'
 
 ---@class trinity
 ---@field global fun(name: string, value?: any): any Declares a global variable: scripts may only use globals that were declared (--no-strict lifts this). Returns the value.
----@field format_bytes fun(bytes: number): string Bytes as text: '3.21 GB'.
 ---@field random fun(seed: integer, name: string, index?: integer): trinity.RandomStream A stream of random numbers that seed, name and index (default 0) determine.
+local trinity = {}
+
+---@class trinity.SystemModule
+---@field format_bytes fun(bytes: number): string Bytes as text: '3.21 GB'.
 ---@field threads fun(): integer Number of worker threads; results do not depend on it.
 ---@field clock_s fun(): number Seconds of a clock that only goes forward, to measure with.
 ---@field describe_machine fun(): trinity.Machine The processor that runs the script.
----@field stop_requested fun(): boolean Whether Ctrl-C or a time limit asked what runs to end: within trinity.stoppable and searches.
+---@field stop_requested fun(): boolean Whether Ctrl-C or a time limit asked what runs to end: within trinity.system.stoppable and searches.
 ---@field was_interrupted fun(): boolean Whether Ctrl-C was pressed or SIGTERM came since the script began; the program then exits with stop_status().
 ---@field stop_status fun(): integer What the program exits with after what stopped it: 130 after Ctrl-C, 143 after SIGTERM (and SIGUSR1, with --stop-on-usr1).
 ---@field stop_name fun(): string What stopped it: 'Ctrl-C', 'SIGTERM' or 'SIGUSR1'.
-local trinity = {}
 
 ---@class trinity.Machine
 ---@field processor string its name

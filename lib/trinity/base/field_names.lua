@@ -13,7 +13,6 @@ given.names = {
   ['trinity.AgentReport'] = [[mean_reward loss learning_rate baseline entropy_groups entropy_devices clipped_share
     gradient_norm]],
   ['trinity.Archive'] = [[path names]],
-  ['trinity.AutoparallelProblem'] = [[problem nodes mesh objective]],
   ['trinity.Bounds'] = [[step_time_s critical_path_s work_s interval_s peak_memory_bytes least_devices]],
   ['trinity.Builder'] = [[]],
   ['trinity.Cluster'] = [[name queue fingerprint device_count devices basis]],
@@ -28,9 +27,6 @@ given.names = {
   ['trinity.CriticalSteps'] = [[count kind task device ready_s start_s end_s]],
   ['trinity.CurvePoint'] = [[evaluations mean_reward best_reward best_step_time_s]],
   ['trinity.Cut'] = [[capacity bytes source_side]],
-  ['trinity.DasoSchedule'] = [[epoch batch group global_skips local_skips batches_to_wait gradients local_sync
-    best_loss bad_epochs epochs groups nodes warmup_epochs cooldown_epochs stability_level patience max_global_skips
-    skip_reduction_factor local_skip_factor held age bfloat16]],
   ['trinity.Device'] = [[name type speed node capacity_bytes]],
   ['trinity.DeviceAccount'] = [[device parameters weight_bytes gradient_bytes optimizer_bytes gathered_weight_bytes
     activation_bytes delayed_bytes peak_bytes activations flops computation_s recomputation_s exposed_s idle_s]],
@@ -42,7 +38,6 @@ given.names = {
   ['trinity.EnvInfo'] = [[envs episode_returns step_time_s feasible]],
   ['trinity.EnvObservation'] = [[mask current placement load memory step_time critical nodes types times node_mask
     device_mask words facts]],
-  ['trinity.EpochTime'] = [[time_s phase global_skips local_skips batches_to_wait synchronisations global_bytes]],
   ['trinity.ExecutedCopy'] = [[task output from to bytes start_s end_s]],
   ['trinity.ExecutedStep'] = [[loss step_time_s busy_s start_s end_s memory_bytes copies peak_memory_bytes
     transferred_bytes read_s]],
@@ -63,7 +58,6 @@ given.names = {
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
-  ['trinity.GraphBatch'] = [[count nodes first sizes graph values types edges]],
   ['trinity.GraphEdges'] = [[from to weight]],
   ['trinity.GraphPath'] = [[operators length_s start_s tail_s]],
   ['trinity.GraphRows'] = [[first target source edge bytes]],
@@ -95,7 +89,6 @@ given.names = {
   ['trinity.PaseLayer'] = [[name type kind pointwise dimensions operators configurations]],
   ['trinity.PaseResult'] = [[name configurations cost compute communication edges in_space solution optimal bound
     seconds table_entries peak_table_entries largest_table widest_set stopped iterations accepted]],
-  ['trinity.PaseRow'] = [[layers type dimensions factors]],
   ['trinity.PathStep'] = [[kind task operator collective micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.PeakBytes'] = [[weights optimizer gradients activations activation_gradients delayed received gathered
     workspace framework]],
@@ -135,17 +128,10 @@ given.names = {
   ['trinity.Replay'] = [[path steps workers stages types recorded_s replayed_s busy_s typical_s slowdown]],
   ['trinity.ReplayAnswer'] = [[slowdown alone_s without_s saved]],
   ['trinity.ReplayWait'] = [[worker stage type time_s]],
-  ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
-    device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
   ['trinity.Run'] = [[path name]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
     placement plan best start stopped progress resumable]],
-  ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
-    optimal solution seconds stopped table_entries peak_table_entries widest_set largest_table placements objective]],
-  ['trinity.SelectionEdges'] = [[nodes costs]],
-  ['trinity.SelectionNodes'] = [[costs usages intervals]],
-  ['trinity.SelectionTable'] = [[name nodes edges usage_limit]],
   ['trinity.StageAccount'] = [[stage layers traffic device parameters weight_bytes gradient_bytes optimizer_bytes
     gathered_weight_bytes activation_bytes delayed_bytes peak_bytes activations flops computation_s recomputation_s
     exposed_s idle_s]],
@@ -155,10 +141,8 @@ given.names = {
   ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method
-    seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication
-    placement schedule micro_batches priority order tasks stage splits]],
-  ['trinity.SyncAction'] = [[what group age batches bfloat16]],
-  ['trinity.Synchronisation'] = [[kind text]],
+    seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated placement
+    schedule micro_batches priority order tasks stage splits]],
   ['trinity.TaskGraph'] = [[task_count device_count edge_count cost_ns mean_cost_ns edge_from edge_to edge_tensor
     edge_bytes in_edges first_in first_out latency_ns bytes_per_ns unit follows output_bytes workspace_bytes
     fixed_bytes capacity_bytes mean_latency_ns mean_ns_per_byte]],
@@ -172,7 +156,6 @@ given.names = {
     optimiser_s other_s times]],
   ['trinity.TraceTimes'] = [[name forward_s backward_s update_s]],
   ['trinity.Traffic'] = [[kind axis devices phase part bytes count]],
-  ['trinity.TrainingTime'] = [[time_s compute_s epochs]],
   ['trinity.Transfer'] = [[task operator micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.TypeShare'] = [[type tasks total_s]],
   ['trinity.UnitEdges'] = [[count from to bytes]],
@@ -193,7 +176,6 @@ given.nested = {
     depth_waves=FeatureColumn node2vec=FeatureColumn]],
   ['trinity.Features'] = [[columns=FeatureColumns]],
   ['trinity.FoundPlan'] = [[variants=FoundPlan*]],
-  ['trinity.GraphBatch'] = [[edges=GraphEdges]],
   ['trinity.Operator'] = [[inputs=TensorInfo* outputs=TensorInfo*]],
   ['trinity.Pase'] = [[layers=PaseLayer*]],
   ['trinity.PaseLayer'] = [[dimensions=Dimension*]],
@@ -206,34 +188,27 @@ given.nested = {
   ['trinity.Profile'] = [[machine=Machine links=ProfileLink*]],
   ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],
-  ['trinity.Replication'] = [[synchronisation=Synchronisation]],
   ['trinity.Search'] = [[curve=CurvePoint*]],
-  ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
   ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
   ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
-  ['trinity.TrainingTime'] = [[epochs=EpochTime*]],
 }
 
 given.returns = {
-  ['trinity.select'] = [[SelectResult]],
   ['trinity.execute'] = [[Execution]],
   ['trinity.features'] = [[Features]],
   ['trinity.lower'] = [[Lowered]],
-  ['trinity.iteration_space'] = [[Dimension*]],
   ['trinity.job'] = [[JobFile]],
   ['trinity.stragglers'] = [[Stragglers]],
   ['trinity.rank_order'] = [[RankOrder*]],
   ['trinity.expert_load'] = [[ExpertLoad]],
-  ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],
   ['trinity.Agent.actions'] = [[AgentActions]],
   ['trinity.Agent.profile'] = [[AgentProfile]],
   ['trinity.Cluster.collective'] = [[CollectiveCost]],
   ['trinity.Comparison.best'] = [[ComparisonRow]],
-  ['trinity.DasoSchedule.after_batch'] = [[SyncAction*]],
   ['trinity.Env.reset'] = [[EnvObservation]],
   ['trinity.Env.step'] = [[EnvObservation]],
   ['trinity.Env.observation'] = [[EnvObservation]],
@@ -251,7 +226,6 @@ given.returns = {
   ['methods.info'] = [[MethodInfo]],
   ['trinity.MoveTrainer.imitate'] = [[MoveReport]],
   ['trinity.MoveTrainer.reinforce'] = [[MoveReport]],
-  ['nn.graph_batch'] = [[GraphBatch]],
   ['nn.graph_edges'] = [[GraphEdges]],
   ['nn.normalised_edges'] = [[GraphEdges]],
   ['trinity.Pase.price'] = [[PaseResult]],
@@ -261,22 +235,15 @@ given.returns = {
   ['trinity.Pase.expert'] = [[PaseResult]],
   ['trinity.Pase.mcmc'] = [[PaseResult]],
   ['trinity.Pase.tofu'] = [[PaseResult]],
-  ['trinity.Pase.brute_force'] = [[PaseResult]],
-  ['trinity.Pase.rows'] = [[PaseRow*]],
   ['plan.run'] = [[PlanResult]],
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
   ['trinity.Replay.what_if'] = [[ReplayAnswer]],
   ['trinity.Replay.waits'] = [[ReplayWait*]],
-  ['trinity.Replication.train'] = [[TrainingTime]],
   ['trinity.Strategy.bounds'] = [[Bounds]],
-  ['trinity.Strategy.train'] = [[TrainingTime]],
   ['trinity.Strategy.infeasibility'] = [[Infeasibility]],
   ['trinity.Strategy.breakdown'] = [[Account]],
-  ['synchronisation.bsp'] = [[Synchronisation]],
-  ['synchronisation.parameter_server'] = [[Synchronisation]],
-  ['synchronisation.local_sgd'] = [[Synchronisation]],
-  ['synchronisation.daso'] = [[Synchronisation]],
+  ['system.describe_machine'] = [[Machine]],
   ['trinity.Timeline.transfers'] = [[Transfer*]],
   ['trinity.Timeline.collectives'] = [[CollectiveRun*]],
   ['trinity.Timeline.memory'] = [[MemoryLevel*]],

@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local given = require 'trinity.base.field_names'
+local renamed = require 'trinity.base.renamed'
 local util = require 'trinity.base.util'
 
 local fields = {}
@@ -13,6 +14,8 @@ fields.results = {}
 --- Raises the error about an unknown field of `what`; `names` are its fields.
 function fields.refuse(what, name, names)
   local word = tostring(name)
+  local now = renamed[('%s.%s'):format(what, word)]
+  if now then util.fail('%s.%s was replaced; use %s', what, word, now) end
   local meant = core.suggestion(word, names)
   if meant == '' and #names > 0 then meant = (' (known: %s)'):format(util.shortened(table.concat(names, ', '), 800)) end
   util.fail('%s: no field %s%s', what, util.quoted(word), meant)

@@ -13,9 +13,6 @@ function hooks.job() return nil end
 --- A profile file as an object: load() of lib/trinity/profile/object.lua.
 function hooks.read_profile() error('no trinity', 0) end
 
---- Reads the replication of a strategy's file: read() of lib/trinity/dist/replication_file.lua.
-function hooks.read_replication() error('no trinity', 0) end
-
 --- Exports strategies to other programs: export() of lib/trinity/formats.
 function hooks.export() error('no trinity', 0) end
 

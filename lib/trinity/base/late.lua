@@ -1,6 +1,6 @@
 -- Tables with lazy fields: modules are loaded at their first use, and LibTorch, which takes half a second to load, when
 -- it is needed. Functions that list the fields of a table fill it first, by `__fill` of its metatable:
--- trinity.sorted_pairs and the prompt's completion.
+-- trinity.system.sorted_pairs and the prompt's completion.
 
 local fields_of = require 'trinity.base.fields'
 local util = require 'trinity.base.util'

@@ -6,12 +6,12 @@ local util = require 'trinity.base.util'
 local text = {}
 
 local function check_rows(head, rows)
-  check.list('trinity.format_table', 1, 'head', head, 'string')
-  check.list('trinity.format_table', 2, 'rows', rows, 'table')
+  check.list('system.format_table', 1, 'head', head, 'string')
+  check.list('system.format_table', 2, 'rows', rows, 'table')
   for r, row in ipairs(rows) do
     for c = 1, #head do
       if type(row[c]) ~= 'string' then
-        check.refuse('trinity.format_table', 2, 'rows', 'row %d, column %d: expected a string, got %s', r, c,
+        check.refuse('system.format_table', 2, 'rows', 'row %d, column %d: expected a string, got %s', r, c,
           type(row[c]))
       end
     end
@@ -49,7 +49,7 @@ function text.aligned(head, rows, left)
 end
 
 --- Formats rows of text as a table with a head; the first column is left-aligned, the others right-aligned. Example:
---- `trinity.format_table({ 'name', 'value' }, { { 'a', '1' } })`
+--- `trinity.system.format_table({ 'name', 'value' }, { { 'a', '1' } })`
 ---@param head string[]
 ---@param rows string[][]
 ---@return string

@@ -54,13 +54,13 @@ local function precedes(a, b)
 end
 
 --- Iterates over a table in the order of its keys: numbers in ascending order, then texts. Example: `for key, value in
---- trinity.sorted_pairs { b = 1, a = 2 } do print(key, value) end`
+--- trinity.system.sorted_pairs { b = 1, a = 2 } do print(key, value) end`
 ---@generic K, V
 ---@param t table<K, V>
 ---@return fun(): K, V
 function util.sorted_pairs(t)
   if type(t) ~= 'table' then
-    util.fail("trinity.sorted_pairs: argument 1 ('t'): expected a table, got %s", util.describe(t))
+    util.fail("system.sorted_pairs: argument 1 ('t'): expected a table, got %s", util.describe(t))
   end
   local meta = getmetatable(t)
   if type(meta) == 'table' and rawget(meta, '__fill') then meta.__fill(t) end -- lib/trinity/base/late.lua
@@ -187,18 +187,19 @@ function util.load_file(path)
   return load((text:gsub('^#[^\n]*', '')), '@' .. path, 't')
 end
 
---- Returns the median of numbers in any order. Raises an error for an empty list. Example: `trinity.median { 3, 1, 2 }`
+--- Returns the median of numbers in any order. Raises an error for an empty list. Example:
+--- `trinity.system.median { 3, 1, 2 }`
 ---@param list number[] at least one
 ---@return number
 function util.median(list)
   if type(list) ~= 'table' or #list == 0 then
-    util.fail("trinity.median: argument 1 ('list'): expected a list of numbers, got %s",
+    util.fail("system.median: argument 1 ('list'): expected a list of numbers, got %s",
       type(list) == 'table' and 'none' or util.describe(list))
   end
   local sorted = {}
   for i, value in ipairs(list) do
     if type(value) ~= 'number' then
-      util.fail("trinity.median: argument 1 ('list'): entry %d: expected a number, got %s", i, util.describe(value))
+      util.fail("system.median: argument 1 ('list'): entry %d: expected a number, got %s", i, util.describe(value))
     end
     sorted[i] = value
   end

@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local declared = require 'trinity.command.declared'
-local renamed = require 'trinity.command.renamed'
+local renamed = require 'trinity.base.renamed'
 local util = require 'trinity.base.util'
 
 local commands = {}

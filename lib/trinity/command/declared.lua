@@ -3,7 +3,7 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local renamed = require 'trinity.command.renamed'
+local renamed = require 'trinity.base.renamed'
 local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
 

@@ -126,7 +126,7 @@ function help.show(topic)
     if topic:match '^[%l_]+$' then show_found(topic) end -- a field's or a function's name may be a word of the manual
     return io.write(manual.plain(reference.entry(topic)))
   end
-  local now = require('trinity.command.renamed')[topic]
+  local now = require('trinity.base.renamed')[topic]
   if now then util.fail_usage("help: '%s' is now 'trinity %s'", topic, now) end
   local found, functions = show_found(topic), names_with(topic, entries)
   if found and #functions > 0 then

@@ -29,46 +29,76 @@ local function modules_of(declared)
   return modules
 end
 
+--- Returns a function with its types: 'graph:unit(u: integer): integer[] operators'.
 local function signature(owner, method)
   local names = util.map(method.parameters, function(parameter)
-    return parameter.name .. (parameter.optional and '?' or '')
+    return ('%s%s: %s'):format(parameter.name, parameter.optional and '?' or '', parameter.type)
   end)
-  return ('%s%s%s(%s)'):format(owner, method.separator, method.name, table.concat(names, ', '))
+  local values = util.map(method.returns, function(value)
+    return value.type .. (value.text ~= '' and ' ' .. value.text or '')
+  end)
+  return ('%s%s%s(%s)%s'):format(owner, method.separator, method.name, table.concat(names, ', '),
+    #values > 0 and ': ' .. table.concat(values, ', ') or '')
 end
 
 local function item(label, type_text, optional, text)
-  return ('- %s: `%s`%s%s'):format(label, type_text, optional and ', optional' or '', text ~= '' and '. ' .. text or '')
+  return ('`%s`: `%s`%s%s'):format(label, type_text, optional and ', optional' or '', text ~= '' and '. ' .. text or '')
 end
 
+--- Returns the text of comments as paragraphs of one line each.
+local function paragraph(text)
+  return (text:gsub('\n([^\n%s-])', ' %1'))
+end
+
+local first_version = '0.1.0'
+
+local function since_text(since) return since and since ~= first_version and (' (since %s)'):format(since) or '' end
+
+--- Adds a function: its types, what it does, what is said of its parameters.
 local function describe_method(lines, owner, method, class_since)
-  lines[#lines + 1] = ('### `%s`'):format(signature(owner, method))
-  lines[#lines + 1] = ''
-  if method.description ~= '' then
-    lines[#lines + 1] = method.description
-    lines[#lines + 1] = ''
-  end
-  if method.since ~= class_since then lines[#lines + 1] = ('Since %s.\n'):format(method.since) end
+  local head = ('### `%s`%s'):format(signature(owner, method),
+    method.since ~= class_since and since_text(method.since) or '')
+  local about = paragraph(method.description)
+  local short = about ~= '' and #head + #about < 116
+  lines[#lines + 1] = short and ('%s: %s'):format(head, about) or head
+  if about ~= '' and not short then lines[#lines + 1] = about end
   for _, parameter in ipairs(method.parameters) do
-    lines[#lines + 1] = item(('`%s`'):format(parameter.name), parameter.type, parameter.optional, parameter.text)
+    if parameter.text ~= '' then lines[#lines + 1] = ('- `%s`: %s'):format(parameter.name, parameter.text) end
   end
-  for _, value in ipairs(method.returns) do lines[#lines + 1] = item('returns', value.type, false, value.text) end
-  if #method.parameters + #method.returns > 0 then lines[#lines + 1] = '' end
 end
 
-local function describe_fields(lines, class)
-  for _, field in ipairs(class.fields) do
-    lines[#lines + 1] = item(('`%s`'):format(field.name), field.type, field.optional, field.text)
+--- Adds fields; those of which nothing is said share a line.
+local function describe_fields(lines, fields)
+  local bare = {}
+  local function flush()
+    if #bare > 0 then lines[#lines + 1] = '- ' .. table.concat(bare, '; ') end
+    bare = {}
   end
-  if #class.fields > 0 then lines[#lines + 1] = '' end
+  for _, field in ipairs(fields) do
+    if field.text == '' then
+      bare[#bare + 1] = item(field.name, field.type, field.optional, '')
+    else
+      flush()
+      lines[#lines + 1] = '- ' .. item(field.name, field.type, field.optional, field.text)
+    end
+  end
+  flush()
 end
 
+--- Adds a class. A table of fields begins with one line: its name and what it is.
 local function describe_class(lines, class, owner)
-  lines[#lines + 1] = ('## %s'):format(owner)
-  lines[#lines + 1] = ''
-  if class.description ~= '' then lines[#lines + 1] = class.description .. '\n' end
-  if class.since then lines[#lines + 1] = ('Since %s.\n'):format(class.since) end
-  if class.parent then lines[#lines + 1] = ('Has the fields of `%s` too.\n'):format(class.parent) end
-  describe_fields(lines, class)
+  local about = paragraph(class.description)
+  if class.parent then
+    about = ('%s%sIt has the fields of `%s`, too.'):format(about, about ~= '' and ' ' or '', class.parent)
+  end
+  local head = ('## %s%s'):format(owner, since_text(class.since))
+  if #class.methods == 0 then
+    lines[#lines + 1] = about ~= '' and ('%s: %s'):format(head, about) or head
+  else
+    lines[#lines + 1] = '\n' .. head
+    if about ~= '' then lines[#lines + 1] = about end
+  end
+  describe_fields(lines, class.fields)
   for _, method in ipairs(class.methods) do describe_method(lines, owner, method, class.since) end
 end
 
@@ -90,15 +120,16 @@ function reference.markdown()
   local declared = declarations.read()
   local modules = modules_of(declared)
   local lines = { ('# Reference of trinity %s'):format(core.version), '',
-    'Made of lib/trinity by `trinity help --markdown`. A parameter with a question mark may be left out.', '' }
+    ('Made of lib/trinity by `trinity help --markdown`. A parameter with a question mark may be left out. All of it is '
+      .. 'there since %s where nothing else is said.'):format(first_version) }
   for _, part in ipairs(parts) do
-    lines[#lines + 1] = ('# %s\n'):format(part[2])
+    lines[#lines + 1] = ('\n# %s'):format(part[2])
     for _, name in ipairs(ordered(declared)) do
       local kind, owner = kind_of(declared.classes[name], modules)
       if kind == part[1] then describe_class(lines, declared.classes[name], owner) end
     end
   end
-  lines[#lines + 1] = '# Names of types\n'
+  lines[#lines + 1] = '\n# Names of types'
   for _, alias in util.sorted_pairs(declared.aliases) do lines[#lines + 1] = describe_alias(alias) end
   return table.concat(lines, '\n') .. '\n'
 end
@@ -124,7 +155,7 @@ local function entries_of(declared)
     end
     for _, field in ipairs(class.fields) do
       local function write(lines)
-        lines[#lines + 1] = item(('`%s.%s`'):format(owner, field.name), field.type, field.optional, field.text)
+        lines[#lines + 1] = '- ' .. item(('%s.%s'):format(owner, field.name), field.type, field.optional, field.text)
       end
       add(('%s.%s'):format(owner, field.name), write)
       add(field.name, write)
@@ -149,7 +180,7 @@ function reference.entry(name)
       core.suggestion(name, util.sorted_keys(entries)))
   end
   for _, write in ipairs(entries[name]) do write(lines) end
-  return (table.concat(lines, '\n'):gsub('\n+$', '')) .. '\n'
+  return (table.concat(lines, '\n'):gsub('^\n+', '')) .. '\n'
 end
 
 return reference

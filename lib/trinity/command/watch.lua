@@ -62,7 +62,7 @@ end
 return function(root, name, once, interval_s)
   local run = name and run_list.find(root, name) or latest(root)
   say('%s: %s on %s, started %s', run.path, run.model or '?', run.cluster or '?', tostring(run.about.started_at))
-  require('trinity').stoppable(function(stop_requested)
+  require('trinity').system.stoppable(function(stop_requested)
     local shown_s, wait_s = -math.huge, interval_s
     while true do
       tell_searches(run)

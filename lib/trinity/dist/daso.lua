@@ -1,7 +1,7 @@
--- trinity.daso: the schedule of DASO (Coquelin et al., "Accelerating neural network training with distributed
+-- The schedule of DASO (Coquelin et al., "Accelerating neural network training with distributed
 -- asynchronous and selective optimization (DASO)", Journal of Big Data 9:14, 2022) as its published code runs it
 -- (Heat, heat/optim/dp_optimizer.py). It returns the actions after every batch and epoch; its user executes them:
--- trinity.synchronisation with simulated times, trinity.dist with processes.
+-- lib/trinity/execute/occasions.lua in a training, the study `papers` with simulated times.
 --
 --   local schedule = daso.schedule { epochs = 40 }
 --   -- before a batch: average gradients over schedule.gradients: 'node', 'world', or nobody (nil)
@@ -14,23 +14,10 @@ local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
----@class trinity.DasoModule
----@since 0.1.0
----@field cycling table declared options of a schedule that do not follow from the training
 local daso = {}
 
----@class trinity.DasoSchedule: trinity.ScheduleOptions
----@since 0.1.0
----@field epoch integer from 0
----@field batch integer from 0
----@field group integer group that synchronizes next, from 0
----@field global_skips integer
----@field local_skips integer
----@field batches_to_wait integer
----@field gradients? string ranks over which gradients of the next batch are averaged: 'node', 'world' or nil
----@field local_sync boolean
----@field best_loss number
----@field bad_epochs integer
+-- Counts of epochs, batches and groups start at 0. `gradients`: ranks over which gradients of the next batch are
+-- averaged: 'node', 'world' or nil.
 local Schedule = { __name = 'schedule of DASO' }
 Schedule.__index = Schedule
 
@@ -46,7 +33,8 @@ local held_skips = options_of.declare('trinity.HeldSkips', { help = 'Constant sk
 })
 
 --- Options of a schedule that do not follow from the training.
-daso.cycling = options_of.declare('trinity.CyclingOptions', { help = 'Options of synchronisation.daso.',
+daso.cycling = options_of.declare('trinity.CyclingOptions', {
+  help = 'Options of the schedule of DASO that do not follow from the training.',
   { 'warmup_epochs', 'integer', 4, least = 0, most = 1e6, help = 'first epochs, which synchronize every batch' },
   { 'cooldown_epochs', 'integer', 4, least = 0, most = 1e6, help = 'last epochs, which synchronize every batch' },
   { 'stability_level', 'number', 0.05, least = 0, most = 1,
@@ -85,10 +73,7 @@ local function set_gradients(self)
   self.gradients = self.max_global_skips == 0 and 'world' or self.local_sync and 'node' or nil
 end
 
---- Returns the schedule of a training. Raises an error for wrong options. Example: `local schedule =
---- trinity.daso.schedule { epochs = 40 }`
----@param options trinity.ScheduleOptions
----@return trinity.DasoSchedule
+--- Returns the schedule of a training. Raises an error for wrong options.
 function daso.schedule(options)
   options = schedule_options:read('daso.schedule', 1, 'options', options)
   local self = setmetatable(util.merged(options, { epoch = 0, batch = 0, group = 0, local_sync = true,
@@ -148,16 +133,14 @@ local function between(self, last, wait, actions)
   if t + 1 == last then self.local_sync = true end
 end
 
---- Returns the actions after the optimizer's step of the current batch, of `batches` in the epoch, in order. Example:
---- `schedule:after_batch(78)`. An action is one of
+--- Returns the actions after the optimizer's step of the current batch, of `batches` in the epoch, in order. An
+--- action is one of
 ---   { what = 'send', group =, bfloat16 = }    members of the group start the sum of their parameters
 ---   { what = 'merge', group =, age =, batches = }    they wait for the sum sent `age` batches ago, and merge it as
 ---                                             if it were of `batches`: of own values x and a sum s of m
 ---                                             members (2 batches x + s) / (2 batches + m), x once for 0
 ---   { what = 'average', group = }             they wait for what they just sent, and take the mean
 ---   { what = 'broadcast', group = }           in every node, the member gives its parameters to the others
----@param batches integer of the epoch
----@return trinity.SyncAction[]
 function Schedule:after_batch(batches)
   check.integer('schedule:after_batch', 1, 'batches', batches, self.batch + 1, 2 ^ 40)
   local actions, t, last = {}, self.batch, batches - 1
@@ -199,9 +182,7 @@ local function reduce_skips(self)
   set(self, global_skips, local_skips, math.max(wait, 0))
 end
 
---- Sets the skips of the next epoch from the loss of the last one. Raises an error within an epoch. Example:
---- `schedule:after_epoch(1.5)`
----@param loss number mean loss over all ranks
+--- Sets the skips of the next epoch from the loss of the last one. Raises an error within an epoch.
 function Schedule:after_epoch(loss)
   if type(loss) ~= 'number' then check.wrong('schedule:after_epoch', 1, 'loss', loss, 'a number') end
   if self.batch ~= 0 then util.fail('schedule:after_epoch: expected the end of an epoch, got batch %d', self.batch) end
@@ -218,8 +199,7 @@ function Schedule:after_epoch(loss)
   end
 end
 
---- Returns the phase of the current epoch: 'warm-up', 'cycling' or 'cool-down'. Example: `schedule:phase()`
----@return string
+--- Returns the phase of the current epoch: 'warm-up', 'cycling' or 'cool-down'.
 function Schedule:phase()
   if self.epoch >= self.epochs - self.cooldown_epochs then return 'cool-down' end
   return self.epoch < self.warmup_epochs and 'warm-up' or 'cycling'
@@ -228,8 +208,7 @@ end
 local saved = { 'epoch', 'batch', 'group', 'global_skips', 'local_skips', 'batches_to_wait', 'best_loss', 'bad_epochs' }
 local of_sent = { 'group', 'batch', 'planned' }
 
---- Returns the state of the schedule as numbers by name (-1: none), for checkpoints. Example: `schedule:state()`
----@return table<string, number>
+--- Returns the state of the schedule as numbers by name (-1: none), for checkpoints.
 function Schedule:state()
   local state = util.merged(util.picked(self, saved), { local_sync = self.local_sync and 1 or 0,
     previous = self.previous or -1 })
@@ -237,8 +216,7 @@ function Schedule:state()
   return state
 end
 
---- Restores a state. Example: `schedule:load_state(schedule:state())`
----@param state table<string, number>
+--- Restores a state.
 function Schedule:load_state(state)
   check.argument('schedule:load_state', 1, 'state', state, 'table')
   local function number(name) return check.number('schedule:load_state', 'field', name, state[name]) end
@@ -249,7 +227,5 @@ function Schedule:load_state(state)
   if self.sent.batch < 0 then self.sent = nil end
   set_gradients(self)
 end
-
-check.methods(Schedule, 'trinity.DasoSchedule', 'previous sent', 'schedule')
 
 return daso

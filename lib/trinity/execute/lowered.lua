@@ -39,11 +39,6 @@ local function placement_of(problem, plan)
   local is_plan = strategies.is(plan) or array.is_int32(plan)
     or type(plan) == 'table' and rawget(plan, 'placement') ~= nil
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
-  if strategies.is(plan) and plan.replication then
-    check.refuse('execute', 2, 'plan', 'trinity.synchronisation strategies (%s) can be simulated but not executed; '
-      .. 'use a mesh: problem:strategy { mesh = { data = %d }, sync = ... }',
-      tostring(plan.replication), plan.replication.replicas)
-  end
   local placement, schedule = simulator.parts('execute', problem, plan)
   return placement, schedule and schedule.schedule == 'pipedream'
 end

@@ -37,8 +37,6 @@ local readers = {
   { 'kineto', "the profiler's trace of a step, .json and .json.gz (trinity.profile.trace)",
     'PyTorch 2.13.0, on a CPU' },
   { 'execution_trace', 'the same step without times, .json and .json.gz (with a kineto trace)', 'PyTorch 2.13.0' },
-  { 'iopddl', 'a selection problem, .json and .json.gz (trinity study select)', 'IOPDDL contest' },
-  { 'autoparallel', 'its integer program, .json and .json.gz (trinity study select)', 'AutoParallel a54c252' },
 }
 
 --- Returns the names of the export formats, sorted. Example: `trinity.formats.names()[1]`

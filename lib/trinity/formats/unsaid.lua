@@ -66,7 +66,6 @@ local features = {
     return not o.strategy.mesh and not o.stage_of and 'placement of operators' or nil
   end },
   { 'splits', function(o) return o.strategy.splits and next(o.strategy.splits) and 'splits of operators' or nil end },
-  { 'replication', function(o) return o.strategy.replication and 'replication' or nil end },
 }
 
 --- Returns texts about the features of `outline` that are not in `said` (names as keys).

@@ -244,8 +244,7 @@ end
 --- Returns the sorted names of the common options of all models.
 function model.common_options() return util.sorted_keys(common.by_name) end
 
---- Returns the names of the models in models/. Example: `trinity.models()[1]`
----@return string[]
+--- Returns the names of the models in models/.
 function model.names() return lua_names(home .. '/models') end
 
 ---@class trinity.Cluster
@@ -588,8 +587,7 @@ function model.bucket_bytes(cluster, strategy)
   return holds and runtimes.bucket_bytes(how.runtime, strategy) or nil
 end
 
---- Returns the names of the clusters in models/clusters, most of which take a count. Example: `trinity.clusters()[1]`
----@return string[]
+--- Returns the names of the clusters in models/clusters, most of which take a count.
 function model.cluster_names() return lua_names(cluster_folder) end
 
 return model

@@ -2,7 +2,6 @@
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
-local graph_batch = require 'trinity.nn.graph_batch'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local optimisers = require 'trinity.nn.optimisers'
@@ -40,18 +39,6 @@ function nn.linear(options) return layers.linear(options) end
 ---@param options trinity.EmbeddingOptions
 ---@return trinity.Module
 function nn.embedding(options) return layers.embedding(options) end
-
---- Layer normalization: mean 0 and variance 1 along the last dimension, then scale and shift. Example:
---- `trinity.nn.layer_norm { size = 8 }`
----@param options trinity.LayerNormOptions
----@return trinity.Module
-function nn.layer_norm(options) return layers.layer_norm(options) end
-
---- Dropout: in training, sets elements to zero with probability p, by its own random stream, and scales up the others.
---- Example: `trinity.nn.dropout { p = 0.1 }`
----@param options? trinity.DropoutOptions
----@return trinity.Module
-function nn.dropout(options) return layers.dropout(options) end
 
 --- Multi-head attention: m(query [N, T, size], key, value, { mask = }); m(x) is self-attention. The mask is a bool
 --- tensor that broadcasts to [N, heads, T, S]; true allows attention. Example: `trinity.nn.attention { size = 8, heads
@@ -106,31 +93,6 @@ function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
 ---@param max_norm number
 ---@return number norm_before
 function nn.clip_grad_norm(parameters, max_norm) return operations.clip_grad_norm(parameters, max_norm) end
-
---- Joins several graphs in one batch for one pass of a network: features (trinity.features), or tables with fields
---- values [nodes x width], from and to (nodes from 1), and optional types. Example: `trinity.nn.graph_batch {
---- trinity.features(problem) }`
----@param parts (trinity.Features|table)[]
----@return trinity.GraphBatch
-function nn.graph_batch(parts) return graph_batch.new(parts) end
-
---- Returns the rows of every graph of x [nodes x ...], as views.
----@param x trinity.TorchTensor
----@param batch trinity.GraphBatch
----@return trinity.TorchTensor[]
-function nn.graph_split(x, batch) return graph_batch.split(x, batch) end
-
---- Returns sums over the nodes of every graph: x [nodes x ...] to [graphs x ...].
----@param x trinity.TorchTensor
----@param batch trinity.GraphBatch
----@return trinity.TorchTensor
-function nn.graph_sum(x, batch) return graph_batch.sum('nn.graph_sum', x, batch) end
-
---- Returns means over the nodes of every graph: x [nodes x ...] to [graphs x ...].
----@param x trinity.TorchTensor
----@param batch trinity.GraphBatch
----@return trinity.TorchTensor
-function nn.graph_mean(x, batch) return graph_batch.mean(x, batch) end
 
 --- Makes a class of modules: define build(self, options) and forward(self, ...), then call it with options. Parameters
 --- are found among the fields: tensors that require gradients, modules, lists of modules. See
@@ -213,15 +175,7 @@ function nn.sequential(steps)
   return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
 end
 
-local gone = {} -- removed losses of version 0.1, which are one line of tensor operations
-for name in ([[l1 smooth_l1 huber binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll gaussian_nll
-  margin_ranking soft_margin hinge_embedding cosine_embedding triplet_margin multi_margin multilabel_soft_margin
-  multilabel_margin ctc]]):gmatch '%S+' do gone[name] = true end
-
 setmetatable(nn, { __index = function(_, name)
-  if gone[name] then
-    util.fail("trinity.nn: the loss '%s' was removed; use tensor operations, such as ((x - y) ^ 2):mean()", name)
-  end
   util.fail('trinity.nn: no %s', util.unknown(name, util.sorted_keys(nn)))
 end })
 

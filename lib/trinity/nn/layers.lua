@@ -84,47 +84,6 @@ function embedding:describe()
   return ('%d of %d'):format(self.count, self.size)
 end
 
-local layer_norm = module.class('layer_norm', options_of.declare('trinity.LayerNormOptions', {
-  extends = layers.declared, help = 'Options of nn.layer_norm.', size('size', 'width'),
-  { 'epsilon', 'number', 1e-5, help = 'added to the variance' } }))
-layers.layer_norm = layer_norm
-
-function layer_norm:build(options)
-  self.size, self.epsilon = options.size, options.epsilon
-  self.weight, self.bias = parameter { self.size }, parameter { self.size }
-end
-
-function layer_norm:reset()
-  fill(self.weight, 1)
-  fill(self.bias, 0)
-end
-
-function layer_norm:forward(x) return operations.layer_norm(x, self.weight, self.bias, self.epsilon) end
-
-function layer_norm:describe()
-  module.checked(self, 'describe')
-  return tostring(self.size)
-end
-
-local dropout = module.class('dropout', options_of.declare('trinity.DropoutOptions', {
-  extends = layers.declared, help = 'Options of nn.dropout.',
-  { 'p', 'number', 0.5, least = 0, most = 0.999, help = 'probability of a zero' } }))
-layers.dropout = dropout
-
-function dropout:build(options) self.p = options.p end
-
-function dropout:reset(stream_of) self.stream = stream_of 'mask' end
-
-function dropout:forward(x)
-  if not self.training or self.p == 0 then return x end
-  return operations.dropout(x, self.p, self.stream)
-end
-
-function dropout:describe()
-  module.checked(self, 'describe')
-  return ('p %g'):format(self.p)
-end
-
 local attention = module.class('attention', options_of.declare('trinity.NetworkAttentionOptions', {
   extends = layers.declared, help = 'Options of nn.attention.', size('size', 'width'),
   { 'heads', 'integer', 1, least = 1, most = 4096, help = 'number of heads, a divisor of the width' } }))

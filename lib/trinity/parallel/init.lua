@@ -12,7 +12,7 @@ local util = require 'trinity.base.util'
 
 local name = 'trinity.parallel_map'
 local declared = options_of.declare('trinity.ParallelOptions', { help = 'Options of trinity.parallel_map.',
-  { 'workers', 'integer', least = 1, most = 1024, otherwise = 'trinity.threads()',
+  { 'workers', 'integer', least = 1, most = 1024, otherwise = 'trinity.system.threads()',
     help = 'number of processes; 1 runs the items in this process' },
   { 'seed', 'integer', 1, least = 0, help = 'random seed, from which the seeds of items are derived' },
   { 'quiet', 'boolean', false, help = 'print no progress line' },

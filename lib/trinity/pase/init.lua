@@ -1,6 +1,6 @@
 -- trinity.pase: PaSE (Elango, IPDPS 2021), which finds the exactly best split of every layer's iteration space over p
 -- devices under its cost model. Layers, configurations and costs: engine/search/pase/pase_layers.h and pase_costs.h;
--- the solver: trinity.select. The baselines with the same costs are in trinity.pase.rules and below.
+-- the solver: lib/trinity/select. The baselines with the same costs are in trinity.pase.rules and below.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -83,8 +83,8 @@ function Pase:find(layer, factors)
   return self.handle:find(layer, factors)
 end
 
---- Returns the problem for trinity.select: one node per layer, one strategy per configuration. Example:
---- `trinity.select(pase:selection())`
+--- Returns the engine's problem of choices: one node per layer, one strategy per configuration. Example:
+--- `pase:selection()`
 ---@return userdata
 function Pase:selection() return self.handle:selection() end
 
@@ -160,51 +160,6 @@ function Pase:solve(options)
     'bound', 'seconds', 'table_entries', 'peak_table_entries', 'largest_table', 'widest_set', 'solution', 'stopped' }))
 end
 
---- Layers in breadth-first order from the first one, neighbours by number.
-local function breadth_first_order(neighbours)
-  local order, reached = {}, {}
-  for root = 1, #neighbours do
-    if not reached[root] then
-      reached[root], order[#order + 1] = true, root
-    end
-    local next = #order
-    while next <= #order do
-      for _, other in ipairs(neighbours[order[next]]) do
-        if not reached[other] then
-          reached[other], order[#order + 1] = true, other
-        end
-      end
-      next = next + 1
-    end
-  end
-  return order
-end
-
---- Returns the requirements of dynamic programming in breadth-first order, the paper's baseline: the largest set of
---- layers in a table, and the maximum number of combinations of a layer and such a set.
----@return { widest_set: integer, largest_table: number }
-function Pase:breadth_first()
-  local neighbours = util.listed(#self.layers, function() return {} end)
-  for _, ends in ipairs(self.edges) do
-    table.insert(neighbours[ends[1]], ends[2])
-    table.insert(neighbours[ends[2]], ends[1])
-  end
-  for _, list in ipairs(neighbours) do table.sort(list) end
-  local done, inside, result = {}, {}, { widest_set = 0, largest_table = 0 }
-  local function count(i) return self.layers[i].configurations end
-  for _, i in ipairs(breadth_first_order(neighbours)) do
-    done[i], inside[i] = true, nil
-    for _, other in ipairs(neighbours[i]) do
-      if not done[other] then inside[other] = true end
-    end
-    local set, combinations = 0, count(i)
-    for _, other in ipairs(util.sorted_keys(inside)) do set, combinations = set + 1, combinations * count(other) end
-    result.widest_set = math.max(result.widest_set, set)
-    result.largest_table = math.max(result.largest_table, combinations)
-  end
-  return result
-end
-
 ---@return fun(self: trinity.Pase): trinity.PaseResult?, reason: string?
 local function by_rule(name)
   return function(self)
@@ -261,34 +216,6 @@ function Pase:tofu()
   return found
 end
 
---- Tries all strategies, for small cases. Raises an error for more than `most` (default 1e6). Example:
---- `pase:brute_force(1e4)`
----@param most? number
----@return trinity.PaseResult
-function Pase:brute_force(most)
-  most = most or 1e6
-  check.number('pase:brute_force', 1, 'most', most, 1)
-  local count = 1
-  for i = 1, #self.layers do count = count * self.layers[i].configurations end
-  if count > most then
-    util.fail('pase:brute_force: got %g strategies, expected at most %g', count, most)
-  end
-  local best, current = nil, {}
-  local function extend(i)
-    if i > #self.layers then
-      local cost = self.handle:price(current)
-      if not best or cost < best.cost then best = { cost = cost, list = { unpack(current) } } end
-      return
-    end
-    for strategy = 1, self.layers[i].configurations do
-      current[i] = self.handle:configuration(i, strategy)
-      extend(i + 1)
-    end
-  end
-  extend(1)
-  return self:price(best.list, 'brute_force')
-end
-
 --- Returns a strategy's splits for trinity.lower, on the devices with these numbers (default: the first ones). Example:
 --- `pase:splits(pase:solve())`
 ---@param found trinity.PaseResult
@@ -303,35 +230,6 @@ function Pase:splits(found, devices)
     for i = 1, self.devices do devices[i] = i end
   end
   return splits.named(self.graph, self.handle:splits(self.graph.handle, found.configurations, devices))
-end
-
-local function dimension_text(layer)
-  local names = util.map(layer.dimensions, function(dimension) return dimension.name end)
-  return table.concat(names, ' ')
-end
-
---- Returns a strategy as in the paper's table of strategies: one row per sequence of layers with equal type and
---- configuration. Example: `pase:rows(pase:solve())`
----@param found trinity.PaseResult
----@return trinity.PaseRow[]
-function Pase:rows(found)
-  check_found('pase:rows', self, found)
-  local list, last_of = {}, {}
-  for i, layer in ipairs(self.layers) do
-    local factors, dimensions = '(' .. table.concat(found.configurations[i], ',') .. ')', dimension_text(layer)
-    local row = last_of[layer.type]
-    if row and row.factors == factors and row.dimensions == dimensions then
-      row.last = layer.name
-    else
-      row = { first = layer.name, last = layer.name, type = layer.type, dimensions = dimensions, factors = factors }
-      list[#list + 1], last_of[layer.type] = row, row
-    end
-  end
-  for _, row in ipairs(list) do
-    row.layers = row.first == row.last and row.first or row.first .. ' .. ' .. row.last
-    row.first, row.last = nil, nil
-  end
-  return list
 end
 
 function Pase:close() check.closing('pase:close', self, 'pase').handle:close() end

@@ -17,7 +17,9 @@ local name = 'trinity.pipeline'
 ---@class trinity.PipelineModule
 ---@since 0.1.0
 ---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
-local pipeline = {}
+local pipeline = {
+  schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
+}
 
 -- Methods by name: { run = function(instance) return result end, help =, own = its options }.
 local methods, builtin = {}, {}

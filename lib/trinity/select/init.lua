@@ -1,16 +1,14 @@
--- trinity.select: chooses strategies for the nodes of a graph, with costs of nodes and edges and a limit on usage over
+-- Chooses strategies for the nodes of a graph, with costs of nodes and edges and a limit on usage over
 -- time (engine/selection/selection.h defines the problem, selection_solver.h describes the solver).
 
-local autoparallel = require 'trinity.formats.autoparallel_problem'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
-local declared = options_of.declare('trinity.SelectOptions', { help = 'Options of trinity.select.',
+local declared = options_of.declare('trinity.SelectOptions', { help = 'Options of the solver of choices.',
   { 'seconds', 'number', 60, least = 0, help = 'time limit in seconds, including reading the file' },
   { 'seed', 'integer', 1, least = 0, help = 'random seed' },
   { 'rounds', 'integer', least = 0, otherwise = 'as many as there is time for',
@@ -19,29 +17,13 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'Options o
   { 'quiet', 'boolean', false, help = 'print no progress line' },
 })
 
---- Returns the object or list in a file .json or .json.gz, compressed or not whatever its name; nil if there is none.
-local function read_json(path)
-  if not path:find '%.json$' and not path:find '%.json%.gz$' then return nil end
-  local fine, value = pcall(json.decode, json.text(path))
-  return fine and type(value) == 'table' and value or nil
-end
-
---- Reads a problem in the contest's format, as a stream, or of AutoParallel, for which it also returns the data of
---- nodes.
-local function read_problem(path, line)
-  local read = not core.begins_selection(path) and read_json(path)
-  if autoparallel.is(read) then
-    local made = autoparallel.problem(path, read)
-    return core.selection_problem(made.problem), made
-  end
-  return core.read_selection(path, function(share)
-    line:update { text = ('reading %d %%'):format(100 * share) }
-  end)
-end
-
 -- Returns the problem of argument 1.
 local function load_problem(what, line)
-  if type(what) == 'string' then return read_problem(what, line) end
+  if type(what) == 'string' then
+    return core.read_selection(what, function(share)
+      line:update { text = ('reading %d %%'):format(100 * share) }
+    end)
+  end
   if type(what) == 'table' then return core.selection_problem(what) end
   if util.class_of(what) == 'selection problem' then return what end
   check.wrong('select', 1, 'problem', what, 'a file name, a table or a selection problem')
@@ -49,8 +31,8 @@ end
 
 -- Raises an error of the engine in the name of this function.
 local function renamed(f, ...)
-  local ok, result, more = pcall(f, ...)
-  if ok then return result, more end
+  local ok, result = pcall(f, ...)
+  if ok then return result end
   local message = util.unplaced(tostring(result)):gsub('^trinity%.[%w_]+: ', ''):gsub('^select: ', '')
   util.fail('select: %s', message)
 end
@@ -73,27 +55,17 @@ local function infeasibility_of(result)
   return table.concat(words, ', and ')
 end
 
---- Returns the result for AutoParallel's nodes only, without the copies that represent the lower bound of the memory.
-local function of_autoparallel(result, read)
-  for v = #result.solution, read.count + 1, -1 do result.solution[v] = nil end
-  result.nodes, result.objective = read.count, read.objective
-  result.placements = autoparallel.placements(read, result.solution)
-end
-
 local selection = printed.as('selection', { 'name', 'cost', 'bound', 'feasible', 'optimal' })
 
 --- Chooses a strategy for every node of a graph to minimize the costs of nodes and edges within a limit on usage over
---- time. The problem is a file in the IOPDDL contest's format or of AutoParallel (.json or .json.gz), a table with the
---- contest's fields, or a problem object of the engine. The result is exact if dynamic programming is possible,
---- otherwise the best found in the time, with a bound. Ctrl-C ends it with the best so far, or ends the script while a
---- file is read. Example: `trinity.select { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }`
----@param problem string|trinity.SelectionTable
----@param options? trinity.SelectOptions
----@return trinity.SelectResult
+--- time. The problem is a file in the IOPDDL contest's format (.json or .json.gz), a table with the contest's fields
+--- (nodes { costs, usages, intervals }, edges { nodes, costs }, usage_limit; strategies are numbered from 1, math.huge
+--- forbids), or a problem object of the engine. The result is exact if dynamic programming is possible, otherwise the
+--- best found in the time, with a bound. Ctrl-C ends it with the best so far, or ends the script while a file is read.
 return function(problem, options)
   options = declared:read('select', 2, 'options', options)
   local line, start = progress.new('select', options.quiet), core.clock_s()
-  local object, read = renamed(load_problem, problem, line)
+  local object = renamed(load_problem, problem, line)
   local settings = { seconds = math.max(0, options.seconds - (core.clock_s() - start)), seed = options.seed,
     table_bytes = options.table_bytes, rounds = options.rounds }
   local function tell(state) line:update { text = text_of(state) } end
@@ -101,7 +73,6 @@ return function(problem, options)
   line:finish()
   result.seconds = core.clock_s() - start
   for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
-  if read then of_autoparallel(result, read) end
   result.infeasibility = infeasibility_of(result)
   return selection(result)
 end

@@ -58,7 +58,7 @@ local function filled(options) return options and next(options) ~= nil and optio
 ---@return table<string, any>
 function made_for.of(problem, plan)
   local parts = type(plan) == 'table' and plan or problem.default_schedule or {}
-  local replicas = parallelism.is(plan) and plan.mesh.data or parts.replication and parts.replication.replicas or 1
+  local replicas = parallelism.is(plan) and plan.mesh.data or 1
   local graph, cluster = model.recipe(problem.graph), model.recipe(problem.cluster)
   local options = graph and scalars(graph.options)
   local micro_batch = problem.graph.batch_size > 0 and problem.graph.batch_size or nil

@@ -296,13 +296,13 @@ end
 --- messages, where forward pass, input gradients (B) and weight gradients (W) take equal time. The first number is that
 --- of the device with the longest time from its first to its last task, as papers define it. The second one is that of
 --- the whole step, in which the last stage starts later. Raises an error if the strategy has no mesh or its fields
---- contradict each other. Example: `trinity.schedule_bubble { mesh = { pipeline = 4 }, schedule = '1f1b', micro_batches
---- = 8 }`
+--- contradict each other. Example:
+--- `trinity.pipeline.schedule_bubble { mesh = { pipeline = 4 }, schedule = '1f1b', micro_batches = 8 }`
 ---@param strategy trinity.MeshStrategy|trinity.Strategy
 ---@return number of_device
 ---@return number of_step
 function parallelism.schedule_bubble(strategy)
-  local owner = 'trinity.schedule_bubble'
+  local owner = 'pipeline.schedule_bubble'
   if not parallelism.is(strategy) then check.wrong(owner, 1, 'strategy', strategy, 'a strategy with a mesh') end
   local ok, of_device, of_step = pcall(core.schedule_bubble, parallelism.fields(owner, strategy))
   if not ok then

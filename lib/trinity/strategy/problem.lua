@@ -13,7 +13,6 @@ local infeasibility = require 'trinity.strategy.infeasibility'
 local hooks = require 'trinity.base.hooks'
 local printed = require 'trinity.base.printed'
 local parallelism = require 'trinity.strategy.parallelism'
-local replication_fields = require 'trinity.strategy.replication'
 local rewards = require 'trinity.strategy.rewards'
 local simulator = require 'trinity.strategy.simulator'
 local splits = require 'trinity.strategy.splits'
@@ -55,24 +54,12 @@ local declared = options_of.declare('trinity.ProblemSpec', { help = 'What trinit
   { 'schedule', 'string', as = 'trinity.ScheduleName', otherwise = "'fifo'", help = 'schedule of plain placements' },
   { 'micro_batches', 'integer', least = 1, most = most_micro_batches, otherwise = '1',
     help = 'micro-batches of plain placements' },
+  { 'check_memory', 'boolean', true, help = 'raise an error if no placement can fit into memory' },
   { 'profile', 'any', as = 'trinity.Profile|string',
     help = 'profile of the graph, or its file: measured times, and the devices if no cluster is given' },
 })
 
 local problems = {}
-
-local function make(owner, spec)
-  declared:check(owner, check.argument(owner, 1, 'spec', spec, 'table'))
-  if spec.profile ~= nil or model.profile_of(spec.cluster) then
-    if spec.cost ~= nil and type(spec.cost) ~= 'function' and spec.graph and spec.cluster then
-      spec = util.merged(spec, { cost = costs.of(owner, spec.cost, spec.graph, spec.cluster) })
-    end
-    spec = require('trinity.profile.object').apply(owner, spec)
-  end
-  local self = setmetatable(simulator.make(owner, spec), Problem)
-  self.reward, self.on_evaluated = spec.reward or rewards.step_time(), spec.on_evaluated
-  return self
-end
 
 -- Rules of published simulators.
 local published = { compat = true, placeto = true, doppler = true }
@@ -83,18 +70,24 @@ local published = { compat = true, placeto = true, doppler = true }
 ---@param spec trinity.ProblemSpec
 ---@return trinity.Problem
 function problems.new(spec)
-  local self = make('trinity.problem', spec)
-  if published[spec.rules] then return self end
+  local owner = 'trinity.problem'
+  declared:check(owner, check.argument(owner, 1, 'spec', spec, 'table'))
+  if spec.profile ~= nil or model.profile_of(spec.cluster) then
+    if spec.cost ~= nil and type(spec.cost) ~= 'function' and spec.graph and spec.cluster then
+      spec = util.merged(spec, { cost = costs.of(owner, spec.cost, spec.graph, spec.cluster) })
+    end
+    spec = require('trinity.profile.object').apply(owner, spec)
+  end
+  local self = setmetatable(simulator.make(owner, spec), Problem)
+  self.reward, self.on_evaluated = spec.reward or rewards.step_time(), spec.on_evaluated
+  if spec.check_memory == false or published[spec.rules] then return self end
   local fits, why = pcall(self.handle.check_memory, self.handle)
-  if not fits then util.fail('%s', (util.unplaced(tostring(why)):gsub('^problem:check_memory', 'trinity.problem'))) end
+  if not fits then util.fail('%s', (util.unplaced(tostring(why)):gsub('^problem:check_memory', owner))) end
   return self
 end
 
---- Makes a problem for any graph, even if no placement can fit. Example: `trinity.simulator { graph = trinity.model
---- 'alexnet', cluster = trinity.cluster 'p100x2' }`
----@param spec trinity.ProblemSpec
----@return trinity.Problem
-function problems.simulator(spec) return make('trinity.simulator', spec) end
+-- Makes a problem for any graph, even if no placement can fit.
+function problems.simulator(spec) return problems.new(util.merged(spec, { check_memory = false })) end
 
 --- Returns a new placement: an int32 array with the device (from 1) of every operator, all 1. Example: `local p =
 --- problem:placement(); p[1] = 2`
@@ -298,7 +291,7 @@ function Problem:to_json(plan, notes, made_for)
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
     parallelism.is(plan) and parallelism.fields('problem:to_json', plan, self.graph) or nil,
     parts.splits and splits.entries('problem:to_json', self.graph, parts.splits) or nil,
-    parts.replication and replication_fields(parts.replication) or nil,
+    nil,
     made_for and check.argument('problem:to_json', 3, 'made_for', made_for, 'table') or made_fors.of(self, plan))
 end
 

@@ -126,18 +126,4 @@ function splits.lower(spec)
     part = part }, Lowered)
 end
 
---- Returns the dimensions of operator `i`'s iteration space, along which it can be split. Raises an error for an
---- unknown operator. Example: `trinity.iteration_space(graph, 1)`
----@param graph trinity.Graph
----@param i integer|string
----@return trinity.Dimension[]
-function splits.iteration_space(graph, i)
-  check.object('trinity.iteration_space', 1, 'graph', graph, 'graph')
-  local number = i
-  if type(i) == 'string' then number = numbers_of(graph)[i] end
-  if number == nil then check.wrong('trinity.iteration_space', 2, 'i', i, 'an operator of the graph') end
-  check.integer('trinity.iteration_space', 2, 'i', number, 1, graph.operators)
-  return core.iteration_space(graph.handle, number)
-end
-
 return splits

@@ -50,7 +50,6 @@ local util = require 'trinity.base.util'
 ---@field optimal? boolean max_load_dp and pase: true if the result is proved optimal by the method's own measure
 ---@field saved? table<string, string> notes from the file that it was loaded from
 ---@field reevaluated? string problem that a re-evaluated file was made for
----@field replication? trinity.Replication replicas on other devices and their synchronization
 local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
 
@@ -125,16 +124,6 @@ function Strategy:found_by()
   return #stages > 0 and table.concat(stages, ' + ') or self.method .. ', untrained'
 end
 
---- Predicts the time of a training with the strategy's replication. Raises an error if it has none.
----@param options trinity.ReplicatedTraining
----@return trinity.TrainingTime
-function Strategy:train(options)
-  if not self.replication then
-    util.fail 'strategy:train: expected a strategy with replication, got one without; use replication:strategy()'
-  end
-  return self.replication:train(options)
-end
-
 --- Returns which device exceeds its memory and by how much, or nil if the strategy fits. Example:
 --- `strategy:infeasibility()`
 ---@return trinity.Infeasibility?
@@ -174,7 +163,7 @@ function strategy.text(self)
   return self.problem:to_json(self, notes)
 end
 
---- Writes the strategy as JSON: the device of every operator by name, the schedule, its replication and its metrics.
+--- Writes the strategy as JSON: the device of every operator by name, the schedule and its metrics.
 --- Wall-clock times are omitted, so that equal searches write equal bytes. Returns the path. Raises an error if the
 --- file cannot be written. Example: `strategy:save 'strategy.json'`
 ---@param path string
@@ -231,7 +220,7 @@ local load_options = options_of.declare('trinity.LoadOptions', { help = 'What pr
     .. 'problem in `reevaluated`' },
 })
 
---- Loads a file that save() wrote, with schedule and replication. Field `saved` has its notes as text.
+--- Loads a file that save() wrote, with its schedule. Field `saved` has its notes as text.
 function strategy.load(problem, path, options)
   local reevaluate = load_options:read('problem:load', 2, 'options', options).reevaluate
   local placement = problem:placement()
@@ -250,7 +239,6 @@ function strategy.load(problem, path, options)
   other = other or differs and other_than_made_for(problem, path, loaded.notes, differs, reevaluate)
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     reevaluated = other })
-  found.replication = loaded.replication and hooks.read_replication(problem, placement, path, loaded.replication)
   return found
 end
 

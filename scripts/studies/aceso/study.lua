@@ -33,7 +33,7 @@ local function table_of(found)
       tostring(recomputed), ('%.3f'):format(found.priced.stage_us[s] / 1000),
       ('%.1f'):format(found.priced.stage_mb[s]) }
   end
-  return trinity.format_table({ 'stage', 'GPUs', 'operators', 'tensor x data', 'recomputed', 'ms', 'MB' }, rows)
+  return trinity.system.format_table({ 'stage', 'GPUs', 'operators', 'tensor x data', 'recomputed', 'ms', 'MB' }, rows)
 end
 
 local found = aceso.plan(util.merged(options, { folder = shared(options.profiles, 'aceso/profiles'),
@@ -52,7 +52,7 @@ else
 end
 trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
 if found.stopped then
-  progress.warn(('stopped by %s with the best so far; a new search begins anew'):format(trinity.stop_name()))
-  os.exit(trinity.stop_status())
+  progress.warn(('stopped by %s with the best so far; a new search begins anew'):format(trinity.system.stop_name()))
+  os.exit(trinity.system.stop_status())
 end
 if not found.plan then os.exit(1) end

@@ -59,7 +59,7 @@ for label, problem in paper.rows(options) do
   rows[#rows + 1] = row
   progress.note(('%s: trinity %.3f, best other %.3f'):format(label, values[#values], best))
 end
-if #rows > 0 then print(trinity.format_table(head, rows)) end
+if #rows > 0 then print(trinity.system.format_table(head, rows)) end
 if stopped then cli.leave_stopped(('%d rows'):format(#rows)) end
 plot.csv(options.csv, { 'row', 'method', 'seed', 'step_time_s', 'lower_bound_s', 'feasible', 'evaluations', 'seconds' },
   cells)

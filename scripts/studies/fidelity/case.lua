@@ -92,7 +92,7 @@ function case.script(one, found, comment)
   return table.concat({ '-- ' .. comment, "local trinity = require 'trinity'", '',
     ("local graph = trinity.model('%s', %s)"):format(one.model, lua_text.of(one.model_options)),
     ('local cluster = trinity.cluster(%s, %s)'):format(lua_text.of(one.cluster), lua_text.of(options)),
-    'local problem = trinity.simulator { graph = graph, cluster = cluster }',
+    'local problem = trinity.problem { check_memory = false, graph = graph, cluster = cluster }',
     ('local metrics = problem:evaluate %s'):format(lua_text.of(strategy)),
     "print(('step_time_s %.17g'):format(metrics.step_time_s))",
     "print(('peak_memory_bytes %.0f'):format(metrics.peak_memory_bytes))", '' }, '\n')

@@ -4,7 +4,7 @@
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
-local fit = require 'trinity.base.fit'
+local fit = require 'studies.fidelity.fit'
 local model = require 'trinity.graph.model'
 local plan = require 'trinity.plan'
 local util = require 'trinity.base.util'

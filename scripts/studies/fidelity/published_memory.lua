@@ -2,7 +2,7 @@
 -- strategies as they are lowered.
 
 local case = require 'studies.fidelity.case'
-local counts = require 'trinity.strategy.counts'
+local counts = require 'studies.fidelity.counts'
 local csv = require 'trinity.base.csv'
 local strategies = require 'studies.fidelity.strategies'
 local util = require 'trinity.base.util'

@@ -1,5 +1,5 @@
 -- Comparison sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
--- predicted by problem:evaluate over their profiles of layers (lib/trinity/formats/sailor.lua). --plans: a folder of
+-- predicted by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of
 -- plans; --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and
 -- NETWORK_GPU_measured.json where a profile is to be replaced by another.
 
@@ -7,8 +7,8 @@ local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local runs = require 'studies.fidelity.runs'
-local sailor_plan = require 'trinity.formats.sailor_plan'
-local sailor_step = require 'trinity.formats.sailor'
+local sailor_plan = require 'studies.fidelity.sailor_plan'
+local sailor_step = require 'studies.fidelity.sailor_step'
 local util = require 'trinity.base.util'
 
 local sailor = {

@@ -10,7 +10,7 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local counts = require 'trinity.strategy.counts'
+local counts = require 'studies.fidelity.counts'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'

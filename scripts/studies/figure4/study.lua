@@ -33,9 +33,9 @@ local found = options.strategy and cli.load_strategy(options, problem, true)
   or assert(cli.run_method(options, problem, { evaluations = options.evaluations, seed = options.seed }))
 
 if found.stopped then
-  print(('stopped by %s at a step of %.4g s; no picture is drawn'):format(trinity.stop_name(),
+  print(('stopped by %s at a step of %.4g s; no picture is drawn'):format(trinity.system.stop_name(),
     found.metrics.step_time_s))
-  os.exit(trinity.stop_status())
+  os.exit(trinity.system.stop_status())
 end
 
 local names, layer_of, edges, _, about = layers.collapse(problem.graph)

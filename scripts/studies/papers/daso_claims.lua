@@ -25,7 +25,7 @@ local function add_count(rows, network, gpus, all, kept)
   local hours = { tostring(gpus), ('%.4g'):format(example.hours) }
   kept.gpus.rows[#kept.gpus.rows + 1], kept.schedule = hours, schedule_of(example.epochs)
   for _, baseline in ipairs(daso.baselines) do
-    local base = trainings:of(baseline.synchronisation)
+    local base = trainings:of(baseline.synchronization)
     hours[#hours + 1] = ('%.4g'):format(base.hours)
     local literal, ours = daso.gain(base, example), daso.gain(base, best)
     rows:add { what = ('%s, %d GPUs, %s'):format(network.name, gpus, baseline.key),

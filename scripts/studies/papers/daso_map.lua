@@ -9,7 +9,7 @@ local function gains_at(network, counts, bandwidth_gb_s, one_card)
   local texts, ahead, numbers = { literal = {}, ours = {} }, {}, {}
   for i, gpus in ipairs(counts) do
     local trainings = daso.trainings(network, gpus, bandwidth_gb_s, one_card)
-    local base = trainings:of(daso.baselines[1].synchronisation)
+    local base = trainings:of(daso.baselines[1].synchronization)
     texts.literal[i] = ('%+.1f'):format(daso.gain(base, trainings:of(daso.example)))
     numbers[i] = daso.gain(base, (trainings:best_of_ours()))
     texts.ours[i] = ('%+.1f'):format(numbers[i])

@@ -3,7 +3,7 @@
 local devices = require 'trinity.cluster.devices'
 local core = require 'trinity.core'
 local model = require 'trinity.graph.model'
-local sync = require 'trinity.dist.synchronisation'
+local training = require 'studies.papers.daso_training'
 local util = require 'trinity.base.util'
 
 local daso = { per_node = 4 }
@@ -66,29 +66,29 @@ function daso.trainings(network, gpus, bandwidth_gb_s, one_card)
 end
 
 --- A training under a way of synchronising: hours, milliseconds of a batch in the mean.
-function Trainings:of(synchronisation)
+function Trainings:of(synchronization)
   local network = self.network
-  local run = sync.replicate { graph = network.graph, cluster = self.cluster, synchronisation = synchronisation }
+  local run = training.new(network.graph, self.cluster, synchronization)
   run.times = self.times
-  local result = run:train { epochs = network.epochs, batches = self.batches }
-  return { hours = result.time_s / 3600, batch_ms = result.time_s / (network.epochs * self.batches) * 1e3,
-    epochs = result.epochs }
+  local time_s, epochs = run:train(network.epochs, self.batches)
+  return { hours = time_s / 3600, batch_ms = time_s / (network.epochs * self.batches) * 1e3, epochs = epochs }
 end
 
 --- What DASO is set beside. The first is what Horovod and PyTorch do: the real baseline.
 daso.baselines = {
-  { key = 'bucketed', title = 'all-reduce in buckets, overlapped', synchronisation = sync.bsp {} },
+  { key = 'bucketed', title = 'all-reduce in buckets, overlapped',
+    synchronization = training.all_reduce('automatic', 25000000) },
   { key = 'hierarchical', title = 'hierarchical, behind backward',
-    synchronisation = sync.bsp { algorithm = 'hierarchical', bucket_bytes = 0 } },
+    synchronization = training.all_reduce('hierarchical', 0) },
   { key = 'flat', title = 'flat ring, behind backward',
-    synchronisation = sync.bsp { algorithm = 'ring', bucket_bytes = 0 } },
+    synchronization = training.all_reduce('ring', 0) },
 }
 
 --- DASO as its example code has it, and settings among which the fastest is ours.
-daso.example = sync.daso { max_global_skips = 4 }
+daso.example = training.daso { max_global_skips = 4 }
 local held = { { 4, 1, 1 }, { 8, 1, 1 }, { 8, 2, 2 }, { 16, 4, 4 } }
 daso.settings = util.map(held, function(skips)
-  return { text = ('%d/%d/%d'):format(unpack(skips)), skips = skips, synchronisation = sync.daso {
+  return { text = ('%d/%d/%d'):format(unpack(skips)), skips = skips, synchronization = training.daso {
     held = { global_skips = skips[1], local_skips = skips[2], batches_to_wait = skips[3] } } }
 end)
 
@@ -96,7 +96,7 @@ end)
 function Trainings:best_of_ours()
   local best, text
   for _, setting in ipairs(daso.settings) do
-    local found = self:of(setting.synchronisation)
+    local found = self:of(setting.synchronization)
     if not best or found.hours < best.hours then best, text = found, setting.text end
   end
   return best, text

@@ -1,7 +1,7 @@
 -- DASO's gain on the overlapped all-reduce over its skips, held through the cycling phase.
 
 local daso = require 'studies.papers.daso_networks'
-local sync = require 'trinity.dist.synchronisation'
+local training = require 'studies.papers.daso_training'
 
 local all = { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 1 }, { 8, 1, 1 }, { 8, 2, 2 }, { 16, 4, 4 }, { 32, 8, 8 } }
 local few = { { 1, 1, 1 }, { 8, 2, 2 }, { 32, 8, 8 } }
@@ -14,11 +14,11 @@ return { name = 'skips', title = 'What skips bring',
     for _, network in ipairs(daso.chosen(settings, true)) do
       local trainings = { daso.trainings(network, 64), daso.trainings(network, 64, slow_gb_s) }
       for _, skips in ipairs(settings.quick and few or all) do
-        local synchronisation = sync.daso { held = { global_skips = skips[1], local_skips = skips[2],
+        local synchronization = training.daso { held = { global_skips = skips[1], local_skips = skips[2],
           batches_to_wait = skips[3] } }
         local gains = {}
         for i, of in ipairs(trainings) do
-          gains[i] = ('%+.2f'):format(daso.gain(of:of(daso.baselines[1].synchronisation), of:of(synchronisation)))
+          gains[i] = ('%+.2f'):format(daso.gain(of:of(daso.baselines[1].synchronization), of:of(synchronization)))
         end
         rows:add { what = ('%s, %d/%d/%d'):format(network.name, unpack(skips)),
           ours = ('%s %% at 24, %s %% at %g GB/s'):format(gains[1], gains[2], slow_gb_s) }

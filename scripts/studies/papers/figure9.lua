@@ -5,6 +5,7 @@ local core = require 'trinity.core'
 local measure = require 'trinity.execute.measure'
 local methods = require 'trinity.methods'
 local random = require 'trinity.base.random'
+local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
 local fidelity = {}
@@ -127,8 +128,6 @@ function fidelity.measure(problem, entries, options)
   return entries
 end
 
-fidelity.kendall_tau = require('trinity.execute.mixtures').kendall_tau
-
 --- Simulated over measured peak memory: of the fullest device, as a cluster's limit asks.
 function fidelity.memory_ratio(entry)
   return math.max(unpack(entry.simulated_bytes)) / math.max(unpack(entry.measured_bytes))
@@ -141,7 +140,7 @@ end
 function fidelity.summary(entries)
   local result = { mean_error = 0, largest_error = 0, least_memory_ratio = math.huge, largest_memory_ratio = 0,
     best_s = math.huge, worst_s = 0 }
-  local simulated, measured, odd, even = {}, {}, {}, {}
+  local times, halves = {}, {}
   for i, entry in ipairs(entries) do
     local off = math.abs(entry.simulated_s / entry.measured_s - 1)
     result.mean_error = result.mean_error + off / #entries
@@ -152,10 +151,10 @@ function fidelity.summary(entries)
     local ratio = fidelity.memory_ratio(entry)
     result.least_memory_ratio = math.min(result.least_memory_ratio, ratio)
     result.largest_memory_ratio = math.max(result.largest_memory_ratio, ratio)
-    simulated[i], measured[i] = entry.simulated_s, entry.measured_s
-    odd[i], even[i] = unpack(entry.halves_s or { entry.measured_s, entry.measured_s })
+    times[i] = { entry.simulated_s, entry.measured_s }
+    halves[i] = entry.halves_s or { entry.measured_s, entry.measured_s }
   end
-  result.tau, result.halves_tau = fidelity.kendall_tau(simulated, measured), fidelity.kendall_tau(odd, even)
+  result.tau, result.halves_tau = statistics.tau(times) or 1, statistics.tau(halves) or 1
   result.regret = result.favourite.measured_s / result.best_s - 1
   return result
 end
@@ -166,11 +165,11 @@ function fidelity.network(text)
   for word in text:gmatch '[^:]+' do words[#words + 1] = word end
   local options = { batch_size = tonumber(words[2] or '') }
   for i = options.batch_size and 3 or 2, #words do
-    local key, value = words[i]:match '^([%w_]+)=(%d+)$'
-    if not key then
+    local key, value = words[i]:match '^([%w_]+)=(%w+)$'
+    if not tonumber(value or '') and value ~= 'false' and value ~= 'true' then
       util.fail_usage("network '%s': expected NAME:BATCH:OPTION=NUMBER..., got '%s'", text, words[i])
     end
-    options[key] = tonumber(value)
+    options[key] = tonumber(value) or value == 'true'
   end
   if not words[1] then util.fail_usage("network '%s': expected NAME:BATCH:OPTION=NUMBER...", text) end
   return words[1], options

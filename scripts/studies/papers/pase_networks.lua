@@ -90,7 +90,7 @@ function networks.search(name, p, batch_size)
 end
 
 --- Prices strategies of a search on a cluster by the event simulator: a function of a list of configurations that
---- gives metrics. `given`: rules, cost as trinity.simulator takes them (rules: default networks.queue).
+--- gives metrics. `given`: rules, cost as trinity.problem takes them (rules: default networks.queue).
 function networks.simulator(search, cluster, given)
   return function(found)
     local low = splits.lower { graph = search.graph, cluster = cluster, splits = search.pase:splits(found) }

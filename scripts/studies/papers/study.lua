@@ -53,7 +53,7 @@ local function sections()
   return list
 end
 
-local began_s = trinity.clock_s()
+local began_s = trinity.system.clock_s()
 
 local function settings_of()
   chosen(options.format, { 'text', 'markdown' }, 'option --format')
@@ -97,12 +97,12 @@ local function run_section(section)
 end
 
 -- a signal between the end of a section and its result, too, ends the script behind the result
-local asked = trinity.stoppable(function()
+local asked = trinity.system.stoppable(function()
   for _, section in ipairs(chosen_sections) do
     if run_section(section) then return end
   end
 end)
-if asked then os.exit(trinity.stop_status()) end
+if asked then os.exit(trinity.system.stop_status()) end
 local made_by = ('trinity study papers %s'):format(cli.words())
 if options.json then
   print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,

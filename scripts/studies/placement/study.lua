@@ -89,13 +89,13 @@ for _, name in ipairs(listed) do
 end
 
 if stopped then
-  if #rows > 0 then print(trinity.format_table(head, rows)) end
+  if #rows > 0 then print(trinity.system.format_table(head, rows)) end
   cli.leave_stopped(('%d of %d rows'):format(#rows, #listed * #clusters()))
 end
 local order = { 'mean rank', '', '' }
 for i, name in ipairs(names) do order[i + 3] = ('%.1f'):format(ranks[name] / #rows + 1) end
 rows[#rows + 1] = order
-print(trinity.format_table(head, rows))
+print(trinity.system.format_table(head, rows))
 print(('\nsimulated step time over the lower bound, median of seeds 1 to %d, at most %s; '
   .. '* best of the row; OOM does not fit'):format(options.seeds, options.seconds > 0
   and ('%g s'):format(options.seconds) or ('%d evaluations'):format(options.evaluations)))

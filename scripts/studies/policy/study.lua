@@ -67,7 +67,7 @@ end
 -- Runs the work, body(); whether Ctrl-C ended it.
 local function is_stopped_in(body)
   local stopped = false
-  trinity.stoppable(function(stop_requested)
+  trinity.system.stoppable(function(stop_requested)
     local ok, message = pcall(body)
     if ok then return end
     stopped = stop_requested() or tostring(message):match 'interrupted$' ~= nil
@@ -128,7 +128,7 @@ local function print_budget(b, rows, names)
   for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
   print(('\n%s, %d seeds: step time over that of annealing from the same start\n'):format(name_of(budgets[b]),
     options.seeds))
-  print(trinity.format_table(heads, cells))
+  print(trinity.system.format_table(heads, cells))
   for _, name in ipairs(names) do
     for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with room', with_room[name] } } or {}) do
       if #list[2] > 0 then
@@ -207,7 +207,7 @@ local function show_optima()
   else
     print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
       options.samples))
-    print(trinity.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' },
+    print(trinity.system.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' },
       util.map(rows, function(row)
         return { row.kind, ('%d'):format(row.units), ('%.2f'):format(row.etf), cell(row.frozen, '%.2f'),
           cell(row.learned, '%.2f'), cell(row.samples, '%d') }
@@ -240,7 +240,7 @@ local function print_fronts(rows, names)
     heads[n + 1] = names[n] .. ' over it'
     for r, ratio in ipairs(ratios(names[n], 'annealing')) do cells[r][n + 1] = ('%.3f'):format(ratio) end
   end
-  print(trinity.format_table(heads, cells))
+  print(trinity.system.format_table(heads, cells))
   for n = 2, #names do summarise(names[n], 'annealing') end
   if options.told then
     for _, other in ipairs { 'not told', 'ranked', 'best' } do summarise('told', other) end
@@ -280,7 +280,7 @@ local ranker = trinity.rankers.load(file)
 local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }
 if not options.json then
   print(('%s: %d weights, hidden layers %s'):format(file, ranker.weights, table.concat(ranker.hidden, ', ')))
-  for name, text in trinity.sorted_pairs(ranker.notes) do print(('%-12s %s'):format(name, text)) end
+  for name, text in trinity.system.sorted_pairs(ranker.notes) do print(('%-12s %s'):format(name, text)) end
 end
 
 local others = util.words(options.against)
@@ -319,7 +319,7 @@ elseif #cells > 0 then
   for i, other in ipairs(others) do heads[i + 2] = 'over ' .. other end
   print('\nstep time of trinity with it over that of another search from the same start, geometric mean of '
     .. options.seeds .. ' seeds\n')
-  print(trinity.format_table(heads, cells))
+  print(trinity.system.format_table(heads, cells))
   for i, other in ipairs(#cells > 1 and others or {}) do
     local mean, low, high, p = comparison.summary(all[i])
     print(('over %s: %.3f, 95 %% of means %.3f to %.3f over %d problems, p %.3g (Wilcoxon)'):format(other, mean, low,

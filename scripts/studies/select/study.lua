@@ -1,12 +1,13 @@
 #!/usr/bin/env trinity
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
 -- tables, or AutoParallel's (its choices, costs, equalities and memory as JSON). With --json one object with fields
--- of what trinity.select gives (trinity help SelectResult): name, cost, feasible, infeasibility, peak_usage,
+-- of the result of lib/trinity/select: name, cost, feasible, infeasibility, peak_usage,
 -- bound (null where there is none, or where nothing is feasible), optimal, solution (counted from 0 as in the file),
 -- seconds, stopped (the exit status is then 130 or 143), table_entries, peak_table_entries; of AutoParallel's
 -- problems also placements and the objective that the file states.
 
 local trinity = require 'trinity'
+local autoparallel = require 'studies.select.autoparallel'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -21,7 +22,7 @@ local options = trinity.options {
 }
 if options.file == '' then util.fail_usage 'no problem was given: trinity study select FILE.json' end
 
-local ok, result = pcall(trinity.select, options.file, { seconds = options.seconds, seed = options.seed,
+local ok, result = pcall(autoparallel.select, options.file, { seconds = options.seconds, seed = options.seed,
   rounds = options.rounds > 0 and options.rounds or nil })
 if not ok then error((tostring(result):gsub('^.-: select: ', '')), 0) end
 
@@ -43,7 +44,7 @@ else
     result.usage_limit and (', usage limit %.0f'):format(result.usage_limit) or ''))
   local state = result.feasible and (result.optimal and 'proven optimal' or 'feasible')
     or (result.optimal and 'proven: no selection is feasible' or 'not feasible')
-  if result.stopped then state = state .. ', stopped by ' .. trinity.stop_name() end
+  if result.stopped then state = state .. ', stopped by ' .. trinity.system.stop_name() end
   print(('cost           %.17g  (%s)'):format(result.cost, state))
   if result.infeasibility then print('infeasibility  ' .. result.infeasibility) end
   if math.abs(result.bound) < math.huge then
@@ -59,6 +60,6 @@ else
 end
 if result.stopped then
   progress.warn(('stopped by %s with the best so far, which is not gone on from: a new search begins anew'):format(
-    trinity.stop_name()))
-  os.exit(trinity.stop_status())
+    trinity.system.stop_name()))
+  os.exit(trinity.system.stop_status())
 end

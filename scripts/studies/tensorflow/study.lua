@@ -30,5 +30,5 @@ for i = 1, graph.operators do
 end
 print(('%s: %d operations, %d edges'):format(graph.name, graph.operators, graph.edges))
 local rows = util.map(util.sorted_keys(counts), function(type) return { type, ('%d'):format(counts[type]) } end)
-print(trinity.format_table({ 'type', 'operations' }, rows))
+print(trinity.system.format_table({ 'type', 'operations' }, rows))
 if options.save ~= '' then graph:save(options.save) end

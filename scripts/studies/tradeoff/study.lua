@@ -48,7 +48,7 @@ local function measure(setting)
     if runs[seed].stopped then return nil end
   end
   local function median(name)
-    return trinity.median(util.map(runs, function(found) return found.metrics[name] end))
+    return trinity.system.median(util.map(runs, function(found) return found.metrics[name] end))
   end
   return { setting = setting, time_s = median 'step_time_s', sends = median 'peak_communication_bytes',
     holds = median 'peak_memory_bytes' }
@@ -56,7 +56,7 @@ end
 
 local found, rows, cells = {}, {}, {}
 -- Ctrl-C may come between two searches, too.
-trinity.stoppable(function(stop_requested)
+trinity.system.stoppable(function(stop_requested)
   for i, setting in ipairs(settings) do
     local ok, row = pcall(measure, setting)
     if not ok and not stop_requested() then error(row, 0) end
@@ -69,10 +69,10 @@ for i, setting in ipairs(settings) do
   if not found[i] then break end
   local f = found[i]
   rows[i] = { ('%.2f'):format(setting[1]), ('%.2f'):format(setting[2]), ('%.2f'):format(setting[3]),
-    text.seconds(f.time_s), trinity.format_bytes(f.sends), trinity.format_bytes(f.holds) }
+    text.seconds(f.time_s), trinity.system.format_bytes(f.sends), trinity.system.format_bytes(f.holds) }
   cells[i] = { setting[4], setting[1], setting[2], setting[3], f.time_s, f.sends, f.holds }
 end
-print(trinity.format_table({ 'alpha', 'beta', 'gamma', 'step time', 'peak communication', 'peak memory' }, rows))
+print(trinity.system.format_table({ 'alpha', 'beta', 'gamma', 'step time', 'peak communication', 'peak memory' }, rows))
 if #found < #settings then cli.leave_stopped(('%d of %d settings'):format(#found, #settings)) end
 
 --- How often `what` does not fall (by more than a hundredth) from one setting of a line to the next.

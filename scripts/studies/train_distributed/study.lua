@@ -108,7 +108,7 @@ local function train(method, seed)
 end
 
 local found = {}
-local stopped = trinity.stoppable(function(stop_requested)
+local stopped = trinity.system.stoppable(function(stop_requested)
   for seed = options.seed, options.seed + options.seeds - 1 do
     for _, method in ipairs(methods) do
       local ok, row = pcall(train, method, seed)
@@ -133,8 +133,8 @@ if job.rank == 0 and options.output == '' then
   print(('%s on %s: %d x %d batches of %d a replica%s'):format(options.task, where, options.epochs, options.batches,
     options.batch_size, job.size > 1 and ('; link between nodes %g Mbit/s, %g ms'):format(options.link_mbit_s,
     options.link_ms) or ''))
-  print(trinity.format_table({ 'method', 'seed', 'epochs', 'seconds', 'of them waiting', 'test loss', 'accuracy' },
-    util.map(found, function(row)
+  print(trinity.system.format_table({ 'method', 'seed', 'epochs', 'seconds', 'of them waiting', 'test loss',
+    'accuracy' }, util.map(found, function(row)
       return { row.method, tostring(row.seed), tostring(row.epochs), ('%.2f'):format(row.seconds),
         ('%.2f'):format(row.waited_s), ('%.4f'):format(row.loss), ('%.4f'):format(row.accuracy) }
     end)))
@@ -142,10 +142,10 @@ end
 if stopped then
   if job.rank == 0 then
     progress.warn(('stopped by %s: %d of %d trainings are done; the one that ran %s'):format(
-      trinity.stop_name(), #found, options.seeds * #methods,
+      trinity.system.stop_name(), #found, options.seeds * #methods,
       options.checkpoint ~= '' and 'goes on with the same --checkpoint'
       or 'was not saved (--checkpoint FOLDER saves every epoch)'))
   end
-  os.exit(trinity.stop_status())
+  os.exit(trinity.system.stop_status())
 end
 job:close()

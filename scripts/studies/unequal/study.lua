@@ -50,7 +50,7 @@ local function measure(label, pool, method, first_s)
   local steps, found = {}, nil
   for seed = options.seed, options.seed + (method.draws and options.seeds or 1) - 1 do
     local one = method.run(pool, options.evaluations, seed)
-    if trinity.was_interrupted() then return nil end -- the row would not be whole
+    if trinity.system.was_interrupted() then return nil end -- the row would not be whole
     steps[#steps + 1] = one.step_time_s
     cells[#cells + 1] = { label, method.name, method.draws and seed or '', one.step_time_s, one.evaluations, one.what }
     if not found or one.step_time_s < found.step_time_s then found = one end
@@ -81,9 +81,9 @@ local function measure_all()
   end
 end
 
-local stopped = trinity.stoppable(measure_all) or trinity.was_interrupted()
+local stopped = trinity.system.stoppable(measure_all) or trinity.system.was_interrupted()
 if #rows > 0 then
-  print(trinity.format_table({ 'pool', 'method', 'step', 'times plan', 'simulated', 'what' }, rows))
+  print(trinity.system.format_table({ 'pool', 'method', 'step', 'times plan', 'simulated', 'what' }, rows))
 end
 if stopped then cli.leave_stopped(('%d rows'):format(#rows)) end
 if options.csv ~= '' then

@@ -8,6 +8,7 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local fidelity = require 'studies.papers.figure9'
 local measure = require 'trinity.execute.measure'
+local mixtures = require 'studies.whole_loop.mixtures'
 local plot = require 'trinity.base.plot'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -24,6 +25,8 @@ local options = trinity.options {
   copies = { default = 7, help = 'copies of every size in the profile', min = 1, integer = true },
   largest_copy = { default = 2 ^ 26, help = 'bytes of the largest copy in the profile', min = 4096, unit = 'bytes' },
   seed = { default = 1, help = 'of search, weights and data', min = 0, integer = true },
+  mixtures = { type = 'number', min = 1, max = 20, integer = true,
+    help = 'in place of placements, simulate and measure this number of strategies for 2 or 4 devices' },
   output = { default = 'runs/whole_loop', writes = '.csv',
     help = 'where PATH.csv, the profiles and the strategies go' },
 }
@@ -36,11 +39,11 @@ local function found_by(problem, name)
   for _, method in ipairs { 'single_device', 'expert', 'metis', 'trinity' } do
     local ok, found = pcall(trinity.methods[method], problem, { seed = options.seed,
       evaluations = method == 'trinity' and options.evaluations or 1, quiet = true })
-    if trinity.was_interrupted() and not ok then error(found, 0) end
+    if trinity.system.was_interrupted() and not ok then error(found, 0) end
     if ok then
       entries[#entries + 1] = { name = method, placement = found.placement }
       if method == 'trinity' then found:save(('%s.%s.strategy.json'):format(options.output, name)) end
-      if found.stopped then os.exit(trinity.stop_status()) end
+      if found.stopped then os.exit(trinity.system.stop_status()) end
     else
       progress.note(('%s: %s found nothing: %s'):format(name, method, tostring(found)))
     end
@@ -53,6 +56,7 @@ for _, network in ipairs(util.words(options.networks)) do
   local name, chosen = fidelity.network(network)
   chosen.optimizer = 'sgd' -- what the executor does
   local graph = trinity.model(name, chosen)
+  if options.mixtures then return mixtures.report(graph, devices, options) end
   local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
     copies = options.copies, sizes = measure.copy_sizes(options.largest_copy), model = name,
     batch_size = chosen.batch_size or 0, seed = options.seed })
@@ -74,10 +78,11 @@ for _, network in ipairs(util.words(options.networks)) do
     and ('two devices pay, %.2f times as fast as one'):format(gain)
     or ('a split does not pay (%.2f times as fast as one)'):format(gain))
 end
-print(trinity.format_table({ 'network', 'method', 'measured', 'times as fast', 'simulated', 'times as fast' }, rows))
+print(trinity.system.format_table({ 'network', 'method', 'measured', 'times as fast', 'simulated', 'times as fast' },
+  rows))
 print('\n' .. table.concat(verdicts, '\n'))
 plot.csv(options.output .. '.csv', { 'network', 'method', 'measured_s', 'simulated_s' }, cells)
-local machine = trinity.describe_machine()
+local machine = trinity.system.describe_machine()
 print(('\nmeasured on %s (%s, %d cores), medians of %d steps after %d; in %s.csv'):format(options.devices,
   machine.processor, machine.cores, options.steps, options.warm_up, options.output))
 print('made by: trinity study whole_loop ' .. cli.words())

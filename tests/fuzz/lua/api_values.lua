@@ -90,12 +90,6 @@ makers['trinity.Policy'] = function(_, pool) return trinity.policies.table(pool:
 makers['trinity.Agent'] = function(_, pool)
   return trinity.policies.trinity(pool:get 'trinity.Problem', { hidden = 4, samples = 2, groups = 4 })
 end
-makers['trinity.Synchronisation'] = function() return trinity.synchronisation.bsp {} end
-makers['trinity.Replication'] = function(_, pool)
-  local problem = pool:get 'trinity.Problem'
-  return trinity.synchronisation.replicate { graph = problem.graph, cluster = problem.cluster,
-    placement = problem:placement(), synchronisation = trinity.synchronisation.bsp {}, replicas = 2 }
-end
 makers['trinity.Method'] = function(c) return trinity.methods.get(c:one_of { 'heft', 'random', 'round_robin' }) end
 
 local Pool = {}

@@ -1,7 +1,10 @@
--- AutoParallel's integer programs in trinity.select: a bound is never above a cost.
+-- AutoParallel's integer programs in the study `select`: a bound is never above a cost.
 
-local trinity = require 'trinity'
+local core = require 'trinity.core'
 local frame = require 'frame'
+
+package.path = core.home .. '/scripts/?.lua;' .. package.path
+local autoparallel = require 'studies.select.autoparallel'
 
 local problem = [==[{"mesh":{"shape":[2],"dim_names":["dp"]},"nodes":[{"name":"a","op":"a","choices":["R","S(0)"]},
 {"name":"b","op":"mm","choices":["R","S(0)"]}],"tables":[{"node":0,"argument":0,"from":null,"compute":[1,2],
@@ -12,7 +15,7 @@ local problem = [==[{"mesh":{"shape":[2],"dim_names":["dp"]},"nodes":[{"name":"a
 return {
   seeds = { problem },
   run = function(text)
-    local ok, result = frame.try(trinity.select, frame.file('input.json', text), { seconds = 0.2, quiet = true })
+    local ok, result = frame.try(autoparallel.select, frame.file('input.json', text), { seconds = 0.2, quiet = true })
     if ok and result.feasible and result.bound > result.cost + 1e-6 * math.abs(result.cost) then
       frame.finding('bound %.17g above cost %.17g', result.bound, result.cost)
     end

@@ -14,7 +14,7 @@ local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = 
 local function options_of(own)
   local merged = {}
   for _, options in ipairs { common, own } do
-    for key, value in trinity.sorted_pairs(options) do merged[key] = value end
+    for key, value in trinity.system.sorted_pairs(options) do merged[key] = value end
   end
   merged.rescue = frame.folder .. '/rescue.json'
   return merged
@@ -28,7 +28,7 @@ local learning = { policy = 0.75, refine = 0.25, warm_start = { 'contiguous' } }
 local function with(options, more)
   local merged = {}
   for _, from in ipairs { options, more } do
-    for key, value in trinity.sorted_pairs(from) do merged[key] = value end
+    for key, value in trinity.system.sorted_pairs(from) do merged[key] = value end
   end
   return merged
 end
@@ -93,12 +93,12 @@ local readers = {
     return search(with(refining, { resume = frame.file('refine.json', with_sum(text)) }))
   end,
   policy = function(path)
-    for slot, text in trinity.sorted_pairs(beside) do frame.file('policy.json.policy' .. slot, text) end
+    for slot, text in trinity.system.sorted_pairs(beside) do frame.file('policy.json.policy' .. slot, text) end
     return search(with(learning, { resume = path }))
   end,
   weights = function(path) return search(with(learning, { load = path, evaluations = 8 })) end,
   tensors = function(path)
-    for _, x in trinity.sorted_pairs(tensor.load(path)) do
+    for _, x in trinity.system.sorted_pairs(tensor.load(path)) do
       tostring(x)
       x:close()
     end

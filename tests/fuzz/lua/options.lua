@@ -23,7 +23,7 @@ end
 --- Checks that what came back is of the declared types and within the ranges.
 local function check(values)
   local frame = require 'frame'
-  for name, declared in trinity.sorted_pairs(spec) do
+  for name, declared in trinity.system.sorted_pairs(spec) do
     if type(declared) == 'table' and type(values[name]) ~= type(declared.default) then
       frame.finding('option %s came back as %s', name, type(values[name]))
     end

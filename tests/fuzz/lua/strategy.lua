@@ -1,7 +1,6 @@
 -- Strategy files: problem:load, what comes back is written and read again.
 
 local core = require 'trinity.core'
-local trinity = require 'trinity'
 local frame = require 'frame'
 local small = require 'small'
 local strategies = require 'trinity.strategy.strategy'
@@ -32,12 +31,6 @@ local function seeds()
   list[#list + 1] = seed { placement = placement, schedule = '1f1b', micro_batches = 2, stage = stage }
   local splits = { classifier = { b = 2 }, a1 = { b = 2, devices = { 1, 2 } } }
   list[#list + 1] = seed { placement = placement, splits = splits }
-  local sync = trinity.synchronisation
-  for _, policy in ipairs { sync.bsp {}, sync.daso {} } do
-    local replication = sync.replicate { graph = problem.graph, cluster = problem.cluster,
-      placement = problem:placement(), synchronisation = policy, replicas = 2 }
-    list[#list + 1] = strategies.text(replication:strategy(problem))
-  end
   return list
 end
 
@@ -59,6 +52,5 @@ return {
     tostring(loaded)
     again(loaded)
     frame.try(problem.timeline, problem, loaded)
-    if loaded.replication then frame.try(loaded.train, loaded) end
   end,
 }

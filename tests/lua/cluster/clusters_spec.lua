@@ -1,4 +1,5 @@
 local core = require 'trinity.core'
+local model = require 'trinity.graph.model'
 local trinity = require 'trinity'
 
 local devices, topology = trinity.devices, trinity.topology
@@ -32,7 +33,7 @@ local function write_cluster(text)
 end
 
 describe('every cluster', function()
-  for _, name in ipairs(trinity.clusters()) do
+  for _, name in ipairs(model.cluster_names()) do
     it(name .. ' loads, and joins all its devices', function()
       local counts = { '', 'x1', 'x2', 'x4', 'x8' }
       if name == 'heterogeneous' or name == 'pcie_tree' then counts = { '' } end
@@ -54,7 +55,7 @@ describe('every cluster', function()
     end)
   end
   it('begins with a comment that says what it is', function()
-    for _, name in ipairs(trinity.clusters()) do
+    for _, name in ipairs(model.cluster_names()) do
       expect(io.open(('%s/models/clusters/%s.lua'):format(root, name)):read '*l'):matches('^%-%- ' .. name)
     end
   end)
@@ -63,7 +64,7 @@ end)
 describe('device types', function()
   it('have the published rates', function()
     -- TFLOP/s float32, TFLOP/s float16, GB/s, GB: data sheets of the cards.
-    for name, sheet in trinity.sorted_pairs { p100 = { 9.3, 18.7, 732, 16 }, p100_12gb = { 9.3, 18.7, 549, 12 },
+    for name, sheet in trinity.system.sorted_pairs { p100 = { 9.3, 18.7, 732, 16 }, p100_12gb = { 9.3, 18.7, 549, 12 },
       v100 = { 15.7, 125, 900, 16 }, v100_pcie = { 14, 112, 900, 16 }, a100 = { 19.5, 312, 1555, 40 },
       a100_80gb = { 19.5, 312, 2039, 80 }, h100 = { 67, 989.4, 3350, 80 }, h200 = { 67, 989.4, 4800, 141 },
       t4 = { 8.1, 65, 320, 16 } } do
@@ -89,7 +90,7 @@ describe('device types', function()
     for _, row in ipairs(require('trinity.base.csv').read(shared 'gpus/gpus.csv', 'gpu', 'memory_bytes')) do
       local name = known[row.gpu]
       local kind = devices[name]
-      for column, dtype in trinity.sorted_pairs(columns) do
+      for column, dtype in trinity.system.sorted_pairs(columns) do
         local told = tonumber(row[column])
         if told then
           expect(('%s %s'):format(name, dtype) .. ' '
@@ -145,7 +146,7 @@ end)
 
 describe('names as people write them', function()
   it('are GPUs with their memory, so many of them, or machines', function()
-    for name, expected in trinity.sorted_pairs { A100 = '1 a100_80gb', ['a100-40gb'] = '1 a100', ['A100-SXM4-80GB'] = '1 a100_80gb',
+    for name, expected in trinity.system.sorted_pairs { A100 = '1 a100_80gb', ['a100-40gb'] = '1 a100', ['A100-SXM4-80GB'] = '1 a100_80gb',
       ['H200-141GB'] = '1 h200', ['8xH100'] = '8 h100', ['16xH100'] = '16 h100', h100x4 = '4 h100', ['DGX-H100x2'] = '16 h100',
       P100 = '1 p100', ['Tesla T4'] = '1 t4', ['NVIDIA H100 PCIe'] = '1 h100_pcie', ['rtx 3090'] = '1 rtx3090',
       ['4x RTX 4090'] = '4 rtx4090', gb200x72 = '72 gb200', a100x8 = '8 a100_80gb' } do
@@ -287,7 +288,7 @@ end)
 
 describe('machines with NVSwitch', function()
   it('join any two GPUs alike, and machines by a card for each GPU', function()
-    for name, expected in trinity.sorted_pairs { dgx_a100x2 = { 12, 'nvswitch3', 24e9 }, dgx_h100x2 = { 18, 'nvswitch4', 48e9 } } do
+    for name, expected in trinity.system.sorted_pairs { dgx_a100x2 = { 12, 'nvswitch3', 24e9 }, dgx_h100x2 = { 18, 'nvswitch4', 48e9 } } do
       local cluster = trinity.cluster(name)
       local route, bandwidth, latency_s = way(cluster, 'n1/gpu2', 'n1/gpu5')
       expect(route):equals 'n1/gpu2 -> n1/nvswitch | n1/nvswitch -> n1/gpu5'
@@ -386,7 +387,7 @@ describe('collectives against measurements', function()
     expect(bus_bandwidth(trinity.cluster 'dgx_a100', 8)):near(232.54e9, 0.05 * 232.54e9)
   end)
   it('H100 behind NVSwitches: 482 GB/s in a machine, 469 and 366 over two and four', function() -- github.com/NVIDIA/nccl-tests, issue 309
-    for name, measured in trinity.sorted_pairs { dgx_h100 = 482e9, dgx_h100x2 = 469e9, dgx_h100x4 = 366e9 } do
+    for name, measured in trinity.system.sorted_pairs { dgx_h100 = 482e9, dgx_h100x2 = 469e9, dgx_h100x4 = 366e9 } do
       expect(bus_bandwidth(trinity.cluster(name), tonumber(name:match 'x(%d)$' or 1) * 8)):near(measured, 0.08 * measured)
     end
   end)

@@ -12,7 +12,7 @@ end
 
 describe('what is slow', function()
   it('prices as the simulation of all devices, by classes of devices that are alike', function()
-    for name, at_least in trinity.sorted_pairs { ['n1/gpu0'] = 1.05, ['n0/gpu3'] = 1.05, ['n1/nic0'] = 1 } do
+    for name, at_least in trinity.system.sorted_pairs { ['n1/gpu0'] = 1.05, ['n0/gpu3'] = 1.05, ['n1/nic0'] = 1 } do
       local slow = problem { [name] = 1.5 }
       local metrics, all = slow:evaluate(mesh), slow:timeline(mesh).metrics
       expect(metrics.step_time_s):equals(all.step_time_s)

@@ -12,7 +12,7 @@ describe('a memory limit', function()
     ['a stack'] = 'local function f(...) return f(1, ...) end f()',
     ['source text'] = 'local s = "local x = {" .. ("1,"):rep(8e6) .. "}" load(s)',
   }
-  for name, script in require('trinity').sorted_pairs(growing) do
+  for name, script in require('trinity').system.sorted_pairs(growing) do
     it('stops ' .. name, function()
       local status, output = run_script('--memory-limit 64M SCRIPT', script)
       expect(status):equals(1)
@@ -38,7 +38,7 @@ describe('a memory limit', function()
   it('below what the library takes is refused with one message', function()
     for _, limit in ipairs { '1', '100K', '300K' } do
       local status, output = run_script('--memory-limit ' .. limit .. ' SCRIPT',
-        'local trinity = require "trinity" for _ in trinity.sorted_pairs(trinity) do end') -- which loads all of it
+        'local trinity = require "trinity" for _ in trinity.system.sorted_pairs(trinity) do end') -- which loads all of it
       expect(status):equals(1)
       expect(output):matches '^trinity: .*memory[^\n]*\n$'
     end

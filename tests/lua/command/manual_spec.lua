@@ -78,7 +78,7 @@ describe('the manual', function()
 end)
 
 it('what runs a chapter finds what fails, shows something else or is not known', function()
-  for source, expected in require('trinity').sorted_pairs {
+  for source, expected in require('trinity').system.sorted_pairs {
     ['```sh\ntrue\n```\n'] = 'ran 1', ['One\n```sh\nfalse\n```\n'] = 'line 2: status 1, expected 0',
     ['```sh status=3\nexit 3\n```\n'] = 'ran 1',
     ['```sh\nprintf "a 1 s\\nb\\n"\n```\n```output\na ... s\nb\n```\n'] = 'ran 1',

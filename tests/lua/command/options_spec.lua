@@ -84,11 +84,11 @@ end
 
 describe('an earlier word', function()
   it('is refused with the one that replaces it', function()
-    local renamed = require 'trinity.command.renamed'
+    local renamed = require 'trinity.base.renamed'
     local names = {}
     for _, name in ipairs(commands.names()) do names[name] = true end
     local count = 0
-    for old, now in trinity.sorted_pairs(renamed) do
+    for old, now in trinity.system.sorted_pairs(renamed) do
       local command, option = old:match '^(%S+) %-%-(%S+)$'
       if option then
         count = count + 1
@@ -96,6 +96,8 @@ describe('an earlier word', function()
           ("option '--%s' was replaced; use %s"):format(option:gsub('_', '-'), now))
         local new = now:match '^%-%-([%w-]+)'
         if new then expect(commands.about(command).options[new:gsub('-', '_')] ~= nil or now):equals(true) end
+      elseif old:find '^trinity%.' then
+        expect(function() return trinity[old:match '%.(.*)$'] end):raises(old .. ' was replaced; use ' .. now:gsub('%p', '%%%0'))
       elseif not names[old] then
         expect(tostring(select(2, pcall(commands.refuse, old)))):equals(("command '%s' was replaced; use 'trinity %s'"):format(old, now))
         expect(names[now:match '^%S+'] or now):equals(true)
@@ -175,7 +177,7 @@ describe('a command', function()
     local count, unread = 0, {}
     for _, name in ipairs(scripts) do
       local text = text_of(name)
-      for option, declared in trinity.sorted_pairs(commands.about(name).options) do
+      for option, declared in trinity.system.sorted_pairs(commands.about(name).options) do
         count = count + (declared.common and 0 or 1)
         if not declared.common and not declared.of_cluster and not text:find('%.' .. option .. '%f[^%w_]') and not text:find("'" .. option .. "'", 1, true) then
           unread[#unread + 1] = ('%s --%s'):format(name, option)
@@ -189,7 +191,7 @@ describe('a command', function()
     local count = 0
     for _, name in ipairs(scripts) do
       local about, list = commands.about(name), false
-      for _, option in trinity.sorted_pairs(about.options) do list = list or option.position and option.type == 'table' end
+      for _, option in trinity.system.sorted_pairs(about.options) do list = list or option.position and option.type == 'table' end
       count = count + 1
       expect(answer(name, '--no_such_option', '1')):matches "^unknown option '%-%-no_such_option'"
       if not list then expect(answer(name, 'one', 'more')):matches "unexpected argument '%w+'" end

@@ -47,7 +47,7 @@ local reads = {
   layer = function() trinity.nn.linear { inputs = 2, outputs = 2 }:load(f 'layer') end,
   tensors = function() trinity.tensor.load(f 'tensors') end,
   order = function() problem:strategy { mesh = { pipeline = 2 }, tasks = f 'order.csv' } end,
-  selection = function() trinity.select(f 'select.json', { quiet = true }) end,
+  selection = function() require 'trinity.select'(f 'select.json', { quiet = true }) end,
   profile = function() trinity.profile.load(f 'profile.json') end,
   search = function() search { resume = f 'search.json' } end,
   execute_data = function() execute { data = f 'data.csv' } end,
@@ -88,7 +88,7 @@ local by_path = [==[
 for _, path in ipairs { '../outside/', 'link/', '/tmp/trinity-hidden/', '.hidden/' } do
   at = path
   for _, list in ipairs { reads, writes, others } do
-    for name, call in trinity.sorted_pairs(list) do
+    for name, call in trinity.system.sorted_pairs(list) do
       local ok, message = pcall(call)
       message = tostring(message)
       if ok or not (message:find('which a safe script may not leave', 1, true) or message:find('a hidden file', 1, true)) then

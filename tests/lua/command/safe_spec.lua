@@ -42,7 +42,7 @@ local attempts = {
   { false, [[ -- objects of every kind show no class, and a search no record
       local search, found = require 'trinity.search', trinity.methods.random(problem, { evaluations = 3, quiet = true })
       local objects = { problem, problem.graph, problem.cluster, found, trinity.run, trinity.graph.new { name = 'g' }, trinity.devices,
-        found.metrics, found.placement, search.declared, trinity.daso.cycling, problem:timeline(found.placement),
+        found.metrics, found.placement, search.declared, problem:timeline(found.placement),
         trinity.random(1, 'x'), trinity.layers.new 'x', trinity.topology.new(), problem.graph.depth, trinity, trinity.methods,
         trinity.compare(problem, { 'random' }, { evaluations = 2, quiet = true }) }
       search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)
@@ -286,7 +286,7 @@ it('leads to no built-in function but those it gives', function()
 end)
 
 describe('parallel_map', function()
-  it('has no more workers than trinity.threads()', function()
+  it('has no more workers than trinity.system.threads()', function()
     local script = [[
       local n = 0
       local runs = require('trinity').parallel_map(64, function() n = n + 1 return n end, { workers = 64, quiet = true })
@@ -374,8 +374,8 @@ it('every model and cluster of the library is there for a safe script', function
   script_says(0, '^true\n$', '--safe SCRIPT', [[
     local trinity = require 'trinity'
     local count = 0
-    for folder, make in trinity.sorted_pairs { ['models'] = trinity.model, ['models/clusters'] = trinity.cluster } do
-      for _, file in ipairs(trinity.files.list(trinity.home .. '/' .. folder)) do
+    for folder, make in trinity.system.sorted_pairs { ['models'] = trinity.model, ['models/clusters'] = trinity.cluster } do
+      for _, file in ipairs(trinity.files.list(trinity.system.home .. '/' .. folder)) do
         local name = file:match '^(.*)%.lua$'
         if name then
           count = count + 1

@@ -158,7 +158,7 @@ describe('serve', function()
   it('publishes a schema that names what it takes', function()
     local schema = json.decode(output_of(('"%s" serve --schema'):format(program)))
     local names = {}
-    for name in trinity.sorted_pairs(schema.methods) do names[#names + 1] = name end
+    for name in trinity.system.sorted_pairs(schema.methods) do names[#names + 1] = name end
     expect(table.concat(names, ' ')):equals(table.concat(methods_golden, ' '))
     expect(schema.version):matches '^%d+%.%d+$'
     expect(schema.methods.evaluate_batch.params.required[1]):equals 'placements'
@@ -166,7 +166,7 @@ describe('serve', function()
     expect(ask { { method = 'info', params = { problem = spec } } }[1].result.schema):equals(schema.version)
   end)
 
-  for what, module in trinity.sorted_pairs { check = 'gymnasium', train = 'stable_baselines3' } do
+  for what, module in trinity.system.sorted_pairs { check = 'gymnasium', train = 'stable_baselines3' } do
     local try = what == 'train' and it_all or it
     try(('is a gymnasium.Env for %s'):format(module), function()
       with_torch()

@@ -84,7 +84,7 @@ describe('--method_set', function()
   it('names the method where several are compared', function()
     local compare = 'search --model alexnet --run none --method random,metis --seeds 1 --evaluations 8 --method_set '
     trinity_says(compare .. 'random.batch=4', 0)
-    for words, message in trinity.sorted_pairs {
+    for words, message in trinity.system.sorted_pairs {
       ['random.bach=4'] = "random: unknown option 'bach', did you mean 'batch'%?", ['batch=4'] = "expected METHOD.NAME=VALUE, got 'batch=...'",
       ['rndom.batch=4'] = "unknown method 'rndom', did you mean 'random'%? %(known: random, metis%)" } do
       trinity_says(compare .. words, 2, "option '%-%-method_set': " .. message)

@@ -59,7 +59,7 @@ end
 describe('a job on two hosts', function()
   it('runs by the variables of torchrun, Slurm and Kubernetes', function()
     expect(hosts(torchrun(sum) .. 'wait $p0 $p1 $p2 $p3')):equals '4 ranks on 2 nodes by torchrun: 10000\n'
-    for source, names in require('trinity').sorted_pairs {
+    for source, names in require('trinity').system.sorted_pairs {
       Slurm = { 'SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=host-a,host-b SLURM_STEP_NUM_NODES=2 '
         .. 'SLURM_LOCALID=0', 'SLURM_PROCID=%d SLURM_NODEID=%d' },
       Kubernetes = { 'WORLD_SIZE=2 MASTER_ADDR=host-a MASTER_PORT=24501', 'JOB_COMPLETION_INDEX=%d' } } do
@@ -95,7 +95,7 @@ end)
 describe('on two hosts, within 30 s,', function()
   local function seconds_of(output) return tonumber(output:match 'status=1 after (%d+) s') end
   it('a cut link is named on both sides, a host that vanishes by its name, and the run goes on', function()
-    for struck, mended in require('trinity').sorted_pairs { cut_link = 'wait $p2; mend_link', ['vanish b'] = 'ip -n $b link set vb up' } do
+    for struck, mended in require('trinity').system.sorted_pairs { cut_link = 'wait $p2; mend_link', ['vanish b'] = 'ip -n $b link set vb up' } do
       local output, _, _, folder = hosts(torchrun(search .. ' --run r') .. strike(struck, 0) .. '; ' .. mended .. '\n'
         .. 'export TRINITY_RESUME=1\n' .. torchrun(search .. ' --run r') .. 'wait $p0 $p1 $p2 $p3')
       expect(output):matches 'trinity: rank [23] %(node 1, host%-b%)'

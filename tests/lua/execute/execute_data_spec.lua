@@ -239,7 +239,7 @@ describe('a malformed file is named with its place:', function()
   end)
   it('by the command before it begins a run', function()
     local processes = dofile(root .. '/tests/lua/support/processes.lua')
-    for name, text in trinity.sorted_pairs { ['word.csv'] = '1,2,0\n1,x,1\n', ['cut.csv.gz'] = '\31\139\8\0', ['no.safetensors'] = 'nonsense',
+    for name, text in trinity.system.sorted_pairs { ['word.csv'] = '1,2,0\n1,x,1\n', ['cut.csv.gz'] = '\31\139\8\0', ['no.safetensors'] = 'nonsense',
       ['text.json'] = '{ "a": 1 }' } do
       write(name, text)
       local status, output = processes.shell(('cd %s && "$T" execute --model mlp --set inputs=2,classes=2 --data %s --epochs 1')

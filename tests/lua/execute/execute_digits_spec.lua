@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 with_torch()
 
 it_shared('digits are read, by one device and by DASO', function()
-  for devices, case in trinity.sorted_pairs { [1] = { { mesh = {}, micro_batches = 2 }, 25 },
+  for devices, case in trinity.system.sorted_pairs { [1] = { { mesh = {}, micro_batches = 2 }, 25 },
     [4] = { { mesh = { data = 4 }, sync = { kind = 'daso', inner = 2 } }, 12, {} } } do
     local graph = trinity.model('mlp', { inputs = 64, hidden = { 128 }, classes = 10, batch_size = case[2] })
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. devices) }

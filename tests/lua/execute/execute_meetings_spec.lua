@@ -53,11 +53,11 @@ local function bfloat16(x)
   return bits.f
 end
 
---- DASO on weights of plain numbers, by replica, as trinity.daso.schedule says what is sent and merged (daso_spec.lua holds
+--- DASO on weights of plain numbers, by replica, as require('trinity.dist.daso').schedule says what is sent and merged (daso_spec.lua holds
 --- that to the published code): what is sent is summed over nodes, as bfloat16 where no batch is skipped, and merges weigh
 --- own weights by twice their age (Coquelin et al. 2022). The losses, the weights, and the skips seen.
 local function daso(run, nodes, groups, epochs, batches, given)
-  local schedule = trinity.daso.schedule(util.merged(given, { epochs = epochs, nodes = nodes, groups = groups }))
+  local schedule = require('trinity.dist.daso').schedule(util.merged(given, { epochs = epochs, nodes = nodes, groups = groups }))
   local w, losses, sent, seen, step = {}, {}, {}, {}, 0
   for r = 1, nodes * groups do w[r] = layers_of(run.before) end
   local function each_node(group, change)
@@ -244,18 +244,6 @@ describe('replicas that meet seldom are executed:', function()
       trinity.execute(problem, problem:strategy(plan), { steps = 9, warm_up = 0, quiet = true, double_precision = true,
         checkpoint = path })
     end):raises "weights: the checkpoint has an unmerged send '.*#sent0@%d+' of another strategy"
-  end)
-end)
-
-describe('a replication that is priced beside a strategy', function()
-  it('is refused rather than left out', function()
-    local synchronisation = require 'trinity.dist.synchronisation'
-    local graph, cluster = network 'sgd', trinity.cluster 'p100x4'
-    local problem = trinity.problem { graph = graph, cluster = cluster }
-    local replicas = synchronisation.replicate { graph = graph, cluster = cluster,
-      synchronisation = synchronisation.local_sgd { steps = 4 } }
-    expect(function() trinity.execute(problem, replicas:strategy(problem), { steps = 1, warm_up = 0, quiet = true }) end)
-      :raises "%('plan'%): trinity.synchronisation strategies %(.*4 replicas, local sgd.*%) can be simulated but not executed; .*mesh = { data = 4 }"
   end)
 end)
 

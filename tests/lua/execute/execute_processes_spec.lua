@@ -118,7 +118,7 @@ end
   it('compute while gradients travel over a slow link, and wait for it', function()
     write('link.lua', [[
 local trinity = require 'trinity'
-package.path = trinity.home .. '/scripts/?.lua;' .. package.path
+package.path = trinity.system.home .. '/scripts/?.lua;' .. package.path
 local jobs = require 'studies.papers.daso_jobs'
 local mbit_s = 8 -- a byte in a microsecond
 local job = trinity.dist.init { link = { bandwidth_bytes_per_s = mbit_s * 1e6 / 8, latency_s = 1e-3 } }
@@ -240,7 +240,7 @@ describe('an execution', function()
     return trinity.execute(problem, placement, options)
   end
   it('refuses devices that are not there, and runs on cores that are not, unbound', function()
-    for name, expected in trinity.sorted_pairs { ['gpu:0'] = "device 'gpu:0': expected cpu:0, cpu:1, %.%.%. or cuda:0",
+    for name, expected in trinity.system.sorted_pairs { ['gpu:0'] = "device 'gpu:0': expected cpu:0, cpu:1, %.%.%. or cuda:0",
       ['cpu:-1'] = "device 'cpu:%-1'", ['cpu:1x'] = "device 'cpu:1x'",
       ['cuda:0'] = "device 'cuda:0': this LibTorch has no CUDA devices" } do
       expect(function() execute { devices = { 'cpu:0', name } } end):raises(expected)

@@ -59,7 +59,7 @@ local function train(problem, placement, steps)
 end
 
 describe('execution', function()
-  for name, options in trinity.sorted_pairs(tiny) do
+  for name, options in trinity.system.sorted_pairs(tiny) do
     it(('computes the same losses and weights of %s under every placement'):format(name), function()
       local problem = options.images and image_problem() or problem_of(name, options)
       local expected = train(problem, problem:placement(), 3)

@@ -1,4 +1,4 @@
--- trinity.files, trinity.json, trinity.stoppable and what else scripts ask of the program itself.
+-- trinity.files, trinity.json, trinity.system.stoppable and what else scripts ask of the program itself.
 
 local trinity = require 'trinity'
 
@@ -40,43 +40,43 @@ describe('trinity.json', function()
   end)
 end)
 
-describe('trinity.stoppable', function()
+describe('trinity.system.stoppable', function()
   it('says that nobody asked to stop, and hands on an error as it is', function()
-    expect(trinity.stoppable(function() end)):equals(false)
+    expect(trinity.system.stoppable(function() end)):equals(false)
     local problem = {}
-    local ok, message = pcall(trinity.stoppable, function() error(problem) end)
+    local ok, message = pcall(trinity.system.stoppable, function() error(problem) end)
     expect(not ok and message):equals(problem)
   end)
   it('lets a loop end by itself on Ctrl-C; the script goes on', function()
     script_says(130, '^true\ttrue\tfalse\ttrue\n$', 'SCRIPT', [[
       local trinity = require 'trinity'
       local rounds = 0
-      local stopped = trinity.stoppable(function(stop_requested)
+      local stopped = trinity.system.stoppable(function(stop_requested)
         os.execute '(sleep 0.1; kill -INT $PPID) &'
-        local start_s = trinity.clock_s()
+        local start_s = trinity.system.clock_s()
         while not stop_requested() do
           rounds = rounds + 1
-          if trinity.clock_s() - start_s > 60 then error 'nobody stopped it' end
+          if trinity.system.clock_s() - start_s > 60 then error 'nobody stopped it' end
         end
       end)
-      print(stopped, rounds > 1, trinity.stop_requested(), trinity.was_interrupted())
+      print(stopped, rounds > 1, trinity.system.stop_requested(), trinity.system.was_interrupted())
     ]])
   end)
 end)
 
 describe('what scripts ask of the program', function()
   it('has the names that trinity gives it', function()
-    expect(trinity.home):equals(root)
-    local before_s = trinity.clock_s()
-    expect(before_s <= trinity.clock_s()):equals(true)
-    local machine = trinity.describe_machine()
+    expect(trinity.system.home):equals(root)
+    local before_s = trinity.system.clock_s()
+    expect(before_s <= trinity.system.clock_s()):equals(true)
+    local machine = trinity.system.describe_machine()
     expect(0):below(machine.cores)
     expect(0):below(machine.memory_bytes)
     expect(#machine.processor > 0):equals(true)
   end)
   it('goes through a table by numbers as such, then by texts', function()
     local keys = {}
-    for key in trinity.sorted_pairs { b = 1, a = 1, ['10'] = 1, [10] = 1, [2] = 1, [1] = 1, [true] = 1 } do keys[#keys + 1] = tostring(key) end
+    for key in trinity.system.sorted_pairs { b = 1, a = 1, ['10'] = 1, [10] = 1, [2] = 1, [1] = 1, [true] = 1 } do keys[#keys + 1] = tostring(key) end
     expect(table.concat(keys, ' ')):equals '1 2 10 10 a b true'
   end)
 end)

@@ -50,7 +50,7 @@ describe('traces that trinity wrote', function()
         local ranks = counts_of(graph)
         expect(#ranks):equals(#taken[case.name].answer.ranks)
         for r, counted in ipairs(taken[case.name].answer.ranks) do
-          for key, number in trinity.sorted_pairs(counted) do
+          for key, number in trinity.system.sorted_pairs(counted) do
             if key ~= 'computation_micros' then expect(ranks[r][key]):equals(number, ('%d %s'):format(r, key)) end
           end
         end
@@ -66,7 +66,7 @@ describe('traces that trinity wrote', function()
 end)
 
 describe('traces of its own generator', function()
-  for name, trace in trinity.sorted_pairs(own) do
+  for name, trace in trinity.system.sorted_pairs(own) do
     if name:match '%.0%.et$' then
       local other = name:gsub('%.0%.et$', '.1.et')
       local function text_of(one) return (own[one].hex:gsub('%x%x', function(two) return string.char(tonumber(two, 16)) end)) end
@@ -80,7 +80,7 @@ describe('traces of its own generator', function()
         local graph = trinity.model(path)
         local ranks, seconds = counts_of(graph), 0
         for r, one in ipairs { trace, own[other] } do
-          for kind, number in trinity.sorted_pairs(one.kinds) do expect(ranks[r][kind]):equals(number, kind) end
+          for kind, number in trinity.system.sorted_pairs(one.kinds) do expect(ranks[r][kind]):equals(number, kind) end
           expect(ranks[r].edges):equals(one.edges)
         end
         local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }

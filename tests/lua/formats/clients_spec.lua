@@ -39,7 +39,7 @@ local function check_case(strategy, case, format, record)
     end
   end
   local count = 0
-  for _ in trinity.sorted_pairs(taken.files) do count = count + 1 end
+  for _ in trinity.system.sorted_pairs(taken.files) do count = count + 1 end
   expect(count):equals(seen)
 end
 
@@ -47,14 +47,14 @@ describe('files that clients took', function()
   for _, case in ipairs(cases.list) do
     it(('are what trinity writes: %s'):format(case.name), function()
       local strategy = cases.strategy(case)
-      for format in trinity.sorted_pairs(case.formats) do
+      for format in trinity.system.sorted_pairs(case.formats) do
         check_case(strategy, case, format)
         if format == 'chakra' then check_case(strategy, case, format, 'astra_sim') end
       end
     end)
   end
   it('run in ASTRA-sim until every rank has finished', function()
-    for name, case in trinity.sorted_pairs(record_of('astra_sim').cases) do
+    for name, case in trinity.system.sorted_pairs(record_of('astra_sim').cases) do
       local ranks = record_of('chakra').cases[name].answer.ranks
       expect(#case.answer.ranks):equals(#ranks)
       for rank, computed in ipairs(ranks) do -- not before what it computes is over, which it does one after the other
@@ -107,7 +107,7 @@ describe('what clients made of them', function()
     expect(models.llama and models.deepseek_v3):equals(true)
   end)
   it('is the step: PyTorch runs every schedule to the losses of no pipeline', function()
-    for name, case in trinity.sorted_pairs(record_of('pytorch_schedule').cases) do
+    for name, case in trinity.system.sorted_pairs(record_of('pytorch_schedule').cases) do
       expect(#case.answer.losses):equals(case.answer.micro_batches, name)
       expect(case.answer.largest_difference_of_gradients):below(1e-6)
     end

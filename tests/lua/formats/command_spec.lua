@@ -31,7 +31,7 @@ end
 
 describe('trinity export', function()
   it('writes one file to standard output with nothing else, names the rest on standard error or refuses it', function()
-    for format, words in trinity.sorted_pairs { accelerate = pipeline, deepspeed = pipeline, pytorch_schedule = pipeline,
+    for format, words in trinity.system.sorted_pairs { accelerate = pipeline, deepspeed = pipeline, pytorch_schedule = pipeline,
       autoparallel = replicas .. nodes } do
       words = ('%s --format %s'):format(words, format)
       local status, output, errors = parts_of(words)
@@ -105,7 +105,7 @@ describe('files of other programs', function()
   for _, reader in ipairs(readers) do
     it(('are refused in one sentence where they are damaged: %s'):format(reader[1]), function()
       local good = reader[3] == '' and '0F0,0F1,0B0,0B1,0F2,0B2\r\n1F0' or trinity.files.read(reader[3])
-      for kind, text in trinity.sorted_pairs(damaged(good)) do
+      for kind, text in trinity.system.sorted_pairs(damaged(good)) do
         local path = file_with(text, reader[2])
         local status, output, errors = parts_of(reader[4](path))
         if status ~= 1 or output ~= '' or not errors:find('^trinity: [^\n]*\n$') or errors:find('trinity.read', 1, true)

@@ -13,7 +13,7 @@ describe('losses of training steps', function()
     local folder = temporary()
     local told, orders = executor.run(folder)
     local schedules = 0
-    for schedule, run in trinity.sorted_pairs(record.runs) do
+    for schedule, run in trinity.system.sorted_pairs(record.runs) do
       schedules = schedules + 1
       expect(orders[schedule]):equals(run.schedule)
       expect(#told[schedule]):equals(#run.theirs)

@@ -206,12 +206,12 @@ describe('device maps of exported programs', function()
     return trinity.json.decode(text), table.concat(unsaid, '\n')
   end
   it('keep modules together that share a weight, and say so', function()
-    for name, pair in trinity.sorted_pairs { bert = { 'bert.embeddings.word_embeddings', 'cls.predictions.decoder' },
+    for name, pair in trinity.system.sorted_pairs { bert = { 'bert.embeddings.word_embeddings', 'cls.predictions.decoder' },
       lstm = { 'embedding', 'head' } } do
       local map, unsaid = map_of(name, function(path) return path == pair[2] and 2 or 1 end)
       expect(unsaid):matches(plain(("the device of '%s' (it shares the weight of '%s', so it is on 0 instead of 1)"):format(
         pair[2], pair[1])))
-      for _, device in trinity.sorted_pairs(map) do expect(device):equals(0) end
+      for _, device in trinity.system.sorted_pairs(map) do expect(device):equals(0) end
     end
   end)
   it('have every weight where its module is', function()

@@ -25,7 +25,7 @@ end
 describe('orders that PyTorch wrote', function()
   local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/pytorch_orders.json'))
   local problem = trinity.problem { graph = model(), cluster = trinity.cluster 'p100x8' }
-  for name, text in trinity.sorted_pairs(record.orders) do
+  for name, text in trinity.system.sorted_pairs(record.orders) do
     it(('are the schedule of that name: %s'):format(name), function()
       local found = problem:strategy { mesh = { pipeline = 4, data = 2 }, tasks = rows_of(text) }
       expect(found.schedule):equals(name)
@@ -83,7 +83,7 @@ describe('an order of its own', function()
     expect(timeline.metrics.step_time_s):equals(found.metrics.step_time_s)
     local _, low = require('trinity.strategy.simulator').lowered('spec', problem, found)
     expect(table.concat(low.tasks, ' ')):equals(table.concat(found.tasks, ' '))
-    expect(trinity.schedule_bubble(found) > 0):equals(true)
+    expect(trinity.pipeline.schedule_bubble(found) > 0):equals(true)
   end)
   it('is saved, read back and drawn', function()
     local found, path = own(), temporary '.json'

@@ -36,10 +36,6 @@ local readers = {
   execution_trace = { 'traces', function()
     return traced { kineto = data .. 'traces/unet.kineto.json', execution_trace = data .. 'traces/unet.et.json' }
   end },
-  iopddl = { 'selection', function() return trinity.select(data .. 'selection/example.json', { quiet = true }).feasible end },
-  autoparallel = { 'autoparallel', function()
-    return trinity.select(data .. 'clients/autoparallel/gpt2_8.json.gz', { quiet = true }).placements ~= nil
-  end },
 }
 
 --- Names of the targets of tests/fuzz, as the sources of `build/fuzz` list them.
@@ -92,7 +88,7 @@ describe('the table of formats', function()
   it('names all that is tried here', function()
     local known = {}
     for _, row in ipairs(read) do known[row[1]] = true end
-    for name in trinity.sorted_pairs(readers) do expect(known[name]):equals(true) end
+    for name in trinity.system.sorted_pairs(readers) do expect(known[name]):equals(true) end
   end)
 end)
 

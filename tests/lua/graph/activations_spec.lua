@@ -89,8 +89,8 @@ end
 describe('what a training step keeps', function()
   --- PyTorch's bytes by attention and type, of 2 sequences of 16 tokens and of 3 of 24.
   local function expect_all(config, beside, figures)
-    for attention, by_type in trinity.sorted_pairs(figures) do
-      for dtype, bytes in trinity.sorted_pairs(by_type) do
+    for attention, by_type in trinity.system.sorted_pairs(figures) do
+      for dtype, bytes in trinity.system.sorted_pairs(by_type) do
         for i, size in ipairs { { 2, 16 }, { 3, 24 } } do
           local case = { config = config, attention = attention, dtype = dtype, batch = size[1], sequence = size[2] }
           expect(('%s %s %d'):format(attention, dtype, kept_here(case) + beside(case))):equals(
@@ -116,7 +116,7 @@ describe('what a training step keeps', function()
   end)
   it('of GPT-2 with 124 M and a Llama with 1.2 B weights, too', function()
     local function expect_large(config, beside, figures)
-      for dtype, bytes in trinity.sorted_pairs(figures) do
+      for dtype, bytes in trinity.system.sorted_pairs(figures) do
         local case = { config = config, attention = 'eager', dtype = dtype, batch = 1, sequence = 1024 }
         expect(kept_here(case) + beside(case)):equals(bytes)
       end

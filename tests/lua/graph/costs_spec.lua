@@ -46,7 +46,7 @@ describe('convolutions from Volta on', function()
     it(('train ResNet-50 as published: %s in %s, within 5 %%'):format(device, dtype), function()
       local graph = trinity.model('resnet50', { batch_size = batch_size, dtype = dtype,
         gradient_dtype = dtype ~= 'float32' and 'float32' or nil })
-      local problem = trinity.simulator { graph = graph,
+      local problem = trinity.problem { check_memory = false, graph = graph,
         cluster = trinity.cluster { devices = { { name = 'gpu', type = device } } } }
       expect(batch_size / problem:evaluate(problem:placement()).step_time_s):near(expected, 0.05 * expected)
     end)
@@ -62,7 +62,7 @@ describe('a later GPU', function()
   local mixtures = { moe_transformer = true, ['deepseek-v3'] = true }
   local later = { 'p100', 'v100', 'a100_80gb', 'h100', 'h200', 'b200' }
   local names = {}
-  for name in trinity.sorted_pairs(networks) do names[#names + 1] = name end
+  for name in trinity.system.sorted_pairs(networks) do names[#names + 1] = name end
 
   --- A drawn network and what it is; perceptrons of any width, as narrow as one column.
   local function drawn(stream)
@@ -87,7 +87,7 @@ describe('a later GPU', function()
       local graph, what, name = drawn(stream)
       local times = {}
       for i, cluster in ipairs(clusters) do
-        local problem = trinity.simulator { graph = graph, cluster = cluster }
+        local problem = trinity.problem { check_memory = false, graph = graph, cluster = cluster }
         times[i] = problem:operator_times(1)
         problem:close()
       end
@@ -119,7 +119,7 @@ describe('a later GPU', function()
         local key = ('%s %s'):format(about.name:match '^[^/]+', about.phase)
         sums[i][key] = (sums[i][key] or 0) + times[i][op]
       end
-      for key, seconds in trinity.sorted_pairs(i > 1 and sums[i] or {}) do
+      for key, seconds in trinity.system.sorted_pairs(i > 1 and sums[i] or {}) do
         if seconds > sums[i - 1][key] * (1 + 1e-6) then -- times are whole nanoseconds
           return ('%s: %s takes %g s on %s, %g s on %s'):format(what, key, sums[i - 1][key], later[i - 1], seconds, later[i])
         end

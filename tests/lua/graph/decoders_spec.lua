@@ -131,7 +131,7 @@ describe('published decoders', function()
   local published = require 'trinity.graph.decoder.published'
   it('have the published weights by name alone, however it is written', function()
     local count = 0
-    for name, about in trinity.sorted_pairs(published) do
+    for name, about in trinity.system.sorted_pairs(published) do
       local graph = trinity.model(name:gsub('^%l', string.upper), { training = false, sequence = 16 })
       expect(('%s %d'):format(name, graph.parameters)):equals(('%s %d'):format(name, about.parameters))
       if about.active then expect(graph.active_parameters):equals(about.active) end

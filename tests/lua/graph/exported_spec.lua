@@ -26,7 +26,7 @@ describe('programs that PyTorch exported', function()
 
   it('have cells of recurrences with the products of their gates', function()
     local describe = require('trinity.graph.exported.operators').describe
-    for operator, expected in trinity.sorted_pairs { lstm_cell = 4, gru_cell = 3, rnn_tanh_cell = 1, rnn_relu_cell = 1 } do
+    for operator, expected in trinity.system.sorted_pairs { lstm_cell = 4, gru_cell = 3, rnn_tanh_cell = 1, rnn_relu_cell = 1 } do
       local type, _, flops = describe({ operator = operator, values = {} }, { parameters = {},
         inputs = { { shape = { 3, 8 } }, { shape = { 3, 12 } } }, outputs = { { shape = { 3, 12 } } } })
       expect(type):matches '^[LGR]'

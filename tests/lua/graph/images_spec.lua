@@ -73,7 +73,7 @@ local published = {
 describe('published figures:', function()
   for _, row in ipairs(published) do
     local words = { row.model }
-    for key, value in trinity.sorted_pairs(row.options or {}) do words[#words + 1] = key .. '=' .. tostring(value) end
+    for key, value in trinity.system.sorted_pairs(row.options or {}) do words[#words + 1] = key .. '=' .. tostring(value) end
     it(table.concat(words, ' '), function()
       local graph = forward(row.model, row.options)
       local f = facts(graph)
@@ -120,10 +120,10 @@ local ends = {
 }
 
 describe('stages', function()
-  for name, wanted in trinity.sorted_pairs(ends) do
+  for name, wanted in trinity.system.sorted_pairs(ends) do
     it('of ' .. name .. ' have the published shapes', function()
       local shape = shapes(forward(name, { batch_size = 2 }))
-      for operator, text in trinity.sorted_pairs(wanted) do expect(shape[operator]):equals(text) end
+      for operator, text in trinity.system.sorted_pairs(wanted) do expect(shape[operator]):equals(text) end
     end)
   end
   it('of auxiliary heads', function()

@@ -27,11 +27,11 @@ describe('job files of clients', function()
         count = count + 1
         return expect(found):equals(want, path)
       end
-      for key, value in trinity.sorted_pairs(want) do
+      for key, value in trinity.system.sorted_pairs(want) do
         same(path .. '.' .. key, type(found) == 'table' and found[key], value)
       end
     end
-    for name, want in trinity.sorted_pairs(json.read(jobs .. '/expected.json')) do
+    for name, want in trinity.system.sorted_pairs(json.read(jobs .. '/expected.json')) do
       local found = trinity.job(jobs .. '/files/' .. name, { gpus = want.gpus_assumed, launch = launches[name] })
       expect(found.client):equals(want.client, name)
       expect(found.legal):equals(want.legal, name)
@@ -82,8 +82,8 @@ local function arguments_of(row)
     words[#words + 1] = '--' .. name
     for _, word in ipairs { ... } do words[#words + 1] = word end
   end
-  for column, name in trinity.sorted_pairs(columns) do if row[column] ~= '' then add(name, row[column]) end end
-  for column, name in trinity.sorted_pairs(flags) do if row[column] == '1' then add(name) end end
+  for column, name in trinity.system.sorted_pairs(columns) do if row[column] ~= '' then add(name, row[column]) end end
+  for column, name in trinity.system.sorted_pairs(flags) do if row[column] == '1' then add(name) end end
   add('max-position-embeddings', row.sequence)
   if (tonumber(row.vpp) or 1) > 1 and row.pipeline_layout == '' and row.hybrid_pattern == '' then
     add('num-virtual-stages-per-pipeline-rank', row.vpp)

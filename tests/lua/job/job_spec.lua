@@ -25,7 +25,7 @@ end
 --- Arguments of a small legal network, with changes.
 local function words_of(changes)
   local words = {}
-  for name, value in trinity.sorted_pairs(merged({ ['--num-layers'] = '8', ['--hidden-size'] = '64',
+  for name, value in trinity.system.sorted_pairs(merged({ ['--num-layers'] = '8', ['--hidden-size'] = '64',
     ['--num-attention-heads'] = '4', ['--seq-length'] = '32', ['--max-position-embeddings'] = '32',
     ['--micro-batch-size'] = '1' }, changes)) do
     words[#words + 1] = name

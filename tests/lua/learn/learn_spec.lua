@@ -107,7 +107,7 @@ local learners = {
 }
 
 describe('a policy', function()
-  for name, run in trinity.sorted_pairs(learners) do
+  for name, run in trinity.system.sorted_pairs(learners) do
     it(('trained by %s places chains on the devices of their kind'):format(name), function()
       for seed = 1, name == 'evolution' and 1 or draws(3) do -- where drawn placements take twice the optimum
         local env, policy = fresh(seed)

@@ -70,8 +70,8 @@ describe('learners', function()
     expect(times[1] * 1.1):below(times[2])
     expect(#times):equals(16384)
   end)
-  for name in trinity.sorted_pairs(settings) do
-    for kind in trinity.sorted_pairs(kinds) do
+  for name in trinity.system.sorted_pairs(settings) do
+    for kind in trinity.system.sorted_pairs(kinds) do
       it(('%s with %s reaches the optimum in 960 evaluations for 3 seeds'):format(name, kind), function()
         local method = learner(name, kind)
         for seed = 1, 3 do
@@ -161,7 +161,7 @@ local function plain_policy(wrong)
     end
     return list, self
   end
-  for name, f in trinity.sorted_pairs(wrong or {}) do policy[name] = f end
+  for name, f in trinity.system.sorted_pairs(wrong or {}) do policy[name] = f end
   return policy
 end
 
@@ -250,7 +250,7 @@ describe('settings of learners', function()
     expect(function() trinity.ppo {} end):raises "trinity.ppo: argument 1 %('settings'%): field 'policy' is missing"
   end)
   it('of policies too', function()
-    for groups, text in trinity.sorted_pairs { [0] = 'number 0', [15] = 'number 15' } do
+    for groups, text in trinity.system.sorted_pairs { [0] = 'number 0', [15] = 'number 15' } do
       expect(function() policies.table(problem, { groups = groups }) end):raises(
         "policies%.table: option 'groups': expected an integer from 1 to 14, got " .. text)
       expect(function() policies.contiguous_groups(problem, groups) end):raises 'expected an integer from 1 to 14'
@@ -259,7 +259,7 @@ describe('settings of learners', function()
     local spec = { problem = problem, learned = { tensor.ones({ 1 }, { requires_grad = true }) }, logits = print }
     local function refuses(key, value, pattern)
       local changed = {}
-      for name, old in trinity.sorted_pairs(spec) do changed[name] = old end
+      for name, old in trinity.system.sorted_pairs(spec) do changed[name] = old end
       changed[key] = value
       expect(function() policies.independent(changed) end):raises('policies%.independent: .*' .. pattern)
     end
@@ -324,7 +324,7 @@ describe('policies', function()
     return log_softmax { 0.5, -1, 0.2 }[a], log_softmax(second)[b]
   end
 
-  for name, policy in trinity.sorted_pairs { chain = chain, independent = independent } do
+  for name, policy in trinity.system.sorted_pairs { chain = chain, independent = independent } do
     it(name .. ': evaluate() gives the log-probabilities that hand gives, and sample() draws by them', function()
       local every = {}
       for a = 1, 3 do for b = 1, 3 do every[#every + 1] = { a, b } end end

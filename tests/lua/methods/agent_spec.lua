@@ -12,7 +12,7 @@ local small = { samples = 4, hidden = 8, epochs = 2, groups = 6, node2vec = { di
 local function settings(more)
   local all = {}
   for _, set in ipairs { small, more or {} } do
-    for name, value in trinity.sorted_pairs(set) do all[name] = value end
+    for name, value in trinity.system.sorted_pairs(set) do all[name] = value end
   end
   return all
 end
@@ -76,7 +76,7 @@ describe('the policy', function()
       run(agent, 1)
       agent:close()
     end
-    for name, words in trinity.sorted_pairs { ratio = { 'action', 'group_mean', 'joint' }, type_feature = { 'index' },
+    for name, words in trinity.system.sorted_pairs { ratio = { 'action', 'group_mean', 'joint' }, type_feature = { 'index' },
       dropout_mask = { 'batch', 'sample', 'fresh', 'off' }, partition_network = { 'linear', 'mlp' } } do
       local seen = {} -- each word learns something else
       for _, word in ipairs(words) do
@@ -87,7 +87,7 @@ describe('the policy', function()
       expect(function() policies.trinity(problem, settings { [name] = 'nonsense' }) end):raises(
         ("field '%s': unknown word 'nonsense'"):format(name))
     end
-    for name, value in trinity.sorted_pairs { samples = 0, hidden = 5000, clip = 99 } do
+    for name, value in trinity.system.sorted_pairs { samples = 0, hidden = 5000, clip = 99 } do
       expect(function() policies.trinity(problem, settings { [name] = value }) end)
         :raises(("option '%s': expected .* to .*, got %d"):format(name, value))
     end

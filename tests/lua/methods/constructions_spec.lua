@@ -26,7 +26,7 @@ local function problem_of(costs_ns, edges, memory_bytes, latency_s)
     builder:add_operator { name = 'op' .. i, time_s = 1e-6, memory_bytes = row.memory_bytes }
   end
   for _, edge in ipairs(edges) do builder:add_edge('op' .. edge[1], 'op' .. edge[2], edge[3]) end
-  return trinity.simulator { graph = builder:build(),
+  return trinity.problem { check_memory = false, graph = builder:build(),
     cluster = cluster_of(#costs_ns[1], memory_bytes or 1e9, 1e9, latency_s or 0),
     cost = function(op, device)
       return costs_ns[tonumber(op.name:match '%d+')][tonumber(device.type:match '%d+')] * 1e-9
@@ -170,7 +170,7 @@ end)
 
 describe('cuts', function()
   it('m-TOPO fills devices up to a share of the memory', function()
-    local problem = trinity.simulator { cluster = cluster_of(3, 1e6, 1e9, 0),
+    local problem = trinity.problem { check_memory = false, cluster = cluster_of(3, 1e6, 1e9, 0),
       graph = graphs.chain(9, function() return { time_s = 1e-6, memory_bytes = 100 } end, 0) }
     expect(table.concat(scheduler.m_topo(problem:task_graph()).device, ' ')):equals '1 1 1 1 2 2 2 2 3'
   end)

@@ -33,7 +33,7 @@ describe('the expert', function()
     local options = { sequence = 4, hidden = 64, vocabulary = 500 }
     local problem = problem_of('nmt', options, 'p100x4')
     local placement = expert(problem).placement
-    for name, device in trinity.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
+    for name, device in trinity.system.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
       ['decoder/layer_1'] = '3', ['decoder/layer_2'] = '4', attention = '4', projection = '4' } do
       expect(devices_of(problem, placement, '^' .. name .. '/')):equals(device)
     end
@@ -41,7 +41,7 @@ describe('the expert', function()
   it('puts layers in turn where devices are fewer: GNMT on two', function()
     local problem = problem_of('gnmt', { sequence = 4, hidden = 64, vocabulary = 500 })
     local placement = expert(problem).placement
-    for name, device in trinity.sorted_pairs { ['encoder/forward'] = '1', ['encoder/backward'] = '2', ['encoder/layer_2'] = '1',
+    for name, device in trinity.system.sorted_pairs { ['encoder/forward'] = '1', ['encoder/backward'] = '2', ['encoder/layer_2'] = '1',
       ['encoder/both'] = '1', ['decoder/layer_1'] = '2', ['decoder/layer_2'] = '1', projection = '2' } do
       expect(devices_of(problem, placement, '^' .. name)):equals(device)
     end

@@ -32,7 +32,7 @@ end
 
 describe('neural methods', function()
   local problem, negated = two_chains.problem(1), two_chains.problem(-1)
-  for name in trinity.sorted_pairs(cases) do
+  for name in trinity.system.sorted_pairs(cases) do
     it(name .. ' learns to reach the optimum, for 3 seeds or one', function()
       for seed = 1, math.min(3, draws(10)) do
         local found = run(name, problem, seed)
@@ -78,7 +78,7 @@ describe('neural methods', function()
     end)
   end
   it('are known with their sources', function()
-    for name in trinity.sorted_pairs(cases) do
+    for name in trinity.system.sorted_pairs(cases) do
       expect(trinity.methods.info(name).source):matches ' et al%. 20%d%d$'
       expect(trinity.methods.info(name).budget):equals(true)
     end

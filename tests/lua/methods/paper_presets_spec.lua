@@ -137,7 +137,7 @@ describe("preset = 'paper'", function()
     local trains = { samples = 16, evaluations = 1600, hidden = 32, learning_rate = 1e-2, quiet = true }
     local cases = { colocrl = { preset = 'paper', normalize_advantage = true },
       hierarchical = { attention = 'additive', decoder_start = 'encoder', entropy_weight = 1e-3 } }
-    for name, case in trinity.sorted_pairs(cases) do
+    for name, case in trinity.system.sorted_pairs(cases) do
       for seed = 1, 2 do
         local found = trinity.methods[name](p, merged(trains, case, { seed = seed }))
         expect(found.metrics.step_time_s):near(two_chains.length * 1e-3, 1e-9)

@@ -56,7 +56,7 @@ describe('the stages of the Trinity search', function()
       priced = priced + 1
       return -m.step_time_s
     end)
-    for name, wrong in trinity.sorted_pairs { samples = 0, hidden = 0, groups = 4097, epochs = 1e6, learning_rate = -1,
+    for name, wrong in trinity.system.sorted_pairs { samples = 0, hidden = 0, groups = 4097, epochs = 1e6, learning_rate = -1,
       dropout = 2, depth_waves = 65, preset = 'papper', ratio = 'groups', device = 'tpu', node2vec = { window = 0 } } do
       for _, value in ipairs { wrong, type(wrong) == 'number' and 0 / 0 or true } do
         expect(function() search(counting, { [name] = value }) end):raises("^[^\n]*methods.trinity: .*'?" .. name)
@@ -133,7 +133,7 @@ describe('the stages of the Trinity search', function()
       local p, texts = problem_of(case[1]), {}
       for i, name in ipairs { 'best', 'trinity' } do
         local options = { quiet = true }
-        for key, value in trinity.sorted_pairs(case[2]) do options[key] = value end
+        for key, value in trinity.system.sorted_pairs(case[2]) do options[key] = value end
         if name == 'trinity' then options.policy, options.rank = false, false end
         local found, path = trinity.methods[name](p, options), os.tmpname()
         found:save(path)

@@ -1,11 +1,11 @@
--- Losses of trinity.nn against hand-computed values and finite differences; batches of graphs; messages.
+-- Losses of trinity.nn against hand-computed values and finite differences; messages.
 
 local trinity = require 'trinity'
 with_torch()
 local tensor, nn = trinity.tensor, trinity.nn
 
 local compare = dofile(root .. '/tests/lua/support/gradients.lua')(expect)
-local double, flat, close_to = compare.double, compare.flat, compare.close_to
+local double, close_to = compare.double, compare.close_to
 
 -- Derivatives of loss(x) by x against central differences.
 local function check_gradient(x, loss)
@@ -44,56 +44,11 @@ end)
 describe('messages', function()
   it('name what is close to an unknown name of nn', function()
     expect(function() return nn.linearr end):raises "losses_spec.lua:%d+: trinity.nn: no 'linearr', did you mean 'linear'%? %(known: adam, "
-    expect(function() return nn.huber end):raises "trinity.nn: the loss 'huber' was removed; use tensor operations"
   end)
   it('say where an optimiser takes its parameters', function()
     local net = nn.linear { inputs = 1, outputs = 1 }
     expect(function() nn.adam(net) end):raises(
       "nn.adam: argument 1 %('options'%): expected { parameters = network:parameters%(%), ... }, got a network")
     expect(function() nn.sgd(net:parameters()) end):raises "nn.sgd: argument 1 .*got the list alone"
-  end)
-end)
-
-describe('a batch of graphs', function()
-  local parts = {
-    { values = double { { 1, 2 }, { 3, 4 } }, from = { 1 }, to = { 2 } },
-    { values = double { { 5, 6 }, { 7, 8 }, { 9, 10 } }, from = { 1, 2 }, to = { 2, 3 } },
-  }
-  it('passes a network over all of them as over each', function()
-    local layer = nn.graph_convolution { inputs = 2, outputs = 3, seed = 4 }:to { dtype = 'float64' }
-    local batch = nn.graph_batch(parts)
-    expect(batch.nodes):equals(5)
-    local together = nn.graph_split(layer(batch.values, batch.edges), batch)
-    for i, part in ipairs(parts) do
-      local alone = nn.graph_batch { part }
-      close_to(together[i], flat(layer(alone.values, alone.edges)))
-    end
-  end)
-  it('sums and means by graph', function()
-    local batch = nn.graph_batch(parts)
-    close_to(nn.graph_sum(batch.values, batch), { 4, 6, 21, 24 })
-    close_to(nn.graph_mean(batch.values, batch), { 2, 3, 7, 8 })
-    expect(batch.first[2]):equals(3)
-    close_to(batch.graph, { 1, 1, 2, 2, 2 })
-  end)
-  it('takes what trinity.features gives', function()
-    local list = {}
-    for i, name in ipairs { 'alexnet', 'vgg16' } do
-      list[i] = trinity.features(trinity.problem { graph = trinity.model(name, { batch_size = 8 }),
-        cluster = trinity.cluster 'p100x2' }, { node2vec = false })
-    end
-    local batch = nn.graph_batch(list)
-    expect(batch.nodes):equals(list[1].units + list[2].units)
-    expect(batch.types:numel()):equals(batch.nodes)
-    close_to(nn.graph_split(batch.values, batch)[2], flat(list[2].values))
-  end)
-  it('refuses parts that do not fit', function()
-    expect(function() nn.graph_batch {} end):raises 'expected at least one graph'
-    expect(function() nn.graph_batch { parts[1], { values = double { { 1 } }, from = {}, to = {} } } end):raises(
-      "entry 2: field 'values': expected width 2 as before, got 1")
-    expect(function() nn.graph_batch { { values = double { { 1 } }, from = { 1 }, to = { 2 } } } end):raises(
-      'entry 1: edge 1: expected nodes from 1 to 1, got 1 and 2')
-    expect(function() nn.graph_batch { 3 } end):raises 'entry 1: expected features'
-    expect(function() nn.graph_mean(double { 1 }, nn.graph_batch(parts)) end):raises "expected a tensor %[5 x ...%]"
   end)
 end)

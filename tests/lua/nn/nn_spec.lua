@@ -57,27 +57,6 @@ describe('layers', function()
     expect(function() layer { 4 } end):raises "nn_spec.lua:%d+: nn.embedding: argument 1 %('indices'%): index 4 is outside 1 to 3"
     check_gradient(nn.embedding { count = 4, size = 3 }, tensor.new({ 1, 4, 4 }, { dtype = 'int64' }))
   end)
-  it('layer norm', function()
-    local layer = nn.layer_norm { size = 2, epsilon = 0 }
-    close_to(layer(tensor.new { { 1, 3 }, { 10, -10 } }), { { -1, 1 }, { 1, -1 } })
-    check_gradient(nn.layer_norm { size = 3 }, input(2, 3))
-  end)
-  it('dropout: reproducible, off in evaluation', function()
-    local function masks()
-      local layer = nn.dropout { p = 0.25, seed = 3 }
-      return layer(tensor.ones(2000)), layer(tensor.ones(2000)), layer
-    end
-    local a, b, layer = masks()
-    local c, d = masks()
-    expect(a:eq(c):to { dtype = 'float32' }:sum():item()):equals(2000)
-    expect(b:eq(d):to { dtype = 'float32' }:sum():item()):equals(2000)
-    expect(a:eq(b):to { dtype = 'float32' }:sum():item()):below(1900)
-    expect(a:mean():item()):near(1, 0.06)
-    expect(a:max():item()):near(1 / 0.75, 1e-6)
-    local x = tensor.ones(5)
-    expect(layer:train(false)(x) == x):truthy()
-    expect(layer:train(true).training):equals(true)
-  end)
   it('lstm: one step by hand, and derivatives', function()
     local layer = nn.lstm { inputs = 1, hidden = 1, seed = 1 }
     expect(layer.input_bias_1:totable()[2]):equals(1) -- forget gate
@@ -256,7 +235,6 @@ describe('modules', function()
     fails(function() nn.lstm { inputs = 2, hidden = 2 }(tensor.ones { 2, 2 }) end, "nn.lstm: argument 1 %('x'%)")
     fails(function() nn.lstm { inputs = 2, hidden = 2 }(tensor.ones { 2, 2, 2 }, { tensor.ones(2) }) end,
       "nn.lstm: argument 2 %('state'%): expected a tensor hidden %[1 x 2 x 2%]")
-    fails(function() nn.dropout { p = 1 } end, "nn.dropout: option 'p': expected a number from 0 to 0.999")
     fails(function() nn.sequential {} end, 'nn.sequential: .*expected at least one')
     fails(function() nn.sequential { 3 } end, 'entry 1: expected a module or a function, got number 3')
     fails(function() nn.class 'empty' {}(1) end, 'empty: expected a method forward%(%) in this class, got none')

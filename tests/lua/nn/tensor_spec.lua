@@ -302,19 +302,19 @@ local function check_gradient(f, ...)
 end
 
 describe('derivatives against finite differences', function()
-  for name, case in trinity.sorted_pairs(differentiable) do
+  for name, case in trinity.system.sorted_pairs(differentiable) do
     it('x:' .. name, function() check_gradient(unpack(case)) end)
   end
-  for name, case in trinity.sorted_pairs(functions) do
+  for name, case in trinity.system.sorted_pairs(functions) do
     it('tensor.' .. name, function() check_gradient(unpack(case)) end)
   end
   it('leave no operation out', function()
     local names = 0
-    for name in trinity.sorted_pairs(core.tensor.methods) do
+    for name in trinity.system.sorted_pairs(core.tensor.methods) do
       names = names + 1
       if not differentiable[name] and not constant[name] then error('tensor:' .. name .. ' has no test here') end
     end
-    for name in trinity.sorted_pairs(tensor) do
+    for name in trinity.system.sorted_pairs(tensor) do
       if not functions[name] and not no_derivative[name] then error('tensor.' .. name .. ' has no test here') end
     end
     expect(50):below(names)
@@ -329,7 +329,7 @@ describe('files of tensors', function()
     tensor.save(path, saved)
     local first_bytes = core.read_file(path)
     local loaded = tensor.load(path)
-    for name, value in trinity.sorted_pairs(saved) do
+    for name, value in trinity.system.sorted_pairs(saved) do
       expect(loaded[name].dtype):equals(value.dtype)
       expect(text(loaded[name]:size())):equals(text(value:size()))
       expect(text(loaded[name]:totable())):equals(text(value:totable()))
@@ -462,7 +462,7 @@ describe('errors', function()
     local gone = tensor.ones(1)
     gone:close()
     expect(tostring(gone)):equals 'tensor (closed)'
-    for name, method in trinity.sorted_pairs(core.tensor.methods) do
+    for name, method in trinity.system.sorted_pairs(core.tensor.methods) do
       if name ~= 'close' then
         fails(function() method(gone) end, "tensor:" .. name .. ": the object before ':' %('tensor'%): this tensor is closed")
       end

@@ -19,7 +19,7 @@ local function show(value, seen)
   if seen[value] then return 'again' end
   seen[value] = true
   local parts = {}
-  for key, field in trinity.sorted_pairs(value) do parts[#parts + 1] = tostring(key) .. '=' .. show(field, seen) end
+  for key, field in trinity.system.sorted_pairs(value) do parts[#parts + 1] = tostring(key) .. '=' .. show(field, seen) end
   return '{' .. table.concat(parts, ',') .. '}'
 end
 

@@ -96,7 +96,7 @@ describe('bounds of meshes', function()
   }
   for _, case in ipairs(cases) do
     it('no step and no fullest device is below them: ' .. case[1], function()
-      local problem = trinity.simulator { graph = case[2], cluster = case[3] }
+      local problem = trinity.problem { check_memory = false, graph = case[2], cluster = case[3] }
       local priced, ratio = 0, 0
       for _ = 1, case[6] and 800 or 220 do -- experts agree with fewer meshes
         local strategy = drawn(random, case[4], case[5], case[6])
@@ -121,7 +121,7 @@ describe('bounds of meshes', function()
   end
 
   it('gradients that level 1 has scattered are not held while other chunks run back', function()
-    local problem = trinity.simulator { graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
+    local problem = trinity.problem { check_memory = false, graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
     for _, schedule in ipairs { 'interleaved', 'zb-interleaved', 'zb-v' } do
       local v_shaped = schedule == 'zb-v'
       for _, pipeline in ipairs { 2, 4 } do
@@ -136,7 +136,7 @@ describe('bounds of meshes', function()
   end)
 
   it('what weight parts read that a schedule delays is held', function()
-    local problem = trinity.simulator { graph = gpt(4, 8, 'flash'), cluster = trinity.cluster 'dgx_h100' }
+    local problem = trinity.problem { check_memory = false, graph = gpt(4, 8, 'flash'), cluster = trinity.cluster 'dgx_h100' }
     for _, schedule in ipairs { 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v' } do
       local strategy = { mesh = { pipeline = 4, data = 2 }, schedule = schedule, micro_batches = 16,
         virtual_stages = schedule:match '^zb%-h' and 1 or 2 }
@@ -148,7 +148,7 @@ describe('bounds of meshes', function()
   end)
 
   it('a simulation is as large as the devices that are not copies of each other', function()
-    local problem = trinity.simulator { graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
+    local problem = trinity.problem { check_memory = false, graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
     local found = problem.handle:mesh_bounds { { mesh = { data = 16 }, micro_batches = 2 },
       { mesh = { data = 8, context = 2 }, micro_batches = 2 },
       { mesh = { data = 8, context = 2 }, micro_batches = 2, cp_comm_type = 'ring' },
@@ -160,7 +160,7 @@ describe('bounds of meshes', function()
   end)
 
   it('experts: what those replicas hold that share out the same ones, and their exchanges, are counted', function()
-    local problem = trinity.simulator { graph = mixture(2), cluster = trinity.cluster(slow, sheet) }
+    local problem = trinity.problem { check_memory = false, graph = mixture(2), cluster = trinity.cluster(slow, sheet) }
     for _, zero_stage in ipairs { 0, 1, 2, 3 } do
       for _, ranks in ipairs { 2, 4, 8 } do
         local strategy = { mesh = { data = 8, expert = ranks }, micro_batches = 4, zero_stage = zero_stage, bucket_bytes = 25000000 }

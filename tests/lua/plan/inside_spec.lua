@@ -27,7 +27,7 @@ end
 
 local function plan(options)
   local given = { quiet = true }
-  for name, value in trinity.sorted_pairs(options) do given[name] = value end
+  for name, value in trinity.system.sorted_pairs(options) do given[name] = value end
   return trinity.plan(given)
 end
 
@@ -92,7 +92,7 @@ describe('a plan places operators inside stages', function()
       points:each(family, function(point, reason)
         if reason or not ok or point.bucket_bytes == nil then return end
         local b = point.micro_batch
-        problems[b] = problems[b] or trinity.simulator { graph = graph(b), cluster = cluster }
+        problems[b] = problems[b] or trinity.problem { check_memory = false, graph = graph(b), cluster = cluster }
         local strategy = space.strategy(point)
         strategy.inside = inside.place(problems[b], strategy, { 'random' }, { evaluations = 4, seed = priced, quiet = true })
         local done, metrics = pcall(problems[b].evaluate, problems[b], strategy)

@@ -23,7 +23,7 @@ local function exhaust(given, about, graph, on)
     points:each(family, function(point, reason)
       if reason then return end
       problems[point.micro_batch] = problems[point.micro_batch]
-        or trinity.simulator { graph = graph(point.micro_batch), cluster = on }
+        or trinity.problem { check_memory = false, graph = graph(point.micro_batch), cluster = on }
       local ok, metrics = pcall(problems[point.micro_batch].evaluate, problems[point.micro_batch], space.strategy(point))
       if ok then
         count = count + 1

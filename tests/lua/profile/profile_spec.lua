@@ -13,7 +13,7 @@ local launch_s = 3e-6
 --- Operators of three types that take exactly what the cost model says.
 local function synthetic()
   local samples, random = {}, trinity.random(1, 'profile_spec')
-  for key, of in trinity.sorted_pairs(truth) do
+  for key, of in trinity.system.sorted_pairs(truth) do
     for _ = 1, 30 do
       local flops, bytes = 10 ^ (4 + 5 * random:uniform()), 10 ^ (4 + 4 * random:uniform())
       samples[#samples + 1] = { key = key, flops = flops, bytes = bytes,
@@ -58,7 +58,7 @@ describe('the fit of a profile', function()
   it('recovers the cost model that made the times', function()
     local found = fit.operators(synthetic(), peaks)
     expect(found.launch_s):near(launch_s, 1e-9 * launch_s + 1e-12)
-    for key, of in trinity.sorted_pairs(truth) do
+    for key, of in trinity.system.sorted_pairs(truth) do
       expect(found.operators[key].compute_efficiency):near(of[1], 1e-6)
       expect(found.operators[key].memory_efficiency):near(of[2], 1e-6)
     end
@@ -70,7 +70,7 @@ describe('the fit of a profile', function()
     local samples = synthetic()
     for i = 1, #samples, 9 do samples[i].time_s = 8 * samples[i].time_s end
     local found = fit.operators(samples, peaks)
-    for key, of in trinity.sorted_pairs(truth) do
+    for key, of in trinity.system.sorted_pairs(truth) do
       expect(found.operators[key].compute_efficiency):near(of[1], 0.1 * of[1])
       expect(found.operators[key].memory_efficiency):near(of[2], 0.1 * of[2])
     end
@@ -134,7 +134,7 @@ describe('a profile', function()
   it('brings its measured times to the network that it is of', function()
     local problem = trinity.problem { graph = graph, profile = profile }
     local total = 0
-    for _, time_s in trinity.sorted_pairs(profile.kinds.cpu.operator_time_s) do total = total + time_s end
+    for _, time_s in trinity.system.sorted_pairs(profile.kinds.cpu.operator_time_s) do total = total + time_s end
     local shares = 0 -- of the mean time that the two devices take
     for _, device in ipairs(profile.devices) do shares = shares + 0.5 / device.speed end
     expect(shares):near(1, 1e-12)
@@ -154,8 +154,8 @@ describe('a profile', function()
     local measured = trinity.problem { graph = graph, profile = profile }
     local step_s = measured:evaluate(measured:placement()).step_time_s
     measured:strategy(measured:placement()):save(plan)
-    for _, make in ipairs { trinity.problem, trinity.simulator } do
-      local problem = make { graph = graph, cluster = trinity.cluster(path) }
+    for _, checked in ipairs { true, false } do
+      local problem = trinity.problem { graph = graph, cluster = trinity.cluster(path), check_memory = checked }
       expect(problem:evaluate(problem:placement()).step_time_s):equals(step_s)
     end
     for _, words in ipairs { 'simulate --model', 'info', ('simulate --strategy %s --trace %s --model'):format(plan, temporary '') } do

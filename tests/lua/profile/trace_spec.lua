@@ -138,7 +138,7 @@ describe('files of traces', function()
   it('may be compressed', function()
     local network, plain = trinity.model(folder .. 'unet.pt2'), options_of(folder .. 'unet')
     local packed = {}
-    for kind, path in trinity.sorted_pairs(plain) do
+    for kind, path in trinity.system.sorted_pairs(plain) do
       packed[kind] = temporary '.json.gz'
       expect(os.execute(("gzip -c '%s' > '%s'"):format(path, packed[kind]))):equals(0)
     end

@@ -55,7 +55,7 @@ describe('trinity.plot', function()
     expect(output_of(("cd '%s' && '%s' s.lua --run none 2>&1; echo status=$?"):format(folder, program))):matches 'status=0\n$'
     expect(core.exists(folder .. '/PWNED') or core.exists(folder .. '/PWNED.svg')):equals(false)
     local names = { ["'''"] = "'''", ["'a''' on '"] = "'a''' on '", [']]>"\\'] = ']] >"\\', ['a$\239\191\190'] = 'a$\239\191\189' }
-    for name, shown in trinity.sorted_pairs(names) do
+    for name, shown in trinity.system.sorted_pairs(names) do
       local svg = drawn('lines', { title = name, series = { { name = name, points = { { 1, 2 }, { 2, 3 } } } } }, nil, "p'icture")
       local text, pattern = svg:gsub('&(%w+);', { apos = "'", quot = '"', gt = '>', lt = '<', amp = '&' }), shown:gsub('%p', '%%%0')
       expect(select(2, text:gsub('<text><tspan[^>]*>%s*' .. pattern, '')) + select(2, text:gsub('<text>' .. pattern, '')) > 1)

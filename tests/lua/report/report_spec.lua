@@ -53,7 +53,7 @@ end
 --- What the self-tests saw in pages { name = page }, each in a frame of its width, all in one browser.
 local function look(pages, widths)
   local frames, count = {}, 0
-  for name, page in trinity.sorted_pairs(pages) do
+  for name, page in trinity.system.sorted_pairs(pages) do
     instrument(name, page)
     count = count + 1
     frames[count] = ('<iframe src="%s.html" style="position:absolute;top:0;left:0;border:0;width:%dpx;height:850px">'
@@ -61,7 +61,7 @@ local function look(pages, widths)
   end
   core.write_file(folder .. '/all.html', '<!doctype html><meta charset="utf-8">' .. table.concat(frames))
   local by_name, log = listen(count)
-  for name in trinity.sorted_pairs(pages) do
+  for name in trinity.system.sorted_pairs(pages) do
     if not by_name[name] then error(('page %s told nothing: %s'):format(name, log:sub(-1500)), 0) end
   end
   return by_name
@@ -143,7 +143,7 @@ local function experiments()
 end
 
 it('JSON says where text is wrong', function()
-  for text, message in trinity.sorted_pairs { ['{"a":1'] = '1:6: not valid', ['[1,]'] = '1:4: not valid',
+  for text, message in trinity.system.sorted_pairs { ['{"a":1'] = '1:6: not valid', ['[1,]'] = '1:4: not valid',
     ['"x'] = 'closing quote', ['[1] 2'] = '1:5: not valid', ['nul'] = 'invalid literal', ['"\\q"'] = 'backslash',
     ['{"a":1,"a":2}'] = 'repeated', [('['):rep(1000)] = 'nested' } do
     expect(function() json.decode(text, 'file') end):raises('^file:.*' .. message)
@@ -195,7 +195,7 @@ describe('a report', function()
     run_folders.comparison(folder .. '/hostile', run_folders.hostile_problem(), '</script><b>x', { 'random' },
       { error = '<script>pwned=1</script>', name = '</title><b>', status = 'failed' })
     run_folders.results(folder .. '/kinds', experiments())
-    for name, step_s in trinity.sorted_pairs { free = 0.01, tp8 = 0.0125 } do
+    for name, step_s in trinity.system.sorted_pairs { free = 0.01, tp8 = 0.0125 } do
       run_folders.results(folder .. '/' .. name, { { kind = 'plan', label = 'plan', summary = 'A plan.', data = {
         plans = { { step_time_s = step_s, lower_bound_s = 0.009, tensor = name == 'tp8' and 8 or 1 } } } } })
     end
@@ -217,7 +217,7 @@ describe('a report', function()
   end
 
   it('is one file that asks for nothing outside', function()
-    for _, text in trinity.sorted_pairs(pages_of()) do
+    for _, text in trinity.system.sorted_pairs(pages_of()) do
       expect(text):matches "default%-src 'none'"
       expect(text:find '<script src' or text:find '<link' or text:find '@import' or text:find 'url%(http'):equals(nil)
       expect(#text):below(3e6)
@@ -333,7 +333,7 @@ describe('a report', function()
     expect(seen_rounds.undrawnAfterLoad):equals(0)
     for _, line in ipairs(seen_rounds.logged) do drawn[line.name] = line end
     expect(rows[4].entropy):equals(nil) -- imitation chooses nothing
-    for kind, range in trinity.sorted_pairs { imitate = { 1, 4 }, ppo = { 5, 6 } } do
+    for kind, range in trinity.system.sorted_pairs { imitate = { 1, 4 }, ppo = { 5, 6 } } do
       local first, last = range[1], range[2]
       expect(#drawn[kind].x):equals(last - first + 1)
       for r = first, last do

@@ -49,7 +49,7 @@ local function json_text(value, indent)
   local parts, inner = {}, indent .. ' '
   for i, part in ipairs(value) do parts[i] = inner .. json_text(part, inner) end
   if #parts > 0 then return '[\n' .. table.concat(parts, ',\n') .. ']' end
-  for key, part in trinity.sorted_pairs(value) do parts[#parts + 1] = ('%s"%s": %s'):format(inner, key, json_text(part, inner)) end
+  for key, part in trinity.system.sorted_pairs(value) do parts[#parts + 1] = ('%s"%s": %s'):format(inner, key, json_text(part, inner)) end
   return '{\n' .. table.concat(parts, ',\n') .. '}'
 end
 

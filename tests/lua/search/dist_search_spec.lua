@@ -16,9 +16,9 @@ local problem = trinity.problem { graph = graph, cluster = cluster }
 local function table_policy(p) return trinity.policies.table(p, { groups = 6 }) end
 local small = { groups = 6, hidden = 8, samples = 7, epochs = 2 }
 local function trinity_with(options)
-  for key, value in trinity.sorted_pairs(small) do options[key] = value end
+  for key, value in trinity.system.sorted_pairs(small) do options[key] = value end
   return function(p, common)
-    for key, value in trinity.sorted_pairs(common) do options[key] = value end
+    for key, value in trinity.system.sorted_pairs(common) do options[key] = value end
     return trinity.methods.trinity(p, options)
   end
 end
@@ -88,7 +88,7 @@ describe('a shared search', function()
     local status, one = launch(1, in_job)
     expect(status):equals(0)
     local in_one = by_kind(one)
-    for kind, text in trinity.sorted_pairs(first) do expect(kind .. tostring(in_one[kind])):equals(kind .. text) end
+    for kind, text in trinity.system.sorted_pairs(first) do expect(kind .. tostring(in_one[kind])):equals(kind .. text) end
     local two
     status, two = launch(2, in_job) -- ranks that differ end the job
     expect(status):equals(0)
@@ -100,7 +100,7 @@ describe('a shared search', function()
     expect(rest):matches 'rank [01] disagrees about the search: it has option seed = [78], the others option seed = [78]\n$'
     expect(failed):equals(1)
     local kinds = 0
-    for kind, text in trinity.sorted_pairs(by_kind(two)) do
+    for kind, text in trinity.system.sorted_pairs(by_kind(two)) do
       expect(evaluations(text)):equals(evaluations(first[kind]))
       -- Batches are those of one process; of the stages the refinement alone is another.
       if kind ~= 'stages' then
@@ -150,8 +150,8 @@ describe('a shared search', function()
       end }
       local function run(options)
         local given = { seed = 5, evaluations = 100, quiet = true, policy = 0.7, patience = 100, checkpoint_every = 2 }
-        for key, value in trinity.sorted_pairs(small) do given[key] = value end
-        for key, value in trinity.sorted_pairs(options) do given[key] = value end
+        for key, value in trinity.system.sorted_pairs(small) do given[key] = value end
+        for key, value in trinity.system.sorted_pairs(options) do given[key] = value end
         local found = trinity.methods.trinity(trinity.problem(spec), given)
         job:agree('what came of it', course(found))
         return course(found)
@@ -197,7 +197,7 @@ describe('a shared search', function()
         return -metrics.step_time_s
       end }
       local function run(options)
-        for key, value in trinity.sorted_pairs(small) do options[key] = value end
+        for key, value in trinity.system.sorted_pairs(small) do options[key] = value end
         options.evaluations, options.quiet, options.refine, options.checkpoint_every = 100, true, false, 2
         trinity.methods.trinity(counted, options)
       end

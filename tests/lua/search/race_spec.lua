@@ -77,12 +77,12 @@ describe('a race', function()
         options = { evaluations = trinity.search.unlimited, seconds = seconds } }, changed or {}))
     end
     local a_unit_s = 1e-7 * problem.graph.units ^ 2 -- an evaluation a unit
-    for a_unit, count in trinity.sorted_pairs { [19] = 1, [21] = 2, [61] = 3, [201] = 4 } do
+    for a_unit, count in trinity.system.sorted_pairs { [19] = 1, [21] = 2, [61] = 3, [201] = 4 } do
       expect(twins(a_unit * a_unit_s + 0.0005)):equals(count)
     end
     expect(twins(math.huge)):equals(1)
     local moves = { options = { evaluations = trinity.search.unlimited, moves = function() end } } -- of a script
-    for a_unit, count in trinity.sorted_pairs { [79] = 1, [81] = 2, [241] = 3, [801] = 4 } do
+    for a_unit, count in trinity.system.sorted_pairs { [79] = 1, [81] = 2, [241] = 3, [801] = 4 } do
       moves.options.seconds = a_unit * a_unit_s + 0.0005
       expect(twins(nil, moves)):equals(count)
     end

@@ -24,7 +24,7 @@ describe('methods', function()
     trinity.methods.register('by_name', f)
     trinity.methods.register('by_name', f)
     expect(trinity.methods.by_name(small_problem()).placement[1]):equals(1)
-    for name, register in trinity.sorted_pairs {
+    for name, register in trinity.system.sorted_pairs {
       heft = function(name) trinity.methods.register(name, f) end,
       piper = function(name) trinity.pipeline.register(name, { run = f }) end,
       recompute = function(name) trinity.plan.move(name, f) end,

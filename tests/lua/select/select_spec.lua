@@ -1,7 +1,7 @@
--- trinity.select and the command `trinity study select`.
+-- The solver of choices (lib/trinity/select) and the command `trinity study select`.
 
 local core = require 'trinity.core'
-local trinity = require 'trinity'
+local select_strategies = require 'trinity.select'
 
 local function example()
   return { name = 'small',
@@ -16,7 +16,7 @@ local file = root .. '/tests/data/selection/example.json'
 
 -- The message of an error, without the script's position.
 local function message_of(...)
-  local ok, message = pcall(trinity.select, ...)
+  local ok, message = pcall(select_strategies, ...)
   expect(ok):equals(false)
   return (tostring(message):gsub('^.-select_spec%.lua:%d+: ', ''))
 end
@@ -28,16 +28,16 @@ local function refusal(change)
   return message_of(problem, { quiet = true })
 end
 
-describe('trinity.select', function()
+describe('a selection', function()
   it('finds the best within the limit, from a table and from a file alike', function()
-    local best = trinity.select(example(), { quiet = true })
+    local best = select_strategies(example(), { quiet = true })
     expect(best.cost):equals(12)
     expect(best.feasible):equals(true)
     expect(best.optimal):equals(true)
     expect(best.peak_usage):equals(55)
     expect(best.bound):equals(12)
     expect(table.concat(best.solution, ' ')):equals '1 1 1 1'
-    local read = trinity.select(file, { quiet = true })
+    local read = select_strategies(file, { quiet = true })
     expect(read.cost):equals(12)
     expect(read.name):equals 'small'
     expect(table.concat(read.solution, ' ')):equals '1 1 1 1'
@@ -45,7 +45,7 @@ describe('trinity.select', function()
   it('finds less without the limit', function()
     local problem = example()
     problem.usage_limit = nil
-    local best = trinity.select(problem, { quiet = true })
+    local best = select_strategies(problem, { quiet = true })
     expect(best.cost):equals(6)
     expect(best.optimal):equals(true)
     expect(best.widest_set):equals(1)
@@ -58,14 +58,14 @@ describe('trinity.select', function()
     expect(problem:score({ 2, 2, 1, 1 }).feasible):equals(false)
     expect(problem:score({ 2, 2, 1, 1 }).peak_usage):equals(95)
     expect(problem:score({ 2, 3, 1, 1 }).cost):equals(math.huge)
-    expect(trinity.select(problem, { quiet = true }).cost):equals(12)
+    expect(select_strategies(problem, { quiet = true }).cost):equals(12)
     expect(function() problem:score { 1, 1, 1, 3 } end):raises 'entry 4: expected a strategy from 1 to 2'
     expect(function() problem:score { 1 } end):raises 'expected 4 entries'
   end)
   it('says when nothing is feasible, and that this is proven', function()
     local problem = example()
     problem.usage_limit = 10
-    local none = trinity.select(problem, { quiet = true })
+    local none = select_strategies(problem, { quiet = true })
     expect(none.feasible):equals(false)
     expect(none.optimal):equals(true)
     expect(#none.solution):equals(4)
@@ -89,15 +89,15 @@ describe('trinity.select', function()
     expect(10):below(least)
     for limit = 10, least - 1, 5 do
       given.usage_limit = limit
-      local none = trinity.select(given, { quiet = true })
+      local none = select_strategies(given, { quiet = true })
       expect(none.optimal and not none.feasible):truthy()
       expect(none.peak_usage):equals(least)
       expect(none.infeasibility):equals(('usages come to %d at a time, %d more than the limit %d'):format(least, least - limit,
         limit))
     end
     given.usage_limit = least
-    expect(trinity.select(given, { quiet = true }).infeasibility):equals(nil)
-    local forbidden = trinity.select({ nodes = { costs = { { 1 }, { 2 } } }, edges = { nodes = { { 1, 2 } },
+    expect(select_strategies(given, { quiet = true }).infeasibility):equals(nil)
+    local forbidden = select_strategies({ nodes = { costs = { { 1 }, { 2 } } }, edges = { nodes = { { 1, 2 } },
       costs = { { math.huge } } } }, { quiet = true })
     expect(forbidden.infeasibility):equals 'a strategy or a pair is forbidden'
   end)
@@ -135,7 +135,7 @@ describe('problems whose limit is near the least that can be met', function()
   it('end within 5 % of what no selection beats', function()
     for seed = 3, draws(10) > 1 and 8 or 3, 5 do
       local problem = make(seed)
-      local found = trinity.select(problem, { rounds = 20, seconds = 1e6, quiet = true })
+      local found = select_strategies(problem, { rounds = 20, seconds = 1e6, quiet = true })
       expect(found.feasible):equals(true)
       expect(found.peak_usage <= problem.usage_limit):equals(true)
       expect(found.cost):below(1.05 * found.bound)

@@ -51,7 +51,7 @@ local function chunked(step, slow_stage)
 end
 
 describe('a recorded step', function()
-  for job, errors in trinity.sorted_pairs { AR = 0.00673, SE = 0.00514 } do -- the artifact's: 0.671 %, 0.513 %
+  for job, errors in trinity.system.sorted_pairs { AR = 0.00673, SE = 0.00514 } do -- the artifact's: 0.671 %, 0.513 %
     it_shared(job .. ' of ByteDance comes out as recorded, with the answers of the artifact', function()
       local replay = trinity.replay(shared(('stragglers/trace-%s.csv.gz'):format(job)))
       local expected, off = json.read(shared(('stragglers/expected-%s.json'):format(job))), {}
@@ -63,8 +63,8 @@ describe('a recorded step', function()
       expect(statistics.mean(off)):below(errors)
       expect(replay.slowdown):near(expected.blocking_slowdown, 1e-3)
       local count = 0
-      for field, key in trinity.sorted_pairs { type = 'optype', worker = 'dp_rank', stage = 'stage' } do
-        for name, slowdown in trinity.sorted_pairs(expected['blocking_decompose_by_' .. key]) do
+      for field, key in trinity.system.sorted_pairs { type = 'optype', worker = 'dp_rank', stage = 'stage' } do
+        for name, slowdown in trinity.system.sorted_pairs(expected['blocking_decompose_by_' .. key]) do
           count = count + 1
           local answer = replay:what_if { [field] = field == 'type' and name or tonumber(name) }
           expect(answer.slowdown):near(slowdown, 1e-3)

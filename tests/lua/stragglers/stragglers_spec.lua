@@ -18,7 +18,7 @@ local plans = {
 }
 
 describe('drawn steps', function()
-  for name, plan in trinity.sorted_pairs(plans) do
+  for name, plan in trinity.system.sorted_pairs(plans) do
     it('are the simulated step without noise, and no shorter in the mean with it: ' .. name, function()
       for _, cluster in ipairs { 'dgx_a100x1', 'p100x8' } do -- queues by route and by sender
         local found = strategy(plan, nil, cluster)

@@ -16,7 +16,7 @@ local function sums(rows)
     found[key].bytes = found[key].bytes + row.count * row.bytes
   end
   local words = {}
-  for key, sum in trinity.sorted_pairs(found) do words[#words + 1] = ('%s %d x, %.0f'):format(key, sum.count, sum.bytes) end
+  for key, sum in trinity.system.sorted_pairs(found) do words[#words + 1] = ('%s %d x, %.0f'):format(key, sum.count, sum.bytes) end
   return table.concat(words, '; ')
 end
 
@@ -41,7 +41,7 @@ local function compare(case, result)
       'gathered_weight_bytes' } do
       near(at .. field, got[field], wanted[field])
     end
-    for part, bytes in trinity.sorted_pairs(wanted.activation_bytes) do
+    for part, bytes in trinity.system.sorted_pairs(wanted.activation_bytes) do
       near(at .. 'activations of ' .. part, got.activation_bytes[part], bytes)
     end
     expect(at .. sums(got.collectives)):equals(at .. sums(wanted.collectives))

@@ -20,7 +20,7 @@ local function spread(spec, name)
     for m = machine.first, machine.first + machine.count - 1 do
       for _, entry in ipairs(machine[name]) do
         local one = {}
-        for key, value in trinity.sorted_pairs(entry) do
+        for key, value in trinity.system.sorted_pairs(entry) do
           one[key] = type(value) == 'string' and value:gsub('%*', tostring(m)) or value
         end
         list[#list + 1] = one

@@ -42,10 +42,10 @@ local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2
 local function joined(a, b)
   local plan = { mesh = {}, micro_batches = 4 }
   for _, part in ipairs { a, b } do
-    for key, value in trinity.sorted_pairs(part) do
+    for key, value in trinity.system.sorted_pairs(part) do
       if key ~= 'mesh' then plan[key] = value end
     end
-    for axis, size in trinity.sorted_pairs(part.mesh or {}) do plan.mesh[axis] = size end
+    for axis, size in trinity.system.sorted_pairs(part.mesh or {}) do plan.mesh[axis] = size end
   end
   if plan.virtual_stages and (a.schedule == 'zb-h1' or b.schedule == 'zb-h1') then plan.schedule = 'zb-interleaved' end
   return plan

@@ -34,7 +34,7 @@ describe('experts of a mesh', function()
       if row.kind == 'all_to_all' then groups[table.concat(row.devices, ' ')] = true end
     end
     local found = {}
-    for group in trinity.sorted_pairs(groups) do found[#found + 1] = group end
+    for group in trinity.system.sorted_pairs(groups) do found[#found + 1] = group end
     expect(table.concat(found, ', ')):equals '1 2, 3 4'
   end)
   it('are found as branches of operators too', function()

@@ -73,7 +73,7 @@ end
 
 local function shown(plan)
   local brief = {}
-  for key, value in trinity.sorted_pairs(plan) do
+  for key, value in trinity.system.sorted_pairs(plan) do
     brief[key] = value
     if key == 'inside' then brief[key] = #value end
   end

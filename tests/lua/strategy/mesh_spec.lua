@@ -290,8 +290,8 @@ describe('an error of a mesh on 16,384 devices', function()
   it('is that of one replica: no graph of all devices is made for it', function()
     local status, output = run_script('SCRIPT', [[
       local trinity = require 'trinity'
-      local problem = trinity.simulator {
-        graph = trinity.model('gpt2', { layers = 16, hidden = 64, heads = 8, sequence = 32, positions = 32,
+      local problem = trinity.problem {
+        check_memory = false, graph = trinity.model('gpt2', { layers = 16, hidden = 64, heads = 8, sequence = 32, positions = 32,
           batch_size = 1, kernels = 'onnx' }),
         cluster = trinity.cluster 'dgx_a100x2048' }
       local function refused(plan)
@@ -372,7 +372,7 @@ describe('the account of a mesh', function()
       local found = problem:strategy(plan)
       for d, device in ipairs(found:breakdown().devices) do
         local sum = 0
-        for owner, bytes in trinity.sorted_pairs(device.peak_bytes) do
+        for owner, bytes in trinity.system.sorted_pairs(device.peak_bytes) do
           sum = sum + bytes
           if bytes > 0 then seen[owner] = true end
         end

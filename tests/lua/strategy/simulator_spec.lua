@@ -231,7 +231,7 @@ describe('metrics', function()
   it('say what does not fit', function()
     local small = cluster(2, { device_types = { unit = { peak_flops_per_s = { float32 = 1e12 },
       memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1.5e6 } } })
-    local result = trinity.simulator({ graph = problem.graph, cluster = small }):evaluate(placed(problem, { 1, 1, 1, 2 }))
+    local result = trinity.problem({ check_memory = false, graph = problem.graph, cluster = small }):evaluate(placed(problem, { 1, 1, 1, 2 }))
     expect(result.feasible):equals(false)
     expect(result.excess_memory_bytes):equals(0.5e6)
     expect(tostring(result)):matches 'does not fit$'
@@ -297,7 +297,7 @@ describe('rules', function()
     expect_step(step(join, { 1, 1, 2 }, 'standard'), 4)
     expect_step(step(join, { 1, 1, 2 }, nil, { queue = 'none' }), 3)
     local times = { sender = { 4, 4 }, pair = { 4, 3 }, none = { 3, 3 }, route = { 4, 4 }, fair = { 4, 4 } }
-    for queue, expected in trinity.sorted_pairs(times) do
+    for queue, expected in trinity.system.sorted_pairs(times) do
       expect_step(step(join, { 1, 1, 2 }, { queue = queue }), expected[1])
       expect_step(step(spread, { 1, 1, 2, 3 }, { queue = queue }), expected[2])
       expect_step(step(cross, { 1, 2, 2, 1 }, { queue = queue }), 3)
@@ -345,22 +345,15 @@ describe('rules', function()
   end)
 end)
 
-describe('trinity.simulator', function()
-  it('is a problem that need not fit', function()
+describe('a problem whose memory is not checked', function()
+  it('need not fit', function()
     local small = { graph = graph(fork), schedule = 'lifo', cluster = cluster(2, { device_types = { unit = {
       peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1 } } }) }
     expect(function() trinity.problem(small) end):raises 'does not fit'
-    local problem = trinity.simulator(small)
+    small.check_memory = false
+    local problem = trinity.problem(small)
     local metrics = problem:evaluate(placed(problem, { 1, 1, 1, 2 }))
     expect(metrics.feasible):equals(false)
     expect(metrics.step_time_s):near(8 * ms, 1e-12)
-  end)
-  it('refuses what it does not know', function()
-    local g, c = graph(fork), cluster(2)
-    local function fails(spec, pattern)
-      expect(function() trinity.simulator(spec) end):raises('simulator_spec%.lua:%d+: trinity%.simulator: ' .. pattern)
-    end
-    fails({ graph = g }, "option 'cluster': expected a cluster, got nil")
-    fails({ graph = 'g', cluster = c }, "option 'graph': expected a graph, got string 'g'")
   end)
 end)

@@ -85,7 +85,7 @@ describe('a strategy file', function()
     orders = { schedule = 'order', micro_batches = 3,
       order = order_of(problem, { placement = halves(problem), micro_batches = 3 }) },
   }
-  for name, plan in trinity.sorted_pairs(plans) do
+  for name, plan in trinity.system.sorted_pairs(plans) do
     it('carries the schedule of ' .. name, function()
       plan.placement = halves(problem)
       local found = problem:strategy(plan, { method = 'hand' })

@@ -40,7 +40,7 @@ describe('equal stages with free links', function()
     plan.mesh = { pipeline = 4 }
     local metrics, work = problem:strategy(plan).metrics, 0
     for d = 1, 4 do work = work + metrics:compute_busy_s(d) end
-    return metrics.step_time_s * 4 / work - 1, trinity.schedule_bubble(plan)
+    return metrics.step_time_s * 4 / work - 1, trinity.pipeline.schedule_bubble(plan)
   end
 
   it('idle as long as papers say, within what stands around them', function()

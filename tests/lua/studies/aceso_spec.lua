@@ -49,7 +49,7 @@ describe('aceso', function()
 
   it('finds plans that are no slower than those of its search, in a tenth of its time', function()
     if not given() then return skip 'no ../shared/data/aceso' end
-    for model, row in trinity.sorted_pairs { gpt_1_3B = { gpus = 4, bar_s = 101.18 }, gpt_2_6B = { gpus = 8, bar_s = 87.13 } } do
+    for model, row in trinity.system.sorted_pairs { gpt_1_3B = { gpus = 4, bar_s = 101.18 }, gpt_2_6B = { gpus = 8, bar_s = 87.13 } } do
       local found = aceso.plan { folder = folder .. '/profiles', model = model, gpus = row.gpus,
         gpus_per_node = row.gpus, seconds = 20 }
       expect(found.predicted_s < row.bar_s):equals(true)
@@ -67,7 +67,7 @@ describe('aceso', function()
     local path = os.tmpname()
     trinity.files.write(path, trinity.json.encode(aceso.export(theirs, 'gpt_1_3B', 24)))
     expect(aceso.price(read, aceso.import(path), 24, 4).step_time_ms):equals(priced.step_time_ms)
-    for key, value in trinity.sorted_pairs(trinity.json.decode(trinity.files.read(folder .. '/plans/gpt_1_3B.json'))) do
+    for key, value in trinity.system.sorted_pairs(trinity.json.decode(trinity.files.read(folder .. '/plans/gpt_1_3B.json'))) do
       expect(trinity.json.encode { trinity.json.decode(trinity.files.read(path))[key] })
         :equals(trinity.json.encode { value })
     end

@@ -102,7 +102,7 @@ describe('the studies', function()
     expect(about.start.arguments[1]):equals 'select'
   end)
   it('have the commands of before among the old words', function()
-    for old, now in util.sorted_pairs(require 'trinity.command.renamed') do
+    for old, now in util.sorted_pairs(require 'trinity.base.renamed') do
       local name = now:match '^study (%S+)'
       expect(not name or core.exists(('%s/scripts/studies/%s/study.lua'):format(root, name))):equals(true)
       expect(name and core.exists(('%s/scripts/%s.lua'):format(root, old))):equals(name and false)

@@ -19,7 +19,7 @@ end
 local settings = { samples = 2, groups = 2, hidden = 2, epochs = 1 }
 
 local function search_options(own)
-  for key, value in trinity.sorted_pairs(settings) do own[key] = value end
+  for key, value in trinity.system.sorted_pairs(settings) do own[key] = value end
   own.evaluations, own.quiet = 24, true
   if own.policy == nil then own.policy = 1 end
   return own
@@ -73,7 +73,7 @@ function damage.formats()
     vocabulary = 5, layers = 1 }), { steps = 1, warm_up = 0, copies = 1, sizes = { 64, 4096 }, quiet = true })
   local function agent(path)
     local own = { resume = path }
-    for key, value in trinity.sorted_pairs(settings) do own[key] = value end
+    for key, value in trinity.system.sorted_pairs(settings) do own[key] = value end
     return trinity.policies.trinity(problem, own)
   end
   return {

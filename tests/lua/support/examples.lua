@@ -157,6 +157,7 @@ end
 examples.objects = {
   ['trinity'] = function() return trinity end,
   ['trinity.DevicesModule'] = function() return trinity.devices end,
+  ['trinity.SystemModule'] = function() return trinity.system end,
   ['trinity.PlotModule'] = function() return trinity.plot end,
   ['trinity.TopologyModule'] = function() return trinity.topology end,
   ['trinity.GraphModule'] = function() return trinity.graph end,
@@ -256,17 +257,10 @@ examples.arguments = {
     local e = examples.shared()
     return { { graph = e.graph, cluster = e.cluster } }
   end,
-  ['trinity.simulator'] = function()
-    local e = examples.shared()
-    return { { graph = e.graph, cluster = e.cluster } }
-  end,
   ['trinity.compare'] = function()
     return { examples.shared().problem, { 'round_robin' }, { quiet = true } }
   end,
   ['trinity.job'] = function() return { core.home .. '/tests/data/jobs/pretrain.sh' } end,
-  ['trinity.select'] = function()
-    return { { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }, { quiet = true } }
-  end,
   ['trinity.execute'] = function()
     local problem = trinity.problem { cluster = trinity.cluster 'p100x2',
       graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 }) }
@@ -302,10 +296,10 @@ examples.arguments = {
     return { { round = 1 } }
   end,
   ['trinity.Comparison.significance'] = function() return { 'by hand', 'by hand' } end,
-  ['trinity.stoppable'] = function() return { function() end } end,
+  ['trinity.SystemModule.stoppable'] = function() return { function() end } end,
   ['trinity.global'] = function() return { 'example_of_a_global', 1 } end,
-  ['trinity.sorted_pairs'] = function() return { { a = 1 } } end,
-  ['trinity.format_table'] = function() return { { 'a' }, { { 'b' } } } end,
+  ['trinity.SystemModule.sorted_pairs'] = function() return { { a = 1 } } end,
+  ['trinity.SystemModule.format_table'] = function() return { { 'a' }, { { 'b' } } } end,
   ['trinity.DevicesModule.find'] = function() return { 'p100' } end,
   ['trinity.DevicesModule.with'] = function() return { 'p100', { launch_s = 1e-6 } } end,
   ['trinity.TopologyModule.new'] = function() return { { name = 'net' } } end,

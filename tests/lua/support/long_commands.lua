@@ -134,7 +134,7 @@ local begins_anew = {
     'simulated, best' },
   { 'execute' .. network .. ' --steps 1000000 --warm_up 1', result, 'after %d+ of 1000000 steps; [^\n]*a new run starts at step 1',
     'step [3-9]' },
-  { 'execute' .. network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 1000000', result,
+  { 'study whole_loop --networks mlp:4 --mixtures 2 --steps 1000000', result,
     'after %d+ of 1000000 rounds; [^\n]*a new run starts at round 1', 'round [2-9]' },
   { 'execute' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --profile p.json', 'p.json',
     'after %d+ of 1000000 measured steps; [^\n]*a new one starts at step 1', 'step [1-9]' },

@@ -110,7 +110,7 @@ return function(examples)
   of('PoliciesModule', 'trinity', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
   local quick = { post = {}, colocrl = { hidden = 2 }, hierarchical = { hidden = 2 }, placeto = { hidden = 2 },
     doppler = { hidden = 2 } }
-  for name, own in trinity.sorted_pairs(quick) do
+  for name, own in trinity.system.sorted_pairs(quick) do
     of('MethodsModule', name, function()
       own.samples, own.groups, own.evaluations, own.quiet = 2, 2, 3, true
       return { problem(), own }
@@ -151,17 +151,6 @@ return function(examples)
   of('Ranker', 'score', function() return { candidates() } end)
   of('Problem', 'step_state', function() return { examples.shared().placement } end)
   of('Problem', 'operator_times', function() return { 1 } end)
-  local function graph_part()
-    return { values = trinity.tensor.ones { 2, 3 }, types = trinity.tensor.ones({ 2 }, { dtype = 'int64' }), from = { 1 },
-      to = { 2 } }
-  end
-  local function batch()
-    return trinity.nn.graph_batch { graph_part(), graph_part() }
-  end
-  of('NnModule', 'graph_batch', function() return { { graph_part() } } end)
-  for _, name in ipairs { 'graph_split', 'graph_sum', 'graph_mean' } do
-    of('NnModule', name, function() return { trinity.tensor.ones { 4, 3 }, batch() } end)
-  end
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('MoveCandidates', 'move', function() return { 1 } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)

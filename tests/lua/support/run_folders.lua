@@ -18,7 +18,7 @@ local function about(name, more)
     command = { 'trinity', 'compare', '--model', 'a model' }, options = { seeds = 2, evaluations = 40 }, seconds = 1.5,
     started_at = '2026-01-01T00:00:00Z', versions = { trinity = core.version }, blas = 'OpenBLAS',
     machine = { processor = 'some processor', cores = 2, memory_bytes = 8e9 } }
-  for key, value in trinity.sorted_pairs(more or {}) do run[key] = value end
+  for key, value in trinity.system.sorted_pairs(more or {}) do run[key] = value end
   return run
 end
 
@@ -74,7 +74,7 @@ end
 --- A run without searches, of results { [label] = { kind =, summary =, data = } }.
 function run_folders.results(folder, results, more)
   local write = writer(folder)
-  for label, result in trinity.sorted_pairs(results) do write(('results/%s.json'):format(label), result) end
+  for label, result in trinity.system.sorted_pairs(results) do write(('results/%s.json'):format(label), result) end
   write('run.json', about(folder:match '[^/]+$', more))
 end
 

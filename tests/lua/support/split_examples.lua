@@ -7,19 +7,13 @@ return function(examples)
   local function make() return trinity.pase(graph, { devices = 2, cutoff = 1 }) end
   local shared = make()
 
-  local function least()
-    local net = trinity.layers.new 'least'
-    net:linear('linear', net:input('x', { 2, 4 }), 2)
-    return trinity.pase(net:build(), { devices = 2, cutoff = 1 })
-  end
   examples.objects['trinity.Pase'] = function(method)
-    return method == 'close' and make() or method == 'brute_force' and least() or shared
+    return method == 'close' and make() or shared
   end
   local arguments = examples.arguments
   arguments['trinity.pase'] = function() return { graph, { devices = 2, cutoff = 1 } } end
   arguments['trinity.lower'] = function() return { { graph = graph, cluster = trinity.cluster 'p100x2' } } end
-  arguments['trinity.schedule_bubble'] = function() return { { mesh = { pipeline = 2 }, micro_batches = 4 } } end
-  arguments['trinity.iteration_space'] = function() return { graph, 'projection' } end
+  arguments['trinity.PipelineModule.schedule_bubble'] = function() return { { mesh = { pipeline = 2 }, micro_batches = 4 } } end
   arguments['trinity.Pase.configuration'] = function() return { 1, 1 } end
   arguments['trinity.Pase.layer_cost'] = function() return { 1, 1 } end
   arguments['trinity.Pase.edge_cost'] = function() return { 1, 1, 1 } end
@@ -27,8 +21,6 @@ return function(examples)
   arguments['trinity.Pase.price'] = function() return { shared:data_parallel().configurations, 'mine' } end
   arguments['trinity.Pase.solve'] = function() return { { quiet = true } } end
   arguments['trinity.Pase.mcmc'] = function() return { { iterations = 10 } } end
-  arguments['trinity.Pase.brute_force'] = function() return { 1e6 } end
   arguments['trinity.Pase.splits'] = function() return { shared:data_parallel(), { 1, 2 } } end
-  arguments['trinity.Pase.rows'] = function() return { shared:data_parallel() } end
   arguments['trinity.MethodsModule.pase'] = function() return { examples.shared().problem, { quiet = true } } end
 end

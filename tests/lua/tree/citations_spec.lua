@@ -220,7 +220,7 @@ describe('folders', function()
       local folder = path:match '^(.*)/' or '.'
       counts[folder] = (counts[folder] or 0) + 1
     end
-    for folder, count in trinity.sorted_pairs(counts) do
+    for folder, count in trinity.system.sorted_pairs(counts) do
       if count > most and not excepted[folder] then found[#found + 1] = ('%s holds %d files'):format(folder, count) end
     end
     return table.concat(found, '; ')

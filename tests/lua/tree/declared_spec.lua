@@ -29,7 +29,7 @@ describe('declared options', function()
   it('have names, a help that says something, and defaults that they take themselves', function()
     option_types.texts()
     local count = 0
-    for name, declared in trinity.sorted_pairs(options.declared) do
+    for name, declared in trinity.system.sorted_pairs(options.declared) do
       expect(name):matches '^trinity%.%u%w+$'
       for _, entry in ipairs(declared.own) do
         local where = ('%s.%s'):format(name, entry.name)

@@ -18,7 +18,7 @@ local classes, aliases = declared.classes, declared.aliases
 local function members(class)
   local all = {}
   while class do
-    for name, member in trinity.sorted_pairs(class.members) do all[name] = all[name] or member end
+    for name, member in trinity.system.sorted_pairs(class.members) do all[name] = all[name] or member end
     class = classes[class.parent]
   end
   return all
@@ -64,7 +64,7 @@ local function probe(call, type_text, base, depth, what)
       local found = known(call, with(base, 'nonsense', 1))
       if what and not fields.results[part] and pcall(call, with(base, 'nonsense', 1)) then ignored[what] = true end
       options[part] = options[part] or found
-      for name, field in trinity.sorted_pairs(found and members(class) or {}) do
+      for name, field in trinity.system.sorted_pairs(found and members(class) or {}) do
         local has = type(base) == 'table' and base[name] or nil
         probe(function(value) return call(with(base, name, value)) end, field.type, has, depth + 1,
           has and what and what .. '.' .. name)
@@ -89,7 +89,7 @@ local function surface(object, names)
   local meta = debug.getmetatable(object)
   local index = type(meta) == 'table' and meta.__index or nil
   for _, t in ipairs { object, type(object) == 'table' and meta or {}, type(index) == 'table' and index or {} } do
-    for name, value in trinity.sorted_pairs(type(t) == 'table' and t or {}) do
+    for name, value in trinity.system.sorted_pairs(type(t) == 'table' and t or {}) do
       if type(name) == 'string' and not name:match '^__' and not internal[name] then names[name] = value end
     end
   end
@@ -105,7 +105,7 @@ local function see(type_text, value, depth)
       seen[part] = seen[part] or {}
       surface(value, seen[part])
       silent[part] = silent[part] or pcall(function() return value.no_such_field end)
-      for name, member in trinity.sorted_pairs(class.members) do
+      for name, member in trinity.system.sorted_pairs(class.members) do
         local ok, found = pcall(function() return value[name] end)
         if not ok and name:match '^%a' and tostring(found):find ': no field ' then refused[('%s.%s'):format(part, name)] = true end
         if ok and found ~= nil then
@@ -114,7 +114,7 @@ local function see(type_text, value, depth)
         end
       end
     elseif element and is == 'table' then
-      for _, entry in trinity.sorted_pairs(value) do see(element, entry, depth + 1) end
+      for _, entry in trinity.system.sorted_pairs(value) do see(element, entry, depth + 1) end
     end
   end
 end
@@ -170,16 +170,12 @@ local function see_plans()
   see('trinity.Strategy', strategy)
   see('trinity.Strategy', problem:load(strategy:save(path)))
   see('trinity.Strategy', trinity.methods.random(problem))
-  local step, sync = trinity.model('vgg16', { batch_size = 1 }), trinity.synchronisation
+  local step = trinity.model('vgg16', { batch_size = 1 })
   for _, graph in ipairs { problem.graph, step } do
     for _, i in ipairs { 1, 2, 3, graph.operators } do see('trinity.Operator', graph:operator(i)) end
     see('trinity.GraphRows', graph:csr())
   end
   see('trinity.Graph', trinity.model(root .. '/tests/data/onnx/vit.onnx', { training = false }))
-  local run = sync.replicate { graph = problem.graph, cluster = problem.cluster, synchronisation = sync.daso {}, placement = placement }
-  see('trinity.Replication', run)
-  see('trinity.TrainingTime', run:train { batches = 1 })
-  see('trinity.Strategy', run:strategy(problem))
   return problem, placement
 end
 
@@ -193,9 +189,6 @@ local function see_training()
   local problem = trinity.problem { graph = graphs.heavy(2), cluster = trinity.cluster 'p100x2' }
   see('trinity.Strategy', trinity.methods.annealing(problem, { evaluations = 40, quiet = true, rank = true,
     moves = function(state) see('trinity.MoveState', state) end }))
-  local schedule = trinity.daso.schedule { epochs = 9, warmup_epochs = 0, held = { global_skips = 2 } }
-  see('trinity.DasoSchedule', schedule)
-  for _ = 1, 9 do see('trinity.SyncAction[]', schedule:after_batch(9)) end
   local x = trinity.tensor.ones(1, { requires_grad = true })
   x:sum():backward()
   see('trinity.TorchTensor', x)
@@ -246,10 +239,10 @@ local function probe_parts(problem, placement)
   see('trinity.ClusterBasis', trinity.cluster('dgx_h200').basis)
   see('trinity.ClusterBasis', trinity.cluster('dgx_h200', { constants = { h200 = { expert = 1 } } }).basis)
   probe(function(value) return problem:evaluate(value) end, 'trinity.PlanSpec', { placement = placement }, 0)
-  local selection = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} }, usage_limit = 1 }
-  probe(function(value) return trinity.select(value, { quiet = true }) end, 'trinity.SelectionTable', selection, 0)
-  see('trinity.SelectResult', trinity.select(selection, { quiet = true }))
+  probe(function(value) return require 'trinity.select'({ nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} } }, value) end,
+    'trinity.SelectOptions', { quiet = true }, 0)
   local function add(value) return trinity.graph.new({ name = 'g' }):add(value) end
+  probe(require('trinity.dist.daso').schedule, 'trinity.ScheduleOptions', { epochs = 9, held = { global_skips = 2 } }, 0)
   probe(add, 'trinity.OperatorSpec', { name = 'n', type = 'Work', outputs = { { shape = { 1 } } },
     parameters = { { name = 'w', shape = { 1 } } } }, 0)
 end
@@ -287,11 +280,11 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
   ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
   ['trinity.PlanStageShown'] = true,
-  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true, ['trinity.AutoparallelProblem'] = true,
+  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true,
   ['trinity.Command'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
-local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
+local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
 
 -- Tables that are taken as well as given, and plain data inside objects.
 local plain = {}
@@ -305,14 +298,14 @@ end
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.ComparisonRow'] = 'label',
   ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
-  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
+  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node',
   ['trinity.UpdateReport'] = 'approx_kl value_loss entropy policy_loss episode_return',
   ['trinity.EnvObservation'] = 'critical words facts step_time', ['trinity.Strategy'] = 'priority stage reevaluated', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated cost_coverage' }
 
 local function sorted(set)
   local list = {}
-  for name, value in trinity.sorted_pairs(set) do if value then list[#list + 1] = name end end
+  for name, value in trinity.system.sorted_pairs(set) do if value then list[#list + 1] = name end end
   return list
 end
 
@@ -351,16 +344,16 @@ describe('the editor types', function()
   probe_parts(problem, placement)
   see_modules()
   local parents = {}
-  for _, class in trinity.sorted_pairs(classes) do
+  for _, class in trinity.system.sorted_pairs(classes) do
     if class.parent then parents[class.parent] = true end
   end
 
   it('declare every name that is there', function()
     local compared = 0
     for _, there in ipairs { options, seen } do
-      for name, names in trinity.sorted_pairs(there) do
+      for name, names in trinity.system.sorted_pairs(there) do
         local all = members(classes[name])
-        for key in trinity.sorted_pairs((open[name] or unchecked[name]) and {} or names) do
+        for key in trinity.system.sorted_pairs((open[name] or unchecked[name]) and {} or names) do
           if not all[key] then error(('%s.%s: not declared'):format(name, key), 0) end
           compared = compared + 1
         end
@@ -370,10 +363,10 @@ describe('the editor types', function()
   end)
   it('declare nothing that is not there', function()
     local compared = 0
-    for name, class in trinity.sorted_pairs(classes) do
+    for name, class in trinity.system.sorted_pairs(classes) do
       local there = options[name] or seen[name]
       if not there and not parents[name] and not unchecked[name] then error(name .. ': nothing to compare with', 0) end
-      for key in trinity.sorted_pairs(there and not unchecked[name] and members(class) or {}) do
+      for key in trinity.system.sorted_pairs(there and not unchecked[name] and members(class) or {}) do
         local lacking = (' %s '):format(rare[name] or ''):find((' %s '):format(key), 1, true)
         if there[key] == nil and not lacking and not key:match '^%[' then
           error(('%s.%s: not there at run time'):format(name, key), 0)
@@ -394,7 +387,7 @@ describe('the editor types', function()
   end)
   it('give functions their parameters', function()
     local compared = 0
-    for name, names in trinity.sorted_pairs(seen) do
+    for name, names in trinity.system.sorted_pairs(seen) do
       for _, method in ipairs(classes[name].methods) do
         local f, list = names[method.name], { method.separator == ':' and 'self' or nil }
         if type(f) ~= 'function' then error(('%s.%s is a %s'):format(name, method.name, type(f)), 0) end
@@ -411,7 +404,7 @@ describe('the editor types', function()
     expect(300):below(compared)
   end)
   it('list the words of every choice', function()
-    for name, alias in trinity.sorted_pairs(aliases) do
+    for name, alias in trinity.system.sorted_pairs(aliases) do
       if alias.words then expect(table.concat(sorted(words[name] or {}), ' ')):equals(table.concat(sorted(alias.words), ' ')) end
     end
   end)

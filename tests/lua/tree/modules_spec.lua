@@ -42,7 +42,7 @@ local function circle_of(all)
     end
     state[name], way[#way] = false, nil
   end
-  for name in trinity.sorted_pairs(all) do
+  for name in trinity.system.sorted_pairs(all) do
     local found = visit(name)
     if found then return found end
   end
@@ -52,7 +52,7 @@ end
 local function arrow_upwards(all)
   local floor = {}
   for i, room in ipairs(floors) do floor[room] = i end
-  for name, list in trinity.sorted_pairs(all) do
+  for name, list in trinity.system.sorted_pairs(all) do
     local own = floor[name:match '^[^.]+']
     if not own then return name .. ' stands in no room' end
     for _, other in ipairs(list) do
@@ -65,7 +65,7 @@ end
 describe('modules of the library', function()
   it('require each other in no circle', function()
     local all, count = modules_of(root .. '/lib/trinity', '', {}), 0
-    for _ in trinity.sorted_pairs(all) do count = count + 1 end
+    for _ in trinity.system.sorted_pairs(all) do count = count + 1 end
     expect(100):below(count)
     expect(circle_of(all)):equals(nil)
   end)

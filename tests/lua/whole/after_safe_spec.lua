@@ -42,7 +42,7 @@ local evil = "local f = io and io.open('PWNED', 'w') if f then f:close() end ret
 
 describe('runs resume', function()
   it('goes on with --safe, --no-strict, limits and threads, also where the script changed its words', function()
-    local folder, run = failed_run([[print(io == nil, rawget(_G, "x"), trinity.threads(), options.evaluations)
+    local folder, run = failed_run([[print(io == nil, rawget(_G, "x"), trinity.system.threads(), options.evaluations)
       undeclared = 1
       for i = -9, -1 do arg[i] = nil end
       arg[0] = '-e' arg[1] = 'os.execute "touch PWNED"'
@@ -187,7 +187,7 @@ describe('a forged run is shown, whatever its fields hold, and makes no rows of 
     local path = folder .. '/runs/r/searches/1/search.json'
     for _, value in ipairs { {}, { 1, 2 }, { a = { b = { 1 } } }, '\27[31m\r', 1e308, -1, false } do
       local about = json.read(path)
-      for field in require('trinity').sorted_pairs(about) do
+      for field in require('trinity').system.sorted_pairs(about) do
         if field ~= 'kind' and field ~= 'id' then about[field] = value end
       end
       core.write_file(path, core.to_json(about))

@@ -20,7 +20,7 @@ local function lua_types(type_text)
     local alias, base = declared.aliases[part], part:match '^[%a]+$'
     if alias and alias.words then set.string = true
     elseif alias then
-      for name in trinity.sorted_pairs(lua_types(alias.type)) do set[name] = true end
+      for name in trinity.system.sorted_pairs(lua_types(alias.type)) do set[name] = true end
     elseif part:match '^fun%(' or part == 'function' then set['function'] = true
     elseif part:match "^'" then set.string = true
     elseif part == 'any' or #part == 1 then set.any = true
@@ -46,7 +46,7 @@ local function may_take(types, label, value)
   local lua_type = type(value)
   if types.any or types[lua_type] then return true end
   if lua_type == 'number' and types.integer then return value % 1 == 0 end
-  for class, kind in trinity.sorted_pairs(own_kind) do
+  for class, kind in trinity.system.sorted_pairs(own_kind) do
     if types[class] and kind == label then return true end
   end
   return false

@@ -49,7 +49,7 @@ local callers = {
   end,
   cost = function(w, f) trinity.problem { graph = w.graph, cluster = w.cluster, cost = function() f() end } end,
   ['cost of a simulator'] = function(w, f)
-    trinity.simulator { graph = w.graph, cluster = w.cluster, cost = function() f() end }
+    trinity.problem { check_memory = false, graph = w.graph, cluster = w.cluster, cost = function() f() end }
   end,
   ['profile:cost'] = function(w, f)
     local profile = examples.objects['trinity.Profile']()
@@ -90,15 +90,11 @@ local callers = {
   ['min_cut: capacity'] = function(w, f)
     w.graph:min_cut(1, { 'work6' }, { capacity = function() f() return 1 end })
   end,
-  ['replication:train: loss'] = function(w, f)
-    trinity.synchronisation.replicate { graph = w.graph, cluster = w.cluster,
-      synchronisation = trinity.synchronisation.daso {} }:train { batches = 2, loss = function() f() return 1 end }
-  end,
   ['a pipeline planner'] = function(w, f)
     trinity.pipeline.register('hostile', { run = function() f() return { feasible = false } end })
     trinity.pipeline(w.problem, { method = 'hostile', devices = 2, quiet = true })
   end,
-  ['trinity.stoppable'] = function(_, f) trinity.stoppable(f) end,
+  ['trinity.system.stoppable'] = function(_, f) trinity.system.stoppable(f) end,
   ['trinity.model'] = function(_, f)
     model_file('return { build = function() attack_of_callbacks_spec() return 3 end }', trinity.model, f)
   end,
@@ -134,7 +130,7 @@ local object = setmetatable({}, { __tostring = function() return 'an object of m
 local attacks = {
   ['an error'] = { function() error 'my own words' end, here .. ': my own words' },
   ['an error with an object'] = { function() error(object) end, 'an object of mine' },
-  ['a misuse of the library'] = { function() return (trinity.format_bytes 'many') end,
+  ['a misuse of the library'] = { function() return (trinity.system.format_bytes 'many') end,
     here .. ": trinity%.format_bytes: argument 1 %('bytes'%): expected number, got string 'many'" },
   ['a yield'] = { function() coroutine.yield(1) end, here .. ': attempt to yield' },
   ['recursion without end'] = { function() local function deeper() return 1 + deeper() end deeper() end,
@@ -169,9 +165,9 @@ end
 local afterwards = { ['trinity.model'] = 'returned number 3, expected a graph',
   ['trinity.cluster'] = 'expected a table or a function that returns one, got string' }
 
-for attack, about in trinity.sorted_pairs(attacks) do
+for attack, about in trinity.system.sorted_pairs(attacks) do
   it('a function of a script that does: ' .. attack, function()
-    for name, call in trinity.sorted_pairs(callers) do
+    for name, call in trinity.system.sorted_pairs(callers) do
       local w = {}
       w.graph, w.cluster = fresh()
       w.problem = trinity.problem { graph = w.graph, cluster = w.cluster }
@@ -210,12 +206,12 @@ local returned = {
     { ['nil'] = false, ['number 3'] = 3, ['function'] = print } },
 }
 
-for name, about in trinity.sorted_pairs(returned) do
+for name, about in trinity.system.sorted_pairs(returned) do
   it('what is returned wrongly is told with the place of the function: ' .. name, function()
     local w = {}
     w.graph, w.cluster = fresh()
     w.problem = trinity.problem { graph = w.graph, cluster = w.cluster }
-    for text, value in trinity.sorted_pairs(about[3]) do
+    for text, value in trinity.system.sorted_pairs(about[3]) do
       expect(function() about[1](w, function() return value or nil end) end)
         :raises(here .. (about[2]:gsub('HERE', here:gsub('%%', '%%%%')):gsub('RESULT', (text:gsub('%%', '%%%%')))))
     end

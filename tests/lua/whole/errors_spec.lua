@@ -39,7 +39,7 @@ describe('a command that is given a wrong file', function()
       end
       said = said + 1
     end
-    for name, text in require('trinity').sorted_pairs(files) do
+    for name, text in require('trinity').system.sorted_pairs(files) do
       if text then require('trinity.core').write_file(folder .. '/' .. name, text) end
     end
     for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan',
@@ -51,7 +51,7 @@ describe('a command that is given a wrong file', function()
       'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'study fidelity strategies --cases',
       'study fidelity collectives --rows', 'study fidelity published --rows', 'study fidelity vtrain --rows' } do
       local one_reader = words:find '%-%-cluster$' and not words:find '^info' -- one function reads clusters for all of them
-      for name in require('trinity').sorted_pairs(files) do
+      for name in require('trinity').system.sorted_pairs(files) do
         if not one_reader or name:find '%.lua$' or name == 'none.json' then check(words, name) end
       end
     end
@@ -61,7 +61,7 @@ end)
 
 describe('inputs', function()
   it('are refused with the line of the script, and a suggestion', function()
-    for code, message in require('trinity').sorted_pairs {
+    for code, message in require('trinity').system.sorted_pairs {
       ["trinity.model 'inception_v4'"] = "no model 'inception_v4', did you mean 'inception_v3'%?",
       ["trinity.model 'nowhere/graph.txt'"] = 'no model file nowhere/graph.txt',
       ["trinity.model 'graph.onix'"] = '[^\n]*expected the ending',
@@ -139,12 +139,12 @@ end)
 
 describe('methods', function()
   it('refuse what has no median', function()
-    fails('print(trinity.median {})', 1, "trinity.median: argument 1 %('list'%): expected a list of numbers, got none")
-    fails('print(trinity.median { 1, "x" })', 1, "entry 2: expected a number, got string 'x'")
+    fails('print(trinity.system.median {})', 1, "trinity.system.median: argument 1 %('list'%): expected a list of numbers, got none")
+    fails('print(trinity.system.median { 1, "x" })', 1, "entry 2: expected a number, got string 'x'")
     local trinity = require 'trinity'
-    expect(trinity.median { 3, 1, 2 }):equals(2)
-    expect(trinity.median { 4, 1, 2, 1 }):equals(1.5)
-    expect(trinity.median { math.huge, 1, math.huge, math.huge }):equals(math.huge)
+    expect(trinity.system.median { 3, 1, 2 }):equals(2)
+    expect(trinity.system.median { 4, 1, 2, 1 }):equals(1.5)
+    expect(trinity.system.median { math.huge, 1, math.huge, math.huge }):equals(math.huge)
   end)
 end)
 

@@ -81,7 +81,7 @@ describe('a search keeps its best, and the script goes on:', function()
 end)
 
 it('SIGTERM ends a loop and the items of a map; SIGUSR1 is the system\'s own where no option says more', function()
-  for signal, status in require('trinity').sorted_pairs { TERM = 143, USR1 = 138 } do
+  for signal, status in require('trinity').system.sorted_pairs { TERM = 143, USR1 = 138 } do
     for _, text in ipairs { 'ready() while true do end',
       "ready() require('trinity').parallel_map({ 1, 2 }, function() while true do end end)" } do
       local result = stopping.run({ 'loop', text }, '', 1, signal)

@@ -159,7 +159,7 @@ local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity col
 
 it('every part of a command is in the table', function()
   local missing = {}
-  for command, words in require('trinity').sorted_pairs(parts) do
+  for command, words in require('trinity').system.sorted_pairs(parts) do
     for _, word in ipairs(words) do
       local listed = brief[command .. ' ' .. word]
       for _, entry in ipairs(commands) do

@@ -45,7 +45,7 @@ describe('names of 100,000 letters', function()
       local placement = problem:placement()
       expect(problem:evaluate(placement).feasible):truthy()
       expect(#(graph:to_dot() .. problem:to_dot(placement) .. tostring(problem)) > 0):truthy()
-      expect(#trinity.format_table({ 'name', 'n' }, { { long, '1' }, { 'b', near } }) > 6 * 100000):truthy()
+      expect(#trinity.system.format_table({ 'name', 'n' }, { { long, '1' }, { 'b', near } }) > 6 * 100000):truthy()
     end)
   end
   quickly('of a profile are read, and refused', function()

@@ -27,7 +27,7 @@ end
 
 describe('times', function()
   it('from 1e-300 s round to nanoseconds', function()
-    for time_s, step_time_s in trinity.sorted_pairs { ['1e-300'] = 0, ['1e-12'] = 0, ['4e-10'] = 0, ['6e-10'] = 3e-9,
+    for time_s, step_time_s in trinity.system.sorted_pairs { ['1e-300'] = 0, ['1e-12'] = 0, ['4e-10'] = 0, ['6e-10'] = 3e-9,
       ['1e-9'] = 3e-9, ['1'] = 3, ['1e3'] = 3000, ['9.9e5'] = 2.97e6 } do
       expect(best_of(problem_of(chain(tonumber(time_s)))).metrics.step_time_s):near(step_time_s, 1e-12)
       local cost = { cost = function() return tonumber(time_s) end }
@@ -128,7 +128,7 @@ describe('placements', function()
   end)
   it('and so do lists beside them, and the command line', function()
     local placement = problem:placement()
-    for field, value in trinity.sorted_pairs { stage = { 1, 1.999, 1 }, order = { { 1, 2.5, 3 }, {} } } do
+    for field, value in trinity.system.sorted_pairs { stage = { 1, 1.999, 1 }, order = { { 1, 2.5, 3 }, {} } } do
       expect(function() problem:evaluate { placement = placement, schedule = field == 'stage' and '1f1b' or 'order',
         [field] = value } end):raises 'entry 2: expected an integer, got'
     end

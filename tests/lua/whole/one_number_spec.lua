@@ -122,7 +122,7 @@ describe('a saved plan', function()
     problem:strategy({ mesh = { data = 2 } }, { method = 'hand' }):save(folder .. '/made.json')
     local made = "trinity: option '%-%-strategy': made%.json: made for gpt2, micro%-batch 2 of a global batch of 4, on dgx_a100:2; "
       .. 'this is %s; use %-%-reevaluate to evaluate it here\nstatus=2\n$'
-    for words, differs in trinity.sorted_pairs { ['--cluster dgx_h100:2'] = "another cluster %('dgx_h100:2'%)",
+    for words, differs in trinity.system.sorted_pairs { ['--cluster dgx_h100:2'] = "another cluster %('dgx_h100:2'%)",
       ['--batch_size 4'] = 'a micro%-batch of 4', ['--set layers=4'] = "another network %('gpt2_small'%)",
       ['--model vgg16 --cluster p100x2'] = "another network %('vgg16'%) and another cluster %('p100x2'%)",
       ['--cost costs.csv'] = 'other operator costs' } do

@@ -74,7 +74,7 @@ describe('a part that is missing', function()
     return status, output
   end
   it('is named by the first call that needs it, with what to install', function()
-    for code, needs in trinity.sorted_pairs {
+    for code, needs in trinity.system.sorted_pairs {
       ['require("trinity").tensor.new { 1 }'] = 'LibTorch %(Debian\'s package libtorch%-dev%)',
       ['require("trinity").model("tests/data/onnx/lstm.onnx")'] = "ONNX's and protobuf's libraries %(Debian's package libonnx%-dev%)" } do
       local status, output = run(code)

@@ -3,7 +3,7 @@
 local constants = require 'trinity.cluster.collective_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
-local fit = require 'trinity.base.fit'
+local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
 local systems = require 'trinity.cluster.described'
 local tables = require 'studies.fidelity.collective_tables'
@@ -41,7 +41,7 @@ end
 
 local function described(changes)
   local words = { gpus = 8, nodes = 1, inside = '', between = '', system = '', algorithm = '' }
-  for name, value in trinity.sorted_pairs(changes) do words[name] = value end
+  for name, value in trinity.system.sorted_pairs(changes) do words[name] = value end
   return cluster_of(words)
 end
 
@@ -87,7 +87,7 @@ describe('words of a system', function()
     expect(cluster.devices[72].node ~= cluster.devices[73].node):truthy()
   end)
   it('says what is not stated', function()
-    for words, reason in trinity.sorted_pairs { [''] = 'links inside are not stated', carrier_pigeons = 'unknown links inside',
+    for words, reason in trinity.system.sorted_pairs { [''] = 'links inside are not stated', carrier_pigeons = 'unknown links inside',
       ['xGMI full mesh'] = 'rate of an xGMI link is not stated' } do
       local cluster, why = described { inside = words }
       expect(cluster):equals(nil)
@@ -216,7 +216,7 @@ describe('trinity study fidelity collectives', function()
     expect(reached(fitted) < 0.78):truthy()
     trinity_says(("study fidelity collectives --fit --parameters nvlink4 --rows '%s' --save '%s'"):format(path, saved), 0)
     local wires = dofile(saved).sources.collectives.wires
-    for name, value in trinity.sorted_pairs(constants.library()) do expect(wires[name] / value):near(1, 1e-3) end
+    for name, value in trinity.system.sorted_pairs(constants.library()) do expect(wires[name] / value):near(1, 1e-3) end
     expect(wires.nvlink4_share < values.nvlink4_share):truthy()
   end)
 end)

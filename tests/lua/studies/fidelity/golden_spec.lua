@@ -18,7 +18,7 @@ local function line(changes)
     mem_allocated_bytes = '1e9', mem_max_allocated_bytes = '2e9', tp = '1', pp = '1', dp = '8', micro_batch = '1',
     global_batch = '16', sequence = '128', layers = '4', hidden = '128', heads = '4', tied = '1', precision = 'bf16',
     deterministic = '1', transformer_impl = 'transformer_engine' }
-  for name, value in trinity.sorted_pairs(changes) do row[name] = value end
+  for name, value in trinity.system.sorted_pairs(changes) do row[name] = value end
   local cells = {}
   for i, name in ipairs(order) do cells[i] = row[name] or '' end
   return table.concat(cells, ',')

@@ -113,7 +113,7 @@ describe('a prediction', function()
   it('is of one cluster and one network for a script and the command', function()
     local row = row_of()
     local cluster = trinity.cluster(row.case.cluster, { runtime = row.case.runtime })
-    local problem = trinity.simulator { graph = trinity.model('decoder', row.case.model_options), cluster = cluster }
+    local problem = trinity.problem { check_memory = false, graph = trinity.model('decoder', row.case.model_options), cluster = cluster }
     expect(64 * 1024 / 8 / problem:evaluate(row.case.strategy).step_time_s):equals(speed(row))
   end)
   it('moves with every constant', function()

@@ -4,8 +4,8 @@ local calibrated = require 'trinity.cluster.calibrated'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local sailor = require 'studies.fidelity.sailor'
-local sailor_plan = require 'trinity.formats.sailor_plan'
-local sailor_step = require 'trinity.formats.sailor'
+local sailor_plan = require 'studies.fidelity.sailor_plan'
+local sailor_step = require 'studies.fidelity.sailor_step'
 local util = require 'trinity.base.util'
 
 local layers = 4

@@ -11,7 +11,7 @@ local function small(strategy, changes)
   local case = { name = 'small', model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true,
     vocabulary = 100, norm = 'rmsnorm' }, batch = { micro_batch = 2, sequence = 32, micro_batches = 4 },
     strategy = strategy }
-  for key, value in trinity.sorted_pairs(changes or {}) do case[key] = value end
+  for key, value in trinity.system.sorted_pairs(changes or {}) do case[key] = value end
   return strategies.cases('cases.json', { case })[1]
 end
 

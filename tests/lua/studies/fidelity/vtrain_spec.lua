@@ -107,7 +107,7 @@ describe('rows of vTrain', function()
   it('are what problem:evaluate says of their strategy on a cluster', function()
     local path = file_of { head, small(16, 32, 1, 2, 4, 2) }
     local one = rows_of(path)[1].case
-    local problem = trinity.simulator { graph = trinity.model('gpt2', one.model_options),
+    local problem = trinity.problem { check_memory = false, graph = trinity.model('gpt2', one.model_options),
       cluster = trinity.cluster(one.cluster, { runtime = 'megatron-2021' }) }
     local metrics = problem:evaluate { mesh = { tensor = 2, data = 4, pipeline = 2 }, schedule = '1f1b', micro_batches = 8,
       order = { 'tensor', 'pipeline', 'data' }, recompute = 'full', scatter_gather = true, bucket_bytes = 2 ^ 50 }

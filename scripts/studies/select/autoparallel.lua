@@ -13,6 +13,8 @@
 -- unused part of copies of the weighted nodes.
 
 local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local select_strategies = require 'trinity.select'
 local util = require 'trinity.base.util'
 
 jit.off(true, true) -- short loops, whose compilation takes longer than their execution
@@ -62,7 +64,7 @@ local function cost_in(path, where, part, value)
 end
 
 --- Returns whether a value is such a problem.
-function autoparallel.is(read)
+local function is_problem(read)
   return type(read) == 'table' and type(read.tables) == 'table' and type(read.nodes) == 'table'
     and type(read.mesh) == 'table'
 end
@@ -249,12 +251,6 @@ local function check_node(path, v, node)
   return count
 end
 
----@class trinity.AutoparallelProblem
----@field problem table problem for trinity.select
----@field nodes table[] nodes of the file
----@field mesh { shape: integer[], dim_names: string[] }
----@field objective? number objective of AutoParallel's solution
-
 --- Raises an error if two nodes have the same name, because placements are identified by name. `linked` nodes may
 --- repeat a name.
 local function check_names(path, nodes)
@@ -272,11 +268,9 @@ local function check_names(path, nodes)
   end
 end
 
---- Returns the choice problem of such a file. Errors name the file and the field.
----@param path string
----@param read table its JSON
----@return trinity.AutoparallelProblem
-function autoparallel.problem(path, read)
+--- Returns { problem = (for lib/trinity/select), nodes, count, mesh, objective } of a file's JSON. Errors name the file
+--- and the field.
+local function problem_of(path, read)
   local costs, intervals = {}, {}
   for v, node in ipairs(list_in(path, '', "field 'nodes'", read.nodes)) do
     costs[v], intervals[v] = util.listed(check_node(path, v, node), function() return 0 end), { 0, 1 }
@@ -310,9 +304,7 @@ function autoparallel.problem(path, read)
 end
 
 --- Returns the solution in the format of AutoParallel's load_placements; with inputs only if the file has them.
----@param read trinity.AutoparallelProblem
----@param solution integer[] choices from 1
-function autoparallel.placements(read, solution)
+local function placements_of(read, solution)
   local placements = {}
   for v = 1, read.count do
     local node, o = read.nodes[v], solution[v]
@@ -322,6 +314,29 @@ function autoparallel.placements(read, solution)
   end
   return { version = 1, mesh_shape = read.mesh.shape, mesh_dim_names = read.mesh.dim_names,
     placements = placements }
+end
+
+--- Returns the object or list in a file .json or .json.gz, compressed or not whatever its name; nil if there is none.
+local function read_json(path)
+  if not path:find '%.json$' and not path:find '%.json%.gz$' then return nil end
+  local fine, value = pcall(json.decode, json.text(path))
+  return fine and type(value) == 'table' and value or nil
+end
+
+--- Solves the problem in a file: AutoParallel's, or one that lib/trinity/select reads. Options and result are its
+--- own. Of AutoParallel's problems the result has only the file's nodes, without the copies that represent
+--- the lower bound of the memory, and also `placements` for its load_placements and the file's `objective`.
+function autoparallel.select(path, options)
+  local start_s = core.clock_s()
+  local read = not core.begins_selection(path) and read_json(path)
+  if not is_problem(read) then return select_strategies(path, options) end
+  local made = problem_of(path, read)
+  local left_s = math.max(0, (options.seconds or 60) - (core.clock_s() - start_s))
+  local result = select_strategies(made.problem, util.merged(options, { seconds = left_s }))
+  for v = #result.solution, made.count + 1, -1 do result.solution[v] = nil end
+  local solution = result.solution
+  return util.merged(result, { nodes = made.count, objective = made.objective, seconds = core.clock_s() - start_s,
+    placements = placements_of(made, solution) })
 end
 
 return autoparallel

@@ -1,8 +1,9 @@
--- AutoParallel's problem in trinity.select: random ones beside every combination, one that AutoParallel wrote
+-- AutoParallel's problem in `trinity study select`: random ones against every combination, one that AutoParallel wrote
 -- (data/formats of the shared folder).
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
+local autoparallel = require 'studies.select.autoparallel'
 local trinity = require 'trinity'
 
 local folder = temporary()
@@ -69,7 +70,7 @@ describe("AutoParallel's problem", function()
     for seed = 1, 60 do
       local read = random_problem(seed)
       local path = write(('%d.json'):format(seed), read)
-      local result, wanted = trinity.select(path, { quiet = true, seconds = 10 }), least(json.read(path))
+      local result, wanted = autoparallel.select(path, { quiet = true, seconds = 10 }), least(json.read(path))
       expect(result.feasible):equals(wanted < math.huge)
       if result.feasible then
         solved = solved + 1
@@ -86,7 +87,7 @@ describe("AutoParallel's problem", function()
   it('has the objective of its own integer program', function()
     local path = '../shared/data/formats/autoparallel_mlp_2x2.problem.json'
     if not core.exists(path) then skip 'needs ../shared/data/formats' end
-    local result = trinity.select(path, { quiet = true, seconds = 10 })
+    local result = autoparallel.select(path, { quiet = true, seconds = 10 })
     expect(result.cost):near(result.objective, 1e-6)
     expect(result.optimal):equals(true)
     expect(result.nodes):equals(27)
@@ -95,13 +96,13 @@ describe("AutoParallel's problem", function()
   it('names every node with the choice of the one that it is linked to, and tables share costs', function()
     local read = random_problem(1)
     read.nodes[2].linked = { 'twin', 'other' }
-    local plain = trinity.select(write('linked.json', read), { quiet = true })
+    local plain = autoparallel.select(write('linked.json', read), { quiet = true })
     expect(plain.placements.placements.twin.output):equals(plain.placements.placements.n1.output)
     expect(plain.placements.placements.other.inputs[1]):equals 'R'
     read.tables[7] = merged(read.tables[1], {})
-    local twice = trinity.select(write('twice.json', read), { quiet = true })
+    local twice = autoparallel.select(write('twice.json', read), { quiet = true })
     read.tables[7] = { node = 0, argument = 0, as = 0 }
-    local shared = trinity.select(write('shared.json', read), { quiet = true })
+    local shared = autoparallel.select(write('shared.json', read), { quiet = true })
     expect(shared.cost):equals(twice.cost)
     expect(twice.cost > plain.cost):equals(true)
   end)
@@ -110,7 +111,7 @@ describe("AutoParallel's problem", function()
     local read = random_problem(2)
     local function solved(low, high)
       read.memory.low, read.memory.high = low, high
-      local result = trinity.select(write('bounds.json', read), { quiet = true })
+      local result = autoparallel.select(write('bounds.json', read), { quiet = true })
       return result.feasible, result.cost, least(read)
     end
     local feasible, cost, best = solved(-1e30, 1e30)
@@ -125,15 +126,15 @@ describe("AutoParallel's problem", function()
 
   it('is read compressed or not, whatever its name says, and behind a byte order mark', function()
     local path = core.home .. '/tests/data/clients/autoparallel/gpt2_8.json.gz'
-    local compressed, best = core.read_file(path), trinity.select(path, { quiet = true }).cost
+    local compressed, best = core.read_file(path), autoparallel.select(path, { quiet = true }).cost
     local plain = core.read_compressed(path)
-    for name, text in trinity.sorted_pairs { ['compressed.json'] = compressed, ['plain.json.gz'] = plain,
+    for name, text in trinity.system.sorted_pairs { ['compressed.json'] = compressed, ['plain.json.gz'] = plain,
       ['marked.json'] = '\239\187\191' .. plain } do
       trinity.files.write(folder .. '/' .. name, text)
-      expect(trinity.select(folder .. '/' .. name, { quiet = true }).cost):equals(best)
+      expect(autoparallel.select(folder .. '/' .. name, { quiet = true }).cost):equals(best)
     end
     trinity.files.write(folder .. '/cut.json.gz', compressed:sub(1, -2))
-    expect(function() trinity.select(folder .. '/cut.json.gz', { quiet = true }) end):raises(
+    expect(function() autoparallel.select(folder .. '/cut.json.gz', { quiet = true }) end):raises(
       'cut%.json%.gz: byte %d+: expected a whole file of gzip')
   end)
 
@@ -142,7 +143,7 @@ describe("AutoParallel's problem", function()
       local read = random_problem(1)
       change(read)
       local path = write('wrong.json', read)
-      local ok, message = pcall(trinity.select, path, { quiet = true })
+      local ok, message = pcall(autoparallel.select, path, { quiet = true })
       expect(ok):equals(false)
       expect(message):matches 'wrong%.json: '
       return message
@@ -189,11 +190,11 @@ end
 describe("AutoParallel's programs of whole models", function()
   local data = core.home .. '/tests/data/clients/'
   local solved = json.read(data .. 'autoparallel_solver.json')
-  for name, case in trinity.sorted_pairs(solved.cases) do
+  for name, case in trinity.system.sorted_pairs(solved.cases) do
     local path = ('%sautoparallel/%s.json.gz'):format(data, name)
     it(('are solved to the objective of CBC: %s'):format(name), function()
       local read = json.decode(core.read_compressed(path))
-      local result = trinity.select(path, { quiet = true, seconds = 60 })
+      local result = autoparallel.select(path, { quiet = true, seconds = 60 })
       expect(result.cost / case.cbc.objective):near(1, 1e-6)
       expect(cost_of(read, read.solution) / case.cbc.objective):near(1, 1e-9)
       local chosen = {}

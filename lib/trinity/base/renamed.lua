@@ -1,7 +1,7 @@
--- Replacements of commands ('OLD') and options ('COMMAND --OLD') of earlier versions. Error messages about unknown
--- commands and options name them.
+-- Replacements of commands ('OLD'), options ('COMMAND --OLD') and names of the library ('trinity.OLD') of earlier
+-- versions. Error messages about unknown ones name them.
 
-return {
+local renamed = {
   compare = 'search --method A,B',
   completion = 'help --completion SHELL',
   doctor = 'help --check',
@@ -72,3 +72,18 @@ return {
   trinity_ablation = 'study papers trinity --only stages',
   trinity_vs_hierarchical = 'study papers trinity --only table5',
 }
+
+-- names of the library
+renamed['trinity.simulator'] = 'trinity.problem { check_memory = false }'
+renamed['trinity.schedule_bubble'] = 'trinity.pipeline.schedule_bubble'
+renamed['trinity.models'] = "'trinity help models'"
+renamed['trinity.clusters'] = "'trinity help clusters'"
+renamed['trinity.select'] = "'trinity study select'"
+renamed['trinity.synchronisation'] = "'trinity study papers daso'"
+renamed['trinity.daso'] = renamed['trinity.synchronisation']
+for name in ([[api clock_s describe_machine describe_torch format_bytes format_table has_torch home median sorted_pairs
+    stop_name stop_requested stop_status stoppable threads was_interrupted]]):gmatch '%S+' do
+  renamed['trinity.' .. name] = 'trinity.system.' .. name
+end
+
+return renamed

@@ -14,7 +14,11 @@ local lowered = require 'trinity.execute.lowered'
 local measure = require 'trinity.execute.measure'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
+local progress = require 'trinity.base.progress'
+local runs = require 'trinity.runs'
 local simulator = require 'trinity.strategy.simulator'
+local statistics = require 'trinity.base.statistics'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local mixtures = {}
@@ -230,36 +234,44 @@ function mixtures.measure(graph, options)
   return entries, counted, stopped
 end
 
---- Returns Kendall's tau-b of two lists of numbers: rank correlation, from -1 to 1.
-function mixtures.kendall_tau(a, b)
-  local agree, ties_a, ties_b = 0, 0, 0
-  for i = 1, #a do
-    for j = 1, i - 1 do
-      local x, y = a[i] - a[j], b[i] - b[j]
-      if x == 0 then ties_a = ties_a + 1 end
-      if y == 0 then ties_b = ties_b + 1 end
-      if x * y > 0 then agree = agree + 1 elseif x * y < 0 then agree = agree - 1 end
-    end
-  end
-  local pairs_of = #a * (#a - 1) / 2
-  local scale = math.sqrt((pairs_of - ties_a) * (pairs_of - ties_b))
-  return scale > 0 and agree / scale or 1
-end
-
 --- Returns the agreement of simulated and measured times: rows, mean_error and largest_error relative to measured, tau,
 --- and halves_tau (between odd and even rounds, which shows the noise).
 function mixtures.summary(entries)
-  local result, lists = { rows = {}, mean_error = 0, largest_error = 0 }, { {}, {}, {}, {} }
+  local result, times, halves = { rows = {}, mean_error = 0, largest_error = 0 }, {}, {}
   for i, entry in ipairs(entries) do
     local off = math.abs(entry.simulated_s / entry.measured_s - 1)
     result.mean_error = result.mean_error + off / #entries
     result.largest_error = math.max(result.largest_error, off)
     result.rows[i] = util.picked(entry, { 'name', 'simulated_s', 'measured_s', 'halves_s' })
-    lists[1][i], lists[2][i] = entry.simulated_s, entry.measured_s
-    lists[3][i], lists[4][i] = unpack(entry.halves_s)
+    times[i], halves[i] = { entry.simulated_s, entry.measured_s }, entry.halves_s
   end
-  result.tau, result.halves_tau = mixtures.kendall_tau(lists[1], lists[2]), mixtures.kendall_tau(lists[3], lists[4])
+  result.tau, result.halves_tau = statistics.tau(times) or 1, statistics.tau(halves) or 1
   return result
+end
+
+--- Compares simulated with measured step times of options.mixtures strategies of a graph, in at most options.steps
+--- rounds, and prints them.
+function mixtures.report(graph, devices, options)
+  local line = progress.new('mixtures', false)
+  local function progress_of(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end
+  local entries, rounds, stopped = mixtures.measure(graph, { devices = devices, count = options.mixtures,
+    rounds = options.steps, seed = options.seed, progress = progress_of })
+  line:finish()
+  local about = mixtures.summary(entries)
+  about.model, about.devices, about.rounds, about.stopped = graph.name, devices, rounds, stopped
+  runs:result('mixtures', about, ('Simulated step times of %d strategies are off by %.1f %% on average.'):format(
+    #entries, 100 * about.mean_error))
+  if stopped then
+    progress.warn(('stopped by %s after %d of %d rounds; they cannot be resumed: a new run starts at round 1')
+      :format(core.stop_name(), rounds, options.steps))
+  end
+  print(text.format_table({ 'strategy', 'simulated', 'measured', 'error' }, util.map(about.rows, function(row)
+    return { row.name, text.seconds(row.simulated_s), text.seconds(row.measured_s),
+      ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
+  end)))
+  print(('\nmean error %.1f %%, largest %.1f %%; rank correlation (tau) %.2f, of odd with even rounds %.2f; medians '
+    .. 'of %d rounds on %s'):format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau,
+      rounds, table.concat(devices, ', ')))
 end
 
 return mixtures

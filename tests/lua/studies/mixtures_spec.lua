@@ -5,7 +5,7 @@ local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
 local lowered = require 'trinity.execute.lowered'
-local mixtures = require 'trinity.execute.mixtures'
+local mixtures = require 'studies.whole_loop.mixtures'
 local trinity = require 'trinity'
 
 with_torch()

@@ -11,7 +11,7 @@ local devices = require 'trinity.cluster.devices'
 local graphs = require 'trinity.graph'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
-local sailor_plan = require 'trinity.formats.sailor_plan'
+local sailor_plan = require 'studies.fidelity.sailor_plan'
 local util = require 'trinity.base.util'
 
 local sailor_step = {}
