@@ -50,6 +50,42 @@ describe('a launch script', function()
     expect(words '"${A[@]}"'):equals(4)
     expect(words '${A[@]}'):equals(5)
   end)
+  it('is followed through case, loops, nested commands and here documents', function()
+    local found = trinity.job(file_of('sh', [==[
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=8
+while [ $# -gt 0 ]; do
+  case $1 in
+    --tp) TP="$2"; shift 2 ;;
+  esac
+done
+TP=${TP:-$((2 * 2))}
+case large in
+  small) L=2 ;;
+  *) L=8 ;;
+esac
+ARGS=(--num-layers $L --hidden-size 64 --num-attention-heads 4 --seq-length 32) # the network
+ARGS+=(--max-position-embeddings 32 --micro-batch-size 1)
+cmd="python pretrain_gpt.py ${ARGS[*]} --tensor-model-parallel-size $TP ${OWN}"
+cat > config.txt <<EOF
+torchrun pretrain_gpt.py --num-layers 99
+EOF
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+srun bash -c "cd /x; ${cmd} --global-batch-size 8 2>&1 | tee log"
+]==]))
+    expect(codes(found)):equals ''
+    expect(found.model.layers):equals(8)
+    expect(found.mesh.tensor):equals(4)
+    expect(found.gpus):equals(16)
+    expect(table.concat(found.unknown, ' ')):equals '${OWN}'
+  end)
+  it('of a program with arguments of its own lists these as not understood', function()
+    local found = trinity.job(file_of('sh', 'torchrun --nproc-per-node=2 my/train.py --num-layers 4 --hidden-size 64 '
+      .. '--num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 1 --my-flag 3\n'))
+    expect(codes(found)):equals ''
+    expect(table.concat(found.unknown, ' ')):equals '--my-flag'
+    expect(found.gpus):equals(2)
+  end)
   it('is refused where it starts no training', function()
     expect(function() trinity.job(file_of('sh', 'echo hello\n')) end)
       :raises 'expected a command that starts pretrain_%*%.py'
@@ -213,5 +249,17 @@ describe('a plan from a job file', function()
     text = diff.apply('a.yaml', 'MODEL_ARGS:\n  --bf16: true\n  --lr: 1e-4\nTEST_TYPE: regular\n', {
       { name = '--bf16', path = 'bf16', value = false }, { name = '--seed', path = 'seed', value = 2 } })
     expect(text):equals 'MODEL_ARGS:\n  --lr: 1e-4\n  --seed: 2\nTEST_TYPE: regular\n'
+  end)
+  it('changes words of a command, in quotes and in variables, where the client then reads them', function()
+    local diff = require 'trinity.job.diff'
+    local before = 'TP="$2"\nTP=${TP:-4} PP=2\ncmd="pretrain_gpt.py --micro-batch-size=1 --bf16 --lr 1 --x $TP"\n'
+    local text, _, missed = diff.apply('a.sh', before, { { name = '--x', path = 'x', value = 8, kind = 'int' },
+      { name = '--micro-batch-size', path = 'micro_batch_size', value = 2, kind = 'int' },
+      { name = '--bf16', path = 'bf16', value = false, kind = 'flag' }, { name = '--lr', path = 'lr', kind = 'float' },
+      { name = '--y', path = 'y', value = true, kind = 'flag' }, { name = '--z', path = 'z', value = 1, kind = 'int' } },
+      function(now, change) return change.name ~= '--z' and (change.name ~= '--x' or now:find 'TP=8 ' ~= nil) end)
+    expect(text):equals 'TP="$2"\nTP=8 PP=2\ncmd="pretrain_gpt.py --y --micro-batch-size=2 --x $TP"\n'
+    expect(missed[1].name):equals '--z'
+    expect(#missed):equals(1)
   end)
 end)
