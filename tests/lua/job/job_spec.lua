@@ -158,6 +158,42 @@ describe('every rule', function()
   end)
 end)
 
+describe('one argument that breaks a rule', function()
+  it('of Megatron-LM is refused by that rule', function()
+    for _, case in ipairs { { 'warmup-steps', '--train-iters', '10', '--lr-warmup-iters', '10' },
+      { 'warmup-fraction', '--train-iters', '10', '--lr-warmup-fraction', '1' },
+      { 'stable-decay', '--train-iters', '10', '--lr-decay-style', 'WSD' }, { 'first-moment', '--exp-avg-dtype', 'bf16' },
+      { 'precision-adam', '--use-precision-aware-optimizer', '--optimizer', 'sgd' },
+      { 'buckets-once', '--ddp-num-buckets', '2', '--ddp-bucket-size', '1000' },
+      { 'inference-graphs', '--cuda-graph-impl', 'local', '--te-rng-tracker',
+        '--inference-dynamic-batching-num-cuda-graphs', '0' }, { 'latent-norm', '--multi-latent-attention',
+        '--no-rope-fusion', '--qk-l2-norm' }, { 'chunk-states', '--gdp-cutedsl-kernel',
+        '--gdp-num-chunk-states-to-recompute', '65' } } do
+      local words = words_of { ['--global-batch-size'] = '8' }
+      for i = 2, #case do words[#words + 1] = case[i] end
+      expect(codes(trinity.job(words, { gpus = 1 }))):equals(case[1])
+    end
+  end)
+  it('of torchtitan and DeepSpeed is refused by that rule', function()
+    for _, case in ipairs { { 'flavor-known', 'toml', '[model]\nflavor = "9B"\n' },
+      { 'data-known', 'toml', '[training]\ndataset = "pile"\n' },
+      { 'mx-capability', 'toml', '[model]\nconverters = ["quantize.linear.mx"]\n' },
+      { 'dtype-known', 'toml', '[training]\ndtype = "int8"\n' },
+      { 'value-kind', 'json', '{"train_batch_size": 8, "bf16": {"enabled": "maybe"}}' },
+      { 'warmup-steps', 'json', '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", '
+        .. '"params": {"warmup_num_steps": 0}}}' },
+      { 'scatter-divide', 'json', '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, '
+        .. '"gradient_predivide_factor": 2}' } } do
+      expect(codes(trinity.job(file_of(case[2], case[3]), { gpus = 8 }))):equals(case[1])
+    end
+  end)
+  it('of a schedule of batches counts the last batch, and the first one must divide', function()
+    local schedule = { ['--step-batch-size-schedule'] = '0:4 1K:16' }
+    expect(trinity.job(words_of(schedule), { gpus = 2 }).micro_batches):equals(8)
+    expect(codes(trinity.job(words_of(schedule), { gpus = 8 }))):equals 'batch-schedule-multiple'
+  end)
+end)
+
 describe('patterns of layers', function()
   it('are lists by sums and products, or the text itself', function()
     expect(table.concat(patterns.layers '([0]*2+[1]*3)*2', '')):equals '0011100111'
@@ -179,6 +215,12 @@ describe('files of other clients', function()
   it('are refused with their line where they cannot be read', function()
     expect(function() trinity.job(file_of('toml', '[training]\nseq_len = \n')) end):raises ':2: expected a value'
     expect(function() trinity.job(file_of('yaml', 'MODEL_ARGS:\n  --x 1\n')) end):raises "expected lines '%-%-argument: value'"
+  end)
+  it('of torchtitan may be words of the command line alone', function()
+    local found = trinity.job({ '--model.flavor', '8B', '--training.seq_len=4096', '--model.converters', 'a,b' }, { gpus = 8 })
+    expect(found.client):equals 'torchtitan'
+    expect(found.model.sequence):equals(4096)
+    expect(codes(found)):equals 'converter-known'
   end)
   it('of torchtitan take overrides of the command line', function()
     local path = file_of('toml', '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\n')
