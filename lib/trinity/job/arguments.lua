@@ -5,7 +5,8 @@
 --   SECTION   a dotted path, '.' for the outermost keys; one that ends in '*' accepts undeclared keys (a line may have
 --             several sections without keys); '--' for
 --             arguments of a command line, whose paths have _ for - (KEY>PATH: another path)
---   KIND      int, float, text (default), flag, off (a flag that turns PATH off), layers, list, table or any
+--   KIND      int, float, text (default), flag, off (a flag that turns PATH off), layers, list, table, any, or lax
+--             (any, but a truth value as Pydantic reads it where the default is one)
 --   + ?       after a key: it takes several words, or none
 --
 -- A line that begins with a blank continues the previous one.
@@ -31,7 +32,7 @@ arguments.readers = {
     return tonumber(text) or text
   end,
 }
-arguments.readers.flag = arguments.readers.any
+arguments.readers.flag, arguments.readers.lax = arguments.readers.any, arguments.readers.any
 
 local kinds = util.merged(arguments.readers, { off = true, list = true, table = true })
 
@@ -109,10 +110,21 @@ function arguments.fault(job, code, text, path, effect, source)
 end
 
 local types = { int = 'number', float = 'number', flag = 'boolean', off = 'boolean', text = 'string' }
-local kind_texts = { int = 'a whole number', float = 'a number', flag = 'true or false', text = 'a text',
-  list = 'a list', table = 'a table' }
+local kind_texts = { int = 'a whole number', float = 'a number', flag = 'true or false', lax = 'true or false',
+  text = 'a text', list = 'a list', table = 'a table' }
+
+local truths = {}
+for word in ('true 1 yes on t y'):gmatch '%S+' do truths[word] = true end
+for word in ('false 0 no off f n'):gmatch '%S+' do truths[word] = false end
+
+-- Returns a value as the client reads it, or nil if it is of another kind.
+local function read_value(key, value)
+  if key.kind == 'lax' and type(key.default) == 'boolean' then return truths[tostring(value):lower()] end
+  return value
+end
 
 local function fits(key, value)
+  if read_value(key, value) == nil then return false end
   if key.several then return type(value) == 'table' end
   return not types[key.kind] or type(value) == types[key.kind] and (key.kind ~= 'int' or value % 1 == 0)
 end
@@ -180,6 +192,7 @@ function arguments.space(job)
   for path, value in util.sorted_pairs(job.values) do
     local key = declared.keys[path]
     if not declared.sections[path] and (not key or fits(key, value)) then -- other values are faults
+      if key then value = read_value(key, value) end
       arguments.put(tree, path, value)
     end
   end

@@ -43,52 +43,52 @@ function writers.toml(entries, change, add)
   return add(head, ('%s = %s'):format(key, value))
 end
 
--- Returns the entry whose text matches patterns of a text before, a value and a text after, with another value.
-local function replaced(entries, before, value, patterns)
+-- Returns the entry with an assignment of a variable, the `count`-th of the file, and its text before and after the
+-- value.
+local function assignment(entries, variable, count)
   for _, entry in ipairs(entries) do
-    for _, pattern in ipairs(patterns) do
-      local head, old, tail = (entry.text or ''):match('^(.-' .. before .. ')' .. pattern .. '(.*)$')
-      if head and not head:match '^%s*#' and (not value or head:match('%f[%w_-]' .. before .. '$')
-        or head:match('^' .. before .. '$')) then
-        return entry, head, old, tail
-      end
+    local text, from = entry.text or '', 1
+    while true do
+      local first, last = text:find('%f[%w_]' .. variable .. '=["\']?[^%s;"\'(]+["\']?', from)
+      if not first then break end
+      count, from = count - 1, last + 1
+      if count == 0 then return entry, text:sub(1, first + #variable), text:sub(last + 1) end
     end
   end
 end
 
--- A word of the command. The first attempt changes the variable that it uses, if any.
+-- A word of the command. The first attempts change an assignment of the variable that it uses, if any.
 function writers.sh(entries, change, _, attempt)
-  local name, value = escaped(change.name), tostring(change.value)
+  local value = tostring(change.value)
   local flag = change.kind == 'flag' or change.kind == 'off'
-  local entry, head, old, tail = replaced(entries, name, nil, flag and { '()%f[^%w_-]' }
-    or { '["\']?[=%s]+["\']?(%${[^}]*})', '["\']?[=%s]+["\']?([^%s"\'()\\]+)' })
-  if not entry then
-    if not change.value then return nil end
-    for _, other in ipairs(entries) do
-      local before, after = (other.text or ''):match '^(.-)(["\']?%-%-micro%-batch%-size.*)$'
-      if before then
-        other.text = ('%s%s%s %s'):format(before, change.name, flag and '' or ' ' .. value, after)
-        return other
+  local name = '^(.-["\']?)' .. escaped(change.name)
+  for _, entry in ipairs(entries) do
+    local head, gap, old, tail = (entry.text or ''):match(name
+      .. '(["\']?[=%s]+["\']?)(%$?{?[^%s"\'()\\]+)(.*)$')
+    if flag then head, gap, tail = (entry.text or ''):match(name .. '(["\']?%f[^%w_-])(.*)$') end
+    if head and (head == '' or head:match '[%s("\']$') and not head:match '^%s*#' then
+      local variable = not flag and change.value and old:match '^%${?([%a_][%w_]*)}?$'
+      local place, before, after = nil, nil, nil
+      if variable then place, before, after = assignment(entries, variable, attempt) end
+      if place then
+        place.text = before .. value .. after
+        return place
+      elseif not change.value then
+        local quote = gap:match '["\']$' or ''
+        entry.text = (head:gsub('["\']$', '') .. tail:gsub('^' .. quote .. '%s*', '')):gsub('%s+$', '')
+      elseif not flag then
+        entry.text = head .. change.name .. gap .. value .. tail
       end
-    end
-    return nil
-  end
-  local variable = not flag and change.value and attempt == 1 and old:match '^%${?([%a_][%w_]*)}?$'
-  if variable then
-    local place, first, _, rest = replaced(entries, variable .. '=', true, { '(["\']?[^%s;"\']+["\']?)' })
-    if place then
-      place.text = first .. value .. rest
-      return place
+      return entry
     end
   end
-  local quote = head:sub(1, -#change.name - 1):match '["\']$' or ''
-  if not change.value then
-    local plain = head:sub(1, -#change.name - 1 - #quote)
-    entry.text = (plain .. tail:gsub('^["\']?%s*', '')):gsub('%s+$', '')
-  elseif not flag then
-    entry.text = head .. quote .. ' ' .. value .. tail:gsub('^["\']', '')
+  for _, entry in ipairs(change.value and entries or {}) do
+    local before, after = (entry.text or ''):match '^(.-)(["\']?%-%-micro%-batch%-size.*)$'
+    if before then
+      entry.text = ('%s%s%s %s'):format(before, change.name, flag and '' or ' ' .. value, after)
+      return entry
+    end
   end
-  return entry
 end
 
 --- Returns the text of a file with changes { name, path, value, kind, gives_s }, the lines of its diff with the seconds
@@ -130,15 +130,17 @@ function diff.apply(path, text, changes, holds)
     return copy
   end
   for _, change in ipairs(changes) do
-    local new = changed(change, 1) or changed(change, 2)
+    local new
+    for attempt = 1, 5 do new = new or changed(change, attempt) end
     if new then entries = new else missed[#missed + 1] = change end
   end
   local lines = {}
   for _, entry in ipairs(entries) do
     local notes = {}
     for _, change in ipairs(entry.changes) do
-      notes[#notes + 1] = change.gives_s == 0 and 'has no effect in this plan'
-        or change.gives_s and ('saves %.3g s'):format(change.gives_s) or 'needed by the others'
+      local note = change.gives_s == 0 and 'has no effect in this plan'
+        or change.gives_s and ('saves %.3g s'):format(change.gives_s) or 'is needed by the others'
+      notes[#notes + 1] = #entry.changes > 1 and change.name .. ' ' .. note or note
     end
     local note = ('    (%s)'):format(table.concat(notes, ', '))
     if #notes > 0 and entry.old then lines[#lines + 1] = '- ' .. entry.old .. (entry.text and '' or note) end

@@ -286,7 +286,7 @@ function shell.read(text)
   for _, option in ipairs { { '%-%-nodes[= ](%d+)', 'SLURM_NNODES' }, { '%-N%s*(%d+)', 'SLURM_NNODES' },
     { '%-%-ntasks%-per%-node[= ](%d+)', 'SLURM_NTASKS_PER_NODE' }, { '%-%-gpus%-per%-node[= ](%d+)',
     'SLURM_GPUS_PER_NODE' }, { '%-%-gres[= ]gpu:[%a%d_]-:?(%d+)', 'SLURM_GPUS_PER_NODE' } } do
-    state.vars[option[2]] = text:match('\n#SBATCH%s+' .. option[1]) or state.vars[option[2]]
+    state.vars[option[2]] = ('\n' .. text):match('\n#SBATCH%s+' .. option[1]) or state.vars[option[2]]
   end
   state.vars.SLURM_JOB_NUM_NODES = state.vars.SLURM_NNODES
   state.vars.SLURM_GPUS_ON_NODE = state.vars.SLURM_GPUS_PER_NODE

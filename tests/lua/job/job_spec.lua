@@ -50,6 +50,42 @@ describe('a launch script', function()
     expect(words '"${A[@]}"'):equals(4)
     expect(words '${A[@]}'):equals(5)
   end)
+  it('is followed through case, loops, nested commands and here documents', function()
+    local found = trinity.job(file_of('sh', [==[
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=8
+while [ $# -gt 0 ]; do
+  case $1 in
+    --tp) TP="$2"; shift 2 ;;
+  esac
+done
+TP=${TP:-$((2 * 2))}
+case large in
+  small) L=2 ;;
+  *) L=8 ;;
+esac
+ARGS=(--num-layers $L --hidden-size 64 --num-attention-heads 4 --seq-length 32) # the network
+ARGS+=(--max-position-embeddings 32 --micro-batch-size 1)
+cmd="python pretrain_gpt.py ${ARGS[*]} --tensor-model-parallel-size $TP ${OWN}"
+cat > config.txt <<EOF
+torchrun pretrain_gpt.py --num-layers 99
+EOF
+export CUDA_DEVICE_MAX_CONNECTIONS=1
+srun bash -c "cd /x; ${cmd} --global-batch-size 8 2>&1 | tee log"
+]==]))
+    expect(codes(found)):equals ''
+    expect(found.model.layers):equals(8)
+    expect(found.mesh.tensor):equals(4)
+    expect(found.gpus):equals(16)
+    expect(table.concat(found.unknown, ' ')):equals '${OWN}'
+  end)
+  it('of a program with arguments of its own lists these as not understood', function()
+    local found = trinity.job(file_of('sh', 'torchrun --nproc-per-node=2 my/train.py --num-layers 4 --hidden-size 64 '
+      .. '--num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 1 --my-flag 3\n'))
+    expect(codes(found)):equals ''
+    expect(table.concat(found.unknown, ' ')):equals '--my-flag'
+    expect(found.gpus):equals(2)
+  end)
   it('is refused where it starts no training', function()
     expect(function() trinity.job(file_of('sh', 'echo hello\n')) end)
       :raises 'expected a command that starts pretrain_%*%.py'
@@ -122,6 +158,42 @@ describe('every rule', function()
   end)
 end)
 
+describe('one argument that breaks a rule', function()
+  it('of Megatron-LM is refused by that rule', function()
+    for _, case in ipairs { { 'warmup-steps', '--train-iters', '10', '--lr-warmup-iters', '10' },
+      { 'warmup-fraction', '--train-iters', '10', '--lr-warmup-fraction', '1' },
+      { 'stable-decay', '--train-iters', '10', '--lr-decay-style', 'WSD' }, { 'first-moment', '--exp-avg-dtype', 'bf16' },
+      { 'precision-adam', '--use-precision-aware-optimizer', '--optimizer', 'sgd' },
+      { 'buckets-once', '--ddp-num-buckets', '2', '--ddp-bucket-size', '1000' },
+      { 'inference-graphs', '--cuda-graph-impl', 'local', '--te-rng-tracker',
+        '--inference-dynamic-batching-num-cuda-graphs', '0' }, { 'latent-norm', '--multi-latent-attention',
+        '--no-rope-fusion', '--qk-l2-norm' }, { 'chunk-states', '--gdp-cutedsl-kernel',
+        '--gdp-num-chunk-states-to-recompute', '65' } } do
+      local words = words_of { ['--global-batch-size'] = '8' }
+      for i = 2, #case do words[#words + 1] = case[i] end
+      expect(codes(trinity.job(words, { gpus = 1 }))):equals(case[1])
+    end
+  end)
+  it('of torchtitan and DeepSpeed is refused by that rule', function()
+    for _, case in ipairs { { 'flavor-known', 'toml', '[model]\nflavor = "9B"\n' },
+      { 'data-known', 'toml', '[training]\ndataset = "pile"\n' },
+      { 'mx-capability', 'toml', '[model]\nconverters = ["quantize.linear.mx"]\n' },
+      { 'dtype-known', 'toml', '[training]\ndtype = "int8"\n' },
+      { 'value-kind', 'json', '{"train_batch_size": 8, "bf16": {"enabled": "maybe"}}' },
+      { 'warmup-steps', 'json', '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", '
+        .. '"params": {"warmup_num_steps": 0}}}' },
+      { 'scatter-divide', 'json', '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, '
+        .. '"gradient_predivide_factor": 2}' } } do
+      expect(codes(trinity.job(file_of(case[2], case[3]), { gpus = 8 }))):equals(case[1])
+    end
+  end)
+  it('of a schedule of batches counts the last batch, and the first one must divide', function()
+    local schedule = { ['--step-batch-size-schedule'] = '0:4 1K:16' }
+    expect(trinity.job(words_of(schedule), { gpus = 2 }).micro_batches):equals(8)
+    expect(codes(trinity.job(words_of(schedule), { gpus = 8 }))):equals 'batch-schedule-multiple'
+  end)
+end)
+
 describe('patterns of layers', function()
   it('are lists by sums and products, or the text itself', function()
     expect(table.concat(patterns.layers '([0]*2+[1]*3)*2', '')):equals '0011100111'
@@ -143,6 +215,12 @@ describe('files of other clients', function()
   it('are refused with their line where they cannot be read', function()
     expect(function() trinity.job(file_of('toml', '[training]\nseq_len = \n')) end):raises ':2: expected a value'
     expect(function() trinity.job(file_of('yaml', 'MODEL_ARGS:\n  --x 1\n')) end):raises "expected lines '%-%-argument: value'"
+  end)
+  it('of torchtitan may be words of the command line alone', function()
+    local found = trinity.job({ '--model.flavor', '8B', '--training.seq_len=4096', '--model.converters', 'a,b' }, { gpus = 8 })
+    expect(found.client):equals 'torchtitan'
+    expect(found.model.sequence):equals(4096)
+    expect(codes(found)):equals 'converter-known'
   end)
   it('of torchtitan take overrides of the command line', function()
     local path = file_of('toml', '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\n')
@@ -213,5 +291,17 @@ describe('a plan from a job file', function()
     text = diff.apply('a.yaml', 'MODEL_ARGS:\n  --bf16: true\n  --lr: 1e-4\nTEST_TYPE: regular\n', {
       { name = '--bf16', path = 'bf16', value = false }, { name = '--seed', path = 'seed', value = 2 } })
     expect(text):equals 'MODEL_ARGS:\n  --lr: 1e-4\n  --seed: 2\nTEST_TYPE: regular\n'
+  end)
+  it('changes words of a command, in quotes and in variables, where the client then reads them', function()
+    local diff = require 'trinity.job.diff'
+    local before = 'TP="$2"\nTP=${TP:-4} PP=2\ncmd="pretrain_gpt.py --micro-batch-size=1 --bf16 --lr 1 --x $TP"\n'
+    local text, _, missed = diff.apply('a.sh', before, { { name = '--x', path = 'x', value = 8, kind = 'int' },
+      { name = '--micro-batch-size', path = 'micro_batch_size', value = 2, kind = 'int' },
+      { name = '--bf16', path = 'bf16', value = false, kind = 'flag' }, { name = '--lr', path = 'lr', kind = 'float' },
+      { name = '--y', path = 'y', value = true, kind = 'flag' }, { name = '--z', path = 'z', value = 1, kind = 'int' } },
+      function(now, change) return change.name ~= '--z' and (change.name ~= '--x' or now:find 'TP=8 ' ~= nil) end)
+    expect(text):equals 'TP="$2"\nTP=8 PP=2\ncmd="pretrain_gpt.py --y --micro-batch-size=2 --x $TP"\n'
+    expect(missed[1].name):equals '--z'
+    expect(#missed):equals(1)
   end)
 end)
