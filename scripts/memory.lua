@@ -23,14 +23,14 @@ if not options.file then util.fail_usage 'no file was given: trinity memory FILE
 
 local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
 local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
-local told = cli.called(memory.of, found, options.cluster)
-local rows = util.map(told.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
-local fits = rows[told.fullest].peak <= told.capacity_bytes
+local prediction = cli.called(memory.of, found, options.cluster)
+local rows = util.map(prediction.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
+local fits = rows[prediction.fullest].peak <= prediction.capacity_bytes
 
 local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
 
 if options.json then
-  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(told, {
+  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(prediction, {
     'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'helps' }), { rows = rows })))
 else
   local header = { 'stage', 'ranks', 'layers' }
@@ -42,9 +42,9 @@ else
     cells[#cells + 1] = gigabytes(row.peak)
     return cells
   end)))
-  print(('GB; %s: the fullest rank is of stage %d and %s %.1f GB'):format(told.cluster, told.fullest,
-    fits and 'fits in' or 'does not fit in', told.capacity_bytes / 1e9))
-  for _, help in ipairs(told.helps) do
+  print(('GB; %s: the fullest rank belongs to stage %d and %s %.1f GB'):format(prediction.cluster, prediction.fullest,
+    fits and 'fits in' or 'does not fit in', prediction.capacity_bytes / 1e9))
+  for _, help in ipairs(prediction.helps) do
     if help.frees_bytes > 0 then
       print(('%s frees %s GB; the step takes %+.1f %%'):format(help.name, gigabytes(help.frees_bytes),
         100 * (help.step_time_ratio - 1)))
