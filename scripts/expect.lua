@@ -26,7 +26,7 @@ if not options.file then util.fail_usage 'no file was given: trinity expect FILE
 
 local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
 local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
-local told = cli.called(expect.of, found, options.cluster)
+local prediction = cli.called(expect.of, found, options.cluster)
 
 local measured, steps
 if options.measured then
@@ -41,20 +41,20 @@ elseif options.log then
     util.fail("option '--log': %s: expected lines with 'elapsed time per iteration (ms)' or 'tps'", options.log)
   end
 end
-local predicted, off = told.step_time_s, told.mean_error or 0
+local predicted, off = prediction.step_time_s, prediction.mean_error or 0
 local tokens = found.global_batch * found.model.sequence / found.gpus
 
 local function teraflops(flops_per_s) return ('%.0f'):format(flops_per_s / 1e12) end
 
 --- The runs that others measured and the job, as a table.
 local function print_nearest()
-  local cells = util.map(told.nearest, function(run)
+  local cells = util.map(prediction.nearest, function(run)
     return { run.network, ('%d %s'):format(run.gpus, run.gpu), run.precision, run.plan,
       ('%.0f'):format(run.tokens_per_s_per_gpu), teraflops(run.flops_per_s_per_gpu), run.source }
   end)
   local function add(what, step_s)
     cells[#cells + 1] = { what, '', '', '', ('%.0f'):format(tokens / step_s),
-      teraflops(tokens / step_s * told.flops_per_token), '' }
+      teraflops(tokens / step_s * prediction.flops_per_token), '' }
   end
   add('this job, predicted', predicted)
   if measured then add('this job, measured', measured) end
@@ -65,27 +65,27 @@ end
 local low, high = predicted * (1 - off), predicted * (1 + off)
 
 if options.json then
-  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(told, { 'cluster',
-    'mean_error', 'causes', 'changes', 'flops_per_token' }), { tokens_per_s_per_gpu = tokens / predicted,
-      nearest = util.map(told.nearest, function(run)
+  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(prediction, {
+    'cluster', 'mean_error', 'causes', 'changes', 'flops_per_token' }), { tokens_per_s_per_gpu = tokens / predicted,
+      nearest = util.map(prediction.nearest, function(run)
         return util.picked(run, { 'id', 'network', 'gpu', 'gpus', 'sequence', 'precision', 'plan',
           'tokens_per_s_per_gpu', 'flops_per_s_per_gpu', 'source' })
       end), predicted_s = predicted, measured_s = measured, low = low, high = high,
       ratio = measured and measured / predicted })))
 else
-  print(('predicted %.4g s per step on %s%s'):format(predicted, told.cluster, told.mean_error
+  print(('predicted %.4g s per step on %s%s'):format(predicted, prediction.cluster, prediction.mean_error
     and (' (%.4g to %.4g s by the mean error of the constants, %.1f %%)'):format(low, high, 100 * off) or ''))
   if measured then
     print(('measured %.4g s%s: %.2f times the prediction, %s'):format(measured, steps and (' (%d steps)'):format(steps)
       or '', measured / predicted, measured > high and 'slower than it should be' or measured < low
       and 'faster than predicted' or 'as predicted'))
   end
-  for _, cause in ipairs(told.causes) do
+  for _, cause in ipairs(prediction.causes) do
     if cause.seconds > 0.001 * predicted then
       print(('%8.4g s  %4.1f %%  %s%s'):format(cause.seconds, 100 * cause.seconds / predicted, cause.what,
         cause.remedy and ': ' .. cause.remedy or ''))
     end
   end
-  for _, change in ipairs(told.changes) do print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
+  for _, change in ipairs(prediction.changes) do print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
   print_nearest()
 end

@@ -68,7 +68,7 @@ end
 
 local function shape_text(shape) return #shape > 0 and '[' .. table.concat(shape, ', ') .. ']' or '[?]' end
 
---- Values as lines: those of one shape whose names differ in numbers alone share a line.
+--- Values as lines: values of one shape whose names differ in numbers only share a line.
 local function lines_of(list)
   local lines, by_key = {}, {}
   for _, value in ipairs(list) do

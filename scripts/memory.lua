@@ -23,14 +23,14 @@ if not options.file then util.fail_usage 'no file was given: trinity memory FILE
 
 local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
 local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
-local told = cli.called(memory.of, found, options.cluster)
-local rows = util.map(told.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
-local fits = rows[told.fullest].peak <= told.capacity_bytes
+local prediction = cli.called(memory.of, found, options.cluster)
+local rows = util.map(prediction.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
+local fits = rows[prediction.fullest].peak <= prediction.capacity_bytes
 
 local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
 
 if options.json then
-  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(told, {
+  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(prediction, {
     'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows })))
 else
   local header = { 'stage', 'ranks', 'layers' }
@@ -42,11 +42,11 @@ else
     cells[#cells + 1] = gigabytes(row.peak)
     return cells
   end)))
-  print(('GB; %s: the fullest rank is of stage %d and %s %.1f GB'):format(told.cluster, told.fullest,
-    fits and 'fits in' or 'does not fit in', told.capacity_bytes / 1e9))
-  print(('its peak is at %.3g s of %.3g s%s'):format(told.at.time_s, told.step_time_s, told.at.operator
-    and (', while %s of micro-batch %d runs'):format(told.at.operator, told.at.micro_batch) or ''))
-  for _, help in ipairs(told.helps) do
+  print(('GB; %s: the fullest rank belongs to stage %d and %s %.1f GB'):format(prediction.cluster, prediction.fullest,
+    fits and 'fits in' or 'does not fit in', prediction.capacity_bytes / 1e9))
+  print(('its peak is at %.3g s of %.3g s%s'):format(prediction.at.time_s, prediction.step_time_s, prediction.at.operator
+    and (', while %s of micro-batch %d runs'):format(prediction.at.operator, prediction.at.micro_batch) or ''))
+  for _, help in ipairs(prediction.helps) do
     if help.frees_bytes > 0 then
       print(('%s frees %s GB; the step takes %+.1f %%'):format(help.name, gigabytes(help.frees_bytes),
         100 * (help.step_time_ratio - 1)))

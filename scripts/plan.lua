@@ -78,11 +78,11 @@ if options.compare then
   return
 end
 if options.from then
-  local told = cli.called(replan.run, options.from, { cluster = options.cluster,
+  local planned = cli.called(replan.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
-  print(options.json and trinity.json.encode(told) or table.concat(told.lines, '\n'))
-  if not told.step_time_s then os.exit(1) end
+  print(options.json and trinity.json.encode(planned) or table.concat(planned.lines, '\n'))
+  if not planned.step_time_s then os.exit(1) end
   return
 end
 if not options.model then util.fail_usage 'expected a model to plan for (--help lists options)' end
@@ -159,7 +159,7 @@ local function row(plan)
 end
 
 local best = found.plans[1]
-local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans to draw: the best and the next one
+local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans to show: the best and the next one
 local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan)
   return shown.of(plan.strategy, plan.lower_bound_s)
 end)

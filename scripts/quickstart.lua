@@ -63,4 +63,4 @@ assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strate
 print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
   best and 'the best strategy (*)' or 'the strategy of trinity', options.output, again.metrics.step_time_s))
 print('build/trinity help lists commands and pages, build/trinity runs lists runs, build/trinity runs report RUN '
-  .. 'draws one')
+  .. 'shows one')

@@ -1,14 +1,14 @@
 #!/usr/bin/env trinity
--- Lists, shows, follows, draws, compares, resumes and deletes the runs in runs/ (runs/init.lua describes a run folder).
+-- Lists, shows, follows, plots, compares, resumes and deletes the runs in runs/ (runs/init.lua describes a run folder).
 --
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results
 --   trinity runs watch [NAME]      follows a run, by default the latest that runs, until it ends or Ctrl-C leaves it
 --   trinity runs report NAME...    one HTML page that opens without a network: what was searched and found, comparison,
 --                                  convergence, placement, timeline, memory; of up to 8 runs side by side
---   trinity runs compare A B       what differs (options, versions, processor), searches side by side
+--   trinity runs compare A B       what differs (options, versions, CPU), searches side by side
 --   trinity runs resume NAME       resumes an interrupted run: starts its script again in the same folder, with its
---                                  options and those of the program (--safe, --no-strict, limits, --threads)
+--                                  options and options of the program (--safe, --no-strict, limits, --threads)
 --   trinity runs delete NAME...    removes folders of runs, and nothing else; running ones only with --force
 --
 -- With --json: of the list and `show` objects with name, path, status, note, script, model, cluster, started_s, age_s,
@@ -138,7 +138,7 @@ local function compare(first, second)
   end
   local rows = util.map(differences, function(difference) return { difference.name, difference.a, difference.b } end)
   print(#rows > 0 and text.format_table({ 'differing', a.name, b.name }, rows)
-    or 'the same options, versions and processor')
+    or 'the same options, versions and CPU')
   rows = {}
   for i, search in ipairs(searches) do
     local ratio = search.a and search.b and ('%.3f'):format(search.b / search.a) or '-'

@@ -14,7 +14,7 @@
 --   reevaluated             with --reevaluate: the problem that the strategy was made for
 --   cost                    with --cost: the operators whose times the file gives
 --   expert_load             with --expert-load: result of trinity.expert_load (trinity help ExpertLoad)
---   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, draws, waits, remedies
+--   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, 'draws', waits, remedies
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'

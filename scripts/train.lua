@@ -24,7 +24,7 @@ local options = trinity.options {
   start = { type = 'string', help = 'continue from these weights, without imitation' },
   reward = { default = 'step_time', help = 'the reward: step_time, mdpe, or front (step time and peak memory with a '
     .. 'random weight per episode)' },
-  told = { default = false, help = "memory features: the ranker also reads the reward's weight of memory and who "
+  memory_features = { default = false, help = "the ranker also reads the reward's weight of memory and who "
     .. "holds the memory" },
   evaluations = { default = 1000, help = 'evaluations per episode', min = 16, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in mdpe', min = 0 },
@@ -52,9 +52,9 @@ if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any o
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
 local ranker = options.start and trinity.rankers.load(options.start)
-  or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.told }
-if options.told and not ranker.told then
-  util.fail_usage "option '--told': the weights of --start take no memory features; use weights trained with --told"
+  or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.memory_features }
+if options.memory_features and not ranker.told then
+  util.fail_usage "option '--memory-features': the weights of --start take none; use weights trained with this option"
 end
 local imitation = options.start and 0 or options.imitation
 local by_time = options.reward == 'step_time'
@@ -124,7 +124,7 @@ ranker:save(options.output, { rounds = tostring(round), seed = tostring(options.
     or imitation ~= training.rounds_of_imitation and (' --imitation %d'):format(imitation) or '',
     options.clip ~= 0.2 and (' --clip %g'):format(options.clip) or '', weights
     and (' --reward mdpe --alpha %g --beta %g --gamma %g'):format(weights.alpha, weights.beta, weights.gamma)
-    or draws and ' --reward front' or '', options.told and ' --told' or '', options.evaluations ~= 1000
-    and (' --evaluations %d'):format(options.evaluations) or '') })
+    or draws and ' --reward front' or '', options.memory_features and ' --memory-features' or '',
+    options.evaluations ~= 1000 and (' --evaluations %d'):format(options.evaluations) or '') })
 print(('\nthe weights are saved in %s'):format(options.output))
 if stopped then os.exit(trinity.system.stop_status()) end

@@ -45,7 +45,7 @@ error 'this file is for editors'
 ---@field copies trinity.ExecutedCopy[]
 ---@field peak_memory_bytes number[] by device
 ---@field transferred_bytes number
----@field read_s number processor time of what reads data ahead
+---@field read_s number CPU time of reading data ahead
 
 ---@class trinity.ExecutedCopy
 ---@field task integer its producer

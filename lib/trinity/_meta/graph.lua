@@ -5,7 +5,7 @@ error 'this file is for editors'
 ---@alias trinity.OrderKind 'number'|'depth_first'|'breadth_first'
 ---@alias trinity.OperatorRef integer|string
 
---- Edges in compressed rows: those of operator i are first[i] to first[i + 1] - 1. 'out' has target,
+--- Edges in compressed rows: edges of operator i are first[i] to first[i + 1] - 1. 'out' has target,
 --- 'in' has source and edge.
 ---@class trinity.GraphRows
 ---@field first trinity.Int32View
@@ -30,4 +30,4 @@ error 'this file is for editors'
 ---@field type? string default 'Work'
 ---@field time_s? number measured seconds of its forward run
 ---@field backward_time_s? number measured seconds of its backward operator
----@field memory_bytes? number resident all step beside the weights
+---@field memory_bytes? number resident during the step in addition to the weights

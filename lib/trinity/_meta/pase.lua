@@ -9,7 +9,7 @@ error 'this file is for editors'
 ---@field splits boolean
 
 ---@class trinity.PaseLayer
----@field name string that of its first operator
+---@field name string name of its first operator
 ---@field type string
 ---@field kind string how the cost model prices it
 ---@field pointwise integer element-wise operators that run with it and count

@@ -55,7 +55,7 @@ error 'this file is for editors'
 ---@field least_infeasible? trinity.PipelineResult where the method has no cut: cuts that balance memory (assignment, loads, max_load)
 ---@field stopped? boolean true after Ctrl-C
 
---- What a method of your own is given, beside network, levels and about.
+--- Arguments of a custom method, in addition to network, levels and about.
 ---@class trinity.PipelineInstance
 ---@field source string|trinity.Problem
 ---@field options trinity.PipelineOptions with seconds and seed

@@ -2,7 +2,7 @@
 -- Policies and learners (LuaLS annotations); nothing runs it.
 error 'this file is for editors'
 
---- What policies are told of a problem: a row per colocation unit.
+--- Inputs of policies: one row per colocation unit of a problem.
 ---@class trinity.Features
 ---@field units integer
 ---@field width integer columns of `values`
@@ -11,7 +11,7 @@ error 'this file is for editors'
 ---@field values trinity.TorchTensor float32 [units, width], each column standardised over the units of the graph
 ---@field columns trinity.FeatureColumns where `values` has what
 ---@field types trinity.TorchTensor int64 [units]: the operator type of the unit's first operator, 1 to type_count
----@field type_names string[] by number. With vocabulary = 'shared' the same for all graphs: 'other 1' to 'other 32' for types that the engine does not know, by a hash of their name, then those that it knows, each with its gradient behind it (engine/features/features.h). With 'graph' those of this graph, the most common first; from the 200th on they share a number
+---@field type_names string[] by number. With vocabulary = 'shared' the same for all graphs: 'other 1' to 'other 32' for types that the engine does not know, by a hash of their name, then known types, each followed by its gradient (engine/features/features.h). With 'graph' the types of this graph, the most common first; from the 200th on they share a number
 ---@field position trinity.DoubleArray share of the work that comes before the unit's middle
 ---@field time_s trinity.DoubleArray of every unit's operators, averaged over devices
 ---@field output_bytes trinity.DoubleArray of every unit's forward operators

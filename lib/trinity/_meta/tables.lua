@@ -32,7 +32,7 @@ error 'this file is for editors'
 ---@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes.
 ---@field sent_bytes fun(self: trinity.Metrics, d: integer): number
 ---@field received_bytes fun(self: trinity.Metrics, d: integer): number
----@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, those of devices as lists; pairs(metrics) goes through them in sorted order.
+---@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, values per device as lists; pairs(metrics) goes through them in sorted order.
 
 ---@class trinity.RandomStream
 ---@since 0.1.0
@@ -99,9 +99,9 @@ error 'this file is for editors'
 
 ---@class trinity.Bounds
 ---@field step_time_s number the largest of the next three
----@field critical_path_s number longest path, every operator at its least cost, wires free
----@field work_s number the work spread evenly over the devices
----@field interval_s number the work that must fall into some interval, spread evenly
+---@field critical_path_s number longest path, every operator at its minimum cost, links without cost
+---@field work_s number the work divided equally among the devices
+---@field interval_s number the work that must fall into some interval, divided equally
 ---@field peak_memory_bytes number what the fullest device holds at least
 ---@field least_devices integer the fewest devices that hold weights and optimiser state
 
@@ -156,14 +156,14 @@ error 'this file is for editors'
 ---@field total_s number
 
 ---@class trinity.ClusterSpec: trinity.TopologyOptions
----@field device_types? table<string, trinity.DeviceTypeSpec> beside those of trinity.devices
+---@field device_types? table<string, trinity.DeviceTypeSpec> in addition to trinity.devices
 ---@field devices? trinity.DeviceSpec[] needed without machines
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
----@field machines? trinity.MachinesSpec[] behind what the lists above name
+---@field machines? trinity.MachinesSpec[] after the lists above
 ---@field collectives? trinity.CollectiveLibrary what runs collectives (default: the plain formulas)
 
---- Machines that are alike: '*' in a name stands for the machine's number.
+--- Equal machines: '*' in a name stands for the machine's number.
 ---@class trinity.MachinesSpec
 ---@field count integer
 ---@field first? integer number of the first (default 0)
@@ -178,9 +178,9 @@ error 'this file is for editors'
 ---@field reserved_memory_bytes? number of the driver: open to no step
 ---@field framework_bytes? number what the training software holds on a device that it uses, a part of peaks (default 0)
 ---@field keeps_gradients? boolean whether gradients of weights have buffers that stay from step to step
----@field half_width? number columns at which a matrix product reaches half of compute_efficiency at the float16 peak (default 0)
+---@field half_width? number columns at which a matmul reaches half of compute_efficiency at the float16 peak (default 0)
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
----@field joins_products? boolean whether matrix products of one input are one kernel
+---@field joins_products? boolean whether matmuls of one input are one kernel
 ---@field overlap? number how much of the lesser of arithmetic and traffic the greater hides (default 1: all)
 ---@field operators? table<string, trinity.EfficiencySpec> by operator type, in all dtypes (Conv) or in one ('Conv:float16')
 
@@ -252,7 +252,7 @@ error 'this file is for editors'
 ---@field outputs? trinity.TensorSpec[]
 ---@field attributes? table<string, number|string|integer[]>
 ---@field parameters? trinity.ParameterSpec[]
----@field parameter_bytes? integer beside those of `parameters`
+---@field parameter_bytes? integer in addition to `parameters`
 ---@field flops? number default: by type and shapes
 ---@field traffic_bytes? number default: by type and shapes
 ---@field workspace_bytes? integer memory while it runs
@@ -262,7 +262,7 @@ error 'this file is for editors'
 
 ---@class trinity.OperatorSpec: trinity.AnyOperatorSpec
 ---@field type string ONNX's where it has one
----@field persistent_bytes? integer resident all step beside the weights
+---@field persistent_bytes? integer resident during the step in addition to the weights
 ---@field measured_time_s? number instead of what flops and traffic give
 ---@field measured_backward_time_s? number
 
@@ -368,7 +368,7 @@ error 'this file is for editors'
 ---@field impossible? string why no point can be split so, where memory alone ruled all out
 ---@field seconds number
 
---- A point of the space with the price of its strategy.
+--- A point of the space with its predicted cost.
 ---@class trinity.FoundPlan: trinity.PlanPoint
 ---@field strategy trinity.Strategy made when first asked for
 ---@field metrics trinity.Metrics
@@ -377,7 +377,7 @@ error 'this file is for editors'
 ---@field cost number of a step, that the search made least: seconds, by reward 'dollars' or 'joules' these, or the p95
 ---@field lower_bound_s number of its point
 ---@field samples_per_s number
----@field mfu number FLOP of products, without what is computed again, over what its devices could do
+---@field mfu number model FLOPs utilization: FLOP of matmuls without recomputation / peak FLOP of its devices
 ---@field memory_bytes number of the fullest device
 ---@field rank integer among plans of other shapes (mesh, schedule, recomputation, sharding)
 ---@field variants trinity.FoundPlan[] slower plans of its shape that were simulated
@@ -400,10 +400,10 @@ error 'this file is for editors'
 ---@field expert integer
 ---@field sequence_parallel boolean
 ---@field recompute 'none'|'selective'|'full'|'by_layer'
----@field recomputed? integer[] by layer: of every virtual stage the first layers, so many
+---@field recomputed? integer[] recomputed layers per virtual stage, the first ones
 ---@field schedule trinity.MeshSchedule
 ---@field virtual_stages integer
----@field stages 'even'|'balanced'|integer[] how layers are shared out over virtual stages
+---@field stages 'even'|'balanced'|integer[] how layers are divided into virtual stages
 ---@field zero_stage integer
 ---@field bucket_bytes integer
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients

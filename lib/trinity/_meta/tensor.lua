@@ -27,7 +27,7 @@ error 'this file is for editors'
 ---@field arange fun(first: number, last: number, step?: number, options?: trinity.TensorOptions): trinity.TorchTensor first, first + step, ... up to last, which is included.
 ---@field eye fun(n: integer, options?: trinity.TensorOptions): trinity.TorchTensor The unit matrix.
 ---@field normal fun(shape: integer|integer[], stream: trinity.RandomStream, options?: trinity.TensorOptions): trinity.TorchTensor Of mean 0 and variance 1.
----@field cat fun(tensors: trinity.TorchTensor[], dimension?: integer): trinity.TorchTensor One behind the other along a dimension, by default the first.
+---@field cat fun(tensors: trinity.TorchTensor[], dimension?: integer): trinity.TorchTensor Concatenates along a dimension, by default the first.
 ---@field stack fun(tensors: trinity.TorchTensor[], dimension?: integer): trinity.TorchTensor Side by side along a new dimension, by default the first.
 ---@field where fun(condition: trinity.TorchTensor, a: trinity.TorchTensor|number, b: trinity.TorchTensor|number): trinity.TorchTensor a where the condition (bool) holds, else b.
 ---@field grad fun(y: trinity.TorchTensor, inputs: trinity.TorchTensor[], options?: trinity.GradOptions): trinity.TorchTensor[] Derivatives of y by inputs.
@@ -43,7 +43,7 @@ local tensor = {}
 ---@return trinity.TorchTensor
 function tensor.uniform(shape, stream, low, high, options) end
 
---- Draws a category for every row of logits (or log-probabilities) along the last dimension.
+--- Samples a category for every row of logits (or log-probabilities) along the last dimension.
 ---@param logits trinity.TorchTensor
 ---@param stream trinity.RandomStream
 ---@return trinity.TorchTensor int64, from 1; the last dimension is gone
@@ -70,7 +70,7 @@ function tensor.no_grad(f, ...) end
 ---@field add fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor Sum.
 ---@field sub fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor Difference.
 ---@field mul fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor Product of elements.
----@field div fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor Quotient.
+---@field div fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor Ratio.
 ---@field pow fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor Power.
 ---@field minimum fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor The smaller.
 ---@field maximum fun(self: trinity.TorchTensor, other: trinity.TorchTensor|number): trinity.TorchTensor The larger.
@@ -105,9 +105,9 @@ function tensor.no_grad(f, ...) end
 ---@field softmax fun(self: trinity.TorchTensor, dimension?: integer): trinity.TorchTensor exp(x) / sum(exp(x)) along a dimension, by default the last.
 ---@field log_softmax fun(self: trinity.TorchTensor, dimension?: integer): trinity.TorchTensor x - log(sum(exp(x))) along a dimension, by default the last.
 ---@field cumsum fun(self: trinity.TorchTensor, dimension?: integer): trinity.TorchTensor Running sum along a dimension, by default the last.
----@field matmul fun(self: trinity.TorchTensor, other: trinity.TorchTensor): trinity.TorchTensor Matrix product; earlier dimensions broadcast.
----@field bmm fun(self: trinity.TorchTensor, other: trinity.TorchTensor): trinity.TorchTensor Products of the matrices of two batches [N x a x b], [N x b x c].
----@field transpose fun(self: trinity.TorchTensor, first?: integer, second?: integer): trinity.TorchTensor Exchanges two dimensions, by default those of a matrix.
+---@field matmul fun(self: trinity.TorchTensor, other: trinity.TorchTensor): trinity.TorchTensor Matmul; earlier dimensions broadcast.
+---@field bmm fun(self: trinity.TorchTensor, other: trinity.TorchTensor): trinity.TorchTensor Matmul of two batches [N x a x b], [N x b x c].
+---@field transpose fun(self: trinity.TorchTensor, first?: integer, second?: integer): trinity.TorchTensor Exchanges two dimensions, by default the last two.
 ---@field permute fun(self: trinity.TorchTensor, order: integer[]): trinity.TorchTensor Dimensions in another order.
 ---@field reshape fun(self: trinity.TorchTensor, shape: integer|integer[]): trinity.TorchTensor The same elements in another shape; one extent may be -1.
 ---@field flatten fun(self: trinity.TorchTensor): trinity.TorchTensor One dimension.

@@ -13,14 +13,14 @@ local trinity = {}
 ---@field format_bytes fun(bytes: number): string Bytes as text: '3.21 GB'.
 ---@field threads fun(): integer Number of worker threads; results do not depend on it.
 ---@field clock_s fun(): number Seconds of a clock that only goes forward, to measure with.
----@field describe_machine fun(): trinity.Machine The processor that runs the script.
+---@field describe_machine fun(): trinity.Machine The machine that runs the script.
 ---@field stop_requested fun(): boolean Whether Ctrl-C or a time limit asked what runs to end: within trinity.system.stoppable and searches.
 ---@field was_interrupted fun(): boolean Whether Ctrl-C was pressed or SIGTERM came since the script began; the program then exits with stop_status().
 ---@field stop_status fun(): integer What the program exits with after what stopped it: 130 after Ctrl-C, 143 after SIGTERM (and SIGUSR1, with --stop-on-usr1).
 ---@field stop_name fun(): string What stopped it: 'Ctrl-C', 'SIGTERM' or 'SIGUSR1'.
 
 ---@class trinity.Machine
----@field processor string its name
+---@field processor string name of the CPU
 ---@field cores integer that this process may use
 ---@field memory_bytes integer
 
@@ -52,7 +52,7 @@ local trinity = {}
 ---@field placeto fun(problem: trinity.Problem, options?: trinity.PlacetoOptions): trinity.Strategy Messages along the graph, one node after the other, by REINFORCE (Addanki et al. 2019).
 ---@field doppler fun(problem: trinity.Problem, options?: trinity.DopplerOptions): trinity.Strategy Two policies that imitate a list scheduler, then learn by REINFORCE (Yao et al. 2026).
 ---@field tapp fun(problem: trinity.Problem, options?: trinity.TappOptions): trinity.Strategy Layers into groups, groups to devices with attention, by REINFORCE (Appl. Sci. 2021, 11(11), 4785).
----@field pase fun(problem: trinity.Problem, options?: trinity.PaseMethodOptions): trinity.Strategy Every layer split over all devices, exactly by PaSE's cost model (IPDPS 2021), or by a rival's rule.
+---@field pase fun(problem: trinity.Problem, options?: trinity.PaseMethodOptions): trinity.Strategy Every layer split over all devices, exactly by PaSE's cost model (IPDPS 2021), or by a baseline's rule.
 ---@field heuristics fun(problem: trinity.Problem, options?: trinity.HeuristicsOptions): trinity.Strategy The best of the cheap heuristics, without a search.
 ---@field best fun(problem: trinity.Problem, options?: trinity.StageOptions): trinity.Strategy Trinity without its policy.
 ---@field trinity fun(problem: trinity.Problem, options?: trinity.AgentOptions): trinity.Strategy PPO over a partition and a schedule network (Algorithms 2022, 15(4), 108).

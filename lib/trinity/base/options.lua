@@ -4,7 +4,7 @@
 --
 --   local declared = options.declare('trinity.PostOptions', { extends = search.declared, help = 'Of methods.post.',
 --     { 'samples', 'integer', 12, least = 1, most = 65536, help = 'placements per update' },
---     { 'mode', { 'cuts', 'literal' }, 'cuts', help = 'how groups are drawn' } })
+--     { 'mode', { 'cuts', 'literal' }, 'cuts', help = 'how groups are sampled' } })
 --
 -- An option is { name, type, default or nil, ... } with
 --   type       'integer', 'number', 'boolean', 'string', 'table', 'function', 'any', 'userdata', 'tensor', 'tensors';

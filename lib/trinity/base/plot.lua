@@ -1,5 +1,5 @@
--- Tables as CSV, and plots as SVG and PNG drawn by gnuplot if it is installed. Plot functions return the path of the
--- SVG, or nil and a reason. The colours are those of Okabe and Ito, which colour-blind people can distinguish; bars
+-- Tables as CSV, and plots as SVG and PNG by gnuplot, if it is installed. Plot functions return the path of the
+-- SVG, or nil and a reason. The colours are from Okabe and Ito (2008), which colour-blind people can distinguish; bars
 -- also differ in their patterns, curves in their points.
 
 local core = require 'trinity.core'
@@ -106,7 +106,7 @@ local function bar_labels(spec)
   return table.concat(lines, '\n') .. '\n'
 end
 
---- Draws groups of bars. spec: { groups = labels, series = labels, values = by group and series (a number, or a text
+--- Plots groups of bars. spec: { groups = labels, series = labels, values = by group and series (a number, or a text
 --- instead), marks = same form (points over the bars), mark = legend of the marks, y = title of the axis, title =,
 --- width =, height = }.
 function plot.bars(path, spec)
@@ -129,7 +129,7 @@ function plot.bars(path, spec)
       marked = true
     end
   end
-  if #parts == 0 then return nil, 'there is nothing to draw' end
+  if #parts == 0 then return nil, 'there is nothing to plot' end
   return plot.picture(path, table.concat(blocks) .. bar_labels(spec) .. ([[
 set boxwidth %.6g
 set xrange [0.4:%.6g]
@@ -145,7 +145,7 @@ set key outside top center horizontal
     spec.height or 480)
 end
 
---- Draws curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title
+--- Plots curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title
 --- =, log = (x by powers of 2), width =, height = }.
 function plot.lines(path, spec)
   local blocks, parts = {}, {}
@@ -154,7 +154,7 @@ function plot.lines(path, spec)
     parts[s] = ("$line%d using 1:2 with linespoints linetype %d title %s noenhanced"):format(s, s,
       plot.in_quotes(series.name))
   end
-  if #parts == 0 then return nil, 'there is nothing to draw' end
+  if #parts == 0 then return nil, 'there is nothing to plot' end
   return plot.picture(path, table.concat(blocks) .. ([[
 %sset xlabel %s noenhanced
 set ylabel %s noenhanced

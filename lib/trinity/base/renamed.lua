@@ -55,6 +55,7 @@ local renamed = {
   ['simulate --queue'] = '--rules queue=WORD',
   ['simulate --threads'] = "'trinity --threads N simulate'",
   ['train --save'] = '--output',
+  ['train --told'] = '--memory-features',
   -- papers, and sections of the page of the paper Trinity
   trinity = 'study papers trinity',
   daso = 'study papers daso',

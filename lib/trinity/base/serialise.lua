@@ -108,7 +108,7 @@ local function cdata(value, parent, key)
 end
 
 local made_there = 'cannot send a %s that was made in the worker: make it before trinity.parallel_map, or return what '
-  .. 'it tells (found.reward, found.metrics, found.placement, or the path that found:save gave)'
+  .. 'it holds (found.reward, found.metrics, found.placement, or the path that found:save gave)'
 
 --- Adds a table to those to send and returns its representation; a known table has a number already.
 function Writer:table(t, parent, key)

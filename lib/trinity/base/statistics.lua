@@ -80,7 +80,7 @@ local most_exact = 100 -- differences; for more, the normal approximation is use
 --- Returns the two-sided p-value of Wilcoxon's signed-rank test for paired differences (infinite ones are the largest;
 --- zeros are ignored). Exact up to 100 differences, with ties.
 ---@param differences number[]
----@return { p: number, pairs: integer, least_p: number, exact: boolean } least_p is what so many pairs can come to
+---@return { p: number, pairs: integer, least_p: number, exact: boolean } least_p: minimum of p for this number of pairs
 function statistics.signed_rank(differences)
   local list = {}
   for _, difference in ipairs(differences) do

@@ -67,7 +67,7 @@ local function describe_method(lines, owner, method, class_since)
   end
 end
 
---- Adds fields; those of which nothing is said share a line.
+--- Adds fields; consecutive fields without a text share a line.
 local function describe_fields(lines, fields)
   local bare = {}
   local function flush()

@@ -17,7 +17,7 @@ local function check_data(owner, place, name, data)
   if type(data) ~= 'string' and type(data) ~= 'userdata' then check.wrong(owner, place, name, data, 'a path') end
 end
 
---- Options of trainings, in addition to those of every execution.
+--- Options of trainings, in addition to the options of every execution.
 training.options = {
   { 'data', 'any', check = check_data, as = 'string', otherwise = 'drawn numbers',
     help = 'training data, a file or directory: CSV (also .gz), CIFAR-10 batches, PTB or other text, safetensors' },

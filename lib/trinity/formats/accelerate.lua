@@ -216,7 +216,7 @@ end
 ---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function accelerate.write(outline, options)
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
   local map = setmetatable({ device = {}, paths = {} }, Map)

@@ -1,6 +1,6 @@
 -- Placements for AutoParallel (autoparallel/serialization.py at commit a54c252): input of ShardingOptimizer's
--- load_placements(). Its nodes are those of a traced graph, whose names are in the file of get_json(). A mesh gives the
--- placements of parameters and inputs; AutoParallel finds the others.
+-- load_placements(). Its nodes are the nodes of a traced graph, whose names are in the file of get_json(). A mesh gives
+-- the placements of parameters and inputs; AutoParallel finds the others.
 
 local json = require 'trinity.base.json'
 local ordered = require 'trinity.formats.ordered'
@@ -23,7 +23,7 @@ local function field(value, path, name, kind)
   return value
 end
 
--- Returns the axes of the file's mesh, which must equal those of the plan.
+-- Returns the axes of the file's mesh, which must equal the axes of the plan.
 local function axes_of(mesh, outline, path)
   local axes, seen = {}, {}
   local names = field(mesh.dim_names, path, 'mesh.dim_names', 'table')
@@ -85,7 +85,7 @@ end
 ---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function autoparallel.write(outline, options)
   local path = options.nodes
   if not path then

@@ -227,7 +227,7 @@ end
 --- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function chakra.write(outline)
   local trace = new_trace(outline.strategy)
   trace:add_tasks()

@@ -335,8 +335,8 @@ function Maker:run()
 end
 
 --- Returns the graph of Chakra traces, given a single file or the file of one rank (PREFIX.RANK.et; the files of other
---- ranks and groups.json with the ranks of groups are next to it). Operators are called NODE@RANK. Those of a rank are
---- one colocation unit and have its number as attribute `rank`, so that a placement assigns ranks to devices.
+--- ranks and groups.json with the ranks of groups are next to it). Operators are called NODE@RANK. The operators of a
+--- rank are one colocation unit and have its number as attribute `rank`, so that a placement assigns ranks to devices.
 --- `source.ranks` is the number of ranks.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder

@@ -49,7 +49,7 @@ end
 --- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function deepspeed.write(outline)
   if not outline.strategy.mesh then
     util.fail 'export: deepspeed: expected a mesh, got a placement of operators'

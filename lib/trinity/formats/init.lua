@@ -71,7 +71,7 @@ end
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function formats.files(strategy, options) return make_files('formats.files', strategy, options) end
 
 local function write_files(folder, files)
@@ -89,7 +89,7 @@ end
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExportOptions
 ---@return string|string[] text_or_paths
----@return string[] unsaid
+---@return string[] lost
 function formats.export(strategy, options)
   local files, unspoken = make_files('strategy:export', strategy, options)
   if not options.folder and #files > 1 then

@@ -153,7 +153,7 @@ end
 --- represent.
 ---@param outline table
 ---@return string[] lines
----@return string[] unsaid
+---@return string[] lost
 function megatron.arguments(outline)
   local lines, mesh, unspoken = {}, outline.mesh, unsaid.of(outline, said)
   local function add(flag, value) lines[#lines + 1] = value and ('%s %s'):format(flag, value) or flag end
@@ -180,7 +180,7 @@ end
 --- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function megatron.write(outline)
   if not outline.strategy.mesh and not outline.stages then
     util.fail('export: megatron: expected a mesh or a pipeline of whole layers: %s',

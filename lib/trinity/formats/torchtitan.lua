@@ -66,7 +66,7 @@ local function degrees(outline, unspoken)
   return data, 1
 end
 
--- Schedule1F1B needs at least as many micro-batches as stages; with a CSV file the same order works.
+-- Schedule1F1B needs at least one micro-batch per stage; with a CSV file the same order works.
 local function has_name(outline, word)
   return schedules[word] and (word ~= '1f1b' or outline.micro_batches >= outline.pipeline)
 end
@@ -103,7 +103,7 @@ end
 --- Returns the files of a plan, and the settings that they cannot represent.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
----@return string[] unsaid
+---@return string[] lost
 function torchtitan.write(outline)
   if not outline.strategy.mesh and not outline.stage_of then
     util.fail 'export: torchtitan: expected a mesh or a pipeline, got a placement of operators'

@@ -54,7 +54,7 @@ local largest = 2 ^ 53
 ---@param text string
 ---@param at integer
 ---@return integer|false|nil value
----@return integer behind
+---@return integer after
 function wire.read_varint(text, at)
   local value, scale = 0, 1
   for _ = 1, 10 do

@@ -89,7 +89,7 @@ local function model_options(name, model, given)
   return values
 end
 
---- Splits the caller's options into common ones and those of this model.
+--- Splits the caller's options into common ones and the model's own.
 local function split(options)
   local shared, rest = {}, {}
   for key, value in util.sorted_pairs(options or {}) do
@@ -203,10 +203,10 @@ end
 
 --- Loads the graph of a model: a name in models/, a published decoder ('llama-3-8b', ...: trinity help networks;
 --- options trinity.DecoderOptions), a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et (Chakra trace
---- of one rank, next to those of the other ranks), .json (trinity, dnn-partitioning, Piper, or a decoder's config.json
---- or its folder: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured times
---- ignore batch_size; graphs of a whole step are not changed. Raises an error with a suggestion for an unknown name or
---- option. Example: `trinity.model('gpt2', { batch_size = 4, layers = 2 })`
+--- of one rank, next to the traces of the other ranks), .json (trinity, dnn-partitioning, Piper, or a decoder's
+--- config.json or its folder: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured
+--- times ignore batch_size; graphs of a whole step are not changed. Raises an error with a suggestion for an unknown
+--- name or option. Example: `trinity.model('gpt2', { batch_size = 4, layers = 2 })`
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph
@@ -408,7 +408,7 @@ local function add_types(list, owner, types, listed)
   end
 end
 
---- Returns the device types of a description, including those of trinity.devices that its devices name.
+--- Returns the device types of a description, including types of trinity.devices that its devices name.
 local function device_types(spec, name)
   local types, listed, owner = {}, {}, ("cluster '%s'"):format(tostring(name or 'unnamed'))
   for key, value in util.sorted_pairs(spec.device_types or {}) do

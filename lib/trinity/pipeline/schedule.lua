@@ -36,8 +36,8 @@ function pipeline_schedule.spans(timeline, graph)
   return list
 end
 
---- Returns the stage of every operator, which is also its device: that of its unit's forward operators; nil if stages
---- have several devices or the result lacks operators.
+--- Returns the stage of every operator, which is also its device: the stage of its unit's forward operators; nil if
+--- stages have several devices or the result lacks operators.
 local function stages_of(problem, found)
   local stage_of_name, stage_of_unit = {}, {}
   for s, stage in ipairs(found.stages) do
@@ -60,7 +60,7 @@ end
 
 --- Simulates a result of trinity.pipeline for a network (trinity's, ONNX, or built-in) with schedule 1F1B and twice as
 --- many micro-batches as stages. Returns spans and a name; nil for a file with costs, for stages on several devices, or
---- for more stages than a whole cluster has devices. `options` are those of the model.
+--- for more stages than a whole cluster has devices. `options` are the model's.
 function pipeline_schedule.of(found, source, cluster_name, options)
   if source:match '%.txt$' or source:match '%.json$' or #found.stages < 2 then return nil end
   local cluster, whole = pipeline_machine.named(cluster_name)

@@ -97,7 +97,7 @@ end
 
 local most_points = 2000 -- maximum points per line
 
--- Returns the x axis of a logged row: name and value, or nil if the row is not drawn.
+-- Returns the x axis of a logged row: name and value, or nil if the row is not plotted.
 local function place_of(row)
   for _, name in ipairs { 'round', 'step' } do
     if type(row[name]) == 'number' and not row.search then return name, row[name] end

@@ -1,4 +1,4 @@
--- Draws a plan as SVG: one row per pipeline stage, with its layers, its devices by the axes of the mesh, the timeline
+-- Renders a plan as SVG: one row per pipeline stage, with its layers, its devices by the axes of the mesh, the timeline
 -- and the memory of its first device. The data comes from shown.lua; it may be untrusted, so it is checked and escaped.
 
 local core = require 'trinity.core'
@@ -45,7 +45,7 @@ function Drawing:text(x, y, text, size, anchor, most)
     escaped(text))
 end
 
---- Draws a legend from x to the right, in several lines if needed. Returns the height of the last line.
+--- Adds a legend from x to the right, in several lines if needed. Returns the height of the last line.
 function Drawing:legend(x, y, entries)
   local from = x
   for _, entry in ipairs(entries) do
@@ -92,7 +92,7 @@ local function draw_mesh(self, y, plan)
   if drawn < all then self:text(at.mesh + wide.mesh, y + 18, '...', 11) end
 end
 
---- Draws the timeline of the first device on grey (idle). Without passes, draws how long it computes.
+--- Adds the timeline of the first device on grey (idle). Without passes, shows how long it computes.
 local function draw_time(self, y, stage, step_s)
   local scale = wide.time / math.max(step_s, 1e-12)
   self:box(at.time, y + 4, wide.time, row - 10, bubble, 'waits')
@@ -116,7 +116,7 @@ local function bytes_of(stage, owner)
   return math.max(0, number(list_of(list_of(stage).peak_bytes)[owner.key]))
 end
 
---- Draws memory as a bar; small owners of a nearly empty device are omitted.
+--- Adds memory as a bar; small owners of a nearly empty device are omitted.
 local function scale_of(stages, capacity)
   local most = 1
   for _, stage in ipairs(stages) do
@@ -227,7 +227,7 @@ function picture.svg(plan)
     width, height, table.concat(self, '\n'))
 end
 
---- Adds pictures of the plans to a run's result of kind 'plan'; plans without stored data are not drawn.
+--- Adds pictures of the plans to a run's result of kind 'plan'; plans without stored data have none.
 ---@param data table
 function picture.add_to(data)
   for _, plan in ipairs(list_of(data.plans)) do

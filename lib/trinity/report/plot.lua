@@ -6,7 +6,7 @@ local options_of = require 'trinity.base.options'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
---- Plots as PATH.svg and PATH.png, drawn by gnuplot; numbers as CSV. Plot functions return the path of the SVG, or nil
+--- Plots as PATH.svg and PATH.png by gnuplot; numbers as CSV. Plot functions return the path of the SVG, or nil
 --- and a reason.
 ---@class trinity.PlotModule
 ---@since 0.1.0
@@ -98,7 +98,7 @@ local function axes_of(spec)
       spec.log_x and 0 or 0.03, spec.log_x and 0 or 0.03, spec.log_y and 0 or 0.05, spec.log_y and 0 or 0.05) }
 end
 
--- Draws the series `with` lines or points; `parts` are drawn in the background, with their data in `blocks`.
+-- Plots the series `with` lines or points; `parts` are in the background, with their data in `blocks`.
 local function draw(owner, path, spec, with, blocks, parts)
   for s, series in ipairs(spec.series) do
     blocks[#blocks + 1] = base.block('series' .. s, series.points)
@@ -109,7 +109,7 @@ local function draw(owner, path, spec, with, blocks, parts)
     .. table.concat(parts, ', \\\n  '), spec.width, spec.height)
 end
 
---- Draws curves with points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.lines('curve', {
+--- Plots curves with points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.lines('curve', {
 --- series = { { name = 'a', points = { { 1, 2 }, { 2, 3 } } } } })`
 ---@param path string
 ---@param spec trinity.PlotSpec
@@ -120,7 +120,7 @@ function plot.lines(path, spec)
   return draw('plot.lines', path, check_spec('plot.lines', spec), 'linespoints', {}, {})
 end
 
---- Draws points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.scatter('points', { series =
+--- Plots points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.scatter('points', { series =
 --- { { points = { { 1, 2 } } } } })`
 ---@param path string
 ---@param spec trinity.PlotSpec
@@ -157,7 +157,7 @@ function plot.front(points)
   return front
 end
 
---- Draws points with the Pareto front of all series together, where smaller x and y are better. Example:
+--- Plots points with the Pareto front of all series together, where smaller x and y are better. Example:
 --- `trinity.plot.pareto('front', { series = { { points = { { 1, 3 }, { 2, 2 } } } } })`
 ---@param path string
 ---@param spec trinity.PlotSpec
@@ -182,7 +182,7 @@ local bar_options = options_of.declare('trinity.BarsSpec', { help = 'Options of 
   y, title, width, height,
 })
 
---- Draws groups of bars: values[g][s] is the value of group g and series s, a number from 0, or a text instead of a bar
+--- Plots groups of bars: values[g][s] is the value of group g and series s, a number from 0, or a text instead of a bar
 --- ('out of memory'). Example: `trinity.plot.bars('bars', { groups = { 'a' }, series = { 's' }, values = { { 1 } } })`
 ---@param path string
 ---@param spec trinity.BarsSpec

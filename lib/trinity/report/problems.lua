@@ -95,7 +95,7 @@ local function timeline_of(run, search, graph)
   local text = read.text(run, path)
   if not text then return nil end
   if #text > most_trace_bytes then
-    run.notes[#run.notes + 1] = ('%s is not drawn, because it has %s'):format(path, core.format_bytes(#text))
+    run.notes[#run.notes + 1] = ('%s is not shown, because it has %s'):format(path, core.format_bytes(#text))
     return nil
   end
   local ok, result = pcall(trace.read, text, graph and graph.index_of or {}, graph and graph.operators or 0)

@@ -14,7 +14,7 @@ local shown = {}
 -- blocks to show.
 local most_tasks, most_passes = 200000, 4000
 
--- Estimates the operators of a step on all devices: those of a stage on each of its devices.
+-- Estimates the operators of a step on all devices: operators of a stage on each of its devices.
 local function tasks_of(strategy)
   local mesh = strategy.mesh or {}
   return strategy.problem.graph.operators * (strategy.micro_batches or 1) * (mesh.data or 1) * (mesh.tensor or 1)

@@ -2,7 +2,7 @@
 -- is read line by line, with one event per line.
 --
 -- trace.read(text, index_of) gives { step_ns, tracks, names, memory, sent_bytes, received_bytes, schedule, events }:
---   tracks   a list by device and lane: { device = (from 0), name = 'compute' | 'send' | 'to gpu1' | ..., kind =
+--   tracks   a list by device and row: { device = (from 0), name = 'compute' | 'send' | 'to gpu1' | ..., kind =
 --            'compute' | 'link' | 'collective', count =, start = , length =, operator =, phase =, part =, bytes = },
 --            the last six packed columns (pack.lua) over its events by start: ns, ns, number of the operator (index_of
 --            [name], or beyond these in `extra`), phase (0 forward, 1 backward, 2 update), micro-batch, bytes sent

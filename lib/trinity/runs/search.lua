@@ -237,7 +237,9 @@ function Record:earlier()
   local about = json.try(path .. '/search.json')
   if not about then return nil end
   if about.method ~= self.method or about.seed ~= self.seed or about.problem ~= self.facts.id
-    or not same_options(about.options, self.options) then return { anew = 'the saved state is of another search' } end
+    or not same_options(about.options, self.options) then
+    return { anew = 'the saved state belongs to another search' }
+  end
   if about.status ~= 'done' then
     local file = path .. '/checkpoint.json'
     if not util.exists(file) then return { anew = 'it had not reached its first checkpoint' } end
@@ -271,7 +273,7 @@ local function kept_of(path)
   pcall(core.remove_tree, path .. '/search.json')
 end
 
---- Returns the rows of an earlier process of a resumed run that are kept: those of finished searches, and of others up
+--- Returns the rows of an earlier process of a resumed run that are kept: rows of finished searches, and of others up
 --- to their checkpoint. { row =, wall_time_s = } each.
 function run_search.earlier_rows(run)
   local rows, torn = run_metrics.read(run.path .. '/metrics.jsonl')

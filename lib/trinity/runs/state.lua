@@ -387,9 +387,9 @@ local function ending(status, message)
   return 'failed', message or ('exit status %d'):format(status)
 end
 
---- Ends the run and records how the script ended. Removes an empty folder. Returns the exit status: that of the script,
---- but 1 instead of 0 if the folder could not be written, and that of Ctrl-C or SIGTERM if it came before the end was
---- recorded.
+--- Ends the run and records how the script ended. Removes an empty folder. Returns the exit status: the script's,
+--- but 1 instead of 0 if the folder could not be written, and the signal's after Ctrl-C or SIGTERM if it came before
+--- the end was recorded.
 function state.finish(status, message)
   local run = state.run
   if not run then return status end

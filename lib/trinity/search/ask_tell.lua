@@ -1,5 +1,5 @@
 -- The ask/tell loop of searches in the engine (engine/search/placement/searcher.h): asks for placements, simulates them
--- within the budget of a search, and tells their scores. Rewards, budgets and Ctrl-C work as for every method.
+-- within the budget of a search, and reports their scores. Rewards, budgets and Ctrl-C work as for every method.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'

@@ -1,8 +1,8 @@
--- Checkpoints of searches in the engine (search/ask_tell.lua): the scores of all placements that the searcher was told.
--- A new searcher with the same seed asks for the same placements and gets the same scores without simulation. The
--- scores are in a file next to the checkpoint, as pairs of doubles (value, excess memory). Each checkpoint appends the
--- new ones and stores the number of bytes and their checksum, so its cost depends on the new scores only, not on the
--- length of the search.
+-- Checkpoints of searches in the engine (search/ask_tell.lua): the scores of all placements that were reported to the
+-- searcher. A new searcher with the same seed asks for the same placements and gets the same scores without simulation.
+-- The scores are in a file next to the checkpoint, as pairs of doubles (value, excess memory). Each checkpoint appends
+-- the new ones and stores the number of bytes and their checksum, so its cost depends on the new scores only, not on
+-- the length of the search.
 
 local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
@@ -65,7 +65,7 @@ local function replay_of(kept)
 end
 
 --- Returns hooks for ask_tell(): one writes checkpoints with the method's own `notes`; the other replays the scores of
---- `resumed`, the notes of a checkpoint. `first`: evaluations of the search before those of the searcher;
+--- `resumed`, the notes of a checkpoint. `first`: evaluations of the search before the searcher's;
 --- self.evaluations is set to it if the search resumes.
 function ask_tell_checkpoint.hooks(self, resumed, first, notes)
   if not self.checkpoint and not resumed then return {} end
@@ -79,7 +79,7 @@ function ask_tell_checkpoint.hooks(self, resumed, first, notes)
     if not scores or checkpoints.too_many(self, scores.count) then return end
     if again <= 0 then scores:add(values, excess, count) end
     again = again - count
-    -- Best and curve are those of the checkpoint until all scores are replayed.
+    -- Best and curve come from the checkpoint until all scores are replayed.
     if again > 0 then return end
     -- Checkpoints become rarer, so that writing them takes a small part of the search time.
     local by_count = self.evaluations - last >= math.max(every, (last - first) / 8)

@@ -134,7 +134,7 @@ local function keep_best(self, plan, result)
   for op = 1, #plan do self.placement[op] = plan[op] end
 end
 
---- Simulates and scores plans and keeps the best one; counts as one step. Plans are those of problem:evaluate: a
+--- Simulates and scores plans and keeps the best one; counts as one step. Plans are as in problem:evaluate: a
 --- placement, { placement =, schedule =, micro_batches = }, { mesh = }, or a strategy. A placement that contradicts its
 --- schedule counts as infeasible. A plan above reject_above_s never becomes the best. Example: `local rewards, metrics
 --- = search:evaluate { placement }`

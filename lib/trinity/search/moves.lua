@@ -59,7 +59,7 @@ function Drawn:move(i)
   return fresh(self, 'move'):move(i)
 end
 
---- Applies move i to a placement, that of draw() or another. Example: `moves:draw(placement):apply(1, placement)`
+--- Applies move i to a placement. Example: `moves:draw(placement):apply(1, placement)`
 ---@param i integer
 ---@param placement trinity.Placement
 function Drawn:apply(i, placement)
@@ -69,9 +69,9 @@ end
 
 check.methods(Drawn, 'trinity.DrawnMoves')
 
---- Samples at most `count` different moves of a placement, which should be similar to that of look(). Each move changes
---- the placement. Calls look() if it was never called. temperature: feature of that name, relative to the step time.
---- Example: `moves:draw(problem:placement(), 8)`
+--- Samples at most `count` different moves of a placement, which should be similar to the placement of look(). Each
+--- move changes the placement. Calls look() if it was never called. temperature: feature of that name, relative to the
+--- step time. Example: `moves:draw(problem:placement(), 8)`
 ---@param placement trinity.Placement
 ---@param count? integer default 16
 ---@param temperature? number default 0

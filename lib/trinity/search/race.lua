@@ -1,4 +1,4 @@
--- A race of two annealing searches: one from the best start, one from a rival, which is a partition with few bytes
+-- A race of two annealing searches: one from the best start, one from a baseline, which is a partition with few bytes
 -- between devices. After a quarter of the budget each, one of them continues with the rest: the one that will be better
 -- if both continue as in the second half of their quarter. The race helps if the best start is near a local optimum, as
 -- blocks of layers are; otherwise it costs a quarter of the budget. With a ranker and the step time as reward, such a
@@ -19,7 +19,7 @@ Race.__index = Race
 local race = {}
 
 local heat_share = 0.25    -- part of the budget for each of the two
-local most_slower = 1.25   -- maximum step time of a rival / that of the best start
+local most_slower = 1.25   -- maximum step time of the baseline / step time of the best start
 local least_budget = 200   -- minimum evaluations for a race
 local least_s = 1          -- minimum seconds for a race
 local imbalances = { 0.03, 0.3 }
@@ -64,7 +64,7 @@ end
 --- (engine/search/placement/moves.h). With a ranker and the step time as reward, its temperature depends on the budget.
 --- With few evaluations it ranks more candidates and tries few moves of the same state, as with a time limit; with very
 --- few, it ranks still more candidates, nearly all around the critical path. budget: { evaluations =, seconds = nil or
---- those of the search, last_temperature = nil for the default }. moves: nil, or a function that returns moves
+--- the search's, last_temperature = nil for the default }. moves: nil, or a function that returns moves
 --- (search/ranked.lua).
 function race.annealing(problem, start, seed, budget, ranker, moves)
   local evaluations = budget.evaluations
@@ -111,7 +111,7 @@ local function has_room(self)
     and options.seconds - (core.clock_s() - self.start) >= least_s)
 end
 
---- Returns the rival of the best placement so far of the search `self`, simulated within its budget, or nil if it is
+--- Returns the baseline of the best placement so far of the search `self`, simulated within its budget, or nil if it is
 --- too slow.
 function race.rival(self)
   if not self.best or not has_room(self) then return nil end

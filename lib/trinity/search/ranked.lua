@@ -30,8 +30,8 @@ end
 
 --- Declares option `accept` of annealing.
 function ranked.accept_option()
-  return { 'accept', 'function', as = 'fun(progress: number, drawn: number): number', otherwise = 'by temperature: '
-    .. '-temperature * log(1 - drawn)', help = 'custom acceptance rule: returns how much worse than the state a trial '
+  return { 'accept', 'function', as = 'fun(progress: number, sample: number): number', otherwise = 'by temperature: '
+    .. '-temperature * log(1 - sample)', help = 'custom acceptance rule: returns how much worse than the state a trial '
       .. 'may be, in multiples of the start value per unit, given the cooling progress (0 to 1) and a uniform sample '
       .. 'from [0, 1)' }
 end

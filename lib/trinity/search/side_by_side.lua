@@ -1,9 +1,9 @@
 -- Independent annealing searches, one per thread, with the step time as reward. They are for searches with a time limit
 -- on graphs so small that threads cannot divide one simulation, with enough time for each. They run in the engine
--- without calls of Lua (engine/search/placement/side_by_side.h). Every other one starts from the rival of the best
+-- without calls of Lua (engine/search/placement/side_by_side.h). Every other one starts from the baseline of the best
 -- start (search/race.lua), if there is one. The team has the interface of a searcher of the engine
 -- (search/ask_tell.lua): ask() returns the best of each search so far, which are simulated again for the statistics of
--- the search. Moves are not ranked, because a ranker does not help with so many evaluations.
+-- the search. Moves are not ranked, because a ranker does not help with that many evaluations.
 
 local core = require 'trinity.core'
 local race = require 'trinity.search.race'
@@ -20,8 +20,8 @@ local side_by_side = {}
 local least_evaluations = 1200
 local least_s = 6e-5 -- per squared number of units: minimum time for the test
 local probe = 512    -- evaluations of each search in the test
--- Alternating between searches: with so many evaluations, even single small operators matter; the cooler searches find
--- these gains sooner, but less often.
+-- Alternating between searches: with that many evaluations, even single small operators matter; the cooler searches
+-- find these gains sooner, but less often.
 local last_temperatures = { 1e-3, 1e-4 }
 local first_round = 16
 local round_s, most_evaluations = 0.05, 2 ^ 16 -- of a searcher between two checks of the clock
@@ -51,7 +51,7 @@ local function is_quick(self, searchers)
   return left_s >= each_s * least_evaluations * self.problem.graph.units
 end
 
---- Makes a team from a start and its rival, if any; nil if the search `self` is not suited.
+--- Makes a team from a start and its baseline, if any; nil if the search `self` is not suited.
 function side_by_side.new(self, start, rival)
   if not side_by_side.may(self) then return nil end
   local searchers, seed = {}, self.options.seed

@@ -17,7 +17,7 @@ local core = require 'trinity.core'
 ---@field edge_to integer[] per edge: the task that reads it
 ---@field edge_tensor integer[] per edge: equal for two readers of one tensor
 ---@field edge_bytes number[]
----@field in_edges integer[] edges by reader: those of task t are entries first_in[t] to first_in[t + 1] - 1
+---@field in_edges integer[] edges by reader: the edges of task t are entries first_in[t] to first_in[t + 1] - 1
 ---@field first_in integer[]
 ---@field first_out integer[] the edges out of task t are first_out[t] to first_out[t + 1] - 1
 ---@field latency_ns number[] per pair of devices

@@ -27,7 +27,7 @@ local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'Optio
 ---@class trinity.ExpertLoad
 ---@field step_time_s number
 ---@field slowdown number step time / step time with even load
----@field rank_factor number maximum tokens of a rank in any layer / those of an even load
+---@field rank_factor number maximum tokens of a rank in any layer / tokens of an even load
 ---@field expert_factor number same, for the fullest expert
 ---@field dropped number fraction of tokens that capacity_factor drops
 ---@field peak_memory_bytes number of the fullest device
@@ -237,7 +237,7 @@ local function peak_of(step, device, changes)
 end
 
 --- Predicts the step of a strategy with unequal expert load: matmuls by the tokens of each expert, all-to-alls by their
---- fullest rank, memory of the fullest device. The order of work is that of an even load. Raises an error if the
+--- fullest rank, memory of the fullest device. The order of work is the one of an even load. Raises an error if the
 --- strategy has no experts. Example: `trinity.expert_load(strategy, { load = { zipf = 0.5 } }).slowdown`
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExpertLoadOptions

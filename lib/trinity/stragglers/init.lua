@@ -42,7 +42,7 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
 ---@field what string
 ---@field step_time_s number without noise
 ---@field samples_per_s number
----@field gain number samples_per_s / that of the strategy - 1
+---@field gain number samples_per_s / samples_per_s of the strategy - 1
 ---@field stages? integer[] layers of every virtual stage, if layers move
 ---@field devices? integer[] devices of the mesh, if a replica is dropped
 ---@field micro_batches? integer micro-batches, if a replica is dropped

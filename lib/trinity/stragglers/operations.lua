@@ -5,8 +5,8 @@ local util = require 'trinity.base.util'
 
 local operations = {}
 
---- Types of operations. group: operations that end together ('pair': a send and its receive; 'replicas': those of all
---- replicas; 'ends': of first and last stage; 'all': of all workers). typical: statistic of a typical operation.
+--- Types of operations. group: operations that end together ('pair': a send and its receive; 'replicas': operations of
+--- all replicas; 'ends': of first and last stage; 'all': of all workers). typical: statistic of a typical operation.
 operations.types = {
   ['forward-compute'] = { typical = 'mean' }, ['backward-compute'] = { typical = 'mean' },
   ['forward-send'] = { typical = 'median', group = 'pair', shown = 'forward-pp-comm' },

@@ -1,5 +1,5 @@
 -- Owners of a device's peak memory (trinity.PeakBytes): names and colours, in the order of tables and pictures. The
--- colours are those of Okabe and Ito, 2008 (report/colours.js), and paler ones.
+-- palette is Okabe and Ito's (2008; report/colours.js), partly paler.
 
 local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'

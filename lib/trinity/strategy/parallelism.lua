@@ -1,5 +1,5 @@
 -- Strategies that are the same for all layers, in the field's words: a mesh of devices, a pipeline's schedule, what is
--- computed again. The rules: engine/strategy/lower.h, manual/strategy_fields.md.
+-- recomputed. The rules: engine/strategy/lower.h, manual/strategy_fields.md.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -107,7 +107,7 @@ local declared = options.declare('trinity.MeshStrategy', options.of_engine({ kin
 local fields = util.map(declared.all, function(word) return word.name end)
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
-  help = 'Settings of one forward operator that override those of the mesh.',
+  help = 'Settings of one forward operator that override settings of the mesh.',
   { 'recompute', 'boolean', otherwise = '`recompute` of the mesh', help = 'recompute it before its backward operator' },
   { 'split', 'any', as = 'string|false', otherwise = 'by the pattern',
     help = 'dimension along which `tensor` splits it; false: none' },
@@ -293,8 +293,8 @@ function parallelism.first_devices(low)
 end
 
 --- Returns the bubble fraction of a mesh's schedule: idle time divided by ideal time, for equal stages and free
---- messages, where forward pass, input gradients (B) and weight gradients (W) take equal time. The first number is that
---- of the device with the longest time from its first to its last task, as papers define it. The second one is that of
+--- messages, where forward pass, input gradients (B) and weight gradients (W) take equal time. The first number
+--- belongs to the device with the longest time from its first to its last task, as papers define it; the second one to
 --- the whole step, in which the last stage starts later. Raises an error if the strategy has no mesh or its fields
 --- contradict each other. Example:
 --- `trinity.pipeline.schedule_bubble { mesh = { pipeline = 4 }, schedule = '1f1b', micro_batches = 8 }`

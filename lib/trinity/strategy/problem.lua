@@ -142,7 +142,7 @@ end
 ---@return trinity.Metrics
 function Problem:evaluate(plan) return simulator.run('problem:evaluate', self, plan) end
 
---- Simulates a list of plans on all threads. Returns their metrics in order; errors are those of problem:evaluate.
+--- Simulates a list of plans on all threads. Returns their metrics in order; errors are as of problem:evaluate.
 --- Example: `problem:evaluate_batch({ p, q }, { reject_above_s = 0.5 })`
 ---@param plans trinity.Plan[]
 ---@param options? trinity.BatchOptions

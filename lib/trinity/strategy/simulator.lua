@@ -61,7 +61,7 @@ local function mesh_fields(owner, problem, plan)
 end
 
 --- Returns the placement of a plan and its schedule fields (nil: the default). `name` is the name of the first argument
---- ('plan'), which is the plan or a list that has it as an entry. For a mesh, the placement is that of the first part
+--- ('plan'), which is the plan or a list that has it as an entry. For a mesh, the placement is the first part's
 --- of each operator.
 function simulator.parts(owner, problem, plan, name, entry)
   plan = array.placement(owner, 1, name or 'plan', plan, problem.graph, entry)

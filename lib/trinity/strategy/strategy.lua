@@ -72,8 +72,8 @@ local function own_words(owner, problem, plan, schedule)
   return parallelism.is(plan) and parallelism.fields(owner, plan, problem.graph) or schedule or {}
 end
 
---- Simulates a plan and makes a strategy. Fields: problem, placement, those of its schedule (schedule, micro_batches,
---- ...), metrics, reward, and those of `about`. any: see simulator.run. again: see problem:score.
+--- Simulates a plan and makes a strategy. Fields: problem, placement, fields of its schedule (schedule, micro_batches,
+--- ...), metrics, reward, and fields of `about`. any: see simulator.run. again: see problem:score.
 function strategy.new(owner, problem, plan, about, any, again)
   local self = util.merged({ problem = problem }, about)
   local placement, schedule = simulator.parts(owner, problem, plan)
@@ -179,7 +179,7 @@ end
 --- Example: `strategy:export { format = 'megatron' }`
 ---@param options trinity.ExportOptions
 ---@return string|string[] text_or_paths
----@return string[] unsaid
+---@return string[] lost
 function Strategy:export(options) return hooks.export(self, options) end
 
 --- Returns the costs of a strategy as plain data.

@@ -318,7 +318,7 @@ describe('trinity runs', function()
     elsewhere.options.set, elsewhere.options.method_set = { 'layers=2', 'b' }, {}
     core.write_file(runs .. '/elsewhere/run.json', core.to_json(elsewhere))
     local _, same = call('runs', 'compare', 'elsewhere', 'elsewhere')
-    expect(same):matches '^the same options, versions and processor\n'
+    expect(same):matches '^the same options, versions and CPU\n'
     expect(select(2, call('runs', 'show', 'elsewhere'))):matches '\n  set +%["layers=2","b"%]\n'
     local _, other = call('runs', 'compare', 'first', 'elsewhere')
     expect(other):matches '\nset +%- +%["layers=2","b"%]\n'

@@ -423,17 +423,17 @@ describe('a ranker that is told the weights of the reward', function()
     trainer(true):save(path)
     expect(function() trainer(false):resume(path) end):raises 'told other features'
   end)
-  it('is what train --told --reward front makes', function()
+  it('is what train --memory-features --reward front makes', function()
     local save = temporary '.safetensors'
-    local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --told --reward front '
+    local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --memory-features --reward front '
       .. '--evaluations 60 --output %s'):format(save))
     expect(status):equals(0)
     expect(output):matches '2593 weights'
     local ranker = trinity.rankers.load(save)
     expect(ranker.told):equals(true)
-    expect(ranker.notes.command):matches '%-%-reward front %-%-told %-%-evaluations 60$'
-    status, output = run_trinity(('train --told --start %s'):format(trinity.rankers.shipped))
+    expect(ranker.notes.command):matches '%-%-reward front %-%-memory%-features %-%-evaluations 60$'
+    status, output = run_trinity(('train --memory-features --start %s'):format(trinity.rankers.shipped))
     expect(status):equals(2)
-    expect(output):matches "option '%-%-told': the weights of %-%-start take no memory features"
+    expect(output):matches "option '%-%-memory%-features': the weights of %-%-start take none"
   end)
 end)

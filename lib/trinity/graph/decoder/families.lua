@@ -1,5 +1,5 @@
 -- Decoder families by the model_type of their config.json: how their fields describe a network
--- (trinity.graph.decoder.network). Names, defaults and shapes are those of the library transformers 5.23.0 (Hugging
+-- (trinity.graph.decoder.network). Names, defaults and shapes follow the library transformers 5.23.0 (Hugging
 -- Face, src/transformers/models/KIND/{configuration,modeling}_KIND.py).
 
 local families = {}
@@ -28,8 +28,8 @@ local function even_width(f, about, heads)
   return about.hidden / heads
 end
 
---- Grouped attention. o: num_kv_heads (default of the family; false: as many as heads), head_dim (the kind's default),
---- bias, output_bias, qk_norm, window (a function of the layer).
+--- Grouped attention. o: num_kv_heads (default of the family; false: the number of heads), head_dim (the kind's
+--- default), bias, output_bias, qk_norm, window (a function of the layer).
 local function grouped(f, about, o)
   local heads = f:integer 'num_attention_heads|n_head'
   local num_kv_heads = f:integer('num_key_value_heads', o.num_kv_heads or heads,

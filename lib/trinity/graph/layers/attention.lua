@@ -85,7 +85,7 @@ end
 local function check_heads(name, width, heads, groups)
   if width % heads == 0 and heads % groups == 0 then return end
   local of, divisors = 'heads', divisors_of(width)
-  if width % heads == 0 then of, divisors = 'heads of keys', divisors_of(heads) end
+  if width % heads == 0 then of, divisors = 'KV heads', divisors_of(heads) end
   util.fail("attention '%s': expected a width divisible by heads and heads divisible by KV heads, got width %d, %d "
     .. "heads and %d KV heads; %s may be %s", name,
     width, heads, groups, of, divisors)

@@ -121,16 +121,17 @@ function Layers:mixture_of_experts(name, x, o)
   local weights, numbers = route(self, name .. '/router', x, o)
   local tokens, shares = self:operator('ExpertDispatch', name .. '/dispatch',
     { inputs = { x, weights, numbers }, shapes = { { e, rows, h }, { e, rows, 1 } }, attributes = about })
-  local function product(part, of, from, to)
+  local function projection(part, of, from, to)
     return (self:operator('Einsum', name .. '/experts/' .. part, { inputs = { of }, shapes = { { e, rows, to } },
       attributes = { equation = 'eci,eio->eco', experts = e, experts_per_token = o.top_k },
       parameters = { self:weight('weight', { e, from, to }) } }))
   end
   local input = self:operand(name .. '/experts/input', tokens)
   local at = name .. '/experts/activation'
-  local inner = o.gated and activate(self, at, { product('gate', input, h, f), product('up', input, h, f), shares }, o)
-    or activate_plain(self, at, { product('up', input, h, f), shares }, o)
-  local results = product('down', self:operand(name .. '/experts/down/input', inner), f, h)
+  local inner = o.gated and activate(self, at,
+    { projection('gate', input, h, f), projection('up', input, h, f), shares }, o)
+    or activate_plain(self, at, { projection('up', input, h, f), shares }, o)
+  local results = projection('down', self:operand(name .. '/experts/down/input', inner), f, h)
   local sum = self:operator('ExpertCombine', name .. '/combine', { inputs = { results, numbers }, shapes = { x.shape },
     attributes = about })
   if o.shared == 0 then return sum end

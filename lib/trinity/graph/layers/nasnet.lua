@@ -120,7 +120,7 @@ function nasnet.options(batch_size)
 end
 
 -- The stem's two cells, then three stages of normal cells with a reduction cell before the second and
--- third. Returns the last cell's output, and that of the second stage.
+-- third. Returns the outputs of the last cell and of the second stage.
 local function stack(net, x, a, drops)
   local outputs, total = { x }, 4
   for _, count in ipairs(a.normal_cells) do total = total + count end
