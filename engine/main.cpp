@@ -95,6 +95,11 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
                                       words.begin() + static_cast<std::ptrdiff_t>(line.script));
   runtime.set_arguments(script.empty() ? words[0] : script, arguments,
                         script.empty() ? std::vector<std::string>{} : host);
+  const bool has_code = std::any_of(line.actions.begin(), line.actions.end(),
+                                    [](const Action& a) { return a.kind == Action::Kind::code; });
+  const bool reads_input =
+      script.empty() && !line.interactive && !has_code && !isatty(STDIN_FILENO);
+  if (const int status = runtime.confine(reads_input ? "-" : script)) return status;
   const int prepared = perform(runtime, line.actions);
   if (prepared != 0 || runtime.exited()) return prepared;
   if (!script.empty()) {
@@ -102,12 +107,11 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
                                             : profiled(runtime, line.profile, script, arguments);
     if (status == 0) trinity::warn_of_copies();
     if (!line.interactive || status == trinity::lua::kInterruptedStatus ||
-        status == trinity::lua::kEndedStatus || runtime.exited()) return status;
+        status == trinity::lua::kEndedStatus || runtime.exited())
+      return status;
   } else if (!line.interactive) {
-    const bool is_all = std::any_of(line.actions.begin(), line.actions.end(),
-                                    [](const Action& a) { return a.kind == Action::Kind::code; });
-    if (is_all) return 0;
-    if (!isatty(STDIN_FILENO)) return runtime.run_file("-");
+    if (has_code) return 0;
+    if (reads_input) return runtime.run_file("-");
   }
   return runtime.interact(line.interactive);
 }

@@ -153,7 +153,7 @@ local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true, ['-
 local valued = { ['--write'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
   ['--threads'] = true }
 
--- A run.json may come from an untrusted author. Only the run's own script, its arguments and these options are used.
+-- A run may come from an untrusted author. Only the run's own script, its arguments and these options are used.
 local function check_options(run, given)
   local i = 1
   while i <= #given do
@@ -190,34 +190,34 @@ local function script_file(script, folder)
   return script:match '^/' and script or folder .. '/' .. script
 end
 
--- Returns how a run was started, from its run.json: { options =, script =, arguments =, folder =, ranks = }. A run
+-- Returns how a run was started, from its seal: { options =, script =, arguments =, folder =, ranks = }. A run
 -- resumes only with its own script, whose text is stored next to run.json, and with --safe if it was started so.
 local function start_of(run)
-  local about = run.about
   local function expect(holds, field, expected)
-    if not holds then util.fail_usage("%s/run.json: field '%s': expected %s", run.path, field, expected) end
+    if not holds then util.fail_usage("%s: field '%s': expected %s", run.path, field, expected) end
   end
-  local start = about.start
-  expect(type(start) == 'table', 'start', 'how the run was started')
-  for _, key in ipairs { 'options', 'arguments' } do
-    expect(is_words(start[key]), 'start.' .. key, 'a list of words')
+  local start = require('trinity.runs.state').start_of(run.path)
+  if not start then
+    util.fail_usage("run '%s' does not record how it was started, which runs resume needs; start it by hand with "
+      .. "--resume", run.name)
   end
-  expect(is_word(start.script) and start.script ~= '' and not start.script:match '^%-', 'start.script', 'a script')
-  expect(is_word(about.folder) and about.folder:match '^/', 'folder', 'the folder that it was started in')
-  local ranks = about.ranks == nil and 1 or about.ranks
+  for _, key in ipairs { 'options', 'arguments' } do expect(is_words(start[key]), key, 'a list of words') end
+  expect(is_word(start.script) and start.script ~= '' and not start.script:match '^%-', 'script', 'a script')
+  expect(is_word(start.folder) and start.folder:match '^/', 'folder', 'the folder that it was started in')
+  local ranks = run.about.ranks == nil and 1 or run.about.ranks
   expect(type(ranks) == 'number' and ranks >= 1 and ranks <= 4096 and ranks % 1 == 0, 'ranks', 'how many there were')
   check_options(run, start.options)
   local safe = false
   for _, word in ipairs(start.options) do safe = safe or word == '--safe' end
-  expect(type(about.safe) == 'boolean' and about.safe == safe, 'start.options', 'what its safe says')
-  local file = script_file(start.script, about.folder)
+  expect(start.safe == safe, 'options', "--safe where 'safe' is true")
+  local file = script_file(start.script, start.folder)
   local ok, now = pcall(trinity.files.read, file)
   local own, known = pcall(trinity.files.read, run.path .. '/script.lua')
   if not ok or not own or now ~= known then
     util.fail_usage("run '%s' can only resume with its own script, which differs from %s (see %s/script.lua)",
       run.name, file, run.path)
   end
-  return { options = start.options, script = start.script, arguments = start.arguments, folder = about.folder,
+  return { options = start.options, script = start.script, arguments = start.arguments, folder = start.folder,
     ranks = ranks }
 end
 

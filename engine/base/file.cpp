@@ -7,22 +7,75 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
 
+#include "base/confine.h"
 #include "base/error.h"
 #include "base/hold.h"
+#include "base/stop.h"
 
 namespace trinity {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::atomic<int64_t> g_calls{0}, g_failing{0};
+std::atomic<int> g_code{0};
+
+/// True if this call is to fail (tests).
+bool fails() {
+  if (g_calls.fetch_add(1, std::memory_order_relaxed) + 1 != g_failing) return false;
+  errno = g_code;
+  return true;
+}
+
+/// Whether Ctrl-C ends an interrupted call: yes for calls that wait for others, no for calls that
+/// save data.
+enum class Waits { no, yes };
+
+/// Repeats a system call after EINTR.
+template <class Call>
+auto persist(Waits waits, const Call& call) -> decltype(call()) {
+  for (bool first = true;; first = false) {
+    const auto got = first && fails() ? -1 : call();
+    if (got >= 0 || errno != EINTR) return got;
+    if (waits == Waits::yes) poll_stop();
+  }
+}
+
+constexpr const char* kSeal = ".seal";
+
+/// A name in an open folder.
+struct Place {
+  Descriptor folder;
+  std::string name;
+  int at() const { return folder.get(); }
+};
+
+/// The folder of a file to be written, opened once: later calls are relative to it. make_folders:
+/// creates missing folders.
+Place find_place(const std::string& path, bool make_folders = false) {
+  refuse_hidden(path, "cannot write");
+  if (path.find('\0') != std::string::npos)
+    throw FileError("cannot write: the file name contains a zero byte");
+  const auto parent = fs::path(path).parent_path();
+  std::error_code error;
+  if (make_folders && !parent.empty()) fs::create_directories(parent, error);
+  if (error) fail_file(path, "cannot make its folder", error.value());
+  Descriptor folder(
+      call::open(AT_FDCWD, parent.empty() ? "." : parent.string(), O_PATH | O_DIRECTORY));
+  if (!folder) fail_file(path, "cannot write", errno);
+  return {std::move(folder), fs::path(path).filename()};
+}
 
 /// Removes a file or a folder with its contents. Returns 0 or errno.
 int remove_at(int folder, const std::string& name);
@@ -50,11 +103,14 @@ Descriptor open_listed(int folder, const std::string& name) {
 
 int remove_at(int folder, const std::string& name) {
   if (call::remove(folder, name) == 0) return 0;
-  if (errno != EISDIR && errno != EPERM) return errno;
+  const int code_of_file =
+      errno;  // a confined thread may be allowed to remove folders only: EACCES
+  if (code_of_file != EISDIR && code_of_file != EPERM && code_of_file != EACCES)
+    return code_of_file;
   std::vector<std::string> names;
   {
     const auto inner = open_listed(folder, name);
-    if (!inner) return errno;
+    if (!inner) return errno == ENOTDIR || errno == ELOOP ? code_of_file : errno;
     if (const int code = read_names(inner, names); code != 0) return code;
     for (const auto& one : names)
       if (const int code = remove_at(inner.get(), one); code != 0 && code != ENOENT) return code;
@@ -123,7 +179,7 @@ bool is_abandoned(int folder, const std::string& name, uint32_t writer, Descript
 
 /// Removes leftovers of killed writers in a folder, as far as possible.
 void clear_abandoned(const Place& place) {
-  const Descriptor folder(call::open(place.at, ".", O_RDONLY | O_DIRECTORY));
+  const Descriptor folder(call::open(place.at(), ".", O_RDONLY | O_DIRECTORY));
   std::vector<std::string> names;
   if (!folder || read_names(folder, names) != 0) return;
   for (const auto& name : names) {
@@ -144,7 +200,7 @@ class Beside {
   Beside& operator=(const Beside&) = delete;
   /// Each returns 0 or errno.
   int make_file(std::string_view content, Durability durability, mode_t mode);
-  int make_folder(const NewFiles& files);
+  int make_folder(const NewFiles& files, const std::string& seal);
   int take_place(unsigned flags = 0);
   /// held while it exists under the temporary name; for a created folder also afterwards
   Descriptor lock;
@@ -165,7 +221,7 @@ Descriptor make_new(int folder, const std::string& name) {
 /// Listing a folder needs memory; without it, the folder stays and the next writer removes it.
 void Beside::discard() noexcept {
   try {
-    remove_at(place_.at, name_);
+    remove_at(place_.at(), name_);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -173,7 +229,7 @@ void Beside::discard() noexcept {
 /// Fills a new file. `mode` 0: from the umask. Returns 0 or errno.
 int fill(int file, std::string_view content, Durability durability, mode_t mode) {
   if (const int code = write_all(file, content); code != 0) return code;
-  if (mode != 0 && fchmod(file, mode) != 0) return errno;
+  if (mode != 0 && fchmod(file, mode) != 0 && !is_confined()) return errno;
   return durability == Durability::synced ? sync_file(file) : 0;
 }
 
@@ -182,7 +238,7 @@ int fill(int file, std::string_view content, Durability durability, mode_t mode)
 int Beside::begin_file() {
   for (;;) {
     name_ = hidden_name(place_.name);
-    lock = make_new(place_.at, name_);
+    lock = make_new(place_.at(), name_);
     if (!lock) return errno;
     made_ = true;
     struct stat about;
@@ -201,11 +257,11 @@ int Beside::make_file(std::string_view content, Durability durability, mode_t mo
   return other ? other.finish() : 0;
 }
 
-int Beside::make_folder(const NewFiles& files) {
+int Beside::make_folder(const NewFiles& files, const std::string& seal) {
   name_ = hidden_name(place_.name);
-  if (call::make_folder(place_.at, name_) != 0) return errno;
+  if (call::make_folder(place_.at(), name_) != 0) return errno;
   made_ = true;
-  const auto folder = open_listed(place_.at, name_);
+  const auto folder = open_listed(place_.at(), name_);
   if (!folder) return errno;
   lock = lock_new_folder(folder.get());
   for (const auto& [name, content] : files) {
@@ -214,13 +270,14 @@ int Beside::make_folder(const NewFiles& files) {
     if (const int code = fill(file.get(), content, Durability::synced, 0); code != 0) return code;
     if (const int code = file.finish(); code != 0) return code;
   }
+  if (!seal.empty()) static_cast<void>(symlinkat(seal.c_str(), folder.get(), kSeal) == 0);
   return sync_file(folder.get());
 }
 
 int Beside::take_place(unsigned flags) {
-  int got = call::rename(place_.at, name_, place_.name, flags);
+  int got = call::rename(place_.at(), name_, place_.name, flags);
   if (got != 0 && flags != 0 && errno == EINVAL)  // a file system without such flags
-    got = call::rename(place_.at, name_, place_.name);
+    got = call::rename(place_.at(), name_, place_.name);
   if (got != 0) return errno;
   made_ = false;
   return 0;
@@ -228,7 +285,7 @@ int Beside::take_place(unsigned flags) {
 
 /// Makes a rename durable. Returns 0 or errno.
 int sync_folder(const Place& place) {
-  const Descriptor folder(call::open(place.at, ".", O_RDONLY | O_DIRECTORY));
+  const Descriptor folder(call::open(place.at(), ".", O_RDONLY | O_DIRECTORY));
   // A folder that is writable but not readable cannot be synced.
   if (!folder) return errno == EACCES ? 0 : errno;
   return sync_file(folder.get());
@@ -241,17 +298,17 @@ struct Target {
   bool is_regular() const { return !there || S_ISREG(there->st_mode); }
 };
 
-Target find_target(const std::string& path, Purpose purpose) {
-  Target target{find_place(path, purpose, true), {}};
+Target find_target(const std::string& path) {
+  Target target{find_place(path, true), {}};
   struct stat about;
-  if (fstatat(target.place.at, target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+  if (fstatat(target.place.at(), target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
     return target;
-  if (S_ISLNK(about.st_mode)) {  // restricted threads never have one: their names are resolved
+  if (S_ISLNK(about.st_mode)) {
     std::error_code error;
     const auto place = fs::canonical(path, error);
     if (error) return target;  // a dangling link, which is replaced
-    target.place = find_place(place.string(), purpose);
-    if (fstatat(target.place.at, target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
+    target.place = find_place(place.string());
+    if (fstatat(target.place.at(), target.place.name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
       return target;
   }
   target.there = about;
@@ -259,10 +316,17 @@ Target find_target(const std::string& path, Purpose purpose) {
 }
 
 void write_to_device(const std::string& path, const Place& place, std::string_view content) {
-  Descriptor file(call::open(place.at, place.name, O_WRONLY | O_NOFOLLOW));
+  Descriptor file(call::open(place.at(), place.name, O_WRONLY | O_NOFOLLOW));
   int code = file ? write_all(file.get(), content) : errno;
   if (code == 0) code = file.finish();
   if (code != 0) fail_file(path, "cannot write", code);
+}
+
+Descriptor open_with(const std::string& path, int flags) {
+  refuse_hidden(path, "cannot read");
+  Descriptor file(call::open(AT_FDCWD, path, O_RDONLY | flags));
+  if (!file) fail_file(path, "cannot read", errno);
+  return file;
 }
 
 /// Collects leftovers of killed writers below an open folder and removes them.
@@ -281,6 +345,69 @@ int clear(const Descriptor& folder) {
 
 }  // namespace
 
+Descriptor::~Descriptor() {
+  if (file_ >= 0) close(file_);
+}
+
+int Descriptor::finish() {
+  return close(std::exchange(file_, -1)) == 0 || errno == EINTR ? 0 : errno;
+}
+
+void fail_file(const std::string& path, const char* what, int code) {
+  const bool denied = is_confined() && (code == EACCES || code == EPERM || code == EXDEV);
+  throw FileError(fmt::format("{}: {}: {}{}", path.empty() ? "''" : path, what, std::strerror(code),
+                              denied ? " (" + confinement() + ")" : ""));
+}
+
+namespace call {
+
+int open(int folder, const std::string& name, int flags, mode_t mode) {
+  return persist(Waits::yes, [&] { return openat(folder, name.c_str(), flags | O_CLOEXEC, mode); });
+}
+
+ssize_t read(int file, void* to, size_t bytes) {
+  return persist(Waits::yes, [&] { return ::read(file, to, bytes); });
+}
+
+ssize_t write(int file, const void* from, size_t bytes) {
+  return persist(Waits::no, [&] { return ::write(file, from, bytes); });
+}
+
+int sync(int file) {
+  return persist(Waits::no, [&] { return fsync(file); });
+}
+
+int rename(int folder, const std::string& from, const std::string& to, unsigned flags) {
+  return persist(Waits::no,
+                 [&] { return renameat2(folder, from.c_str(), folder, to.c_str(), flags); });
+}
+
+int make_folder(int folder, const std::string& name) {
+  return persist(Waits::no, [&] { return mkdirat(folder, name.c_str(), 0777); });
+}
+
+int remove(int folder, const std::string& name, int flags) {
+  return persist(Waits::no, [&] { return unlinkat(folder, name.c_str(), flags); });
+}
+
+}  // namespace call
+
+int64_t fail_call(int64_t nth, int code) {
+  g_code = code;
+  g_failing = nth;
+  return g_calls.exchange(0);
+}
+
+Descriptor open_to_read(const std::string& path) { return open_with(path, 0); }
+
+Descriptor open_regular(const std::string& path) {
+  auto file = open_with(path, O_NONBLOCK | O_NOCTTY);
+  struct stat about;
+  if (fstat(file.get(), &about) != 0) fail_file(path, "cannot read", errno);
+  if (!S_ISREG(about.st_mode)) throw FileError(path + ": cannot read: not a file");
+  return file;
+}
+
 std::string read_file(const std::string& path) {
   const auto file = open_to_read(path);
   std::string content;
@@ -293,35 +420,26 @@ std::string read_file(const std::string& path) {
 }
 
 bool is_readable(const std::string& path) {
-  try {
-    const auto place = find_place(path, Purpose::read);
-    const int links = place.at == AT_FDCWD ? 0 : O_NOFOLLOW;
-    constexpr int kNoWait = O_NONBLOCK | O_NOCTTY;
-    return static_cast<bool>(
-        Descriptor(call::open(place.at, place.name, O_RDONLY | kNoWait | links)));
-  } catch (const ForbiddenFile&) {
-    throw;
-  } catch (const FileError&) {  // not a folder
-    return false;
-  }
+  refuse_hidden(path, "cannot read");
+  const Descriptor file(call::open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == EACCES && is_confined()) fail_file(path, "cannot read", EACCES);
+  return static_cast<bool>(file);
 }
 
 std::vector<std::string> list_folder(const std::string& path) {
   std::vector<std::string> names;
-  const auto place = find_place(path, Purpose::read);
-  const Descriptor folder(call::open(place.at, place.name.empty() ? "." : place.name,
-                                     O_RDONLY | O_DIRECTORY));
+  refuse_hidden(path, "cannot list");
+  const Descriptor folder(call::open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
   int code = folder ? read_names(folder, names) : errno;
-  if (code == ENOENT || code == ENOTDIR || code == EACCES) code = 0;
+  if (code == ENOENT || code == ENOTDIR || (code == EACCES && !is_confined())) code = 0;
   if (code != 0) fail_file(path, "cannot list", code);
   std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
   std::sort(names.begin(), names.end());
   return names;
 }
 
-void write_file(const std::string& path, std::string_view content, Durability durability,
-                Purpose purpose) {
-  const auto target = find_target(path, purpose);
+void write_file(const std::string& path, std::string_view content, Durability durability) {
+  const auto target = find_target(path);
   if (!target.is_regular()) return write_to_device(path, target.place, content);
   if (durability == Durability::synced) clear_abandoned(target.place);
   Beside beside(target.place);
@@ -333,12 +451,12 @@ void write_file(const std::string& path, std::string_view content, Durability du
 }
 
 void check_output(const std::string& path) {
-  const auto target = find_target(path, Purpose::write);
+  const auto target = find_target(path);
   int code = 0;
   if (!target.is_regular()) {  // a device or pipe
     if (S_ISDIR(target.there->st_mode))
       code = EISDIR;
-    else if (faccessat(target.place.at, target.place.name.c_str(), W_OK, 0) != 0)
+    else if (faccessat(target.place.at(), target.place.name.c_str(), W_OK, 0) != 0)
       code = errno;
   } else {
     clear_abandoned(target.place);
@@ -348,9 +466,9 @@ void check_output(const std::string& path) {
 }
 
 void append_file(const std::string& path, std::string_view content, Durability durability) {
-  const auto place = find_place(path, Purpose::write);
+  const auto place = find_place(path);
   const Descriptor file(
-      call::open(place.at, place.name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666));
+      call::open(place.at(), place.name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666));
   if (!file) fail_file(path, "cannot write", errno);
   const off_t before = lseek(file.get(), 0, SEEK_END);
   int code = write_all(file.get(), content);
@@ -362,34 +480,39 @@ void append_file(const std::string& path, std::string_view content, Durability d
   }
 }
 
-bool make_folder(const std::string& path, const NewFiles& files) {
+bool make_folder(const std::string& path, const NewFiles& files, const std::string& seal,
+                 Hold hold) {
   const auto name = path.substr(0, path.find_last_not_of('/') + 1);
-  const auto place = find_place(name, Purpose::record, true);
+  const auto place = find_place(name, true);
   clear_abandoned(place);
   Beside beside(place);
-  if (const int code = beside.make_folder(files); code != 0)
+  if (const int code = beside.make_folder(files, seal); code != 0)
     fail_file(path, "cannot make the folder", code);
   // An empty folder belongs to no run: its maker was killed.
-  static_cast<void>(call::remove(place.at, place.name, AT_REMOVEDIR));
+  static_cast<void>(call::remove(place.at(), place.name, AT_REMOVEDIR));
   const int code = beside.take_place(RENAME_NOREPLACE);
   if (code == EEXIST || code == ENOTEMPTY || code == ENOTDIR) return false;
   if (code != 0) fail_file(path, "cannot make the folder", code);
-  keep_lock(std::move(beside.lock));
-  own_folder(path);
+  if (hold == Hold::yes) keep_lock(std::move(beside.lock));
   sync_folder(place);
   return true;
 }
 
+std::string read_seal(const std::string& path) {
+  std::error_code error;
+  return fs::read_symlink(fs::path(path) / kSeal, error).string();
+}
+
 void remove_leftovers(const std::string& path) {
-  const auto place = find_place(path, Purpose::record);
-  const auto folder = open_listed(place.at, place.name);
+  const auto place = find_place(path);
+  const auto folder = open_listed(place.at(), place.name);
   const int code = folder ? clear(folder) : errno;
   if (code != 0) fail_file(path, "cannot clear", code);
 }
 
 void remove_tree(const std::string& path) {
-  const auto place = find_place(path, Purpose::record);
-  const int code = remove_at(place.at, place.name);
+  const auto place = find_place(path);
+  const int code = remove_at(place.at(), place.name);
   if (code != 0) fail_file(path, "cannot remove", code);
 }
 

@@ -81,8 +81,9 @@ void keep_lock(Descriptor lock) {
 }
 
 bool hold_folder(const std::string& path) {
-  const auto place = find_place(path + "/x", Purpose::record);
-  auto file = open_lock(place.at);
+  const Descriptor folder(call::open(AT_FDCWD, path, O_PATH | O_DIRECTORY));
+  if (!folder) fail_file(path, "cannot hold the folder", errno);
+  auto file = open_lock(folder.get());
   if (!file) fail_file(path, "cannot hold the folder", errno);
   const int code = lock_file(file.get(), true);
   if (code == EAGAIN || code == EACCES) return false;
@@ -92,9 +93,8 @@ bool hold_folder(const std::string& path) {
 }
 
 std::optional<bool> is_held(const std::string& path, bool same_system) {
-  const auto place = find_place(path + "/x", Purpose::read);
-  const std::string name = place.at == AT_FDCWD ? path + "/" + kName : kName;
-  const Descriptor file(call::open(place.at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  const Descriptor file(
+      call::open(AT_FDCWD, path + "/" + kName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   struct stat about;
   if (!file || fstat(file.get(), &about) != 0) return std::nullopt;
   auto lock = whole_file();
@@ -107,7 +107,7 @@ std::optional<bool> is_held(const std::string& path, bool same_system) {
 void leave_lock_to_parent() { const Descriptor left(g_lock.exchange(-1)); }
 
 std::string system_id() {
-  const auto text = system_text("/proc/sys/kernel/random/boot_id");
+  static const auto text = system_text("/proc/sys/kernel/random/boot_id");
   return text.substr(0, text.find('\n'));
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/door.h"
+#include "base/file.h"
 
 // Marks a run's folder as in use. The process holds a file lock on .lock in the folder, which other
 // containers on the same system see and which ends with the process, and touches the file every

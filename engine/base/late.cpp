@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 
 #include "base/error.h"
@@ -49,13 +48,13 @@ size_t wanted(const LatePart& part, size_t bytes) {
 }
 
 /// Description of a limit that is too low for `wanted` bytes in addition to those in use; or empty.
-std::string lack(const LatePart& part, int kind, size_t wanted, size_t used) {
+std::string lack(const LatePart& part, int kind, size_t wanted) {
   rlimit limit{};
   if (getrlimit(kind, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  const size_t left = limit.rlim_cur - std::min<size_t>(used, limit.rlim_cur);
+  const bool space = kind == RLIMIT_AS;
+  const size_t left = mappable_bytes(wanted, !space);
   if (left >= wanted) return {};
   constexpr size_t kMebibyte = size_t{1} << 20;
-  const bool space = kind == RLIMIT_AS;
   return fmt::format("opening {} takes {} MiB of {}, and the limit of this process ({}) leaves {} "
                      "MiB",
                      part.needs, wanted / kMebibyte, space ? "address space" : "private memory",
@@ -64,14 +63,8 @@ std::string lack(const LatePart& part, int kind, size_t wanted, size_t used) {
 
 /// Why the process's limits are too low for a part; or empty.
 std::string refusal(const LatePart& part) {
-  // proc(5): pages of address space, resident, shared, text, 0, data and stacks.
-  std::istringstream pages(system_text("/proc/self/statm"));
-  size_t page[6] = {};
-  for (auto& count : page) pages >> count;
-  const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const auto why = lack(part, RLIMIT_AS, wanted(part, part.address_bytes), page[0] * page_bytes);
-  if (!why.empty()) return why;
-  return lack(part, RLIMIT_DATA, opening_bytes(part), page[5] * page_bytes);
+  const auto why = lack(part, RLIMIT_AS, wanted(part, part.address_bytes));
+  return why.empty() ? lack(part, RLIMIT_DATA, opening_bytes(part)) : why;
 }
 
 void* open_part(const LatePart& part) {

@@ -3,13 +3,15 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <sstream>
 
-#include "base/door.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace trinity {
 
@@ -37,6 +39,19 @@ int64_t process_start_ticks(int64_t pid) {
   for (int i = 0; i < kStart && (fields >> field); ++i)
     if (i == 0 && (field == "Z" || field == "X")) return 0;  // zombie or dead
   return fields ? std::strtoll(field.c_str(), nullptr, 10) : 0;
+}
+
+size_t mappable_bytes(size_t max_bytes, bool is_private) {
+  constexpr size_t kStep = size_t{1} << 16;
+  size_t fits = 0, fails = max_bytes / kStep + 2;
+  while (fails - fits > 1) {
+    const size_t tried = fits + (fails - fits) / 2;
+    void* memory = mmap(nullptr, tried * kStep, is_private ? PROT_READ | PROT_WRITE : PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) munmap(memory, tried * kStep);
+    (memory == MAP_FAILED ? fails : fits) = tried;
+  }
+  return std::min(max_bytes, fits * kStep);
 }
 
 int terminal_columns(int descriptor) {

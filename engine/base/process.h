@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,10 @@ std::string system_text(const std::string& path);
 /// Start time of a process, in clock ticks since boot; 0 if there is no such process. A pid may be
 /// reused; pid and start time together are unique.
 int64_t process_start_ticks(int64_t pid);
+
+/// Bytes, at most `max_bytes`, that the limits of this process leave: of private memory, or of
+/// address space. Tries mappings, because a confined process (base/confine.h) cannot read /proc.
+size_t mappable_bytes(size_t max_bytes, bool is_private);
 
 /// Width of the terminal at a file descriptor in characters; 0 for anything else.
 int terminal_columns(int descriptor);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/door.h"
+#include "base/file.h"
 
 // Work in forked copies of this process. A worker starts with the parent's memory; its changes stay
 // private, and only bytes come back. A crash of a worker is a reply, not the end of the parent.

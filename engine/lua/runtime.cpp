@@ -1,7 +1,7 @@
 #include "lua/runtime.h"
 
 #include <dlfcn.h>
-
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/confine.h"
 #include "lua/bind/module.h"
 #include "lua/host/coroutines.h"
 #include "lua/host/interrupt.h"
@@ -135,7 +136,7 @@ void Runtime::Impl::set_up(lua_State* state) {
   lua::report_finalisers(state);
   lua::install_execute(state);
   lua::install_coroutine_guard(state);
-  if (options.safe) lua::make_safe(state, options.writable_folders);
+  if (options.safe) lua::make_safe(state);
   if (options.strict) lua::make_strict(state);
 }
 
@@ -223,7 +224,38 @@ void Runtime::Impl::guard_output(lua_State* state) {
   lua_pop(state, 3);
 }
 
+int Runtime::confine(const std::string& script) {
+  if (!impl_->options.safe || is_confined()) return 0;
+  OpenFolders folders{home(), script == "-" ? "" : script, "", impl_->options.writable_folders};
+  if (impl_->host.keeps_runs && !script.empty()) {
+    impl_->host.script = script == "-" ? "=stdin" : "@" + script;
+    const auto load = [&](lua_State* L) {
+      lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
+      lua_getfield(L, -1, "_G");
+      lua_getfield(L, -1, "require");
+      lua_pushliteral(L, "trinity.runs.state");
+      lua_call(L, 1, 1);
+      lua_getfield(L, -1, "prepare");
+      return 0;
+    };
+    const auto use = [&](lua_State* L, int first) {
+      if (!lua_isstring(L, first)) return;
+      const auto run = fs::absolute(lua_tostring(L, first)).string();
+      folders.writable.push_back(run);
+      folders.runs = lua_tostring(L, first + 1);
+      setenv("TMPDIR", run.c_str(), 1);  // of programs that the library starts
+    };
+    if (const int status = impl_->end(impl_->runner.run(load, {}, use))) return status;
+  }
+  struct stat threads;
+  if (impl_->options.owns_process && stat("/proc/self/task", &threads) == 0 && threads.st_nlink > 3)
+    throw Error("internal error: --safe: a thread runs before the process is confined");
+  trinity::confine(folders);
+  return 0;
+}
+
 int Runtime::run_file(const std::string& path, const std::vector<std::string>& arguments) {
+  if (const int status = confine(path)) return status;
   const bool input = path == "-";
   auto& host = impl_->host;
   host.script = input ? "=stdin" : "@" + path;
@@ -244,10 +276,12 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
 }
 
 int Runtime::run_text(const std::string& text, const std::string& name) {
+  if (const int status = confine("")) return status;
   return impl_->end(impl_->run_text(text, name));
 }
 
 int Runtime::run_module(const std::string& name) {
+  if (const int status = confine("")) return status;
   const auto load = [&](lua_State* L) {
     lua_getglobal(L, "require");
     return 0;
@@ -274,6 +308,7 @@ int Runtime::configure_jit(const std::string& option) {
 }
 
 std::vector<std::string> Runtime::execute(const std::string& text, const std::string& name) {
+  static_cast<void>(confine(""));
   std::vector<std::string> values;
   const auto outcome = impl_->run_text(text, name, [&](lua_State* L, int first) {
     for (int i = first, last = lua_gettop(L); i <= last; ++i) {

@@ -18,7 +18,7 @@ struct RuntimeOptions {
   /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/host/safe.h says what it
   /// does not bound).
   bool safe = false;
-  /// Folders that safe scripts read and write.
+  /// Folders that safe scripts read and write, in addition to that of their run.
   std::vector<std::string> writable_folders;
   /// Bytes that Lua values may take together (not tensors, graphs or other engine memory, unless
   /// owns_process); 0: any.
@@ -50,13 +50,21 @@ class Runtime {
   lua_State* state() const;
   const std::string& home() const;
 
+  /// Confines this thread, permanently, if the option `safe` is set and it is not confined yet
+  /// (base/confine.h). `script`: the file that will run ("-" for standard input, "" for text),
+  /// which keeps a run in the folder that its arguments name. Everything below that runs scripts
+  /// begins with it. Returns 0, or the exit status after an error, which is printed. Throws Error
+  /// if the kernel cannot confine it.
+  int confine(const std::string& script);
+
   /// Sets the global `arg`: script at 0, its arguments from 1, the host's words below 0.
   void set_arguments(const std::string& script, const std::vector<std::string>& arguments,
                      const std::vector<std::string>& host = {});
 
   /// Runs a file ("-" for standard input) with its folder first on the search path. Returns the
   /// process exit status: 0, 1 after an error (printed to standard error), 2 after a usage error
-  /// (an error value with field `usage`), 130 or 143 when interrupted, or what the script gave os.exit.
+  /// (an error value with field `usage`), 130 or 143 when interrupted, or what the script gave
+  /// os.exit.
   int run_file(const std::string& path, const std::vector<std::string>& arguments = {});
 
   /// Whether the last run ended with os.exit (which ends the script, never the host).

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -111,7 +112,8 @@ bool run(int count, const std::string& script) {
   Usage warm;
   for (int state = 0; state < count; ++state) {
     if (script.empty())
-      live(state);
+      std::async(state % 4 == 1 ? std::launch::async : std::launch::deferred, live, state)
+          .get();  // a thread of a safe script is confined from then on
     else
       run_script(state, script);
     if (state % 10 == 0) {  // two beside each other

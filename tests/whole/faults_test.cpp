@@ -16,7 +16,7 @@
 #include <lua.hpp>
 #include <string>
 
-#include "base/door.h"
+#include "base/file.h"
 #include "base/error.h"
 #include "lua/runtime.h"
 #include "support/failing_new.h"

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/door.h"
+#include "base/file.h"
 #include "base/stop.h"
 #include "formats/json/json_reader.h"
 #include "formats/json/json_stream.h"

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/door.h"
+#include "base/file.h"
 #include "formats/onnx/onnx_graph.h"
 #include "formats/onnx/onnx_scan.h"
 #include "graph/operator_types.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/confine.h"
 #include "base/file.h"
 #include "base/hold.h"
 #include "base/process.h"
@@ -63,13 +64,6 @@ std::string program() {
   return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
-/// hold_folder(path) -> whether it is this process's now, until its end
-bool hold(Path path) {
-  const bool held = hold_folder(path);
-  if (held) own_folder(path);
-  return held;
-}
-
 /// process_alive(pid, start) -> whether that process of this machine still runs
 bool process_alive(Integer<"pid", 1, int64_t{1} << 31> pid, Integer<"start", 0, int64_t{1} << 53> start) {
   const auto found = process_start_ticks(pid);
@@ -102,14 +96,15 @@ auto terminal(Integer<"descriptor", 0, 2> which) {
                 redraws && !is_set("NO_COLOR"));
 }
 
-/// make_folder(path, { name, content, name, content... }) -> whether it is new, with these files in
-/// it, and held by this process
-bool new_folder(lua_State* L, Path path, Table<"files"> list) {
+/// make_folder(path, { name, content, name, content... }, seal[, 'unheld']) -> whether it is new,
+/// with these files and the seal in it, and held by this process
+bool new_folder(lua_State* L, Path path, Table<"files"> list, Text<"seal"> seal,
+                Optional<Text<"hold">> hold) {
   std::vector<std::string> words;
   for_each(L, list, [&](int) { words.push_back(string_arg(L, -1, "name or content")); });
   NewFiles files;
   for (size_t i = 0; i + 1 < words.size(); i += 2) files.emplace_back(words[i], words[i + 1]);
-  return make_folder(path, files);
+  return make_folder(path, files, seal, hold ? Hold::no : Hold::yes);
 }
 
 /// interfaces() -> list of { name =, address =, is_loopback = }
@@ -146,7 +141,7 @@ std::vector<std::string> words_arg(lua_State* L, int index) {
 /// with these words, in that folder: signals then reach it without a process between. Returns only
 /// by raising.
 void become(lua_State* L) {
-  if (is_restricted()) throw ArgumentError("safe scripts start no programs");
+  if (is_confined()) throw ArgumentError("safe scripts start no programs");
   const auto folder = string_arg(L, 1, "folder");
   auto words = words_arg(L, 2);
   std::vector<char*> list;
@@ -169,7 +164,8 @@ constexpr luaL_Reg kRunFunctions[] = {
     TRINITY_BIND("script", script),
     TRINITY_BIND("at_end", at_end),
     TRINITY_BIND("process", process),
-    TRINITY_BIND("hold_folder", hold),
+    // Whether the folder is this process's now, until its end.
+    TRINITY_BIND("hold_folder", [](Path path) { return hold_folder(path); }),
     TRINITY_BIND("program", program),
     // Whether a process works in that folder, begun on the system of that id; nil where the folder does not say.
     TRINITY_BIND("is_held", [](Path path, Text<"system"> system) { return is_held(path, system == system_id()); }),
@@ -177,11 +173,9 @@ constexpr luaL_Reg kRunFunctions[] = {
     TRINITY_BIND("environment", environment),
     TRINITY_BIND("terminal", terminal),
     TRINITY_BIND("make_folder", new_folder),
-    // run.json of a run, which scripts do not write.
-    TRINITY_BIND("write_record", [](Path path, Text<"content"> content) {
-      write_file(path, content, Durability::synced, Purpose::record);
-    }),
-    TRINITY_BIND("is_safe", is_restricted),
+    // What a process that was not confined made the folder with; "" without a seal.
+    TRINITY_BIND("read_seal", [](Path path) { return read_seal(path); }),
+    TRINITY_BIND("is_safe", is_confined),
     TRINITY_BIND("remove_tree", [](Path path) { remove_tree(path); }),
     // Says it where several processes were started that have joined no job.
     TRINITY_BIND("warn_of_copies", warn_of_copies),

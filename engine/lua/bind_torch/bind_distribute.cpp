@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/door.h"
+#include "base/confine.h"
 #include "base/hash.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
@@ -15,7 +15,7 @@ namespace {
 
 /// Scripts of strangers have no business with other processes.
 void refuse_safe_scripts() {
-  if (is_restricted()) throw ArgumentError("safe scripts start no processes and join no job");
+  if (is_confined()) throw ArgumentError("safe scripts start no processes and join no job");
 }
 
 double seconds(Fields& fields, const char* key, double fallback) {

@@ -92,15 +92,18 @@ void set_limit(rlim_t bytes) {
     throw Error("cannot set the limit of memory: " + std::string(std::strerror(errno)));
 }
 
+/// The bytes that count towards the limit now.
+size_t limited_bytes() { return g_limit.rlim_cur - mappable_bytes(g_limit.rlim_cur, true); }
+
 /// A part that is opened late takes its memory beside the limit.
 constexpr LateHooks kBesideLimit{
     [](size_t bytes) {
-      g_before_bytes = private_bytes();
+      g_before_bytes = limited_bytes();
       g_limit_before = g_limit.rlim_cur;
       set_limit(g_limit_before + kLateBytes + bytes);
     },
     [](size_t bytes) {
-      const size_t now = private_bytes(), taken = now - std::min(now, g_before_bytes);
+      const size_t now = limited_bytes(), taken = now - std::min(now, g_before_bytes);
       set_limit(g_limit_before + std::min<rlim_t>(taken, kLateBytes + bytes));
     }};
 

@@ -1,9 +1,8 @@
 -- The environment of untrusted scripts (trinity --safe). The host runs this file before any script and uses the
 -- returned table as their globals. engine/lua/host/safe.h lists what this does not restrict.
 --
--- There are two barriers. First, the script gets copies of harmless functions and of the library's tables, from which
--- nothing else is reachable. Second, the globals of the library itself lose all functions that it does not need; it
--- opens files only with the engine's functions, which check what safe scripts may access.
+-- The script gets copies of harmless functions and of the library's tables, from which nothing else is reachable. The
+-- kernel confines the whole process (engine/base/confine.h), also against what gets past this.
 
 local globals = getfenv(0)
 local home = require('trinity.core').home
@@ -17,8 +16,6 @@ local function keep(library, names)
 end
 
 local load_text = loadfile
-keep(io, 'stderr stdout stdin write type')
-keep(os, 'clock time date difftime exit')
 keep(debug, 'getinfo traceback')
 rawset(string, 'dump', nil)
 globals.newproxy, globals.dofile, globals.loadfile, globals.module = nil, nil, nil, nil
@@ -101,7 +98,10 @@ for name in ([[assert error ipairs next pairs pcall print rawequal rawget rawset
   env[name] = globals[name]
 end
 for _, name in ipairs { 'bit', 'coroutine', 'math', 'string', 'table' } do env[name] = copy(globals[name]) end
-env.os = copy(os)
+env.os = {}
+for _, name in ipairs { 'clock', 'time', 'date', 'difftime', 'exit' } do env.os[name] = os[name] end
+local plot = require 'trinity.base.plot'
+copy(plot).picture = nil -- commands of gnuplot, which start programs
 
 -- A script sees only metatables that it set itself; for others it gets the name.
 local own = set({}, { __mode = 'k' })

@@ -22,12 +22,14 @@ local function dot_text(count, edges)
   return table.concat(lines, '\n')
 end
 
+local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
+
 --- Returns the output of dot for a text, or nil.
 local function run_dot(text)
-  if not io.popen or not os.tmpname then return nil end -- not available in safe scripts
-  local path = os.tmpname()
-  core.write_file(path, text, 'unsynced')
-  local pipe = io.popen(("timeout -k 1 %d dot -Tplain -y '%s' 2>/dev/null"):format(seconds, path))
+  local folder = core.is_safe() and (core.environment 'TMPDIR' or '.') -- the folder of the run, if there is one
+  local path = folder and ('%s/layout-%d.dot'):format(folder, core.process().pid) or os.tmpname()
+  if not pcall(core.write_file, path, text, 'unsynced') then return nil end
+  local pipe = io.popen(("timeout -k 1 %d dot -Tplain -y %s 2>/dev/null"):format(seconds, quoted(path)))
   local plain = pipe:read '*a'
   pipe:close()
   core.remove_tree(path)

@@ -38,14 +38,6 @@ end
 --- Same, for checkpoints, which must survive a power loss.
 function Folder:keep(path, text) return self:write(path, text, 'synced') end
 
---- Replaces run.json, which only the program writes.
-function Folder:record(text)
-  if not self.broken and not util.exists(self.path .. '/run.json') then
-    self:give_up(('%s/run.json no longer exists'):format(self.path))
-  end
-  return self:try(core.write_record, 'run.json', text)
-end
-
 --- Appends to a file in an existing folder.
 function Folder:append(path, text) return self:try(core.append_file, path, text) end
 
@@ -55,18 +47,18 @@ function folder.word(text) return (tostring(text):gsub('[^%w._+-]+', '_'):gsub('
 --- Opens the existing folder at `path`.
 function folder.at(path) return setmetatable({ path = path }, Folder) end
 
---- Makes the folder root/name with run.json (`about`) and script.lua (`script`) atomically, held by this process;
---- returns nil if it exists already. Raises errors of the system.
-function folder.make(root, name, about, script)
+--- Makes the folder root/name with run.json (`about`), script.lua (`script`) and a seal atomically, held by this
+--- process unless `unheld` is given; returns nil if it exists already. Raises errors of the system.
+function folder.make(root, name, about, script, seal, unheld)
   local path = root .. '/' .. name
-  if not core.make_folder(path, { 'run.json', about, 'script.lua', script }) then return nil end
+  if not core.make_folder(path, { 'run.json', about, 'script.lua', script }, seal, unheld) then return nil end
   return folder.at(path)
 end
 
 local most_counts = 1e6
 
 --- Makes root/base-1, or with the next free number; about(name) returns the content of run.json.
-function folder.make_next(root, base, about, script)
+function folder.make_next(root, base, about, ...)
   local count = 1
   for _, name in ipairs(core.list_folder(root)) do
     local taken = name:sub(1, #base + 1) == base .. '-' and tonumber(name:match('^%d+$', #base + 2))
@@ -74,7 +66,7 @@ function folder.make_next(root, base, about, script)
   end
   for number = count, count + most_counts do
     local name = ('%s-%d'):format(base, number)
-    local made = folder.make(root, name, about(name), script)
+    local made = folder.make(root, name, about(name), ...)
     if made then return made, name end
   end
   util.fail("runs: expected a free name '%s-N', got none", base)

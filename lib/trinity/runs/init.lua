@@ -8,22 +8,25 @@
 --                                          writes results/LABEL.json { kind, label, summary, data }
 --   trinity.run:log { step =, loss = ... } adds a row to metrics.csv, metrics.jsonl and TensorBoard
 --
--- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or the name in --run. An existing folder is only written to with --resume.
--- Files are replaced atomically (hidden .NAME.part files are left by killed writers, and --resume removes them).
--- run.json and script.lua exist from the beginning, and no script writes them. metrics.* grow by whole lines; a crash
--- may truncate the last one. The format, "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO
--- 8601 in UTC; a field that does not apply is missing):
+-- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or that of --run. With --safe the folder is made before the script is read,
+-- is called SCRIPT-COUNT, and is removed if the script does not use it. An existing folder is only written to with
+-- --resume. Files are replaced atomically (hidden .NAME.part files are left by killed writers, and --resume removes
+-- them). run.json, script.lua and .seal exist from the beginning. metrics.* grow by whole lines; a crash may truncate
+-- the last one. The format, "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO 8601 in UTC;
+-- a field that does not apply is missing):
 --
 --   run.json       { kind = 'trinity run 1', name, status = 'running' | 'done' | 'interrupted' | 'failed', error,
---                    script, start = { options = [words of the program's own], script, arguments = [words] } (what
---                    `trinity runs resume` starts again), command = [words] (the same, to read), safe (whether with
---                    --safe), folder (where it was started), options = { resolved }, seed, started_at, ended_at,
---                    seconds, resumed_at = [times], pid, process_start, system (whose process it is), ranks,
---                    versions { trinity, libtorch, luajit }, blas, machine { 'processor', cores, memory_bytes },
+--                    script, command = [words], folder (where it was started), options = { resolved }, seed,
+--                    started_at, ended_at, seconds, resumed_at = [times], pid, process_start, system (whose process it
+--                    is), ranks,
+--                    versions { trinity, libtorch, luajit }, blas, machine { processor, cores, memory_bytes },
 --                    model, cluster (of the first problem), now = { label, search, method, seed, step, evaluations,
 --                    share, seconds, best_step_time_s, best_reward, fits, lower_bound_s, evaluations_per_s, left_s,
 --                    done, items } (the progress line, every two seconds) }
 --   .lock          held and touched by the process at work (engine/base/hold.h): other containers and machines see it
+--   .seal          a symbolic link whose target is JSON: { options = [words of the program's own], script,
+--                  arguments = [words], folder, safe (whether with --safe) }, which `trinity runs resume` starts
+--                  again. A safe script can change all other files, but makes no links (engine/base/confine.h)
 --   script.lua     the script's text
 --   metrics.csv, metrics.jsonl, events.out.tfevents.*
 --                  a row now and then of every search, the same in all three; see lib/trinity/runs/metrics.lua. Fields:

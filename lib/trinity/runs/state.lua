@@ -13,6 +13,7 @@ local run_metrics = require 'trinity.runs.metrics'
 local util = require 'trinity.base.util'
 
 --- settings: name, root, resume and options of the command line. run: nil before the first access, false for none.
+--- safe_process: of a script that will be confined, the process as core.process() describes it before.
 local state = { settings = {}, run = nil }
 
 local kind, default_root = 'trinity run 1', 'runs'
@@ -71,7 +72,7 @@ local function script_text(path)
 end
 
 -- Fields of run.json for a resumed run.
-local types = { status = 'string', options = 'table', pid = 'number', resumed_at = 'table', safe = 'boolean' }
+local types = { status = 'string', options = 'table', pid = 'number', resumed_at = 'table' }
 
 local function read_about(path)
   local about = json.read(path)
@@ -85,6 +86,13 @@ local function read_about(path)
     end
   end
   return about
+end
+
+--- Returns how the run in a folder was started, { options =, arguments =, script =, folder =, safe = }, or nil. A safe
+--- script can change run.json, but not this, which stands in the folder's seal (engine/base/file.h).
+function state.start_of(path)
+  local ok, start = pcall(json.decode, core.read_seal(path))
+  return ok and type(start) == 'table' and start or nil
 end
 
 --- Returns whether a launcher restarted this process for a job that resumes: torchrun (--max-restarts), Slurm
@@ -106,7 +114,7 @@ local function check_resume(path, name, script, options)
   if about.status == 'running' and state.is_alive(path, about) then
     util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid or 0)
   end
-  if about.safe and not core.is_safe() then
+  if (state.start_of(path) or {}).safe and not core.is_safe() then
     util.fail_usage("option '--resume': run '%s' was made with --safe; use 'trinity runs resume %s'", name, name)
   end
   if script_text(path .. '/script.lua') ~= script then
@@ -125,6 +133,11 @@ local function check_resume(path, name, script, options)
   return about
 end
 
+local function check_new(path, name)
+  if not util.exists(path .. '/run.json') then return end
+  util.fail_usage("option '--run': run '%s' exists already (%s); use another name, or --resume", name, path)
+end
+
 --- Takes name, root, resume and the resolved options from trinity.options, and checks them immediately.
 function state.configure(settings)
   -- Options as given; scripts may fill in others later.
@@ -141,11 +154,12 @@ function state.configure(settings)
   if root == 'none' or not script then return end
   local path = root .. '/' .. name
   local own = settings.options and settings.options.resume == true -- the script's own option
+  if state.prepared then return end
   if (own or is_restart()) and util.exists(path .. '/run.json') then settings.resume = true end
   if settings.resume then
     check_resume(path, name, script_text(script), settings.options)
-  elseif util.exists(path .. '/run.json') then
-    util.fail_usage("option '--run': run '%s' exists already (%s); use another name, or --resume", name, path)
+  else
+    check_new(path, name)
   end
 end
 
@@ -169,9 +183,10 @@ end
 
 --- Returns how the script was started, for `trinity runs resume`: options of the program, name of the script, its
 --- arguments. A safe script cannot change these, because its `arg` is a copy.
-local function start_of(script)
+local function start_words(script)
   local given, scripts = rawget(_G, 'arg') or {}, core.home .. '/scripts/'
-  local start = { options = {}, arguments = {}, script = script }
+  local start = { options = {}, arguments = {}, script = script, folder = core.process().folder,
+    safe = state.safe_process ~= nil }
   if script:sub(1, #scripts) == scripts then start.script = stem(script) end
   local first = -1
   while given[first - 1] do first = first - 1 end -- the program comes first
@@ -195,16 +210,24 @@ local function library_versions()
   return { trinity = core.version, luajit = jit_version }
 end
 
+--- Adds what is known once the script uses its run.
+local function describe_use(about, problem)
+  local options = state.settings.options
+  about.options, about.seed = plain(options), options and tonumber(options.seed) or nil
+  about.model, about.cluster = problem and problem.graph.name or nil, problem and problem.cluster.name or nil
+  return about
+end
+
+--- Returns this process as run.json names it. A confined one cannot read all of it any more.
+local function this_process() return state.safe_process or core.process() end
+
 --- Returns the initial content of run.json.
 local function describe(name, script, problem)
-  local process, start = core.process(), start_of(script)
-  local options = state.settings.options
-  return { kind = kind, name = name, status = 'running', script = script, start = start, command = command(start),
-    safe = core.is_safe(), system = process.system, folder = process.folder, options = plain(options),
-    seed = options and tonumber(options.seed) or nil,
+  local process = this_process()
+  return describe_use({ kind = kind, name = name, status = 'running', script = script,
+    command = command(start_words(script)), system = process.system, folder = process.folder,
     started_at = state.time_text(os.time()), pid = process.pid, process_start = process.start,
-    versions = library_versions(), machine = core.describe_machine(), model = problem and problem.graph.name or nil,
-    cluster = problem and problem.cluster.name or nil }
+    versions = library_versions(), machine = core.describe_machine() }, problem)
 end
 
 --- Returns run.json as text; it names LibTorch and the BLAS once the run has used them.
@@ -219,7 +242,7 @@ end
 --- Writes run.json.
 function state.save()
   local run = state.run
-  return run.folder:record(about_text(run.about))
+  return run.folder:keep('run.json', about_text(run.about))
 end
 
 local function base_name(script, problem)
@@ -231,10 +254,11 @@ local function base_name(script, problem)
 end
 
 --- Makes the new folder of the settings. Returns it and its name; about(name) returns the content of run.json.
-local function make_folder(script, problem, about)
+local function make_folder(script, problem, about, unheld)
   local name, root, text = state.settings.name, state.root(), script_text(script)
-  if not name then return run_folder.make_next(root, base_name(script, problem), about, text) end
-  local made = run_folder.make(root, name, about(name), text)
+  local seal = json.encode(start_words(script))
+  if not name then return run_folder.make_next(root, base_name(script, problem), about, text, seal, unheld) end
+  local made = run_folder.make(root, name, about(name), text, seal, unheld)
   if not made then util.fail("run '%s' exists already (%s/%s)", name, root, name) end
   return made, name
 end
@@ -246,7 +270,7 @@ local function reopen(script)
   local about = check_resume(folder.path, name, script_text(script), state.settings.options)
   if not core.hold_folder(folder.path) then util.fail("run '%s' is still running", name) end
   core.remove_leftovers(folder.path)
-  local process = core.process()
+  local process = this_process()
   about.status, about.error, about.ended_at, about.now = 'running', nil, nil, nil
   about.pid, about.process_start, about.system = process.pid, process.start, process.system
   about.resumed_at = about.resumed_at or {}
@@ -261,8 +285,45 @@ local function is_first_rank(about)
   return not job or job.rank == 0
 end
 
+--- Makes the run folder of a script that will be confined (--safe), before the script is read, or finds the folder that
+--- it resumes. Returns its path and the folder of runs, or nil for no run. A folder that the script does not use is
+--- removed at its end.
+function state.prepare()
+  local script, about = core.script(), nil
+  state.safe_process, state.settings = core.process(), read_words()
+  local settings, root = state.settings, state.root()
+  if settings.name == 'none' then settings.none, settings.name = true, nil end
+  if settings.none or root == 'none' then return nil end
+  if settings.name then
+    state.check_name(settings.name)
+    local path = root .. '/' .. settings.name
+    if (settings.resume or is_restart()) and util.exists(path .. '/run.json') then return path, root end
+    check_new(path, settings.name)
+  end
+  if settings.resume then return nil end
+  local ok, folder, name = pcall(make_folder, script, nil, function(name)
+    about = describe(name, script)
+    return core.to_json(about)
+  end, 'unheld')
+  if not ok then -- the script runs without a run, unless it was given the name of one
+    if settings.name then util.fail('no run is kept: %s', util.unplaced(tostring(folder))) end
+    return nil
+  end
+  state.prepared = { folder = folder, name = name, about = about, prepared = true }
+  core.at_end(function(status)
+    pcall(core.remove_tree, folder.path)
+    return status
+  end)
+  return folder.path, root
+end
+
 local function open(script, problem)
   if state.settings.resume then return reopen(script) end
+  if state.prepared then
+    core.hold_folder(state.prepared.folder.path)
+    describe_use(state.prepared.about, problem)
+    return state.prepared
+  end
   local about
   local folder, name = make_folder(script, problem, function(name)
     about = describe(name, script, problem)
@@ -295,7 +356,7 @@ local function begin(script, problem)
   local run = state.run
   if not run then return end
   core.at_end(state.finish)
-  if run.resumed then state.save() end
+  if run.resumed or run.prepared then state.save() end
   local earlier = run.resumed and hooks.searches.earlier_rows(run) or nil
   run.metrics = run_metrics.new(run.folder, run.started_s, earlier)
   progress.listener = state.note_now
@@ -404,13 +465,13 @@ function state.finish(status, message)
   state.run = false
   if run.folder.broken then
     if util.exists(run.path .. '/run.json') then
-      pcall(core.write_record, run.path .. '/run.json', about_text(about))
+      pcall(core.write_file, run.path .. '/run.json', about_text(about))
     end
   elseif run.kept == 0 and run.results == 0 and not run.metrics.begun and not run.resumed and about.status == 'done'
     and #core.list_folder(run.path .. '/searches') == 0 then
     pcall(core.remove_tree, run.path)
   else
-    run.folder:record(about_text(about))
+    run.folder:keep('run.json', about_text(about))
     pcall(core.remove_tree, run.path .. '/spool')
   end
   if about.status == 'interrupted' then return stops[status] and status or core.stop_status() end

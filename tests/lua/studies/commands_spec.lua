@@ -97,9 +97,9 @@ describe('the studies', function()
   it('keep a run that resumes by their name', function()
     local runs = temporary()
     trinity_says(("study select '%s/tests/data/selection/example.json' --runs '%s' --run r --quiet"):format(root, runs), 0)
-    local about = require('trinity').json.decode(core.read_file(runs .. '/r/run.json'))
-    expect(about.start.script):equals 'study'
-    expect(about.start.arguments[1]):equals 'select'
+    local start = require('trinity').json.decode(core.read_seal(runs .. '/r'))
+    expect(start.script):equals 'study'
+    expect(start.arguments[1]):equals 'select'
   end)
   it('have the commands of before among the old words', function()
     for old, now in util.sorted_pairs(require 'trinity.base.renamed') do

@@ -12,7 +12,7 @@ end
 
 describe('no file is left', function()
   local build = program:match '^(.*)/'
-  for _, names in ipairs { 'files/files', 'report/plot,whole/fuzz_findings', 'whole/door' } do
+  for _, names in ipairs { 'files/files', 'report/plot,whole/fuzz_findings', 'runs/containers' } do
     it('by specs ' .. names, function()
       expect(left_by(('"%s" tests/lua/run.lua %s'):format(program, names))):equals 'mounted\nstatus=0\n'
     end)

@@ -49,25 +49,44 @@ describe('runs resume', function()
       if rawget(_G, 'io') then io.open('PWNED', 'w') end]],
       '--no-strict --threads 3 --time-limit 50 --memory-limit 900M', '--evaluations 7')
     expect(run 'runs resume r'):matches 'true\tnil\t3\t7\n.*stopped'
-    local about = json.read(folder .. '/runs/r/run.json')
-    expect(table.concat(about.start.options, ' ')):equals '--safe --no-strict --threads 3 --time-limit 50 --memory-limit 900M'
+    local start = json.decode(core.read_seal(folder .. '/runs/r'))
+    expect(table.concat(start.options, ' ')):equals '--safe --no-strict --threads 3 --time-limit 50 --memory-limit 900M'
     unharmed(folder)
     expect(run 'stranger.lua --run r --resume'):matches "run 'r' was made with %-%-safe" -- by hand
+  end)
+  it('takes nothing from a run.json or script.lua that the script wrote', function()
+    local folder, run = failed_run([[
+      print(rawget(_G, 'io') == nil)
+      trinity.run:log { a = 1 }
+      local path = trinity.run.path .. '/run.json'
+      local about = trinity.json.read(path)
+      about.safe, about.start = false, { options = {}, arguments = {}, script = 'stranger.lua', folder = about.folder }
+      trinity.files.write(path, trinity.json.encode(about))]])
+    expect(run 'runs resume r'):matches 'true\n.*stopped'
+    local folder_of_other, run_other = failed_run [[trinity.run:log { a = 1 }
+      trinity.files.write(trinity.run.path .. '/script.lua', 'evil')]]
+    expect(run_other 'runs resume r'):matches 'can only resume with its own script'
+    for _, at in ipairs { folder, folder_of_other } do unharmed(at) end
   end)
   it('runs no other script or command than the script, and takes no rights that the run did not have', function()
     local folder, run = failed_run ''
     for _, path in ipairs { 'evil.lua', 'runs/r/evil.lua' } do core.write_file(folder .. '/' .. path, evil) end
-    local path = folder .. '/runs/r/run.json'
-    local original = core.read_file(path)
-    --- Expects what `runs resume` says where `field` of run.json (of its part `start`: 'start.NAME') is each of `values`.
+    local path, seal = folder .. '/runs/r/run.json', folder .. '/runs/r/.seal'
+    local original, sealed = core.read_file(path), core.read_seal(folder .. '/runs/r')
+    local function set_seal(text)
+      core.remove_tree(seal)
+      os.execute(("ln -s -- '%s' '%s'"):format(text:gsub("'", "'\\''"), seal))
+    end
+    --- Expects what `runs resume` says where `field` of run.json, or of the seal ('start.NAME'), is each of `values`, as in
+    --- a folder from elsewhere.
     local function forged(field, values, pattern, also)
       for i = 1, values.n or #values do
-        core.write_file(path, original)
-        edit(path, function(about)
-          local part = field:match '^start%.' and about.start or about
-          part[field:match '[^.]*$'] = values[i]
-          if also then also(about) end
-        end)
+        local about, start = json.decode(original), json.decode(sealed)
+        local part = field:match '^start%.' and start or about
+        part[field:match '[^.]*$'] = values[i]
+        if also then also(start) end
+        core.write_file(path, core.to_json(about))
+        set_seal(core.to_json(start))
         local output = run 'runs resume r'
         unharmed(folder)
         if not output:find(pattern) or not output:find 'status=[12]\n$' or output:find('attempt to', 1, true) then
@@ -77,22 +96,25 @@ describe('runs resume', function()
     end
     local touch = "'; touch PWNED; '"
     forged('start.script', { 'evil.lua', 'sub/../evil.lua', 'runs/r/evil.lua', '../../../../../../bin/sh', 'search', '.', '', '-',
-      '-l evil', '-eos.execute "touch PWNED"', 'stranger.lua\0evil.lua', touch }, 'status=2', function(about)
-      about.safe, about.start.options = false, {}
-      about.start.arguments = {}
+      '-l evil', '-eos.execute "touch PWNED"', 'stranger.lua\0evil.lua', touch }, 'status=2', function(start)
+      start.safe, start.options, start.arguments = false, {}, {}
     end)
     forged('start.options', { {}, { x = '--safe' }, { '--safe', '-e', 'os.execute "touch PWNED"' }, { '--safe', '--', '-e' },
       { '--safe', 7 }, { { '--safe' } }, { '--threads', '1', '-lPWNED' }, 'x' }, 'status=2')
-    forged('safe', { false, nil, 'true', n = 3 }, 'status=2')
-    forged('folder', { '/', '/nowhere', 'relative', '', "/tmp" .. touch, '/tmp\0x' }, 'status=2')
+    forged('start.safe', { false, nil, 'true', n = 3 }, 'status=2')
+    forged('start.folder', { '/', '/nowhere', 'relative', '', "/tmp" .. touch, '/tmp\0x' }, 'status=2')
     forged('command', { { 'trinity', '-e', 'os.execute "touch PWNED"' } }, 'stopped') -- which is shown, not run
     forged('ranks', { 0, 1.5, 1e300, 2 ^ 40, '2', { 2 } }, "field 'ranks': expected how many there were")
-    forged('start.arguments', { 'x', { 1 }, { a = 'b' }, { 'a\0b' } }, "field 'start.arguments': expected a list of words")
+    forged('start.arguments', { 'x', { 1 }, { a = 'b' }, { 'a\0b' } }, "field 'arguments': expected a list of words")
     forged('options', { 'x' }, "field 'options': expected a table, got string 'x'")
     forged('pid', { {} }, "field 'pid': expected a number, got table")
     forged('kind', { 1 }, "expected a 'trinity run 1', or it is damaged")
-    forged('start', { nil, 'x', true, n = 3 }, "field 'start': expected how the run was started")
     core.write_file(path, original)
+    for _, text in ipairs { 'x', '7', '{"options": []' } do
+      set_seal(text)
+      expect(run 'runs resume r'):matches 'does not record how it was started.*status=2\n$'
+    end
+    set_seal(sealed)
     core.write_file(folder .. '/stranger.lua', evil)
     expect(run 'runs resume r'):matches "run 'r' can only resume with its own script"
     unharmed(folder)
@@ -100,28 +122,41 @@ describe('runs resume', function()
 end)
 
 describe('a safe script writes', function()
-  it('below the folder of its run, and nowhere else', function()
+  it('below the folder of its run, and nowhere else, also as the script of a run that is there', function()
     local folder, run = place(search:format [[
       trinity.run:log { a = 1 }
       for _, path in ipairs { trinity.run.path .. '/mine/a.json', 'b.json', 'runs/c.json', 'runs/other/d.json',
-        trinity.run.path .. '/run.json', trinity.run.path .. '/script.lua', trinity.run.path .. '/.lock',
-        trinity.run.path .. '/x/run.json', 'trinity/json.lua', 'search', '../e.json' } do
+        trinity.run.path .. '/.lock', 'trinity/json.lua', 'search', '../e.json' } do
         print(path, (pcall(trinity.files.write, path, '{}')))
       end]])
-    expect(run '--safe stranger.lua --run r'):matches('runs/r/mine/a.json\ttrue\nb.json\tfalse\nruns/c.json\tfalse\n'
-      .. 'runs/other/d.json\tfalse\nruns/r/run.json\tfalse\nruns/r/script.lua\tfalse\nruns/r/.lock\tfalse\n'
-      .. 'runs/r/x/run.json\tfalse\ntrinity/json.lua\tfalse\nsearch\tfalse\n%.%./e.json\tfalse\n')
-    expect(output_of(("cd '%s' && find . -newer stranger.lua -type f -not -path './runs/r/*'"):format(folder))):equals ''
+    core.write_file(folder .. '/runs/other/mine.txt', 'mine')
+    local written = 'mine/a.json\ttrue\nb.json\tfalse\nruns/c.json\tfalse\nruns/other/d.json\tfalse\n'
+      .. '[^\n]*/.lock\tfalse\ntrinity/json.lua\tfalse\nsearch\tfalse\n%.%./e.json\tfalse\n'
+    expect(run '--safe stranger.lua --run r'):matches('runs/r/' .. written .. 'status=0')
+    expect(run '--safe stranger.lua'):matches('runs/stranger%-1/' .. written .. 'status=0') -- without a name, too
+    expect(run '--safe stranger.lua --run r'):matches "run 'r' exists already.*status=2"
+    expect(run '--safe stranger.lua --run none'):matches 'status=1' -- there is none to write in
+    expect(output_of(("cd '%s' && find . -newer stranger.lua -type f -not -path './runs/*'; ls runs runs/other"):format(folder)))
+      :equals 'runs:\nother\nr\nstranger-1\n\nruns/other:\nmine.txt\n'
   end)
-  it('no record of a run below --write, and nothing beside the program', function()
+  it('no seal below --write, and --write opens nothing with files of trinity', function()
     local build = program:match '^(.*)/'
-    local _, run = place(([[
+    local folder, run = place [[
       local trinity = require 'trinity'
-      for _, path in ipairs { 'runs/fake/run.json', 'a.json', '%s/trinity', '%s/x.json' } do
-        print((pcall(trinity.files.write, path, '{}')))
-      end]]):format(build, build))
-    expect(run(("--safe --write . --write '%s' --write / stranger.lua"):format(build)))
-      :equals 'false\ntrue\nfalse\nfalse\nstatus=0\n'
+      for _, path in ipairs { 'runs/fake/run.json', 'runs/fake/script.lua', 'a.json' } do
+        trinity.files.write(path, path:match 'run%.json' and trinity.json.encode { kind = 'trinity run 1', name = 'fake',
+          status = 'failed', script = 'stranger.lua', folder = '.', safe = false,
+          start = { options = {}, arguments = {}, script = 'stranger.lua' } } or trinity.files.read 'stranger.lua')
+      end]]
+    expect(run '--safe --write . stranger.lua --run none'):equals 'status=0\n'
+    expect(run 'runs resume fake'):matches 'does not record how it was started.*status=2'
+    for _, other in ipairs { build, build .. '/made-here', '/', root .. '/lib/trinity' } do
+      if other:match 'made%-here' then os.execute(("mkdir -p '%s'"):format(other)) end
+      expect(run(("--safe --write '%s' stranger.lua"):format(other)))
+        :matches 'expected folders to write without files of trinity.*status=1\n$'
+    end
+    os.execute(("rmdir '%s/made-here'"):format(build))
+    unharmed(folder)
   end)
 end)
 

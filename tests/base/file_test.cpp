@@ -1,7 +1,7 @@
-// The door to the file system (base/door.h) against links that are planted and folders that are
-// swapped while a restricted thread works.
+// Whole files (base/file.h): links that are planted, calls that fail, writers that are killed, and
+// folders that processes hold.
 
-#include "base/door.h"
+#include "base/file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -10,21 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <functional>
-#include <thread>
 
-#include "base/file.h"
 #include "base/hold.h"
 #include "support/damage.h"
-#include "support/in_thread.h"
-#include "support/tier.h"
 
 using namespace trinity;
-using trinity::test::in_thread;
 namespace fs = std::filesystem;
 
 namespace {
@@ -34,7 +28,7 @@ namespace {
 class Yard {
  public:
   Yard() {
-    auto name = (fs::temp_directory_path() / "trinity-door-XXXXXX").string();
+    auto name = (fs::temp_directory_path() / "trinity-files-XXXXXX").string();
     root_ = fs::canonical(mkdtemp(name.data()));
     write_file(at("work/inner/file.txt"), "inside");
     write_file(at("outside/file.txt"), "outside");
@@ -56,81 +50,7 @@ class Yard {
   fs::path root_;
 };
 
-/// Exchanges inner with a link to outside, on and on.
-class Swapper {
- public:
-  explicit Swapper(const Yard& yard) {
-    fs::create_directory_symlink(yard.at("outside"), yard.at("work/link"));
-    thread_ = std::thread([this, a = yard.at("work/inner"), b = yard.at("work/link")] {
-      while (!done_) renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
-    });
-  }
-  ~Swapper() {
-    done_ = true;
-    thread_.join();
-  }
-
- private:
-  std::atomic<bool> done_{false};
-  std::thread thread_;
-};
-
 }  // namespace
-
-TEST_CASE("a folder that is swapped for a link while files are opened leads nowhere") {
-  const Yard yard;
-  int got = 0, escaped = 0;
-  {
-    const Swapper swapper(yard);
-    in_thread([&] {
-      restrict_files({"."}, {});
-      const auto attempt = [&](const auto& body) {
-        try {
-          body();
-          ++got;
-        } catch (const FileError&) {
-        }
-      };
-      for (uint64_t i = 0; i < test::draws(10000); ++i) {
-        attempt([&] { escaped += read_file("inner/file.txt") == "outside"; });
-        attempt([&] { write_file("inner/new.txt", "x", Durability::unsynced); });
-        attempt([&] { append_file("inner/more.txt", "x"); });
-        attempt([&] { remove_tree("inner/new.txt"); });
-        attempt([&] { escaped += !list_folder("inner").empty() && is_readable("inner/only.txt"); });
-        attempt([&] { check_output("inner/deep/new.txt"); });
-      }
-    });
-  }
-  CHECK(got >= test::least(100));
-  CHECK(escaped == 0);
-  CHECK(yard.outside() == 1);
-  CHECK(read_file(yard.at("outside/file.txt")) == "outside");
-}
-
-TEST_CASE("a folder below another is opened by one call, and strangers only where there is one") {
-  const Yard yard;
-  write_file("a/b/c/d/file.txt", "deep");
-  fs::create_symlink("b", yard.at("work/a/link"));
-  in_thread([] {
-    fail_call(1, ENOSYS);
-    CHECK_THROWS_WITH_AS(restrict_files({"."}, {}),
-                         doctest::Contains("--safe: expected a system that keeps files"), Error);
-    CHECK_FALSE(is_restricted());
-    restrict_files({"."}, {});
-    CHECK(read_file("a/link/c/d/file.txt") == "deep");  // the link is followed before it is decided
-    const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const Descriptor here(folder);
-    for (const char* path : {"..", "a/link", "a/link/c", "/", "a/../..", "inner/file.txt/x"}) {
-      const int got = call::open_beneath(folder, path, O_PATH);
-      const int code = errno;
-      CHECK(got < 0);
-      CHECK((code == EXDEV || code == ELOOP || code == ENOTDIR));
-    }
-    fail_call(1, EAGAIN);
-    CHECK(read_file("a/b/c/d/file.txt") == "deep");
-    CHECK(fail_call(0) > 2);
-  });
-}
 
 TEST_CASE("a planted link is never written through") {
   const Yard yard;
@@ -143,30 +63,21 @@ TEST_CASE("a planted link is never written through") {
   fs::create_symlink(target, "dangling.txt");
   CHECK(test::message_of<FileError>([] { append_file("dangling.txt", "x"); }) ==
         "dangling.txt: cannot write: Too many levels of symbolic links");
-  in_thread([] {
-    restrict_files({"."}, {});
-    CHECK_THROWS_AS(append_file("dangling.txt", "x"), FileError);
-    write_file("dangling.txt", "mine");  // takes the link's place
-  });
+  write_file("dangling.txt", "mine");  // takes the link's place
   CHECK(yard.outside() == 1);
 }
 
-TEST_CASE("a restricted thread writes no record of a run, nor deeper than anybody removes") {
+TEST_CASE("a new folder keeps the text of its seal, if that fits into a link") {
   const Yard yard;
-  in_thread([] {
-    restrict_files({}, {});
-    CHECK(make_folder("runs/mine", {{"run.json", "{}"}, {"script.lua", "x"}}));
-    write_file("runs/mine/any/file.json", "{}");
-    for (const char* path : {"runs/mine/run.json", "runs/mine/script.lua", "runs/mine/x/run.json"})
-      CHECK_THROWS_WITH_AS(write_file(path, "{}"),
-                           doctest::Contains("run records are written by trinity"), ForbiddenFile);
-    write_file("runs/mine/run.json", "{ }", Durability::synced, Purpose::record);
-    CHECK_THROWS_AS(write_file("runs/other.json", "{}"), ForbiddenFile);
-    std::string deep = "runs/mine";
-    for (int i = 0; i < 70; ++i) deep += "/x";
-    CHECK_THROWS_WITH_AS(write_file(deep, "x"), doctest::Contains("folders deep"), ForbiddenFile);
-  });
-  CHECK(read_file("runs/mine/run.json") == "{ }");
+  CHECK(make_folder("runs/one", {{"run.json", "{}"}}, "{\"script\": \"a b\"}", Hold::no));
+  CHECK(read_seal("runs/one") == "{\"script\": \"a b\"}");
+  CHECK_FALSE(make_folder("runs/one", {}, "other", Hold::no));
+  CHECK(make_folder("runs/two", {{"run.json", "{}"}}, std::string(5000, 'x'), Hold::no));
+  CHECK(read_seal("runs/two") == "");
+  CHECK(read_seal("runs/none") == "");
+  CHECK(list_folder("runs/one") == std::vector<std::string>{"run.json"});
+  remove_tree("runs/one");
+  CHECK_FALSE(fs::exists("runs/one"));
 }
 
 TEST_CASE("the folder of a run is held by one process until that ends") {
@@ -305,12 +216,6 @@ TEST_CASE("what a killed writer left goes with the next file that is written the
   left();
   check_output("inner/other.txt");
   CHECK(hidden("inner").empty());
-  left();
-  in_thread([] {
-    restrict_files({"."}, {});
-    write_file("inner/other.txt", "x");
-  });
-  CHECK(hidden("inner").empty());
 
   SUBCASE("but not what somebody else calls so, nor a link, nor what another system wrote today") {
     auto name = left();
@@ -318,8 +223,8 @@ TEST_CASE("what a killed writer left goes with the next file that is written the
     name.replace(at, 8, name.substr(at, 8) == "01234567" ? "76543210" : "01234567");
     fs::rename("inner/" + hidden("inner").at(0), name);
     const auto tag = fmt::format("{:08x}", system_tag());
-    for (const auto& mine : {".mine.part", ".a.01234567-0123456789abcdeg.part", ".part",
-                             ".0123456789abcdef.part"})
+    for (const auto& mine :
+         {".mine.part", ".a.01234567-0123456789abcdeg.part", ".part", ".0123456789abcdef.part"})
       write_file(fmt::format("inner/{}", mine), "mine");
     fs::create_symlink(yard.at("outside/file.txt"),
                        fmt::format("inner/.a.{}-0123456789abcdef.part", tag));
