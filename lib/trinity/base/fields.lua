@@ -10,10 +10,19 @@ local fields = {}
 --- Metatables of results by class, which other processes know, too (lib/trinity/base/serialise.lua).
 fields.results = {}
 
+-- Fields of earlier versions by what is said in their place.
+local moved = {
+  ['trinity.ppo'] = "use trinity.learn.ppo with an environment of 'joint' actions",
+  ['trinity.reinforce'] = "use trinity.learn.reinforce with an environment of 'joint' actions",
+  ['trinity.cross_entropy'] = "use trinity.learn.cross_entropy with an environment of 'joint' actions",
+  ['trinity.policies'] = 'use trinity.learn.agent, trinity.learn.scorer or trinity.learn.policy',
+}
+
 --- Raises the error about an unknown field of `what`; `names` are its fields.
 function fields.refuse(what, name, names)
   local word = tostring(name)
-  local meant = core.suggestion(word, names)
+  local now = moved[what .. '.' .. word]
+  local meant = now and '; ' .. now or core.suggestion(word, names)
   if meant == '' and #names > 0 then meant = (' (known: %s)'):format(util.shortened(table.concat(names, ', '), 800)) end
   util.fail('%s: no field %s%s', what, util.quoted(word), meant)
 end

@@ -17,7 +17,7 @@ local strategy, piped = problem:strategy(placement), problem:strategy { mesh = {
 local weights = trinity.rankers.new { hidden = { 2 } }
 local function policy(options)
   options.samples, options.groups, options.hidden = 2, 2, 2
-  return trinity.policies.trinity(problem, options)
+  return trinity.learn.agent(problem, options)
 end
 local layer = trinity.nn.linear { inputs = 2, outputs = 2 }
 local function execute(options)
