@@ -24,7 +24,7 @@ error 'this file is for editors'
 ---@class trinity.EnvInfo
 ---@field envs integer[] whose they are
 ---@field episode_returns number[] sums of their rewards
----@field step_time_s number[] infinite for refused words of a mesh
+---@field step_time_s number[] infinite where the degrees of a mesh do not divide what they cut
 ---@field feasible boolean[]
 
 --- A problem's nodes and the edges between them.

@@ -68,7 +68,7 @@ local function score(self, of, metrics, reward)
   return of.problem.reward == rewards.step_time() and reward / of.bound_s or reward
 end
 
--- What refused plans (words of a mesh that contradict each other) are worth: ten times the ideal step, as the default
+-- What plans are worth whose degrees do not divide what they cut: ten times the ideal step, as the default
 -- reward of those that do not fit.
 local refused_score = -100
 
@@ -120,13 +120,13 @@ local function take_results(self, number, plans, list, metrics, values)
   end
 end
 
--- Simulates the plans of states with words of a mesh, some of which the engine refuses.
+-- Simulates the plans of states with words of a mesh.
 local function evaluate_meshes(self, list)
   for _, s in ipairs(list) do
     s.score, s.metrics = refused_score, nil
     if s.plan then
       local ok, metrics, values = pcall(simulate, self, s.number, { s.plan })
-      if not ok and tostring(metrics):match 'interrupted$' then error(metrics, 0) end
+      if not ok and not mesh.is_indivisible(tostring(metrics)) then error(metrics, 0) end
       if ok and not metrics then return false end
       if ok then take_results(self, s.number, { s.plan }, { s }, metrics, values) end
     end

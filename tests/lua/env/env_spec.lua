@@ -152,6 +152,34 @@ describe('an episode of', function()
     expect(observation.mask:totable()[2][2]):equals(true)
   end)
 
+  it("'mesh' is infeasible where degrees do not divide what they cut; other errors are raised", function()
+    local layers = problem_of('gpt2', 'p100x4', { layers = 3, batch_size = 1 })
+    local function ends(problem, words, actions, reward)
+      local own = reward and trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = reward } or problem
+      local env = trinity.env(own, { num_envs = 1, actions = 'mesh', words = words })
+      env:reset(1)
+      local info
+      for _, action in ipairs(actions) do info = select(4, env:step { action }) end
+      return info
+    end
+    local whole = ends(layers, { { 'pipeline', { 1, 2 } } }, { 1 })
+    expect(whole.step_time_s[1] < math.huge and whole.feasible[1]):equals(true)
+    local cut = ends(layers, { { 'pipeline', { 1, 2 } } }, { 2 }) -- three layers on two stages
+    expect(cut.step_time_s[1]):equals(math.huge)
+    expect(cut.feasible[1]):equals(false)
+    expect(function() ends(vgg, { { 'context', { 1, 2 } } }, { 2 }) end):raises 'has no sequence'
+    expect(function() ends(layers, { { 'expert', { 1, 2 } } }, { 2 }) end):raises 'has no experts'
+    expect(function() ends(layers, { { 'pipeline', { 1 } } }, { 1 }, function() error 'own reward' end) end):raises 'own reward'
+    local stages = { { 'pipeline', { 1, 2 } }, { 'schedule', { '1f1b', 'interleaved' } }, { 'virtual_stages', { 1, 2 } } }
+    local env = trinity.env(rnn, { num_envs = 3, actions = 'mesh', words = stages })
+    env:reset(1)
+    env:step { 1, 2, 2 }
+    local masks = env:step({ 1, 1, 2 }).mask:totable()
+    for i, allowed in ipairs { { true, false }, { true, false }, { false, true } } do
+      for v = 1, 2 do expect(masks[i][v]):equals(allowed[v]) end
+    end
+  end)
+
   it("'mesh' evaluates every ZeRO stage", function()
     local env = trinity.env(rnn, { num_envs = 4, actions = 'mesh', words = { { 'zero_stage', { 0, 1, 2, 3 } } } })
     env:reset(1)
