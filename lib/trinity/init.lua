@@ -34,8 +34,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field tensor trinity.TensorModule LibTorch tensors with gradients
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule harness for custom searches
----@field policies trinity.PoliciesModule trainable distributions over placements
----@field learn trinity.LearnModule learners of policies on environments
+---@field learn trinity.LearnModule learners of policies on environments, and Trinity's policy
 ---@field rankers trinity.RankersModule rankers of the moves of a search
 ---@field profile trinity.ProfileModule measured operators and copies on this machine
 ---@field dist trinity.DistModule processes of one training
@@ -47,12 +46,6 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field plot trinity.PlotModule plots as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
 ---@field plan trinity.PlanModule search over whole strategies: trinity.plan { graph, cluster, global_batch }
---- A method that trains a policy with PPO, with one probability ratio per choice.
----@field ppo fun(settings: trinity.PpoSettings): trinity.Method
---- A method that trains a policy with REINFORCE and a moving-average baseline.
----@field reinforce fun(settings: trinity.ReinforceSettings): trinity.Method
---- A method that trains a policy with the cross-entropy method, which increases the likelihood of the best samples.
----@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
 local trinity = late.modules('trinity', function()
   return {
     version = core.version,
@@ -73,7 +66,6 @@ local trinity = late.modules('trinity', function()
     profile = require 'trinity.execute.profile',
     formats = require 'trinity.formats',
     features = require 'trinity.learn.features',
-    policies = require 'trinity.learn.policies',
     env = require 'trinity.env',
     learn = require 'trinity.learn',
     rankers = require 'trinity.search.rankers',
@@ -96,9 +88,6 @@ local trinity = late.modules('trinity', function()
     global = core.global,
     files = require 'trinity.files',
     json = require 'trinity.files.json',
-    ppo = require('trinity.learn.algorithms').ppo,
-    reinforce = require('trinity.learn.algorithms').reinforce,
-    cross_entropy = require('trinity.learn.algorithms').cross_entropy,
   }
 end)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env trinity
--- A custom policy, trained with trinity.ppo and compared with Trinity's built-in policy. The graph is cut into groups
--- of equal work. A small network chooses a device for one group after the other, given the device of the previous
--- group.
+-- A custom policy, trained with trinity.learn.ppo and compared with Trinity's built-in policy. The graph is cut into
+-- groups of equal work. A small network chooses a device for one group after the other, given the device of the
+-- previous group.
 
 local trinity = require 'trinity'
-local nn, tensor, policies = trinity.nn, trinity.tensor, trinity.policies
+local nn, tensor = trinity.nn, trinity.tensor
 
 local options = trinity.options {
   'Trains a policy written in this script with PPO and compares it with the built-in one.',
@@ -26,33 +26,35 @@ function Placer:build(spec)
   self.previous = nn.embedding { count = spec.devices + 1, size = 16 }
   self.hidden = nn.linear { inputs = spec.features + 16, outputs = 64 }
   self.device = nn.linear { inputs = 64, outputs = spec.devices }
+  -- Biases the choice towards the previous device.
+  self.stay = tensor.cat({ tensor.eye(spec.devices) * math.log(spec.groups / 2), tensor.zeros { 1, spec.devices } }, 1)
 end
 
--- Returns logits [samples, groups, devices], given group features [groups, features] and the previous devices [samples,
--- groups]. `stay` biases the choice towards the previous device.
-function Placer:forward(features, previous, stay)
-  local samples, groups = previous:size(1), previous:size(2)
-  local rows = features:unsqueeze(1):expand { samples, groups, features:size(2) }
-  local hidden = self.hidden(tensor.cat({ rows, self.previous(previous) }, 3)):relu()
-  return self.device(hidden) + stay:index_select(1, previous:flatten()):reshape { samples, groups, -1 }
+-- Returns logits [environments, devices] of the current groups.
+function Placer:forward(observation)
+  local at, features, placement = observation.current:unsqueeze(2), observation.nodes, observation.placement
+  local rows = features:gather(2, at:unsqueeze(3):expand { at:size(1), 1, features:size(3) }):squeeze(2)
+  -- The first group reads its own device: devices + 1, since it is not placed.
+  local previous = placement:gather(2, (at - 1):clamp(1)):squeeze(2)
+  return self.device(self.hidden(tensor.cat({ rows, self.previous(previous) }, 2)):relu())
+    + self.stay:index_select(1, previous)
 end
 
-local function make_policy(given, seed)
-  local devices, groups = #given.cluster.devices, math.min(options.groups, given.graph.units)
-  local units = trinity.features(given, { seed = seed })
-  local group_of = policies.contiguous_groups(given, groups)
-  local index, sums = tensor.new(group_of), tensor.zeros { groups, units.width }
-  local features = sums:index_add(1, index, units.values)
-    / tensor.zeros({ groups, 1 }):index_add(1, index, tensor.ones { units.units, 1 }):clamp(1)
-  local stay = tensor.cat({ tensor.eye(devices) * math.log(groups / 2), tensor.zeros { 1, devices } }, 1)
-  local placer = Placer { seed = seed, devices = devices, features = units.width }
-  return policies.chain { problem = given, choices = groups, choice_of_unit = group_of, learned = placer,
-    logits = function(first, last, previous)
-      return placer(features:narrow(1, first, last - first + 1), previous, stay)
-    end }
+local function my_policy(given, own)
+  local settings = trinity.search.options('my_policy', { samples = 16, learning_rate = 5e-3 }, own)
+  return trinity.search.run('my_policy', given, settings, function(search)
+    local groups = math.min(options.groups, given.graph.units)
+    local env = trinity.env(given, { num_envs = settings.samples, groups = groups, search = search,
+      features = { seed = settings.seed, node2vec = {} }, seed = settings.seed })
+    local placer = Placer { seed = settings.seed, devices = env.num_actions, groups = groups,
+      features = env:observation().nodes:size(3) }
+    trinity.learn.ppo(env, trinity.learn.policy(placer), { total_timesteps = settings.evaluations * groups,
+      num_steps = groups, learning_rate = settings.learning_rate, num_minibatches = 1, gae_lambda = 1,
+      max_grad_norm = 1, seed = settings.seed })
+  end)
 end
 
-trinity.methods.register('my_policy', trinity.ppo { name = 'my_policy', policy = make_policy, learning_rate = 5e-3 },
+trinity.methods.register('my_policy', my_policy,
   { help = 'the policy of scripts/examples/custom_policy.lua', budget = true })
 
 -- Compares the policies alone: Trinity without its warm start and refinement.

@@ -186,13 +186,13 @@ shell(is_cuda and 'NCCL' or 'Gloo', ('%d ranks with variables as torchrun sets t
 os.remove(sum)
 
 -- A policy of placements that trains on the first device, beside the same one on the processor.
-call('policy', 'trinity.policies.trinity', function()
+call('policy', 'trinity.learn.agent', function()
   local graph = trinity.model(network[2], { batch_size = tonumber(network[4]) })
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4',
     reward = trinity.rewards.mdpe {} }
   local rows = {}
   local function learn(device, plain)
-    local agent = trinity.policies.trinity(problem, { device = device, plain_torch = plain, samples = 20,
+    local agent = trinity.learn.agent(problem, { device = device, plain_torch = plain, samples = 20,
       node2vec = { epochs = 1, walks_per_node = 1 } })
     local times, reward = {}
     for step = 1, options.quick and 2 or 6 do

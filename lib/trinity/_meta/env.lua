@@ -3,9 +3,9 @@
 error 'this file is for editors'
 
 --- What agents see of all environments; rows beyond a problem's own nodes and devices are padding. Of 'mesh' there are
---- mask, current, words and facts alone.
+--- mask, current, words and facts alone; of actions that decode reads there is the mask alone.
 ---@class trinity.EnvObservation
----@field mask trinity.TorchTensor bool [num_envs, num_actions]: actions that are allowed
+---@field mask trinity.TorchTensor bool [num_envs, num_actions]: actions that are allowed, of 'joint' for each node
 ---@field current? trinity.TorchTensor int64 [num_envs]: the node that 'place' puts next, or the word that 'mesh' chooses
 ---@field placement? trinity.TorchTensor int64 [num_envs, nodes]: devices, devices + 1 for none
 ---@field load? trinity.TorchTensor float32 [num_envs, devices]: time that a device computes, over the step's lower bound
@@ -24,7 +24,7 @@ error 'this file is for editors'
 ---@class trinity.EnvInfo
 ---@field envs integer[] whose they are
 ---@field episode_returns number[] sums of their rewards
----@field step_time_s number[] infinite for refused words of a mesh
+---@field step_time_s number[] infinite where the degrees of a mesh do not divide what they cut
 ---@field feasible boolean[]
 
 --- A problem's nodes and the edges between them.

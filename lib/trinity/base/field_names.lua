@@ -112,7 +112,6 @@ given.names = {
   ['trinity.PlanTotals'] = [[work_s gap_s after_s update_s spread_update_s weight_bytes spread_weight_bytes
     optimizer_bytes spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s
     forward_share]],
-  ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
   ['trinity.PriceRow'] = [[dollars_per_hour watts source]],
   ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule cost_coverage]],
   ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
@@ -221,6 +220,7 @@ given.returns = {
   ['trinity.Graph.csr'] = [[GraphRows]],
   ['learn.ppo'] = [[UpdateReport*]],
   ['learn.reinforce'] = [[UpdateReport*]],
+  ['learn.cross_entropy'] = [[UpdateReport*]],
   ['learn.clone'] = [[UpdateReport*]],
   ['learn.evolution'] = [[UpdateReport*]],
   ['methods.info'] = [[MethodInfo]],

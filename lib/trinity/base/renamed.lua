@@ -82,6 +82,10 @@ renamed['trinity.clusters'] = "'trinity help clusters'"
 renamed['trinity.select'] = "'trinity study select'"
 renamed['trinity.synchronisation'] = "'trinity study papers daso'"
 renamed['trinity.daso'] = renamed['trinity.synchronisation']
+for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
+  renamed['trinity.' .. name] = ("trinity.learn.%s with an environment of 'joint' actions"):format(name)
+end
+renamed['trinity.policies'] = 'trinity.learn.agent, trinity.learn.scorer or trinity.learn.policy'
 for name in ([[api clock_s describe_machine describe_torch format_bytes format_table has_torch home median sorted_pairs
     stop_name stop_requested stop_status stoppable threads was_interrupted]]):gmatch '%S+' do
   renamed['trinity.' .. name] = 'trinity.system.' .. name

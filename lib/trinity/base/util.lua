@@ -145,6 +145,18 @@ function util.listed(count, make)
   return made
 end
 
+--- Returns the entries of all lists as one list.
+---@generic T
+---@param ... T[]
+---@return T[]
+function util.joined(...)
+  local made = {}
+  for i = 1, select('#', ...) do
+    for _, entry in ipairs((select(i, ...))) do made[#made + 1] = entry end
+  end
+  return made
+end
+
 --- Splits a text at commas and blanks.
 ---@param text string
 ---@return string[]

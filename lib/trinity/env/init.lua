@@ -4,6 +4,7 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local dist_search = require 'trinity.search.shared'
 local fields = require 'trinity.base.fields'
 local feature_options = require 'trinity.learn.feature_options'
 local infeasibility = require 'trinity.strategy.infeasibility'
@@ -18,8 +19,11 @@ local util = require 'trinity.base.util'
 
 local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity.env takes.',
   { 'num_envs', 'integer', 8, least = 1, most = 65536, help = 'episodes at once; problems take turns' },
-  { 'actions', options_of.words('trinity.EnvActions', { 'place', 'order', 'move', 'mesh' }), 'place',
-    help = "the next node's device; the next node and its device; any node's new device; words of a mesh" },
+  { 'actions', options_of.words('trinity.EnvActions', { 'place', 'order', 'move', 'joint', 'mesh' }), 'place',
+    help = "the next node's device; the next node and its device; any node's new device; all nodes' devices at once; "
+      .. 'words of a mesh' },
+  { 'decode', 'function', as = 'fun(actions: trinity.TorchTensor): trinity.Placement[]',
+    otherwise = 'a device of each node', help = "the placements of 'joint' actions, one a row" },
   { 'groups', 'integer', 0, least = 0, most = 2 ^ 20,
     help = 'nodes are so many contiguous groups of colocation units; 0: each unit is one' },
   { 'reward', options_of.words('trinity.EnvReward', { 'final', 'difference', 'bound' }), 'final',
@@ -64,7 +68,7 @@ local function score(self, of, metrics, reward)
   return of.problem.reward == rewards.step_time() and reward / of.bound_s or reward
 end
 
--- What refused plans (words of a mesh that contradict each other) are worth: ten times the ideal step, as the default
+-- What plans are worth whose degrees do not divide what they cut: ten times the ideal step, as the default
 -- reward of those that do not fit.
 local refused_score = -100
 
@@ -76,15 +80,24 @@ local function keep_best(self, number, plan, result)
   self.best_of[number] = result
 end
 
+-- The same of a search. Its last batch may be incomplete: it counts, but nothing is returned. The ranks of a job divide
+-- batches of which metrics and rewards are all that is needed.
+local function simulate_within(self, search, of, plans)
+  local job = search.agrees
+  local count = dist_search.more(search, job) and search:allowance(#plans) or 0
+  if count == 0 then return nil end
+  if self.simulates or of.critical then job = nil end
+  local first, last = dist_search.range(job, count)
+  local values, metrics = dist_search.evaluate(search, job, { unpack(plans, first, last) }, first, count)
+  if count < #plans then return nil end
+  if of.critical then of.critical:run(plans, metrics, of.critical_s(#plans)) end
+  return metrics, values
+end
+
 -- Metrics and rewards of plans of a problem; nothing where the search's budget does not suffice.
 local function simulate(self, number, plans)
   local of, search = self.about[number], self.options.search
-  if search then
-    if not search:more() or search:allowance(#plans) < #plans then return nil end
-    local values, metrics = search:evaluate(plans)
-    if of.critical then of.critical:run(plans, metrics, of.critical_s(#plans)) end
-    return metrics, values
-  end
+  if search then return simulate_within(self, search, of, plans) end
   local metrics
   if of.critical then
     metrics = util.listed(#plans, function()
@@ -103,17 +116,17 @@ local function take_results(self, number, plans, list, metrics, values)
   for i, s in ipairs(list) do
     s.metrics, s.score = metrics[i], score(self, self.about[number], metrics[i], values[i])
     keep_best(self, number, plans[i], { metrics = metrics[i], reward = values[i] })
-    observations.simulated(self, s, i)
+    if self.simulates or self.about[number].critical then observations.simulated(self, s, i) end
   end
 end
 
--- Simulates the plans of states with words of a mesh, some of which the engine refuses.
+-- Simulates the plans of states with words of a mesh.
 local function evaluate_meshes(self, list)
   for _, s in ipairs(list) do
     s.score, s.metrics = refused_score, nil
     if s.plan then
       local ok, metrics, values = pcall(simulate, self, s.number, { s.plan })
-      if not ok and tostring(metrics):match 'interrupted$' then error(metrics, 0) end
+      if not ok and not mesh.is_indivisible(tostring(metrics)) then error(metrics, 0) end
       if ok and not metrics then return false end
       if ok then take_results(self, s.number, { s.plan }, { s }, metrics, values) end
     end
@@ -148,6 +161,7 @@ local function begin(self, s)
     s.chosen, s.step, s.plan = {}, 0, nil
     return observations.write(self, s)
   end
+  if self.is_joint then return observations.write(self, s) end
   local start, stream, of = self.options.start, core.random(self.seed, 'env ' .. s.index, s.episode), s.nodes
   local function device_of() return 1 end
   if start == 'random' then
@@ -214,6 +228,54 @@ local function read_actions(self, actions)
   return given
 end
 
+-- The placements that option decode makes of joint actions.
+local function decoded(self, actions)
+  local decode, of = self.options.decode, self.about[1].problem
+  local list = decode(actions)
+  if type(list) ~= 'table' or #list ~= self.num_envs then
+    util.fail("trinity.env: option 'decode': the function at %s returned %s, expected a list of %d placements",
+      util.function_place(decode), type(list) == 'table' and ('a list of %d'):format(#list) or util.describe(list),
+      self.num_envs)
+  end
+  return util.map(list, function(given, i)
+    local placement = array.placement('trinity.env', 'option', 'decode', given, of.graph, i)
+    if not array.is_int32(placement) or #placement ~= of.graph.operators then
+      util.fail("trinity.env: option 'decode': the function at %s returned %s as entry %d, expected a placement "
+        .. '(problem:placement(), a device for each of %d operators)', util.function_place(decode),
+        array.is_int32(placement) and ('an array of %d'):format(#placement) or util.describe(placement), i,
+        of.graph.operators)
+    end
+    return placement
+  end)
+end
+
+-- The placements of joint actions, one a row.
+local function read_joint(self, actions)
+  local width = not self.options.decode and self.max_nodes
+  if not tensor.is(actions) or actions:dim() ~= 2 or actions:size(1) ~= self.num_envs or actions.dtype ~= 'int64'
+    or width and actions:size(2) ~= width then
+    check.wrong('env:step', 1, 'actions', actions,
+      ('a tensor int64 [%d x %s]'):format(self.num_envs, width or 'choices'))
+  end
+  if self.options.decode then return decoded(self, actions) end
+  local device = actions:to_array()
+  return util.map(self.states, function(s)
+    local of, first = s.nodes, (s.index - 1) * width
+    for k = 1, of.count do
+      if not (device[first + k] >= 1 and device[first + k] <= of.devices) then
+        check.refuse('env:step', 1, 'actions', 'row %d: expected devices from 1 to %d, got %d', s.index, of.devices,
+          device[first + k])
+      end
+    end
+    return of.problem:placement_by_unit(function(unit) return device[first + of.node_of[unit]] end)
+  end)
+end
+
+local function take_joint(_, s, placement)
+  s.placement = placement
+  return true, true
+end
+
 local function refuse_action(s, action)
   check.refuse('env:step', 1, 'actions', 'entry %d: action %d is masked; the mask of the last observation has 1 for '
     .. 'those that are allowed', s.index, action)
@@ -256,9 +318,9 @@ end
 -- What env:step() does.
 local function step(self, actions)
   if not self.running then util.fail 'env:step: expected env:reset() before, or budget that is left' end
-  local given, to_simulate, finished = read_actions(self, actions), {}, {}
+  local given, to_simulate, finished = (self.is_joint and read_joint or read_actions)(self, actions), {}, {}
   local reward, done, befores, bounds = array.double(self.num_envs), array.double(self.num_envs), {}, {}
-  local take, shaped = self.is_mesh and choose or act, self.options.reward == 'bound'
+  local take, shaped = self.is_mesh and choose or self.is_joint and take_joint or act, self.options.reward == 'bound'
   for i, s in ipairs(self.states) do
     befores[i], bounds[i] = s.score or 0, shaped and place.bound_s(s) or 0
     local simulated, ends = take(self, s, given[i])
@@ -285,10 +347,11 @@ local function step(self, actions)
 end
 
 --- Takes an action in every environment: of 'place' a device; of 'order' and 'move' (node - 1) x devices + device; of
---- 'mesh' the number of a value of the next word. Returns observations, rewards, which episodes are done (float32
---- [num_envs]) and what ended; nothing where the search's budget is used up. Where an episode ended, the observation is
---- that of the next one.
----@param actions integer[]|trinity.TorchTensor
+--- 'joint' a device of each node; of 'mesh' the number of a value of the next word. Returns observations, rewards,
+--- which episodes are done (float32 [num_envs]) and what ended; nothing where the search's budget is used up: what is
+--- left of it for an incomplete batch is simulated before. Where an episode ended, the observation is that of the next
+--- one.
+---@param actions integer[]|trinity.TorchTensor int64 [num_envs]; of 'joint' [num_envs, nodes], or as decode takes them
 ---@return trinity.EnvObservation? observation
 ---@return trinity.TorchTensor? reward
 ---@return trinity.TorchTensor? done
@@ -348,12 +411,18 @@ end
 return function(problems, options)
   local list = list_problems(problems)
   options = declared:read('trinity.env', 2, 'options', options)
-  local is_mesh = options.actions == 'mesh'
+  local is_mesh, is_joint = options.actions == 'mesh', options.actions == 'joint'
   local self = { problems = list, options = options, num_envs = options.num_envs, evaluations = 0, about = {},
-    states = {}, best_of = {}, first_results = {}, is_mesh = is_mesh }
+    states = {}, best_of = {}, first_results = {}, is_mesh = is_mesh, is_joint = is_joint }
   if options.reward == 'bound' and options.actions ~= 'place' and options.actions ~= 'order' then
     check.refuse('trinity.env', 'option', 'reward', "'bound' is for actions 'place' and 'order', got '%s'",
       options.actions)
+  end
+  if is_joint and options.reward ~= 'final' then
+    check.refuse('trinity.env', 'option', 'reward', "'joint' actions have 'final' rewards, got '%s'", options.reward)
+  end
+  if options.decode and (not is_joint or #list > 1) then
+    check.refuse('trinity.env', 'option', 'decode', "is for 'joint' actions of one problem")
   end
   if options.search and #list > 1 then
     check.refuse('trinity.env', 'option', 'search', 'expected one problem, got %d', #list)
@@ -361,6 +430,7 @@ return function(problems, options)
   self.simulates = not is_mesh and (options.actions == 'move' or options.reward == 'difference')
   for number, problem in ipairs(list) do
     self.about[number] = is_mesh and mesh.new(problem, options.global_batch)
+      or options.decode and nodes_of.none(problem)
       or nodes_of.new(problem, options.groups, options.features or { node2vec = false })
   end
   observations.prepare(self)

@@ -39,12 +39,23 @@ local function replicas(of, chosen)
   return left % 1 == 0 and left or nil
 end
 
+-- Schedules of several stages per device.
+local interleaved = { interleaved = true, ['zb-interleaved'] = true, ['zb-v'] = true, ['dualpipe-v'] = true }
+
+-- Whether stages per device fit the schedule and the pipeline, as far as these are chosen.
+local function allows_stages(chosen)
+  local several = chosen.virtual_stages and chosen.virtual_stages > 1
+  if several and chosen.pipeline == 1 then return false end
+  return several == nil or not chosen.schedule or several == (interleaved[chosen.schedule] or false)
+end
+
 --- Whether value `value` of word `name` may follow what is chosen.
 function mesh.allows(of, chosen, name, value)
   local after = util.merged(chosen, { [name] = value })
   local data = replicas(of, after)
   if not data then return false end
   if name == 'schedule' and (after.pipeline or 1) == 1 then return value == '1f1b' end
+  if not allows_stages(after) then return false end
   if name == 'zero_stage' and data == 1 then return value == 0 end
   if name == 'expert' then return data % value == 0 end
   return true
@@ -62,6 +73,12 @@ function mesh.plan(of, chosen)
     if not axes[name] and name ~= 'expert' then plan[name] = value end
   end
   return plan
+end
+
+--- Whether the simulator's error says that degrees do not divide what they cut (layers, heads, a sequence, experts,
+--- micro-batches), or that micro-batches are too few for the schedule. Such plans are infeasible, other errors are not.
+function mesh.is_indivisible(message)
+  return message:find 'divide' ~= nil or message:find 'expected at least %d+ micro_batches' ~= nil
 end
 
 --- What of a problem its environments share.

@@ -3,8 +3,7 @@
 
 local array = require 'trinity.base.array'
 local features = require 'trinity.learn.features'
-local placer = require 'trinity.learn.placer'
-local policies = require 'trinity.learn.policies'
+local groups_of = require 'trinity.learn.groups'
 
 local nodes = {}
 
@@ -64,18 +63,23 @@ local function add_edges(self, told)
   end
 end
 
+--- What is known of a problem whose actions option decode reads: no nodes.
+function nodes.none(problem)
+  return { problem = problem, count = 0, devices = #problem.cluster.devices, bound_s = problem:bounds().step_time_s }
+end
+
 --- Nodes of a problem: all units (groups = 0), or so many groups, with features [nodes, width] as `settings` of
 --- trinity.features say and the type of every node's first unit.
 function nodes.new(problem, groups, settings)
   local count = groups > 0 and math.min(groups, problem.graph.units) or problem.graph.units
   local self = { problem = problem, count = count, devices = #problem.cluster.devices,
-    node_of = policies.contiguous_groups(problem, count), bound_s = problem:bounds().step_time_s }
+    node_of = groups_of.contiguous(problem, count), bound_s = problem:bounds().step_time_s }
   index_operators(self, problem)
   add_costs(self, problem)
   local told = features(problem, settings)
   self.told = told
   add_edges(self, told)
-  self.features, self.types = placer.group_rows(told.values, self.node_of, count), array.int32(count)
+  self.features, self.types = groups_of.rows(told.values, self.node_of, count), array.int32(count)
   local types = told.types:to_array()
   for unit = problem.graph.units, 1, -1 do self.types[self.node_of[unit]] = types[unit] end
   return self

@@ -49,6 +49,12 @@ local function prepare_mesh(self)
   self.fixed = { facts = tensor.new(facts) }
 end
 
+-- Of actions that option decode reads nothing is observed but which environments there are.
+local function prepare_decoded(self)
+  self.max_steps, self.num_actions, self.fixed = 1, self.about[1].devices, {}
+  for _, s in ipairs(self.states) do s.placement = s.about.problem:placement() end
+end
+
 local function prepare_nodes(self)
   local o, n = self.options, self.num_envs
   self.max_nodes, self.max_devices = 0, 0
@@ -64,8 +70,8 @@ local function prepare_nodes(self)
       end
     end
   end
-  self.max_steps = o.actions == 'move' and o.steps or self.max_nodes
-  self.num_actions = o.actions == 'place' and self.max_devices or self.max_nodes * self.max_devices
+  self.max_steps = self.is_joint and 1 or o.actions == 'move' and o.steps or self.max_nodes
+  self.num_actions = (self.is_joint or o.actions == 'place') and self.max_devices or self.max_nodes * self.max_devices
   self.placement = array.filled(n * self.max_nodes, self.max_devices + 1)
   self.load, self.memory = array.double(n * self.max_devices), array.double(n * self.max_devices)
   self.step_time, self.critical = array.double(n), array.double(n * self.max_nodes)
@@ -81,7 +87,7 @@ function observations.prepare(self)
     local number = (i - 1) % #self.problems + 1
     self.states[i] = { index = i, number = number, about = self.about[number], nodes = self.about[number] }
   end
-  local prepare = self.is_mesh and prepare_mesh or prepare_nodes
+  local prepare = self.is_mesh and prepare_mesh or self.options.decode and prepare_decoded or prepare_nodes
   prepare(self)
   self.mask, self.current = array.int32(self.num_envs * self.num_actions), array.int32(self.num_envs)
 end
@@ -113,6 +119,10 @@ end
 --- Writes what is observed of an episode that has just begun, or in which node k went from a device to another.
 function observations.write(self, s, k, from)
   if self.is_mesh then return write_mesh(self, s) end
+  if self.is_joint then
+    for d = 1, s.nodes.devices do self.mask[(s.index - 1) * self.num_actions + d] = 1 end
+    return
+  end
   local kind, first, none = self.options.actions, (s.index - 1) * self.max_nodes, self.max_devices + 1
   for node = k or 1, k or s.nodes.count do
     self.placement[first + node] = s.placed[node] and s.device[node] or none
@@ -166,6 +176,7 @@ end
 function observations.make(self)
   local n, o = self.num_envs, util.merged(self.fixed)
   o.mask = tensor.new(self.mask):reshape { n, self.num_actions }:gt(0)
+  if self.options.decode then return o end
   if self.is_mesh then
     o.words, o.current = tensor.new(self.chosen):reshape { n, #self.words }, tensor.new(self.current)
     return o
@@ -181,7 +192,7 @@ end
 
 --- What of a problem does not change, for networks that pass messages.
 function observations.graph(of)
-  if not of.count then return { nodes = 0, from = {}, to = {}, bytes = {}, node_of = array.int32(0) } end
+  if (of.count or 0) == 0 then return { nodes = 0, from = {}, to = {}, bytes = {}, node_of = array.int32(0) } end
   return { nodes = of.count, from = util.merged(of.from), to = util.merged(of.to), bytes = util.merged(of.edge_bytes),
     node_of = array.copy(of.node_of) }
 end

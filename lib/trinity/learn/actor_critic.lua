@@ -19,19 +19,22 @@ local never = -1e9 -- the logit of a masked action
 --- A policy over the actions of an environment.
 ---@class trinity.ActorCritic
 ---@since 0.1.0
----@field network trinity.Module of an observation: logits [num_envs, num_actions] and values [num_envs]; with a true
---- field `unmasked` it ignores masks
+---@field network trinity.Module of an observation: logits [num_envs, num_actions], of 'joint' actions [num_envs, nodes,
+--- devices], and optionally values [num_envs]; with a true field `unmasked` it ignores masks
 local ActorCritic = { __name = 'actor-critic' }
 ActorCritic.__index = ActorCritic
 
--- Log-probabilities [num_envs, num_actions] and values.
+-- Log-probabilities [num_envs, num_actions] or [num_envs, nodes, devices], and values.
 local function distribution(self, owner, observation)
   local unmasked = rawget(self.network, 'unmasked')
   if type(observation) ~= 'table' or not unmasked and not tensor.is(rawget(observation, 'mask')) then
     check.wrong(owner, 1, 'observation', observation, 'an observation (env:reset(), env:step())')
   end
   local logits, values = self.network(observation)
-  if not unmasked then logits = logits:masked_fill(observation.mask:eq(0), never) end
+  if not unmasked then
+    local mask = observation.mask:eq(0)
+    logits = logits:masked_fill(logits:dim() == 3 and mask:unsqueeze(2) or mask, never)
+  end
   if not checks.is_finite(logits) then
     check.refuse(owner, 1, 'observation', 'the policy diverged: its logits are no finite numbers; use a smaller '
       .. 'learning_rate')
@@ -39,7 +42,13 @@ local function distribution(self, owner, observation)
   return logits:log_softmax(-1), values
 end
 
-local function of_actions(rows, actions) return rows:gather(2, actions:unsqueeze(2)):squeeze(2) end
+-- Log-probabilities of actions; 0 for nodes that there are not.
+local function of_actions(self, observation, rows, actions)
+  local last = rows:dim()
+  local log_probs = rows:gather(last, actions:unsqueeze(last)):squeeze(last)
+  if last == 2 or rawget(self.network, 'unmasked') then return log_probs end
+  return log_probs * observation.node_mask:to { dtype = 'float32' }
+end
 
 --- Draws actions: int64 [num_envs], their log-probabilities and values.
 ---@param observation trinity.EnvObservation
@@ -54,7 +63,7 @@ function ActorCritic:act(observation, stream)
   return tensor.no_grad(function()
     local rows, values = distribution(self, 'policy:act', observation)
     local actions = stream and tensor.categorical(rows, stream) or rows:argmax(-1)
-    return actions, of_actions(rows, actions), values
+    return actions, of_actions(self, observation, rows, actions), values
   end)
 end
 
@@ -66,11 +75,13 @@ end
 ---@return trinity.TorchTensor values
 function ActorCritic:evaluate(observation, actions)
   local rows, values = distribution(self, 'policy:evaluate', observation)
-  if not checks.is_shape(actions, { rows:size(1) }) or actions.dtype ~= 'int64' then
-    check.refuse('policy:evaluate', 2, 'actions', 'expected tensor int64 [%d], got %s', rows:size(1),
+  local shape = rows:size()
+  table.remove(shape)
+  if not checks.is_shape(actions, shape) or actions.dtype ~= 'int64' then
+    check.refuse('policy:evaluate', 2, 'actions', 'expected tensor int64 [%s], got %s', table.concat(shape, ' x '),
       checks.describe(actions))
   end
-  return of_actions(rows, actions), -(rows:exp() * rows):sum(-1), values
+  return of_actions(self, observation, rows, actions), -(rows:exp() * rows):sum(-1), values
 end
 
 --- Values [num_envs].
@@ -98,7 +109,7 @@ local Scorer = nn.class 'action_scorer'
 local type_count, type_size = 512, 8
 
 function Scorer:build(spec)
-  self.num_actions, self.num_words = spec.num_actions, spec.num_words
+  self.num_actions, self.num_words, self.is_joint = spec.num_actions, spec.num_words, spec.is_joint
   self.type = not spec.num_words and nn.embedding { count = type_count, size = type_size } or nil
   self.first = nn.linear { inputs = spec.inputs, outputs = spec.hidden }
   self.second = nn.linear { inputs = spec.hidden, outputs = spec.hidden }
@@ -145,9 +156,15 @@ end
 
 function Scorer:forward(o)
   local hidden = self.second(self.first(self:rows(o)):tanh()):tanh()
-  local allowed = o.mask:to { dtype = 'float32' }:unsqueeze(3)
+  local allowed, logits = o.mask:to { dtype = 'float32' }, self.logit(hidden):squeeze(3)
+  if self.is_joint then
+    allowed = allowed:unsqueeze(2) * o.node_mask:to { dtype = 'float32' }:unsqueeze(3)
+    logits = logits:reshape(allowed:size())
+    allowed = allowed:reshape { hidden:size(1), hidden:size(2) }
+  end
+  allowed = allowed:unsqueeze(3)
   local mean = (hidden * allowed):sum(2) / allowed:sum(2):clamp(1)
-  return self.logit(hidden):squeeze(3), self.critic(mean):squeeze(2)
+  return logits, self.critic(mean):squeeze(2)
 end
 
 local scorer_options = options_of.declare('trinity.ScorerOptions', { help = 'What learn.scorer takes.',
@@ -163,7 +180,7 @@ function actor_critic.scorer(env, options)
   local inputs = words and 2 * words + 4 + env.num_actions
     or observation.nodes:size(3) + type_size + 4
   return actor_critic.new(Scorer { inputs = inputs, hidden = o.hidden, num_actions = env.num_actions,
-    num_words = words, seed = o.seed })
+    num_words = words, is_joint = env.description.is_joint, seed = o.seed })
 end
 
 return actor_critic

@@ -1,9 +1,12 @@
 -- trinity.learn: learners of policies on environments (trinity.env), each a page, over one interface of a policy
--- (actor_critic.lua). Names are those of CleanRL. In addition what learners are made of.
+-- (actor_critic.lua). Names are those of CleanRL. In addition what learners are made of, and Trinity's policy.
 
 local actor_critic = require 'trinity.learn.actor_critic'
+local agent = require 'trinity.learn.agent'
 local cloning = require 'trinity.learn.cloning'
+local cross_entropy = require 'trinity.learn.cross_entropy'
 local evolution = require 'trinity.learn.evolution'
+local groups_of = require 'trinity.learn.groups'
 local ppo = require 'trinity.learn.ppo'
 local reinforce = require 'trinity.learn.reinforce'
 local returns = require 'trinity.learn.returns'
@@ -41,24 +44,32 @@ end
 ---@return trinity.ActorCritic
 function learn.scorer(env, options) return actor_critic.scorer(env, options) end
 
---- A policy of a network of one's own: network(observation) gives logits [num_envs, num_actions] and values [num_envs].
+--- A policy of a network of one's own: network(observation) gives logits [num_envs, num_actions], of 'joint' actions
+--- [num_envs, nodes, devices], and where it has a critic values [num_envs].
 ---@param network trinity.Module
 ---@return trinity.ActorCritic
 function learn.policy(network) return actor_critic.new(network) end
 
---- Trains a policy by proximal policy optimisation (Schulman et al. 2017) with a critic.
+--- Trains a policy by proximal policy optimisation (Schulman et al. 2017), with a critic where the policy has one.
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic
 ---@param options trinity.PpoOptions
 ---@return trinity.UpdateReport[]
-function learn.ppo(env, policy, options) return ppo(env, policy, options) end
+function learn.ppo(env, policy, options) return ppo.run(env, policy, options) end
 
 --- Trains a policy by REINFORCE (Williams 1992) with a baseline.
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic of which baseline 'value' alone asks values
 ---@param options trinity.ReinforceOptions
 ---@return trinity.UpdateReport[]
-function learn.reinforce(env, policy, options) return reinforce(env, policy, options) end
+function learn.reinforce(env, policy, options) return reinforce.run(env, policy, options) end
+
+--- Trains a policy by the cross-entropy method (Rubinstein 1999): raises the likelihood of the best.
+---@param env trinity.Env
+---@param policy trinity.ActorCritic of which values are not asked
+---@param options trinity.CrossEntropyOptions
+---@return trinity.UpdateReport[]
+function learn.cross_entropy(env, policy, options) return cross_entropy.run(env, policy, options) end
 
 --- Behaviour cloning: trains a policy to do as a teacher does. teacher(observation, env) gives the actions of all
 --- environments.
@@ -75,5 +86,17 @@ function learn.clone(env, policy, teacher, options) return cloning(env, policy, 
 ---@param options trinity.EvolutionOptions
 ---@return trinity.UpdateReport[]
 function learn.evolution(env, policy, options) return evolution(env, policy, options) end
+
+--- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty.
+---@param problem trinity.Problem
+---@param groups integer at most the number of units
+---@return trinity.Placement an int32 array
+function learn.contiguous_groups(problem, groups) return groups_of.contiguous(problem, groups) end
+
+--- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h).
+---@param problem trinity.Problem
+---@param options? trinity.AgentOptions without those of every method but the seed
+---@return trinity.Agent
+function learn.agent(problem, options) return agent(problem, options) end
 
 return learn

@@ -1,4 +1,4 @@
--- What a learner (learn/learner.lua) goes on from in an interrupted run: parameters and the optimiser's state in
+-- What a learner (learn/training.lua) goes on from in an interrupted run: parameters and the optimiser's state in
 -- a file beside the search's checkpoint, counts and averages in the checkpoint itself (runs/checkpoints.lua). A
 -- policy's state is its parameters: what else one keeps (averages over batches, a stream of its own) begins anew.
 

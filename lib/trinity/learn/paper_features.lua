@@ -1,4 +1,4 @@
--- What Hierarchical and ColocRL tell their networks of operators and groups (papers/notes.md "Hierarchical"): type,
+-- What the networks of Hierarchical and ColocRL read of operators and groups (papers/notes.md "Hierarchical"): type,
 -- shapes of outputs, neighbours. Ours is a row per colocation unit; its outputs are those of its first operator.
 -- Extents and counts are log1p, for as they are they saturate an LSTM; numbers of neighbours are shares of the units.
 

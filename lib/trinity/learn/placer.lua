@@ -1,15 +1,9 @@
--- What ColocRL and Hierarchical have in common (papers/notes.md "Hierarchical", "ColocRL"): the sequence-to-sequence
--- placer, where a bidirectional LSTM reads the groups and another one gives every group a device in turn, knowing the
--- device before and attending to all groups; and its training by REINFORCE. Both learn from minus the square root of
--- the step time, unless published_reward = false has them learn from the problem's reward. The defaults are those that
--- train at small budgets; preset = 'paper' has the authors' settings.
+-- The sequence-to-sequence placer of ColocRL, Hierarchical and TAPP (papers/notes.md "Hierarchical", "ColocRL"): a
+-- bidirectional LSTM reads the groups, another one gives every group a device in turn, knowing the device before and
+-- attending to all groups.
 
-local learner = require 'trinity.learn.learner'
 local nn = require 'trinity.nn'
-local options_of = require 'trinity.base.options'
-local search = require 'trinity.search'
 local tensor = require 'trinity.nn.tensor'
-local util = require 'trinity.base.util'
 
 local placer = {}
 
@@ -99,111 +93,6 @@ function Placer:judge(encoded, chosen)
   if groups > 1 then previous = tensor.cat({ previous, chosen:narrow(2, 1, groups - 1) }, 2) end
   local rows = self:decode(encoded, 1, previous):log_softmax(-1)
   return rows:gather(3, chosen:unsqueeze(3)):squeeze(3), -(rows:exp() * rows):sum(-1):mean()
-end
-
---- What a unit is told of itself: its features and its type, one-hot, [units, width].
-function placer.unit_rows(told)
-  return tensor.cat({ told.values, told.types:one_hot(told.type_count):to { dtype = 'float32' } }, 2)
-end
-
---- Rows of groups as means of their members' rows.
-function placer.group_rows(rows, group_of, groups)
-  local index = tensor.new(group_of)
-  local sums = tensor.zeros({ groups, rows:size(2) }):index_add(1, index, rows)
-  local counts = tensor.zeros({ groups, 1 }):index_add(1, index, tensor.ones { rows:size(1), 1 })
-  return sums / counts:clamp(1)
-end
-
-local infeasible = -10 -- papers/notes.md "Hierarchical"
-
-local setting = learner.option
-placer.declared = options_of.declare('trinity.PlacerOptions', { extends = search.declared,
-  help = 'Settings of methods.colocrl and methods.hierarchical, with the defaults of the default preset.',
-  { 'groups', 'integer', 0, least = 0, most = learner.units(),
-    help = "0: colocrl min(units, 128), hierarchical min(units, 20 x devices, 256), preset 'paper' min(units, 256)" },
-  setting('samples', 16),
-  { 'hidden', 'integer', 64, least = 1, most = 8192, help = 'width of the LSTMs' },
-  { 'published_reward', 'boolean', true,
-    help = "learn from minus the root of the step time, not the problem's reward" },
-  setting('learning_rate', 1e-2), setting('entropy_weight', 1e-2), setting('gradient_norm', 1),
-  setting('baseline_n', 19), setting('normalize_advantage', true),
-  setting('preset', 'default'),
-  { 'features', { 'node2vec', 'paper' }, 'node2vec',
-    help = "'paper': a learned embedding of the type, shapes of outputs, neighbours; and of a group theirs" },
-  { 'attention', { 'scaled', 'additive' }, 'scaled', help = 'of the decoder: by products, or v . tanh(W2 h + W1 h_j)' },
-  { 'decoder_start', { 'zero', 'encoder' }, 'zero', help = "the decoder's first state: zeros, or the encoder's last" },
-  { 'decoder_input', { 'group_and_device', 'device' }, 'group_and_device',
-    help = 'what the decoder reads: the encoded group and the device before, or the device before' },
-  { 'noise_amplitude', 'number', 0, least = 0, most = 1000,
-    help = 'placements are drawn by logits with even noise up to it, of both signs' },
-  { 'noise_steps', 'integer', 500, least = 0, most = 1e9, help = 'updates with noise' },
-  { 'valid_only_after', 'integer', 0, least = 0, most = 1e9,
-    help = 'updates after which only placements that fit teach; 0: never' },
-})
-
--- What both papers say.
-local published = { hidden = 256, learning_rate = 0.1, entropy_weight = 0, gradient_norm = 1, baseline_n = 19,
-  normalize_advantage = false, published_reward = true, samples = 8, features = 'paper', attention = 'additive',
-  decoder_start = 'encoder', decoder_input = 'device' }
-
---- The options of method `name`, complete: those given, else those of the preset, `own` beyond what both papers say.
-local function options_with_preset(name, problem, given, own)
-  local options = search.options(name, placer.declared, given, problem)
-  if options.preset ~= 'paper' then return options end
-  return util.merged(options, published, own, given)
-end
-
---- Part of a spec of placer.class that is options.
-function placer.network(options, spec)
-  return placer.class(util.merged(util.picked(options, { 'hidden', 'attention', 'decoder_start', 'decoder_input',
-    'seed' }), spec))
-end
-
---- Noise for the logits that sample number `update` is drawn by: disturb(logits), or nil for none.
-function placer.noise(options, update, stream)
-  if options.noise_amplitude == 0 or update > options.noise_steps then return nil end
-  return function(logits)
-    return logits + tensor.uniform(logits:size(), stream, -options.noise_amplitude, options.noise_amplitude)
-  end
-end
-
--- What an update learns from: placements that fit alone, once option valid_only_after says so. `fits` has whether they
--- do.
-local function update_of(options, fits)
-  return function(self, actions, rewards, batch)
-    local chosen, kept = {}, {}
-    for i = 1, #rewards do
-      if fits[i] then chosen[#chosen + 1], kept[#kept + 1] = i, rewards[i] end
-    end
-    self.policy.updates = batch
-    if options.valid_only_after == 0 or batch <= options.valid_only_after or #kept == #rewards then
-      return learner.reinforce(self, actions, rewards)
-    end
-    if #kept == 0 then return end
-    learner.reinforce(self, actions:index_select(1, tensor.new(chosen, { dtype = 'int64' })), kept)
-  end
-end
-
---- A method that trains the policy make_policy(problem, options), whose field `updates` counts, without `groups` of
---- its own choice. own: what its paper's preset has beyond what both papers say.
-function placer.method(name, make_policy, own)
-  return function(problem, given)
-    local owner, options = 'methods.' .. name, options_with_preset(name, problem, given, own)
-    return search.run(name, problem, options, function(run)
-      local policy, fits, at = make_policy(problem, options), {}, 0
-      policy.updates = 0
-      local update = update_of(options, fits)
-      learner.train(learner.new(owner, policy, problem, options), run, function(...)
-        at = 0
-        return update(...)
-      end, function(metrics, reward)
-        at = at + 1
-        fits[at] = metrics.feasible
-        if not options.published_reward then return reward end
-        return metrics.feasible and -math.sqrt(metrics.step_time_s) or infeasible
-      end, { resume = function(notes) policy.updates = tonumber(notes.batch) end })
-    end)
-  end
 end
 
 return placer

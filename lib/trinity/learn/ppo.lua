@@ -1,4 +1,5 @@
--- Proximal policy optimisation (Schulman et al. 2017) with a critic, as in CleanRL's ppo.py.
+-- Proximal policy optimisation (Schulman et al. 2017), as in CleanRL's ppo.py; the critic is optional. Where an action
+-- consists of several choices, each has a ratio of its own (papers/notes.md "Trinity: contradictions and gaps", 13).
 
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
@@ -6,8 +7,11 @@ local returns = require 'trinity.learn.returns'
 local rollout = require 'trinity.learn.rollout'
 local tensor = require 'trinity.nn.tensor'
 local training = require 'trinity.learn.training'
+local util = require 'trinity.base.util'
 
-local declared = options_of.declare('trinity.PpoOptions', { extends = training.declared, help = 'What learn.ppo takes.',
+local ppo = {}
+
+ppo.declared = options_of.declare('trinity.PpoOptions', { extends = training.declared, help = 'What learn.ppo takes.',
   { 'gae_lambda', 'number', 0.95, least = 0, most = 1, help = 'weight of longer estimates' },
   { 'num_minibatches', 'integer', 4, least = 1, most = 2 ^ 20, help = 'per epoch' },
   { 'update_epochs', 'integer', 4, least = 1, most = 1e4, help = 'passes over a rollout' },
@@ -19,49 +23,61 @@ local declared = options_of.declare('trinity.PpoOptions', { extends = training.d
     help = 'an update ends after the epoch in which the policy went further' },
 })
 
+local function value_loss_of(o, values, b)
+  if not values then return tensor.zeros { 1 }:mean() end
+  local loss = (values - b.returns) ^ 2
+  if o.clip_vloss then
+    local clipped = b.values + (values - b.values):clamp(-o.clip_coef, o.clip_coef)
+    loss = loss:maximum((clipped - b.returns) ^ 2)
+  end
+  return loss:mean() * 0.5
+end
+
 -- The losses of a minibatch.
 local function losses(policy, o, b)
   local log_probs, entropies, values = policy:evaluate(b.observation, b.actions)
   local log_ratio = log_probs - b.log_probs
   local ratio = log_ratio:clamp(-20, 20):exp()
-  local advantages = o.norm_adv and training.normalised(b.advantages) or b.advantages
+  local advantages = training.by_choice(o.norm_adv and training.normalised(b.advantages) or b.advantages, log_probs)
   local policy_loss = -(advantages * ratio):minimum(advantages * ratio:clamp(1 - o.clip_coef, 1 + o.clip_coef)):mean()
-  local value_loss = (values - b.returns) ^ 2
-  if o.clip_vloss then
-    local clipped = b.values + (values - b.values):clamp(-o.clip_coef, o.clip_coef)
-    value_loss = value_loss:maximum((clipped - b.returns) ^ 2)
-  end
-  return policy_loss, value_loss:mean() * 0.5, entropies:mean(), tensor.no_grad(function()
+  return policy_loss, value_loss_of(o, values, b), entropies:mean(), tensor.no_grad(function()
     return (ratio - 1 - log_ratio):mean()
   end)
 end
 
---- See trinity.learn.
-return function(env, policy, options)
-  training.check('learn.ppo', env, policy, 'act evaluate value parameters')
-  local o = declared:read('learn.ppo', 3, 'options', options)
-  local parameters, updates = policy:parameters(), 0
-  return training.run(env, policy, o, function(batch, optimiser, ent_coef, agent)
-    local next_value = agent.observation and tensor.no_grad(policy.value, policy, agent.observation)
-      or tensor.zeros { env.num_envs }
-    local advantages, targets = returns.gae(batch.rewards, batch.dones, batch.values, next_value,
-      { gamma = o.gamma, gae_lambda = o.gae_lambda })
-    local take, report = rollout.flatten(batch.observations, env.num_envs), {}
+--- What updates a policy by options of ppo.declared: see training.run.
+function ppo.new(policy, o)
+  local self = {}
+  function self.learn(batch, step, ent_coef, number)
+    local num_envs, next_value = batch.rewards:size(2), nil
+    if policy.value then next_value = tensor.no_grad(policy.value, policy, batch.next_observation) end
+    local advantages, targets = returns.gae(batch.rewards, batch.dones, batch.values,
+      next_value or tensor.zeros { num_envs }, { gamma = o.gamma, gae_lambda = o.gae_lambda })
+    local take, report = rollout.flatten(batch.observations, num_envs), {}
     local columns = { actions = batch.actions, log_probs = batch.log_probs, values = batch.values,
       advantages = advantages, returns = targets }
-    updates = updates + 1
-    local stream = core.random(o.seed, 'minibatches', updates)
+    local stream = core.random(o.seed, 'minibatches', number)
     for _ = 1, o.update_epochs do
-      for _, indices in ipairs(rollout.minibatches(batch.actions:numel(), o.num_minibatches, stream)) do
+      for _, indices in ipairs(rollout.minibatches(batch.rewards:numel(), o.num_minibatches, stream)) do
         local b = { observation = take(indices) }
-        for name, column in pairs(columns) do b[name] = column:flatten():index_select(1, indices) end -- in any order
+        for name, column in util.sorted_pairs(columns) do b[name] = rollout.rows(column):index_select(1, indices) end
         local policy_loss, value_loss, entropy, approx_kl = losses(policy, o, b)
-        training.step(optimiser, parameters, policy_loss - entropy * ent_coef + value_loss * o.vf_coef, o.max_grad_norm)
+        step(policy_loss - entropy * ent_coef + value_loss * o.vf_coef)
         report = { policy_loss = policy_loss:item(), value_loss = value_loss:item(), entropy = entropy:item(),
           approx_kl = approx_kl:item() }
       end
       if o.target_kl and report.approx_kl > o.target_kl then break end
     end
     return report
-  end)
+  end
+  return self
 end
+
+--- See trinity.learn.
+function ppo.run(env, policy, options)
+  training.check('learn.ppo', env, policy, 'act evaluate parameters')
+  local o = ppo.declared:read('learn.ppo', 3, 'options', options)
+  return training.run('learn.ppo', env, policy, o, ppo.new(policy, o))
+end
+
+return ppo

@@ -6,6 +6,8 @@ local util = require 'trinity.base.util'
 
 local rollout = {}
 
+local columns = { 'actions', 'log_probs', 'values', 'rewards', 'dones' }
+
 --- An agent at work: { env, policy, stream, observation, episodes (returns that ended since they were read) }. Actions
 --- are drawn by `stream`, or by one of the seed's.
 function rollout.begin(env, policy, seed, stream)
@@ -13,25 +15,60 @@ function rollout.begin(env, policy, seed, stream)
     timesteps = 0, episodes = {} }
 end
 
---- Plays so many steps. Returns tensors [steps, num_envs] actions, log_probs, values, rewards, dones, and the
---- observations of all steps; nil where the environment's budget is used up.
+--- Plays so many steps. Returns tensors [steps, num_envs, ...] actions, log_probs, values (0 without a critic),
+--- rewards, dones, the observations of all steps and the next one, and what ended in each step (trinity.EnvInfo); nil
+--- where the environment's budget is used up.
 function rollout.play(self, steps)
-  local kept = { observations = {}, actions = {}, log_probs = {}, values = {}, rewards = {}, dones = {} }
+  local kept = { observations = {}, infos = {}, actions = {}, log_probs = {}, values = {}, rewards = {}, dones = {} }
   for t = 1, steps do
     if not self.observation then return nil end
     local actions, log_probs, values = tensor.no_grad(self.policy.act, self.policy, self.observation, self.stream)
-    kept.observations[t], kept.actions[t], kept.log_probs[t] = self.observation, actions, log_probs
-    kept.values[t] = values or tensor.zeros { self.env.num_envs }
+    local none = tensor.zeros { self.env.num_envs }
+    kept.observations[t], kept.actions[t] = self.observation, actions
+    kept.log_probs[t], kept.values[t] = log_probs or none, values or none
     local observation, reward, done, info = self.env:step(actions)
     if not observation then return nil end
-    self.observation, kept.rewards[t], kept.dones[t] = observation, reward, done
+    self.observation, kept.rewards[t], kept.dones[t], kept.infos[t] = observation, reward, done, info
     for _, value in ipairs(info.episode_returns) do table.insert(self.episodes, value) end
     self.timesteps = self.timesteps + self.env.num_envs
   end
-  for _, name in ipairs { 'actions', 'log_probs', 'values', 'rewards', 'dones' } do
-    kept[name] = tensor.stack(kept[name])
-  end
+  for _, name in ipairs(columns) do kept[name] = tensor.stack(kept[name]) end
+  kept.next_observation = self.observation
   return kept
+end
+
+local function each_field(observation, change)
+  local made = {}
+  for name, value in util.sorted_pairs(observation) do made[name] = change(value, name) end
+  return made
+end
+
+--- A rollout of the environments with these numbers, an int64 tensor.
+function rollout.select(batch, envs)
+  local part = { observations = util.map(batch.observations, function(o)
+    return each_field(o, function(x) return x:index_select(1, envs) end)
+  end) }
+  for _, name in ipairs(columns) do part[name] = batch[name]:index_select(2, envs) end
+  return part
+end
+
+--- Rollouts of as many steps as one.
+function rollout.join(batches)
+  local all = { observations = util.map(batches[1].observations, function(first, t)
+    return each_field(first, function(_, field)
+      return tensor.cat(util.map(batches, function(b) return b.observations[t][field] end), 1)
+    end)
+  end) }
+  for _, name in ipairs(columns) do all[name] = tensor.cat(util.map(batches, function(b) return b[name] end), 2) end
+  return all
+end
+
+--- [steps, num_envs, ...] as [steps x num_envs, ...].
+function rollout.rows(x)
+  local shape = x:size()
+  shape[2] = shape[1] * shape[2]
+  table.remove(shape, 1)
+  return x:reshape(shape)
 end
 
 --- The observations of all steps as one, of steps x num_envs rows: take(indices) gives those of an int64 tensor.
@@ -54,6 +91,13 @@ function rollout.flatten(list, num_envs)
     end
     return rows
   end
+end
+
+--- Observations and actions of all steps, with steps x num_envs rows.
+function rollout.all(batch)
+  local steps, num_envs = batch.rewards:size(1), batch.rewards:size(2)
+  local numbers = tensor.arange(1, steps * num_envs, 1, { dtype = 'int64' })
+  return rollout.flatten(batch.observations, num_envs)(numbers), rollout.rows(batch.actions)
 end
 
 --- The numbers 1 to count in an order that a stream draws, as `parts` int64 tensors, at most one per number.

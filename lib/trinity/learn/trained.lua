@@ -1,50 +1,111 @@
--- The search of a baseline that trains networks episode by episode: its optimiser, weights from and to files,
--- checkpoints, and the loop. What the baseline plays and learns is its own.
+-- Methods that search by training networks: their common options, their optimiser, weights from and to files,
+-- checkpoints, and the loop. What a method plays and learns is its own.
 
-local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
 local nn = require 'trinity.nn'
+local options_of = require 'trinity.base.options'
+local reinforce = require 'trinity.learn.reinforce'
+local rollout = require 'trinity.learn.rollout'
 local search = require 'trinity.search'
 local training = require 'trinity.learn.training'
 local util = require 'trinity.base.util'
 
 local trained = {}
 
---- Runs method `name` with options seed, learning_rate, gradient_norm, learn, load, save. make(run) gives
----   network                what is trained
----   rate(number)           the learning rate of update `number`
----   play(number, stream)   a batch of episodes; nil where the budget is used up
----   learn(batch, number)   the loss and the numbers of the run's row
----   notes(), resume(notes) what checkpoints hold further, and the way back; called with {} where there is none
+-- Options of such methods, but for their defaults.
+local settings = {
+  samples = { 'integer', least = 1, most = 65536, help = 'placements per update' },
+  epochs = { 'integer', least = 1, most = 10000, help = 'gradient steps on one batch' },
+  learning_rate = { 'number', above = 0, most = 1000, help = 'of Adam' },
+  entropy_weight = { 'number', least = 0, most = 1e6, help = 'bonus per choice' },
+  gradient_norm = { 'number', above = 0, most = 1e9, help = 'common norm that gradients are clipped to' },
+  baseline_n = { 'number', least = 1, most = 1e9, help = 'the baseline decays by (N - 1) / (N + 1)' },
+  clip = { 'number', above = 0, most = 1e6, help = "PPO's epsilon, per choice" },
+  elite = { 'number', above = 0, most = 1, help = 'share of the samples that are learned from' },
+  normalize_advantage = { 'boolean', help = 'divides advantages by their root mean square' },
+  last_learning_rate = { 'number', least = 0, most = 1000,
+    help = 'what the learning rate falls to, linearly over the evaluations of the budget; 0: it stays' },
+  preset = { { 'default', 'paper' },
+    help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
+  learn = { 'boolean', help = 'false: the policy draws and stays as it is' },
+  load = { 'string', help = 'weights of another search to begin with' },
+  save = { 'string', help = 'where the weights go' },
+}
+
+--- An option of a method for options.declare, with a default and where it needs one a help of its own.
+function trained.option(name, default, help)
+  local setting = settings[name]
+  return { name, setting[1], default, least = setting.least, above = setting.above, most = setting.most,
+    help = help or setting.help }
+end
+
+--- Bounds of options that follow from the problem: its units, and at most `most`.
+function trained.units(most)
+  return options_of.bound(most and ('the units or %d'):format(most) or 'the units', function(problem)
+    return math.min(problem.graph.units, most or math.huge)
+  end)
+end
+
+--- REINFORCE with a moving average by options baseline_n and normalize_advantage (eq. 15 of papers/notes.md "Trinity:
+--- equations": decay (N - 1) / (N + 1)).
+function trained.reinforce(policy, options)
+  return reinforce.new(policy, { gamma = 1, baseline = 'moving_average',
+    baseline_decay = (options.baseline_n - 1) / (options.baseline_n + 1), norm_adv = options.normalize_advantage })
+end
+
+--- play(number) for trained.run: one step in every environment of `env`.
+function trained.player(env, policy, seed)
+  local agent = rollout.begin(env, policy, seed)
+  return function(number)
+    agent.stream = core.random(seed, 'policy', number)
+    return rollout.play(agent, 1)
+  end
+end
+
+--- Runs method `name` with options seed, learning_rate, gradient_norm and optionally learn, load, save. make(run) gives
+---   policy                       with parameters(), which are trained
+---   rate(number)                 optional: the learning rate of update `number`
+---   play(number, stream)         a batch of episodes; nil where the budget is used up
+---   learn(batch, number, step)   takes gradient steps by step(loss); returns the row of the run, nil for none
+---   may(number), notes(), resume(notes, number)   optional: see training.loop
+---   finish(notes)                optional: what follows the training; `notes` are those that resume() got
 function trained.run(name, problem, options, make)
   return search.run(name, problem, options, function(run)
-    local self = make(run)
-    local parameters = self.network:parameters()
+    local self, learns, notes = make(run), options.learn ~= false, {}
+    local parameters = self.policy:parameters()
     local optimiser = nn.adam { parameters = parameters, learning_rate = options.learning_rate }
-    if options.load ~= '' then learner_checkpoint.load(options.load, parameters, optimiser) end
-    checkpoints.begin(run)
-    run.updates = (options.learn or options.load == '') and 0 or nil -- else it was trained elsewhere
-    local notes = learner_checkpoint.restore('methods.' .. name, run, parameters, optimiser) or {}
-    local number = tonumber(notes.number) or 0
-    self.resume(notes)
-    while true do
-      number = number + 1
-      local rate = options.learn and self.rate(number)
-      local batch = self.play(number, core.random(options.seed, name, number))
-      if not batch then break end
-      if rate then
-        optimiser.learning_rate = rate
-        local loss, row = self.learn(batch, number)
-        training.step(optimiser, parameters, loss, options.gradient_norm)
-        run:learned(row)
-        if checkpoints.due(run) then
-          learner_checkpoint.write(run, parameters, optimiser, util.merged({ number = number }, self.notes()))
-        end
-      end
-    end
-    if options.save ~= '' then learner_checkpoint.save(options.save, parameters, optimiser) end
+    if (options.load or '') ~= '' then learner_checkpoint.load(options.load, parameters, optimiser) end
+    local rate
+    training.loop { owner = 'methods.' .. name, search = run, parameters = parameters, optimiser = optimiser,
+      max_grad_norm = options.gradient_norm, may = self.may, notes = self.notes,
+      resume = function(given, number)
+        notes = given
+        if self.resume then self.resume(notes, number) end
+      end,
+      play = function(number)
+        rate = learns and self.rate and self.rate(number)
+        return self.play(number, core.random(options.seed, name, number))
+      end,
+      learn = function(batch, number, step)
+        if not learns then return nil end
+        optimiser.learning_rate = rate or optimiser.learning_rate
+        return self.learn(batch, number, step)
+      end }
+    if self.finish then self.finish(notes) end
+    if not learns and (options.load or '') ~= '' then run.updates = nil end -- it was trained elsewhere
+    if (options.save or '') ~= '' then learner_checkpoint.save(options.save, parameters, optimiser) end
   end)
+end
+
+--- The row of a run of a learner's report.
+function trained.row(report) return { loss = report.policy_loss, entropy = report.entropy } end
+
+--- Options of a method merged from those of its preset and those given.
+function trained.preset(name, declared, problem, given, published)
+  local options = search.options(name, declared, given, problem)
+  if options.preset ~= 'paper' then return options end
+  return util.merged(options, published, given)
 end
 
 return trained

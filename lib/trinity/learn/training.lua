@@ -1,6 +1,15 @@
--- What the learners of trinity.learn share: options, the loop of updates and their reports, gradient steps.
+-- What the learners of trinity.learn and the methods that train networks share: options, the loop of updates with its
+-- checkpoints and reports, gradient steps.
+--
+-- In a job of several ranks (trinity.dist) all ranks draw the same actions from the same weights and compute the same
+-- updates; the environment divides the simulations among them.
 
 local check = require 'trinity.base.check'
+local checkpoints = require 'trinity.runs.checkpoints'
+local core = require 'trinity.core'
+local dist = require 'trinity.dist'
+local dist_search = require 'trinity.search.shared'
+local learner_checkpoint = require 'trinity.learn.learner_checkpoint'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
 local rollout = require 'trinity.learn.rollout'
@@ -52,26 +61,106 @@ function training.normalised(values)
   return (values - values:mean()) / (values:std() + 1e-8)
 end
 
---- Plays and updates until total_timesteps: update(batch, optimiser, ent_coef, agent) gives the fields of its report,
---- `batch` is what rollout.play() gives. Returns the reports; training ends early where the environment's budget does.
-function training.run(env, policy, o, update)
+--- Advantages [rows] in the shape of log-probabilities [rows] or [rows, choices].
+function training.by_choice(advantages, log_probs)
+  return log_probs:dim() > 1 and advantages:unsqueeze(2) or advantages
+end
+
+-- Joins the other ranks of a job and takes rank 0's weights.
+local function join(search, parameters)
+  local job = search.agrees or dist_search.begin(search, dist.current())
+  if not job then return nil end
+  local lines = util.map(parameters, function(parameter, i)
+    return ('parameter %d: %s %s'):format(i, table.concat(parameter:size(), ' x '), parameter.dtype)
+  end)
+  job:agree("the policy's shape", table.concat(lines, '\n'))
+  for _, parameter in ipairs(parameters) do
+    local values = parameter:detach():clone()
+    tensor.no_grad(function() parameter:copy_(job:broadcast(values)) end)
+  end
+  return job
+end
+
+-- Begins to learn within a search, with the other ranks of a job, and where an interrupted run ended. Returns the notes
+-- of its checkpoint. A second learner within a search has no checkpoints, nor one in a body with search:resumed().
+local function begin(self)
+  local search = self.search
+  local job = join(search, self.parameters)
+  search.updates = search.updates or 0
+  if search.resumable then return {} end
+  search.resumable, self.keeps = true, true
+  checkpoints.begin(search, dist_search.share(job))
+  local notes = learner_checkpoint.restore(self.owner, search, self.parameters, self.optimiser)
+  if notes and job then job:agree(('the checkpoint %s'):format(search.resume), search.resumed_at) end
+  return notes or {}
+end
+
+--- Trains until play() gives nothing. self:
+---   owner, parameters, optimiser, max_grad_norm
+---   search                       whose evaluations it uses, or nil: gets rows and checkpoints
+---   play(number)                 what update `number` learns from; nil where the budget is used up
+---   learn(batch, number, step)   takes gradient steps by step(loss); returns the row of the search, nil for none
+---   may(number)                  optional: whether a checkpoint may follow update `number`
+---   notes(), resume(notes, number)   optional: what checkpoints contain further, and the way back after update
+---                                `number`; {} and 0 without a checkpoint
+function training.loop(self)
+  local search = self.search
+  local notes = search and begin(self) or {}
+  local number = tonumber(notes.number) or 0
+  if self.resume then self.resume(notes, number) end
+  local function step(loss)
+    local value = loss:item()
+    if not (math.abs(value) < math.huge) then
+      util.fail('%s: the loss has numbers that are not finite: rewards are too large, or the policy diverged; use a '
+        .. 'smaller learning_rate', self.owner)
+    end
+    training.step(self.optimiser, self.parameters, loss, self.max_grad_norm)
+  end
+  while true do
+    number = number + 1
+    local batch = self.play(number)
+    if not batch then return end
+    local row = self.learn(batch, number, step)
+    if row and search then
+      search:learned(row)
+      if self.keeps and checkpoints.due(search) and (not self.may or self.may(number)) then
+        learner_checkpoint.write(search, self.parameters, self.optimiser,
+          util.merged({ number = number }, self.notes and self.notes()))
+      end
+    end
+  end
+end
+
+--- Plays and updates until total_timesteps: learner.learn(batch, step, ent_coef, number) gives the fields of its
+--- report, `batch` is what rollout.play() gives. Returns the reports; training ends early where the environment's
+--- budget does.
+function training.run(owner, env, policy, o, learner)
   local parameters, reports = policy:parameters(), {}
   local optimiser = nn.adam { parameters = parameters, learning_rate = o.learning_rate, epsilon = 1e-5 }
   local agent = rollout.begin(env, policy, o.seed)
-  while agent.timesteps < o.total_timesteps do
-    local passed = agent.timesteps / o.total_timesteps
-    if o.anneal_lr then optimiser.learning_rate = o.learning_rate * (1 - passed) end
-    local batch = rollout.play(agent, o.num_steps)
-    if not batch then break end
-    local report = update(batch, optimiser, o.ent_coef + ((o.ent_coef_end or o.ent_coef) - o.ent_coef) * passed, agent)
-    report.timesteps, report.episode_return = agent.timesteps, rollout.episode_return(agent)
-    reports[#reports + 1] = report
-    if o.on_update then o.on_update(report) end
-  end
+  local passed
+  training.loop { owner = owner, search = env.description.options.search, parameters = parameters,
+    optimiser = optimiser, max_grad_norm = o.max_grad_norm, notes = learner.notes,
+    resume = function(notes, number)
+      agent.timesteps = number * o.num_steps * env.num_envs
+      if number > 0 and learner.resume then learner.resume(notes) end
+    end,
+    play = function(number)
+      passed = agent.timesteps / o.total_timesteps
+      if passed >= 1 then return nil end
+      if o.anneal_lr then optimiser.learning_rate = o.learning_rate * (1 - passed) end
+      agent.stream = core.random(o.seed, 'agent', number)
+      return rollout.play(agent, o.num_steps)
+    end,
+    learn = function(batch, number, step)
+      local report = learner.learn(batch, step, o.ent_coef + ((o.ent_coef_end or o.ent_coef) - o.ent_coef) * passed,
+        number)
+      report.timesteps, report.episode_return = agent.timesteps, rollout.episode_return(agent)
+      reports[#reports + 1] = report
+      if o.on_update then o.on_update(report) end
+      return { loss = report.policy_loss, entropy = report.entropy }
+    end }
   return reports
 end
-
---- The mean of a list of numbers of tensors.
-function training.mean(list) return tensor.stack(list):mean():item() end
 
 return training

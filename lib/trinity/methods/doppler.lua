@@ -10,18 +10,17 @@
 local core = require 'trinity.core'
 local doppler_graph = require 'trinity.methods.doppler_graph'
 local doppler_policy = require 'trinity.methods.doppler_policy'
-local learner = require 'trinity.learn.learner'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
 local tensor = require 'trinity.nn.tensor'
 local trained = require 'trinity.learn.trained'
 local util = require 'trinity.base.util'
 
-local setting = learner.option
+local setting = trained.option
 local most_nodes = 512
 local declared = options_of.declare('trinity.DopplerOptions', { extends = search.declared,
   help = 'Settings of methods.doppler.',
-  { 'groups', 'integer', 0, least = 0, most = learner.units(most_nodes), help = 'nodes; 0: min(units, 256)' },
+  { 'groups', 'integer', 0, least = 0, most = trained.units(most_nodes), help = 'nodes; 0: min(units, 256)' },
   setting('samples', 4, 'episodes an update'),
   { 'hidden', 'integer', 32, least = 1, most = 256, help = 'width of the networks' },
   { 'rounds', 'integer', 6, least = 1, most = 100, help = 'of messages' },
@@ -213,14 +212,13 @@ local function progress(run)
 end
 
 local function doppler(problem, given)
-  local options = search.options('doppler', declared, given, problem)
-  if options.preset == 'paper' then options = util.merged(options, published, given) end
+  local options = trained.preset('doppler', declared, problem, given, published)
   return trained.run('doppler', problem, options, function(run)
     local nodes = options.groups > 0 and options.groups or math.min(problem.graph.units, 256)
     local graph = doppler_graph.new(problem, nodes, options.seed)
     local policy = doppler_policy.class { hidden = options.hidden, rounds = options.rounds, seed = options.seed }
     local self = { problem = problem, options = options, graph = graph, told = doppler_policy.told(graph),
-      policy = policy, network = policy }
+      policy = policy }
     local imitated = options.learn and imitations(options) or 0
     function self.rate(number)
       self.used = progress(run)
@@ -236,7 +234,11 @@ local function doppler(problem, given)
       made.rewards = run:evaluate(util.map(made, function(decisions) return placement_of(self, decisions) end))
       return made
     end
-    function self.learn(made, number) return learn(self, made, made.rewards, number <= imitated) end
+    function self.learn(made, number, step)
+      local loss, row = learn(self, made, made.rewards, number <= imitated)
+      step(loss)
+      return row
+    end
     function self.notes() return { episodes = self.episodes, mean = self.mean, square = self.square } end
     function self.resume(notes)
       for _, name in ipairs { 'episodes', 'mean', 'square' } do self[name] = tonumber(notes[name]) or 0 end

@@ -1,30 +1,24 @@
--- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network draws a group for every
--- colocation unit, a sequence-to-sequence placer a device for every group; both learn by REINFORCE. See
--- trinity.learn.placer.
+-- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network draws a group for every unit, a
+-- sequence-to-sequence placer a device for every group; both learn by REINFORCE. See trinity.methods.recurrent.
 
 local features = require 'trinity.learn.features'
+local groups_of = require 'trinity.learn.groups'
 local nn = require 'trinity.nn'
 local paper_features = require 'trinity.learn.paper_features'
-local placer = require 'trinity.learn.placer'
+local recurrent = require 'trinity.methods.recurrent'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
 local grouper_hidden = 64
 
--- Which groups edges join in every sample: [samples, groups, 2 groups], out and in, or [samples, groups, groups], out
--- alone. group_of: int64 [samples, units].
-local function adjacency(told, group_of, groups, out_alone)
+-- Which groups read the outputs of which in every sample: [samples, groups, groups]. group_of: int64 [samples, units].
+local function adjacency(told, group_of, groups)
   local samples = group_of:size(1)
-  local from = group_of:index_select(2, tensor.new(told.from)) - 1
-  local to = group_of:index_select(2, tensor.new(told.to)) - 1
+  local function ends(units) return group_of:index_select(2, tensor.new(units)) - 1 end
   local base = (tensor.arange(1, samples, 1, { dtype = 'int64' }) - 1):unsqueeze(2) * (groups * groups)
-  local function joined(a, b)
-    local place = (base + a * groups + b + 1):flatten()
-    local hits = tensor.zeros { samples * groups * groups }:index_add(1, place, tensor.ones { place:numel() })
-    return hits:clamp(0, 1):reshape { samples, groups, groups }
-  end
-  if out_alone then return joined(from, to) end
-  return tensor.cat({ joined(from, to), joined(to, from) }, 3)
+  local place = (base + ends(told.from) * groups + ends(told.to) + 1):flatten()
+  local hits = tensor.zeros { samples * groups * groups }:index_add(1, place, tensor.ones { place:numel() })
+  return hits:clamp(0, 1):reshape { samples, groups, groups }
 end
 
 -- 1 where a unit is of a group, [samples, groups, units].
@@ -32,27 +26,22 @@ local function members(group_of, groups)
   return group_of:one_hot(groups):to { dtype = 'float32' }:transpose(2, 3)
 end
 
--- Group features of sampled groupings: means of the members' rows, their share of the units, adjacency.
-local function sampled_rows(told, rows, group_of, groups)
-  return tensor.no_grad(function()
-    local member = members(group_of, groups)
-    local counts = member:sum(3, true)
-    local means = member:matmul(rows) / counts:clamp(1)
-    return tensor.cat({ means, counts * (1 / told.units), adjacency(told, group_of, groups) }, 3)
-  end)
-end
-
--- What the networks are told: the grouper that reads it, group features of sampled groupings, and their width.
+-- What the networks read: group features of sampled groupings and their width, logits [units, groups] of the grouper.
+-- By default a group has the means of its members' rows, their share of the units, and edges out and in.
 local function default_inputs(problem, options, groups)
   -- More walks than by default: with 10 a node, one seed of three stays short of the optimum of a small graph.
   local told = features(problem, { seed = options.seed, vocabulary = 'graph',
     node2vec = { walks_per_node = 20, epochs = 3 } })
-  local rows = placer.unit_rows(told)
-  local grouper = nn.sequential { nn.linear { inputs = rows:size(2), outputs = grouper_hidden }, nn.relu,
+  local units = groups_of.unit_rows(told)
+  local grouper = nn.sequential { nn.linear { inputs = units:size(2), outputs = grouper_hidden }, nn.relu,
     nn.linear { inputs = grouper_hidden, outputs = groups }, seed = options.seed }
-  return { parameters = grouper:parameters(), grouper = function() return grouper(rows) end,
-    width = rows:size(2) + 1 + 2 * groups,
-    groups = function(group_of) return sampled_rows(told, rows, group_of, groups) end }
+  return { grouper = grouper, logits = function() return grouper(units) end, width = units:size(2) + 1 + 2 * groups,
+    rows = function(group_of)
+      local member, out = members(group_of, groups), adjacency(told, group_of, groups)
+      local counts = member:sum(3, true)
+      return tensor.cat({ member:matmul(units) / counts:clamp(1), counts * (1 / told.units), out,
+        out:transpose(2, 3) }, 3)
+    end }
 end
 
 -- The same as the paper has it.
@@ -61,12 +50,9 @@ local function paper_inputs(problem, options, groups)
   local grouper = nn.sequential { paper_features.embedded { told = told },
     nn.linear { inputs = paper_features.width, outputs = grouper_hidden }, nn.relu,
     nn.linear { inputs = grouper_hidden, outputs = groups }, seed = options.seed }
-  return { parameters = grouper:parameters(), grouper = function() return grouper(told.rows) end,
-    width = told.type_count + told.extents:size(2) + groups, groups = function(group_of)
-      return tensor.no_grad(function()
-        return tensor.cat({ paper_features.groups(told, members(group_of, groups)),
-          adjacency(told, group_of, groups, true) }, 3)
-      end)
+  return { grouper = grouper, logits = function() return grouper(told.rows) end,
+    width = told.type_count + told.extents:size(2) + groups, rows = function(g)
+      return tensor.cat({ paper_features.groups(told, members(g, groups)), adjacency(told, g, groups) }, 3)
     end }
 end
 
@@ -77,46 +63,38 @@ local function group_count(problem, options)
 end
 
 local function make_policy(problem, options)
-  local units, unit_of, groups = problem.graph.units, problem.graph.unit_of, group_count(problem, options)
+  local units, groups = problem.graph.units, group_count(problem, options)
   local inputs = (options.features == 'paper' and paper_inputs or default_inputs)(problem, options, groups)
-  local network = placer.network(options, { features = inputs.width, devices = #problem.cluster.devices })
-  local policy = {}
-  function policy.parameters()
-    local list = util.merged(inputs.parameters)
-    for _, weight in ipairs(network:parameters()) do list[#list + 1] = weight end
-    return list
+  local network = recurrent.network(options, { features = inputs.width, devices = #problem.cluster.devices })
+  local policy, width = {}, units + groups
+  local function encoded(group_of) return network:encode(tensor.no_grad(inputs.rows, group_of)) end
+  function policy.parameters() return util.joined(inputs.grouper:parameters(), network:parameters()) end
+  function policy.draw(samples, stream, disturb)
+    local logits = inputs.logits():unsqueeze(1):expand { samples, units, groups }
+    local group_of = tensor.categorical(disturb and disturb(logits) or logits, stream)
+    return tensor.cat({ group_of, network:draw(encoded(group_of), stream, disturb) }, 2)
   end
-  function policy.sample(self, count, stream)
-    return tensor.no_grad(function()
-      local disturb, logits = placer.noise(options, self.updates + 1, stream), inputs.grouper():unsqueeze(1)
-      logits = logits:expand { count, units, groups }
-      local group_of = tensor.categorical(disturb and disturb(logits) or logits, stream)
-      local encoded = network:encode(inputs.groups(group_of))
-      return tensor.cat({ group_of, network:draw(encoded, stream, disturb) }, 2)
-    end)
-  end
-  function policy.evaluate(_, actions)
+  function policy.evaluate(_, _, actions)
     local group_of, chosen = actions:narrow(2, 1, units), actions:narrow(2, units + 1, groups)
-    local log_group = inputs.grouper():log_softmax(-1)
+    local log_group = inputs.logits():log_softmax(-1)
     local of_groups = log_group:gather(2, group_of:transpose(1, 2)):transpose(1, 2)
-    local of_devices, spread = network:judge(network:encode(inputs.groups(group_of)), chosen)
+    local of_devices, spread = network:judge(encoded(group_of), chosen)
     local group_spread = -(log_group:exp() * log_group):sum(-1):mean()
-    return tensor.cat({ of_groups, of_devices }, 2), (group_spread * units + spread * groups) * (1 / (units + groups))
+    return tensor.cat({ of_groups, of_devices }, 2), (group_spread * units + spread * groups) * (1 / width)
   end
-  function policy.placements(_, actions)
-    local list, values, width = problem:placements(actions:size(1)), actions:to_array(), units + groups
-    for s, placement in ipairs(list) do
+  function policy.placements(actions)
+    local values = actions:to_array()
+    return util.listed(actions:size(1), function(s)
       local first = (s - 1) * width
-      for op = 1, #placement do placement[op] = values[first + units + values[first + unit_of[op]]] end
-    end
-    return list
+      return problem:placement_by_unit(function(unit) return values[first + units + values[first + unit]] end)
+    end)
   end
   return policy
 end
 
 return function(methods)
-  methods.register('hierarchical', placer.method('hierarchical', make_policy,
+  methods.register('hierarchical', recurrent.method('hierarchical', make_policy,
     { noise_amplitude = 0.1, noise_steps = 500, valid_only_after = 500 }),
     { help = 'a grouper and a recurrent placer, by REINFORCE', budget = true, source = 'Mirhoseini et al. 2018',
-      options = placer.declared })
+      options = recurrent.declared })
 end

@@ -9,11 +9,9 @@ local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local env_of = require 'trinity.env'
 local features = require 'trinity.learn.features'
-local learner = require 'trinity.learn.learner'
+local groups_of = require 'trinity.learn.groups'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
-local placer = require 'trinity.learn.placer'
-local policies = require 'trinity.learn.policies'
 local returns = require 'trinity.learn.returns'
 local rollout = require 'trinity.learn.rollout'
 local search = require 'trinity.search'
@@ -21,10 +19,10 @@ local tensor = require 'trinity.nn.tensor'
 local trained = require 'trinity.learn.trained'
 local util = require 'trinity.base.util'
 
-local setting = learner.option
+local setting = trained.option
 local declared = options_of.declare('trinity.PlacetoOptions', { extends = search.declared,
   help = 'Settings of methods.placeto.',
-  { 'groups', 'integer', 0, least = 0, most = learner.units(1024), help = 'nodes; 0: min(units, 20 x devices, 64)' },
+  { 'groups', 'integer', 0, least = 0, most = trained.units(1024), help = 'nodes; 0: min(units, 20 x devices, 64)' },
   setting('samples', 4, 'episodes at once'),
   { 'hidden', 'integer', 32, least = 1, most = 8192, help = 'width of the network' },
   { 'rounds', 'integer', 4, least = 1, most = 100, help = 'of messages' },
@@ -118,10 +116,10 @@ end
 local function make_network(problem, options)
   local n, is_paper = group_count(problem, options), options.features == 'paper'
   local told = features(problem, { seed = options.seed, vocabulary = 'graph', node2vec = not is_paper and nil })
-  local group_of = policies.contiguous_groups(problem, n)
+  local group_of = groups_of.contiguous(problem, n)
   return Network { n = n, hidden = options.hidden, rounds = options.rounds, devices = #problem.cluster.devices,
     seed = options.seed, relation = relations(told, group_of, n), fixed = is_paper
-      and paper_rows(problem, told, group_of, n) or placer.group_rows(placer.unit_rows(told), group_of, n) }
+      and paper_rows(problem, told, group_of, n) or groups_of.rows(groups_of.unit_rows(told), group_of, n) }
 end
 
 -- Rewards still to come minus their mean at the same step in the latest updates, over their root mean square.
@@ -135,8 +133,7 @@ end
 
 -- The options, complete: those given, else those of the preset; as many evaluations as the episodes take.
 local function read_options(problem, given)
-  local options = search.options('placeto', declared, given, problem)
-  if options.preset == 'paper' then options = util.merged(options, published, given) end
+  local options = trained.preset('placeto', declared, problem, given, published)
   for _, name in ipairs { 'load', 'save' } do
     if options[name] ~= '' and options.features ~= 'paper' then
       check.refuse('methods.placeto', 'option', name,
@@ -158,8 +155,9 @@ end
 local function placeto(problem, given)
   local options = read_options(problem, given)
   return trained.run('placeto', problem, options, function(run)
-    local self, past, envs, start_score = { network = make_network(problem, options) }, {}, {}, nil
-    local policy, n = actor_critic.new(self.network), self.network.spec.n
+    local network, past, envs, start_score = make_network(problem, options), {}, {}, nil
+    local policy, n = actor_critic.new(network), network.spec.n
+    local self = { policy = policy }
     function self.rate()
       local first, last = options.learning_rate, options.last_learning_rate
       return last == 0 and first or first + (last - first) * run.evaluations / options.evaluations
@@ -171,7 +169,7 @@ local function placeto(problem, given)
         strict = false, search = run, start_score = start_score, signal = function(_, reward) return reward end })
       return rollout.play(rollout.begin(envs[count], policy, options.seed, stream), n)
     end
-    function self.learn(batch)
+    function self.learn(batch, _, step)
       local count = batch.actions:size(2)
       local take = rollout.flatten(util.map(batch.observations, function(o)
         return { placement = o.placement, current = o.current }
@@ -180,7 +178,8 @@ local function placeto(problem, given)
         batch.actions:flatten())
       local entropy = entropies:mean()
       local loss = -((log_probs * advantages(past, batch, options)):mean() + entropy * options.entropy_weight)
-      return loss, { loss = loss:item(), entropy = entropy:item() }
+      step(loss)
+      return { loss = loss:item(), entropy = entropy:item() }
     end
     function self.notes()
       return { start_reward = start_score, past = checkpoints.pack(tensor.cat(past, 1):to_array()) }

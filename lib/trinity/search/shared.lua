@@ -2,7 +2,7 @@
 -- state: used budget, best so far, curve, networks. Each rank simulates a part of a batch, and all ranks get all
 -- results. Rank 0 decides for all whatever depends on a clock.
 --
--- trinity.methods.trinity, best and all methods with learn.learner (tapp, placers, post, trinity.ppo, ...) share a
+-- trinity.methods.trinity, best and all that train by learn.training (tapp, placers, post, trinity.learn, ...) share a
 -- search if trinity.dist.current() returns a job. Without a job, these functions do the work of a single process.
 
 local array = require 'trinity.base.array'

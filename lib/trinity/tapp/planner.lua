@@ -4,10 +4,13 @@
 -- better contiguous cuts by another order of branches.
 
 local core = require 'trinity.core'
-local learner = require 'trinity.learn.learner'
+local nn = require 'trinity.nn'
 local progress = require 'trinity.base.progress'
 local tapp_moves = require 'trinity.tapp.moves'
 local tapp_policy = require 'trinity.tapp.policy'
+local tensor = require 'trinity.nn.tensor'
+local trained = require 'trinity.learn.trained'
+local training = require 'trinity.learn.training'
 local util = require 'trinity.base.util'
 
 local settings = { samples = 8, learning_rate = 6e-3, entropy_weight = 1e-2, entropy_start = 0.1,
@@ -47,34 +50,32 @@ function Search:goes_on(share)
 end
 
 local function learn(self, policy, own)
-  local trained, scale = learner.new('trinity.pipeline', policy, nil, own), nil
+  local parameters, scale = policy:parameters(), nil
+  local learner = trained.reinforce(policy, own)
+  local optimiser = nn.adam { parameters = parameters, learning_rate = own.learning_rate }
+  local function step(loss) training.step(optimiser, parameters, loss, own.gradient_norm) end
   while self:goes_on(policy_share) do
-    local actions = learner.sample(trained, own.samples, core.random(own.seed, 'pipeline tapp', self.round))
-    local rewards = {}
-    for i, node_of in ipairs(policy:schemes(actions)) do
+    local actions = policy:draw(own.samples, core.random(own.seed, 'pipeline tapp', self.round))
+    local rewards = util.map(policy:schemes(actions), function(node_of)
       local load = self:price(node_of)
       scale = scale or (load > 0 and load < 1e300 and load or nil)
-      rewards[i] = load < 1e300 and -math.sqrt(load / (scale or 1)) or infeasible
-    end
-    own.entropy_weight = math.max(settings.entropy_weight, own.entropy_start * own.entropy_decay ^ (self.round - 1))
-    learner.reinforce(trained, actions, rewards)
+      return load < 1e300 and -math.sqrt(load / (scale or 1)) or infeasible
+    end)
+    local weight = math.max(own.entropy_weight, own.entropy_start * own.entropy_decay ^ (self.round - 1))
+    learner.learn({ observations = { {} }, actions = actions:unsqueeze(1), rewards = tensor.new { rewards },
+      dones = tensor.ones { 1, #rewards }, values = tensor.zeros { 1, #rewards } }, step, weight)
   end
 end
 
 local function refine(self, row, own)
-  local at, first = tapp_moves.of(row, self.instance.machine.devices), self.passed
-  local node_of, present = self.node_of, self.best.feasible and self.best.max_load or 1e300
-  while self:goes_on(1) do
-    local stream, chosen, least = core.random(own.seed, 'pipeline tapp moves', self.round), nil, math.huge
-    for _ = 1, own.samples do
-      local scheme = tapp_moves.neighbour(at, node_of, stream)
-      local load = self:price(scheme)
-      if load < least then chosen, least = scheme, load end
-    end
-    if tapp_moves.accepts(least, present, (self.passed - first) / math.max(1e-9, 1 - first)) then
-      node_of, present = chosen, least
-    end
-  end
+  local first = self.passed
+  tapp_moves.refine(tapp_moves.of(row, self.instance.machine.devices), { node_of = self.node_of, batch = 0,
+    cost = self.best.feasible and self.best.max_load or 1e300 }, {
+    more = function() return self:goes_on(1) end,
+    stream = function() return core.random(own.seed, 'pipeline tapp moves', self.round), own.samples end,
+    costs = function(schemes) return util.map(schemes, function(scheme) return self:price(scheme) end) end,
+    share = function() return (self.passed - first) / math.max(1e-9, 1 - first) end,
+    after = function() end })
 end
 
 --- Learns and moves for this number of batches or seconds. Returns the best evaluated cut.

@@ -1,9 +1,9 @@
 -- The networks of TAPP (papers/notes.md "TAPP: what is stated"): a partition network that divides a row of layers into
 -- groups, and an allocation network with attention (trinity.learn.placer) that assigns a node to every group. It is a
--- policy for trinity.learn.learner except for placements: schemes() returns the node of every layer, which the caller
--- evaluates. Sizes follow papers/notes.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. Our
--- additional features are the bytes sent by a cut after a layer, the fraction of time up to it, and an embedding of its
--- position; without them, the network cannot distinguish neighbouring layers of equal type.
+-- policy of an environment with 'joint' actions; schemes() decodes them to the node of every layer. Sizes follow
+-- papers/notes.md "TAPP: what is ours": type embedding 20, two hidden layers of 64. Our additional features are the
+-- bytes sent by a cut after a layer, the fraction of time up to it, and an embedding of its position; without them, the
+-- network cannot distinguish neighbouring layers of equal type.
 
 local array = require 'trinity.base.array'
 local nn = require 'trinity.nn'
@@ -252,7 +252,7 @@ function Tapp:judge_nodes(encoded, chosen)
 end
 
 -- Returns actions [count, choices of the partition + groups]; without a random stream the most likely ones.
-function Tapp:act(count, stream)
+function Tapp:draw(count, stream)
   return tensor.no_grad(function()
     local rows, scores = self:layer_rows()
     local partition = self:draw_partition(scores, count, stream)
@@ -262,7 +262,8 @@ function Tapp:act(count, stream)
   end)
 end
 
-function Tapp:sample(count, stream) return self:act(count, stream) end
+--- Samples actions for every environment.
+function Tapp:act(observation, stream) return self:draw(observation.mask:size(1), stream) end
 
 -- Splits actions into those of the partition (nil with one group) and the nodes.
 function Tapp:cut(actions)
@@ -271,7 +272,7 @@ function Tapp:cut(actions)
 end
 
 --- Returns log-probabilities [count, choices] and the mean entropy of a choice.
-function Tapp:evaluate(actions)
+function Tapp:evaluate(_, actions)
   local partition, nodes = self:cut(actions)
   local rows, scores = self:layer_rows()
   local lists = self:groups_of(partition, actions:size(1))

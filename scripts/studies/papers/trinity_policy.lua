@@ -4,7 +4,7 @@
 local model = require 'trinity.graph.model'
 local page = require 'studies.papers.page'
 local paper = require 'studies.papers.trinity'
-local policies = require 'trinity.learn.policies'
+local make_agent = require 'trinity.learn.agent'
 local problems = require 'trinity.strategy.problem'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
@@ -18,7 +18,7 @@ end
 --- Trains an agent: { losses =, first = mean reward of the first batch, last =, best = largest reward drawn, one_card =
 --- share of the last batch on one card }. frozen: the same draws budget without an update.
 local function train(problem, options, updates, frozen)
-  local agent = policies.trinity(problem, util.merged({ samples = paper.samples }, options))
+  local agent = make_agent(problem, util.merged({ samples = paper.samples }, options))
   local found = { losses = {}, best = -math.huge }
   for update = 1, updates do
     local list, sum, single, placements = {}, 0, 0, agent:sample()

@@ -5,7 +5,7 @@ local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
 local page = require 'studies.papers.page'
 local paper = require 'studies.papers.trinity'
-local policies = require 'trinity.learn.policies'
+local make_agent = require 'trinity.learn.agent'
 local problems = require 'trinity.strategy.problem'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
@@ -24,7 +24,7 @@ end
 
 --- Trains or, frozen, only draws: the largest reward of count updates' placements.
 local function best_of(problem, seed, count, frozen)
-  local agent = policies.trinity(problem, scratch_options(#problem.cluster.devices, seed, count))
+  local agent = make_agent(problem, scratch_options(#problem.cluster.devices, seed, count))
   local best = -math.huge
   for _ = 1, count do
     local placements, list = agent:sample(), {}

@@ -5,7 +5,7 @@ local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
 local page = require 'studies.papers.page'
 local paper = require 'studies.papers.trinity'
-local policies = require 'trinity.learn.policies'
+local make_agent = require 'trinity.learn.agent'
 local problems = require 'trinity.strategy.problem'
 local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
@@ -68,7 +68,7 @@ end
 --- Trains on a problem from the weights in `from` (nil: fresh), and keeps them in `to` (nil: not). Returns the mean of
 --- the first batch over the bound.
 local function train(problem, seed, updates, from, to)
-  local agent, start = policies.trinity(problem, { seed = seed, load = from }), nil
+  local agent, start = make_agent(problem, { seed = seed, load = from }), nil
   for update = 1, math.max(1, updates) do
     local list, sum, placements = {}, 0, agent:sample()
     for i, metrics in ipairs(problem:evaluate_batch(placements)) do

@@ -14,7 +14,7 @@ local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
-local policies = require 'trinity.learn.policies'
+local make_agent = require 'trinity.learn.agent'
 local problems = require 'trinity.strategy.problem'
 
 local known = { kinds = { 'chains', 'trees', 'blocks' } }
@@ -85,7 +85,7 @@ end
 
 -- A policy that has drawn nothing yet.
 local function policy(case, seed)
-  return policies.trinity(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
+  return make_agent(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
     switch_probability = 0, credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 1,
     entropy_last = 0.1, entropy_updates = updates })
 end

@@ -86,9 +86,8 @@ makers['trinity.Pase'] = function(_, pool) return trinity.pase(pool:get 'trinity
 makers['trinity.Comparison'] = function(_, pool)
   return trinity.compare(pool:get 'trinity.Problem', { 'round_robin' }, { quiet = true })
 end
-makers['trinity.Policy'] = function(_, pool) return trinity.policies.table(pool:get 'trinity.Problem') end
 makers['trinity.Agent'] = function(_, pool)
-  return trinity.policies.trinity(pool:get 'trinity.Problem', { hidden = 4, samples = 2, groups = 4 })
+  return trinity.learn.agent(pool:get 'trinity.Problem', { hidden = 4, samples = 2, groups = 4 })
 end
 makers['trinity.Method'] = function(c) return trinity.methods.get(c:one_of { 'heft', 'random', 'round_robin' }) end
 

@@ -107,6 +107,28 @@ describe('an episode of', function()
     end
   end)
 
+  it("'joint' is one step, of a device for each node or of what decode makes placements of", function()
+    local seen
+    local function decode(actions)
+      seen = actions
+      return rnn:placements(2)
+    end
+    for _, given in ipairs { false, decode } do
+      local env = trinity.env(rnn, { num_envs = 2, groups = 3, actions = 'joint', decode = given or nil })
+      local observation = env:reset(1)
+      expect(table.concat(observation.mask:size(), ' ')):equals '2 2'
+      local actions = trinity.tensor.new({ { 1, 2, 1 }, { 2, 2, 1 } }, { dtype = 'int64' })
+      local _, reward, done, info = env:step(actions)
+      expect(done:sum():item()):equals(2)
+      for i, row in ipairs(actions:totable()) do
+        local own = given and rnn:placement() or rnn:placement_by_unit(function(unit) return row[env:graph().node_of[unit]] end)
+        expect(info.step_time_s[i]):equals(rnn:evaluate(own).step_time_s)
+        expect(reward:totable()[i]):near(-info.step_time_s[i] / bound_s(rnn), 1e-5)
+      end
+    end
+    expect(seen:size(2)):equals(3)
+  end)
+
   it("'mesh' is a plan, and words that contradict each other are masked", function()
     local env = trinity.env(rnn, { num_envs = 3, actions = 'mesh' })
     expect(env.max_steps):equals(5)
@@ -128,6 +150,34 @@ describe('an episode of', function()
     expect(table.concat(observation.words:totable()[1], ' ')):equals '2 0 0 0 0'
     expect(observation.mask:totable()[1][2]):equals(false) -- tensor = 2 and pipeline = 2 are four devices
     expect(observation.mask:totable()[2][2]):equals(true)
+  end)
+
+  it("'mesh' is infeasible where degrees do not divide what they cut; other errors are raised", function()
+    local layers = problem_of('gpt2', 'p100x4', { layers = 3, batch_size = 1 })
+    local function ends(problem, words, actions, reward)
+      local own = reward and trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = reward } or problem
+      local env = trinity.env(own, { num_envs = 1, actions = 'mesh', words = words })
+      env:reset(1)
+      local info
+      for _, action in ipairs(actions) do info = select(4, env:step { action }) end
+      return info
+    end
+    local whole = ends(layers, { { 'pipeline', { 1, 2 } } }, { 1 })
+    expect(whole.step_time_s[1] < math.huge and whole.feasible[1]):equals(true)
+    local cut = ends(layers, { { 'pipeline', { 1, 2 } } }, { 2 }) -- three layers on two stages
+    expect(cut.step_time_s[1]):equals(math.huge)
+    expect(cut.feasible[1]):equals(false)
+    expect(function() ends(vgg, { { 'context', { 1, 2 } } }, { 2 }) end):raises 'has no sequence'
+    expect(function() ends(layers, { { 'expert', { 1, 2 } } }, { 2 }) end):raises 'has no experts'
+    expect(function() ends(layers, { { 'pipeline', { 1 } } }, { 1 }, function() error 'own reward' end) end):raises 'own reward'
+    local stages = { { 'pipeline', { 1, 2 } }, { 'schedule', { '1f1b', 'interleaved' } }, { 'virtual_stages', { 1, 2 } } }
+    local env = trinity.env(rnn, { num_envs = 3, actions = 'mesh', words = stages })
+    env:reset(1)
+    env:step { 1, 2, 2 }
+    local masks = env:step({ 1, 1, 2 }).mask:totable()
+    for i, allowed in ipairs { { true, false }, { true, false }, { false, true } } do
+      for v = 1, 2 do expect(masks[i][v]):equals(allowed[v]) end
+    end
   end)
 
   it("'mesh' evaluates every ZeRO stage", function()
@@ -272,11 +322,11 @@ describe('an environment', function()
         while observation do
           observation, steps = env:step(draw(env, observation, stream)), steps + 1
         end
-        expect(steps):equals(9)
+        expect(steps):equals(9) -- in the ninth there are evaluations left for two of four
         expect(env:best().metrics.step_time_s):equals(search.best.metrics.step_time_s)
         expect(function() env:step { 1, 1, 1, 1 } end):raises 'budget that is left'
       end)
-    expect(found.evaluations):equals(8)
+    expect(found.evaluations):equals(10)
   end)
 
   it('refuses what it cannot take', function()
@@ -288,6 +338,24 @@ describe('an environment', function()
     refused("option 'actions': unknown value 'moves', did you mean 'move'%?", rnn, { actions = 'moves' })
     refused("option 'reward': 'bound' is for actions 'place' and 'order', got 'move'", rnn,
       { actions = 'move', reward = 'bound' })
+    refused("option 'reward': 'joint' actions have 'final' rewards, got 'difference'", rnn,
+      { actions = 'joint', reward = 'difference' })
+    refused("option 'decode': is for 'joint' actions of one problem", rnn, { decode = print })
+    local joint = trinity.env(rnn, { num_envs = 1, groups = 2, actions = 'joint' })
+    joint:reset(1)
+    local function row(list) return trinity.tensor.new({ list }, { dtype = 'int64' }) end
+    expect(function() joint:step { 1 } end):raises "argument 1 %('actions'%): expected a tensor int64 %[1 x 2%]"
+    expect(function() joint:step(row { 1, 2, 1 }) end):raises 'expected a tensor int64 %[1 x 2%]'
+    expect(function() joint:step(row { 1, 3 }) end):raises 'row 1: expected devices from 1 to 2, got 3'
+    for value, text in pairs { [3] = 'number 3', [print] = 'function' } do
+      local decoding = trinity.env(rnn, { num_envs = 1, actions = 'joint', decode = function() return value end })
+      decoding:reset(1)
+      expect(function() decoding:step(row { 1 }) end):raises(
+        "option 'decode': the function at .*env_spec.lua:%d+ returned " .. text .. '[^,]*, expected a list of 1 placements')
+    end
+    local empty = trinity.env(rnn, { num_envs = 1, actions = 'joint', decode = function() return { {} } end })
+    empty:reset(1)
+    expect(function() empty:step(row { 1 }) end):raises 'returned table as entry 1, expected a placement'
     refused("entry 1: expected { name, { values } }", rnn, { actions = 'mesh', words = { 'tensor' } })
     refused("unknown value 'tensors', did you mean 'tensor'%?", rnn, { actions = 'mesh', words = { { 'tensors', { 1 } } } })
     local env = trinity.env(rnn, { num_envs = 2 })

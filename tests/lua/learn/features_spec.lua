@@ -101,9 +101,9 @@ describe('columns', function()
   end)
   it('of node2vec may be missing in the policy of trinity, too', function()
     local options = { samples = 2, hidden = 4, groups = 2 }
-    local with = trinity.policies.trinity(problem, options)
+    local with = trinity.learn.agent(problem, options)
     options.node2vec = false
-    local without = trinity.policies.trinity(problem, options)
+    local without = trinity.learn.agent(problem, options)
     expect(with.parameters - without.parameters):equals(64 * 64) -- weights of the first layer
     local found = trinity.methods.trinity(problem, { samples = 2, hidden = 4, groups = 2, evaluations = 8, quiet = true,
       node2vec = false })

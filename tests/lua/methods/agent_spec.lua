@@ -2,7 +2,7 @@
 
 local array = require 'trinity.base.array'
 local trinity = require 'trinity'
-local policies = trinity.policies
+local learn = trinity.learn
 
 local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')
 local problem = two_chains.problem(1)
@@ -38,7 +38,7 @@ describe('the policy', function()
       function(m, plan) return plan.placement and plan.metrics == m and -m.step_time_s end,
       function(...) return select('#', ...) == 2 and -(...).step_time_s end } do
       local own = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = reward }
-      local agent, rewards = policies.trinity(own, settings()), {}
+      local agent, rewards = learn.agent(own, settings()), {}
       local metrics = own:evaluate_batch(agent:sample())
       for k = 1, #metrics do rewards[k] = own:score(metrics[k], agent.batch[k]) end
       losses[i] = agent:update(rewards, nil, metrics).loss
@@ -47,7 +47,7 @@ describe('the policy', function()
     expect(losses[3]):equals(losses[1])
   end)
   it('imitates a placement and says how well', function()
-    local agent, placement = policies.trinity(problem, settings { hidden = 32 }), problem:placement()
+    local agent, placement = learn.agent(problem, settings { hidden = 32 }), problem:placement()
     for op = 1, #placement do placement[op] = op <= #placement / 2 and 1 or 2 end
     local report = agent:imitate { placement }
     expect(report.agreement > 0.99):truthy()
@@ -63,7 +63,7 @@ describe('the policy', function()
     expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises '2 weights for 1 placements'
   end)
   it('leaves out failing samples when it is told to', function()
-    local agent = policies.trinity(problem, settings { exclude_failing_after = 0 })
+    local agent = learn.agent(problem, settings { exclude_failing_after = 0 })
     agent:sample()
     expect(agent:update({ 1, 1, 1, -99 }, { false, false, false, true }).mean_reward):equals(1)
     agent:sample()
@@ -72,7 +72,7 @@ describe('the policy', function()
   end)
   it('has the presets and readings of the paper, and refuses words that it does not know', function()
     for _, preset in ipairs { 'default', 'paper', 'code' } do
-      local agent = policies.trinity(problem, settings { preset = preset })
+      local agent = learn.agent(problem, settings { preset = preset })
       run(agent, 1)
       agent:close()
     end
@@ -80,26 +80,26 @@ describe('the policy', function()
       dropout_mask = { 'batch', 'sample', 'fresh', 'off' }, partition_network = { 'linear', 'mlp' } } do
       local seen = {} -- each word learns something else
       for _, word in ipairs(words) do
-        local text = run(policies.trinity(problem, settings { [name] = word, dropout = 0.1 }), 2)
+        local text = run(learn.agent(problem, settings { [name] = word, dropout = 0.1 }), 2)
         expect(seen[text]):equals(nil)
         seen[text] = word
       end
-      expect(function() policies.trinity(problem, settings { [name] = 'nonsense' }) end):raises(
+      expect(function() learn.agent(problem, settings { [name] = 'nonsense' }) end):raises(
         ("field '%s': unknown word 'nonsense'"):format(name))
     end
     for name, value in trinity.system.sorted_pairs { samples = 0, hidden = 5000, clip = 99 } do
-      expect(function() policies.trinity(problem, settings { [name] = value }) end)
+      expect(function() learn.agent(problem, settings { [name] = value }) end)
         :raises(("option '%s': expected .* to .*, got %d"):format(name, value))
     end
-    expect(function() policies.trinity(problem, settings { node2vec = { window = 0 } }) end)
+    expect(function() learn.agent(problem, settings { node2vec = { window = 0 } }) end)
       :raises "option 'node2vec.window': expected 1 to 100000, got 0"
-    expect(function() policies.trinity(problem, settings { device = 'cuda:99' }) end)
+    expect(function() learn.agent(problem, settings { device = 'cuda:99' }) end)
       :raises "option 'device': expected cpu or cuda:0 and the like, got 'cuda:99'"
-    expect(function() policies.trinity(problem, settings { device = 'tpu' }) end)
+    expect(function() learn.agent(problem, settings { device = 'tpu' }) end)
       :raises "option 'device': expected cpu or cuda:0 and the like, got 'tpu'"
   end)
   it('gives its actions and where its time went', function()
-    local agent = policies.trinity(problem, settings())
+    local agent = learn.agent(problem, settings())
     agent:sample()
     local actions = agent:actions()
     expect(table.concat(actions.groups:size(), ' ')):equals(('4 %d'):format(agent.units))
@@ -108,5 +108,48 @@ describe('the policy', function()
     expect(agent:profile().sample_s > 0):truthy()
     agent:update(array.double(4))
     expect(function() agent:actions() end):raises 'actions: there is no batch'
+  end)
+end)
+
+describe('learn.agent', function()
+  it('driven by a loop in Lua gives what the method gives', function()
+    local p = trinity.problem { graph = trinity.model('vgg16', { batch_size = 4 }), cluster = trinity.cluster 'p100x2',
+      reward = trinity.rewards.mdpe {} }
+    local settings_of = { samples = 8, hidden = 32, seed = 3 }
+    local agent = learn.agent(p, settings_of)
+    local best, placement, means = nil, {}, {}
+    for batch = 1, 4 do
+      local plans = agent:sample()
+      local metrics, rewards, sum = p:evaluate_batch(plans), {}, 0
+      for i, m in ipairs(metrics) do
+        rewards[i] = p:score(m)
+        sum = sum + rewards[i]
+        local result = { metrics = m, reward = rewards[i] }
+        if p.better(result, best) then best, placement = result, plans[i]:totable() end
+      end
+      means[batch] = sum / #rewards
+      local report = agent:update(rewards)
+      expect(report.mean_reward):near(means[batch], 1e-12)
+    end
+    local found = trinity.methods.trinity(p, { samples = 8, hidden = 32, seed = 3, evaluations = 32, quiet = true,
+      warm_start = false, refine = false })
+    expect(#found.curve):equals(4)
+    for batch = 1, 4 do expect(found.curve[batch].mean_reward):equals(means[batch]) end
+    for op = 1, p.graph.operators do expect(found.placement[op]):equals(placement[op]) end
+    expect(found.reward):equals(best.reward)
+    expect(p:evaluate(agent:greedy()).step_time_s > 0):truthy()
+    agent:close()
+    expect(function() agent:sample() end):raises 'agent:sample: .*this agent is closed'
+    agent:close()
+  end)
+  it('refuses rewards that do not fit', function()
+    local agent = learn.agent(problem, { samples = 2, hidden = 8 })
+    agent:sample()
+    expect(function() agent:update { 1 } end):raises 'agent_spec.lua:%d+: agent:update: .*expected 2 rewards, got 1'
+    expect(function() agent:update { 1, 0 / 0 } end):raises 'agent_spec.lua:%d+: agent:update: .*reward 2 is %-?nan'
+    expect(function() agent:update 'x' end):raises "agent:update: argument 1 %('rewards'%)"
+    expect(function() agent.update { 1 } end):raises "the object before ':'"
+    expect(function() learn.agent(problem, { sampels = 3 }) end):raises "unknown .*'sampels', did you mean 'samples'%?"
+    agent:close()
   end)
 end)

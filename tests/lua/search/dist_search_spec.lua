@@ -13,7 +13,17 @@ local searches = [[
 local trinity = require 'trinity'
 local graph, cluster = trinity.model('alexnet', { batch_size = 16 }), trinity.cluster 'p100x2'
 local problem = trinity.problem { graph = graph, cluster = cluster }
-local function table_policy(p) return trinity.policies.table(p, { groups = 6 }) end
+local function learned(name, num_envs, more)
+  return function(p, o)
+    o = trinity.search.options(name, {}, o)
+    return trinity.search.run(name, p, o, function(search)
+      local env = trinity.env(p, { actions = 'joint', groups = 6, num_envs = num_envs, search = search, seed = o.seed })
+      local given = { total_timesteps = o.evaluations, num_steps = 1, seed = o.seed }
+      for key, value in trinity.system.sorted_pairs(more) do given[key] = value end
+      trinity.learn[name](env, trinity.learn.scorer(env, { hidden = 8, seed = o.seed }), given)
+    end)
+  end
+end
 local small = { groups = 6, hidden = 8, samples = 7, epochs = 2 }
 local function trinity_with(options)
   for key, value in trinity.system.sorted_pairs(small) do options[key] = value end
@@ -32,9 +42,9 @@ local list = {
     return trinity.methods.tapp(p, o)
   end, 28 },
   { 'post', trinity.methods.post, 40 },
-  { 'ppo', trinity.ppo { policy = table_policy, samples = 5, epochs = 2 }, 23 },
-  { 'reinforce', trinity.reinforce { policy = table_policy, samples = 3 }, 10 },
-  { 'cross_entropy', trinity.cross_entropy { policy = table_policy, samples = 9, elite = 0.3, epochs = 2 }, 20 },
+  { 'ppo', learned('ppo', 5, { update_epochs = 2 }), 23 },
+  { 'reinforce', learned('reinforce', 3, {}), 10 },
+  { 'cross_entropy', learned('cross_entropy', 9, { elite = 0.3, update_epochs = 2 }), 20 },
 }
 local function course(found)
   local words = { ('%.17g'):format(found.reward), tostring(found.evaluations) }

@@ -74,7 +74,7 @@ function damage.formats()
   local function agent(path)
     local own = { resume = path }
     for key, value in trinity.system.sorted_pairs(settings) do own[key] = value end
-    return trinity.policies.trinity(problem, own)
+    return trinity.learn.agent(problem, own)
   end
   return {
     { name = 'agent', summed = true, write = function(path) agent():save(path) end,

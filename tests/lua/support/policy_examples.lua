@@ -1,4 +1,4 @@
--- Valid arguments for trinity.policies, trinity.features and the learners: see examples.lua, whose tables this fills.
+-- Valid arguments for trinity.learn, trinity.env and trinity.features: see examples.lua, whose tables this fills.
 
 local trinity = require 'trinity'
 local array = require 'trinity.base.array'
@@ -7,9 +7,8 @@ return function(examples)
   local objects, values, arguments = examples.objects, examples.values, examples.arguments
 
   local function problem() return examples.shared().problem end
-  local function policy() return trinity.policies.table(problem(), { groups = 2 }) end
   local function agent()
-    local made = trinity.policies.trinity(problem(), { samples = 2, groups = 2, hidden = 2, epochs = 1 })
+    local made = trinity.learn.agent(problem(), { samples = 2, groups = 2, hidden = 2, epochs = 1 })
     made:sample()
     return made
   end
@@ -61,7 +60,7 @@ return function(examples)
   local function actor_critic() return trinity.learn.scorer(env(), { hidden = 2 }) end
   objects['trinity.LearnModule'], objects['trinity.ActorCritic'] = function() return trinity.learn end, actor_critic
   local short = { total_timesteps = 4, num_steps = 2 }
-  for _, name in ipairs { 'ppo', 'reinforce' } do
+  for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
     arguments['trinity.LearnModule.' .. name] = function() return { env(), actor_critic(), short } end
   end
   arguments['trinity.LearnModule.evolution'] = function()
@@ -83,31 +82,13 @@ return function(examples)
   end
   arguments['trinity.env'] = function() return { problem(), { num_envs = 1 } } end
   arguments['trinity.Env.step'] = function() return { { 1 } } end
-  objects['trinity.PoliciesModule'] = function() return trinity.policies end
-  objects['trinity.Policy'] = policy
   objects['trinity.Agent'] = agent
 
   values['trinity.FeatureOptions'] = small_features
-  for _, name in ipairs { 'Ppo', 'Reinforce', 'CrossEntropy' } do
-    values[('trinity.%sSettings'):format(name)] = function() return { policy = policy } end
-  end
 
   local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
-  local function logits() return trinity.tensor.zeros({ 3, 2 }, { requires_grad = true }) end
-  of('PoliciesModule', 'independent', function()
-    local learned = logits()
-    return { { problem = problem(), learned = { learned }, logits = function() return learned end } }
-  end)
-  of('PoliciesModule', 'chain', function()
-    local learned = logits()
-    return { { problem = problem(), learned = { learned }, logits = function(first, last, previous)
-      return learned:narrow(1, first, last - first + 1):unsqueeze(1):expand { previous:size(1), last - first + 1, 2 }
-    end } }
-  end)
-  of('PoliciesModule', 'table', function() return { problem(), { groups = 2 } } end)
-  of('PoliciesModule', 'network', function() return { problem(), { hidden = 2, features = small_features() } } end)
-  of('PoliciesModule', 'contiguous_groups', function() return { problem(), 2 } end)
-  of('PoliciesModule', 'trinity', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
+  of('LearnModule', 'contiguous_groups', function() return { problem(), 2 } end)
+  of('LearnModule', 'agent', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
   local quick = { post = {}, colocrl = { hidden = 2 }, hierarchical = { hidden = 2 }, placeto = { hidden = 2 },
     doppler = { hidden = 2 } }
   for name, own in trinity.system.sorted_pairs(quick) do
@@ -116,10 +97,6 @@ return function(examples)
       return { problem(), own }
     end)
   end
-  of('Policy', 'sample', function() return { 2, examples.shared().stream } end)
-  local function actions() return { trinity.tensor.ones({ 2, 2 }, { dtype = 'int64' }) } end
-  of('Policy', 'evaluate', actions)
-  of('Policy', 'placements', actions)
   of('RankersModule', 'load', function()
     local path = examples.path()
     ranker():save(path)

@@ -20,16 +20,21 @@ local function fresh()
   return builder:build(), trinity.cluster 'p100x2'
 end
 
-local function policy_of(problem, f, which)
-  local policy = trinity.policies.table(problem, { groups = 2 })
-  local made = setmetatable({}, { __index = policy })
-  for _, name in ipairs { 'parameters', 'sample', 'evaluate', 'placements' } do
+-- Learns by REINFORCE with a policy whose function `which` calls f, or with f within option decode or signal.
+local function learn_with(problem, f, which)
+  local options = { num_envs = 2, actions = 'joint' }
+  if which == 'decode' then options.decode = function() f() return problem:placements(2) end end
+  if which == 'signal' then options.signal = function() f() return 1 end end
+  local env = trinity.env(problem, options)
+  local policy = trinity.learn.scorer(env, { hidden = 2 })
+  local made = {}
+  for _, name in ipairs { 'parameters', 'act', 'evaluate' } do
     made[name] = function(_, ...)
       if name == which then f() end
       return policy[name](policy, ...)
     end
   end
-  return made
+  trinity.learn.reinforce(env, made, { total_timesteps = 4, num_steps = 1, on_update = which == 'on_update' and f or nil })
 end
 
 local function model_file(text, use, f)
@@ -75,12 +80,6 @@ local callers = {
   ['nn.module'] = function(_, f) trinity.nn.module(function() f() end, {})() end,
   ['nn.sequential'] = function(_, f) trinity.nn.sequential { function(x) f() return x end } (1) end,
   ['tensor.no_grad'] = function(_, f) trinity.tensor.no_grad(f) end,
-  logits = function(w, f)
-    local learned = trinity.tensor.zeros({ w.graph.units, 2 }, { requires_grad = true })
-    local policy = trinity.policies.independent { problem = w.problem, learned = { learned },
-      logits = function() f() return learned end }
-    policy:sample(2, trinity.random(1, 'hostile'))
-  end,
   ['critical_path: time_s'] = function(w, f)
     w.graph:critical_path { time_s = function() f() return 1 end }
   end,
@@ -109,13 +108,8 @@ for _, name in ipairs { 'random', 'annealing', 'local_search', 'mcmc', 'trinity'
     trinity.methods[name](problem, merged(own, quiet))
   end
 end
-for _, which in ipairs { 'parameters', 'sample', 'evaluate', 'placements' } do
-  callers['policy:' .. which] = function(w, f)
-    trinity.reinforce { policy = function() return policy_of(w.problem, f, which) end, samples = 2 }(w.problem, quiet)
-  end
-end
-callers['the maker of a policy'] = function(w, f)
-  trinity.ppo { policy = function() f() return policy_of(w.problem, f) end, samples = 2 }(w.problem, quiet)
+for _, which in ipairs { 'parameters', 'act', 'evaluate', 'decode', 'signal', 'on_update' } do
+  callers['a learner: ' .. which] = function(w, f) learn_with(w.problem, f, which) end
 end
 
 local function evaluate_all(w)

@@ -183,8 +183,12 @@ describe('a policy that diverges', function()
     end
     for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
       tried(name, function()
-        return trinity[name] { policy = function(p) return trinity.policies.network(p, { hidden = 4 }) end, samples = 4,
-          learning_rate = 1000 }(problem, { evaluations = 60, quiet = true, rescue = quiet.rescue })
+        local options = trinity.search.options(name, {}, { evaluations = 60, quiet = true, rescue = quiet.rescue })
+        return trinity.search.run(name, problem, options, function(search)
+          local env = trinity.env(problem, { actions = 'joint', num_envs = 4, search = search })
+          trinity.learn[name](env, trinity.learn.scorer(env, { hidden = 4 }), { total_timesteps = 60, num_steps = 1,
+            learning_rate = 1000 })
+        end)
       end)
     end
     tried('trinity', function() return trinity.methods.trinity(problem, { evaluations = 100, policy = 1, patience = 100,

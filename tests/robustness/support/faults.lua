@@ -78,9 +78,9 @@ local searches = {
   { 'hierarchical', 'methods.hierarchical', 250, 'hidden = 16' },
   { 'placeto', 'methods.placeto', 1200, 'hidden = 8, groups = 10' },
   { 'doppler', 'methods.doppler', 400, 'hidden = 8, groups = 10' },
-  { 'ppo', 'ppo { policy = table_policy }', 1000 },
-  { 'reinforce', 'reinforce { policy = table_policy }', 3000 },
-  { 'cross_entropy', 'cross_entropy { policy = table_policy }', 6000 },
+  { 'ppo', 'methods.ppo', 1000 },
+  { 'reinforce', 'methods.reinforce', 3000 },
+  { 'cross_entropy', 'methods.cross_entropy', 6000 },
   { 'annealing', 'methods.annealing', 30000 },
   { 'local_search', 'methods.local_search', 30000 },
   { 'mcmc', 'methods.mcmc', 30000 },
@@ -95,7 +95,16 @@ local checkpoints = require 'trinity.runs.checkpoints'
 checkpoints.least_s, checkpoints.share = 0.05, 0.5 -- a checkpoint as often as can be
 local options = trinity.options { seed = { default = 3 } }
 local problem = trinity.problem { graph = trinity.model('%s'), cluster = trinity.cluster 'p100x2' }
-local function table_policy(p) return trinity.policies.table(p, { groups = 8 }) end
+for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
+  trinity.methods.register(name, function(p, given)
+    local o = trinity.search.options(name, {}, given)
+    return trinity.search.run(name, p, o, function(search)
+      local env = trinity.env(p, { actions = 'joint', groups = 8, num_envs = 16, search = search, seed = o.seed })
+      trinity.learn[name](env, trinity.learn.scorer(env, { seed = o.seed }), { total_timesteps = o.evaluations,
+        num_steps = 1, seed = o.seed })
+    end)
+  end, { budget = true })
+end
 ]]
 
 --- The cases of campaigns over searches: { name =, script = text }.
