@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_set>
@@ -135,7 +136,22 @@ QueueModel parse_queue_model(std::string_view name) {
 
 const char* queue_model_name(QueueModel queue) { return kQueueModels[static_cast<size_t>(queue)]; }
 
-Cluster::Cluster(ClusterSpec spec) : spec_(checked(std::move(spec))), routes_(spec_) {}
+Cluster::Cluster(ClusterSpec spec)
+    : spec_(checked(std::move(spec))), routes_(spec_), node_of_(numbered_nodes(spec_.devices)) {}
+
+std::vector<int32_t> Cluster::numbered_nodes(const std::vector<Device>& devices) {
+  std::map<std::string_view, int32_t> known;
+  std::vector<int32_t> node_of;
+  node_of.reserve(devices.size());
+  std::string_view last;  // devices of a node are mostly contiguous
+  for (const auto& device : devices) {
+    const auto count = static_cast<int32_t>(known.size());
+    const bool again = count > 0 && device.node == last;
+    node_of.push_back(again ? node_of.back() : known.emplace(device.node, count).first->second);
+    last = device.node;
+  }
+  return node_of;
+}
 
 ClusterSpec Cluster::checked(ClusterSpec spec) {
   spec.name = to_utf8(spec.name);

@@ -123,6 +123,8 @@ class Cluster {
   const Device& device(int32_t d) const { return spec_.devices[d]; }
   const DeviceType& type_of(int32_t d) const { return spec_.device_types[device(d).type]; }
   const std::vector<Device>& devices() const { return spec_.devices; }
+  /// [device]: its node. Nodes are numbered from 0 in the order of their first devices.
+  const std::vector<int32_t>& node_of() const { return node_of_; }
   const std::vector<Link>& links() const { return spec_.links; }
   QueueModel queue() const { return spec_.queue; }
   /// [device type]: index of the first device type that equals it apart from its name.
@@ -164,9 +166,11 @@ class Cluster {
   std::string plain_name(const Channel& channel) const;
   void add_pairs(Hasher& hash) const;
   void add_pieces(Hasher& hash) const;
+  static std::vector<int32_t> numbered_nodes(const std::vector<Device>& devices);
 
   ClusterSpec spec_;
   Routes routes_;
+  std::vector<int32_t> node_of_;  // [device]
 };
 
 }  // namespace trinity

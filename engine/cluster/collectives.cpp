@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/index.h"
 #include "cluster/library.h"
 
 namespace trinity {
@@ -253,18 +254,12 @@ bool CollectiveGroups::Equal::operator()(Devices a, Devices b) const {
 }
 
 CollectiveGroups::CollectiveGroups(const Cluster& cluster)
-    : cluster_(cluster), crossings_(cluster.channels().size(), 0), own_(crossings_) {
-  std::map<std::string_view, int32_t> known;
-  node_of_.reserve(cluster.devices().size());
-  std::string_view last;  // devices of a node are mostly contiguous
-  for (const auto& device : cluster.devices()) {
-    const auto count = static_cast<int32_t>(known.size());
-    const bool again = count > 0 && device.node == last;
-    node_of_.push_back(again ? node_of_.back() : known.emplace(device.node, count).first->second);
-    last = device.node;
-  }
-  node_count_.assign(known.size(), 0);
-  node_size_ = node_count_;
+    : cluster_(cluster),
+      node_of_(cluster.node_of()),
+      node_size_(at(*std::max_element(node_of_.begin(), node_of_.end())) + 1, 0),
+      node_count_(node_size_),
+      crossings_(cluster.channels().size(), 0),
+      own_(crossings_) {
   for (const int32_t node : node_of_) ++node_size_[node];
 }
 

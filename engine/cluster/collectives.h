@@ -113,7 +113,7 @@ class CollectiveGroups {
   void add_library(CollectiveGroup& group);
 
   const Cluster& cluster_;
-  std::vector<int32_t> node_of_;    // [device]
+  const std::vector<int32_t>& node_of_;  // [device]
   std::vector<int32_t> node_size_;  // [node]: number of devices
   std::unordered_map<std::vector<int32_t>, CollectiveGroup, Hash, Equal> kept_;
   size_t kept_devices_ = 0;

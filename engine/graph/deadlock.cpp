@@ -4,10 +4,6 @@
 #include "graph/order.h"
 
 namespace trinity {
-namespace {
-
-}  // namespace
-
 void check_deadlock(const std::string& graph, const std::vector<Operator>& operators,
                     const std::vector<Tensor>& tensors,
                     const std::vector<Collective>& collectives) {

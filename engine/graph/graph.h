@@ -80,6 +80,12 @@ class Graph {
   uint64_t fingerprint_ = 0;
 };
 
+/// A graph whose operators each come from one operator of another graph.
+struct DerivedGraph {
+  Graph graph;
+  std::vector<int32_t> origin;  ///< [operator]: the operator that it is, repeats or is a part of
+};
+
 /// Collects operators and tensors in any order, then builds a Graph. The builder has operator
 /// numbers of its own; build() renumbers operators topologically and keeps the order of addition
 /// where dependencies allow. Not thread-safe.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <functional>
 #include <map>
 #include <set>
 #include <string_view>
@@ -19,12 +21,14 @@ struct Family {
 
 /// Calls body(prefix, number) for every slash-separated part of a name that ends in a number.
 template <class Body>
-void for_numbers(const std::string& name, Body body) {
-  for (size_t end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
+void for_numbers(std::string_view name, Body body) {
+  for (size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
     size_t digits = end;
     while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1]))) --digits;
-    if (digits < end && end - digits < 10)
-      body(name.substr(0, digits), std::stoll(name.substr(digits, end - digits)));
+    if (digits == end || end - digits >= 10) continue;
+    int64_t number = 0;
+    std::from_chars(name.data() + digits, name.data() + end, number);
+    body(name.substr(0, digits), number);
   }
 }
 
@@ -38,11 +42,13 @@ bool says_layers(std::string_view stem) {
 /// Stem of the family with the most operators, among those with several numbers or, if there is
 /// none, those that indicate layers; or empty.
 std::string largest_family(const Graph& graph) {
-  std::map<std::string, Family> families;
+  std::map<std::string, Family, std::less<>> families;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     if (graph.op(op).phase != Phase::forward) continue;
-    for_numbers(graph.op(op).name, [&](const std::string& stem, int64_t number) {
-      auto& family = families[stem];
+    for_numbers(graph.op(op).name, [&](std::string_view stem, int64_t number) {
+      auto found = families.find(stem);
+      if (found == families.end()) found = families.emplace(stem, Family{}).first;
+      auto& family = found->second;
       if (family.operators++ == 0) family.first = op;
       family.numbers.insert(number);
     });
@@ -78,7 +84,7 @@ Layers repeated_layers(const Graph& graph) {
   std::map<int64_t, int32_t> place;  // layer number in names -> index
   std::vector<int64_t> number(at(graph.operator_count()), -1);
   for (int32_t op = 0; op < graph.operator_count(); ++op)
-    for_numbers(graph.op(op).name, [&](const std::string& stem, int64_t found) {
+    for_numbers(graph.op(op).name, [&](std::string_view stem, int64_t found) {
       if (stem == layers.stem) place[number[op] = found] = 0;
     });
   for (auto& entry : place) entry.second = layers.count++;

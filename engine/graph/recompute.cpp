@@ -25,7 +25,7 @@ class Recomputation {
         tensor_(graph.tensors().size(), -1),
         again_(graph.tensors().size(), -1) {}
 
-  Recomputed run() {
+  DerivedGraph run() {
     find_stages();
     builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
@@ -148,8 +148,8 @@ class Recomputation {
     }
   }
 
-  Recomputed finish() {
-    Recomputed result;
+  DerivedGraph finish() {
+    DerivedGraph result;
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
     for (const int32_t number : numbers) result.origin.push_back(origin_[number]);
@@ -172,7 +172,7 @@ bool is_recomputed(const Operator& op) {
   return op.phase == Phase::backward && op.name.find(kSuffix) != std::string::npos;
 }
 
-Recomputed recompute(const Graph& graph, std::span<const int32_t> stage,
+DerivedGraph recompute(const Graph& graph, std::span<const int32_t> stage,
                      const RecomputeOptions& options) {
   if (stage.size() != at(graph.operator_count()))
     throw ArgumentError(

@@ -16,13 +16,6 @@ struct RecomputeOptions {
   std::span<const int32_t> device = {};
 };
 
-/// A training graph whose forward operators are recomputed before the backward ones.
-struct Recomputed {
-  Graph graph;
-  std::vector<int32_t>
-      origin;  ///< [operator]: the original operator that it is or repeats
-};
-
 /// Activation recomputation (GPipe, Huang et al. 2019; manual/strategy_fields.md). Only a
 /// stage's inputs from other stages stay in memory between forward and backward; backward costs an
 /// additional forward. stage[o] is the stage of operator o, from 0; operators of stage -1 are
@@ -40,7 +33,7 @@ struct Recomputed {
 /// wrong length, a collective of which only some members are repeated, and stages that depend on
 /// each other in both directions, whose copies would wait for themselves (it names a cycle);
 /// LimitError for more than kMaxOperators operators.
-Recomputed recompute(const Graph& graph, std::span<const int32_t> stage,
+DerivedGraph recompute(const Graph& graph, std::span<const int32_t> stage,
                      const RecomputeOptions& options = {});
 
 /// True if the operator is such a copy, or a part or replica of one.

@@ -114,14 +114,14 @@ class BackwardCut {
   }
 
   /// W operators follow their B operators.
-  SplitBackward run() {
+  DerivedGraph run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) add(op);
     return join();
   }
 
   /// W operators follow the collective that reduces the outputs of their B operators; other
   /// operators stay whole.
-  SplitBackward run_behind_sums() {
+  DerivedGraph run_behind_sums() {
     const auto summed = summed_up();
     std::vector<int32_t> waiting;
     bool passing = false;  // members of a collective were added last
@@ -141,7 +141,7 @@ class BackwardCut {
   }
 
  private:
-  SplitBackward join() {
+  DerivedGraph join() {
     builder_.colocate_as(graph_, id_);
     builder_.add_collectives_of(graph_, id_);
     return finish();
@@ -263,8 +263,8 @@ class BackwardCut {
     return bytes;
   }
 
-  SplitBackward finish() {
-    SplitBackward result;
+  DerivedGraph finish() {
+    DerivedGraph result;
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
     for (const int32_t number : numbers) result.origin.push_back(origin_[number]);
@@ -283,7 +283,7 @@ class BackwardCut {
 
 }  // namespace
 
-SplitBackward overlap_sums(const Graph& graph) { return BackwardCut(graph, {}).run_behind_sums(); }
+DerivedGraph overlap_sums(const Graph& graph) { return BackwardCut(graph, {}).run_behind_sums(); }
 
 bool is_weight_part(const Operator& op) {
   return op.phase == Phase::backward && integer_attribute(op.attributes, "weight_part", 0) != 0;
@@ -316,7 +316,7 @@ int32_t find_joined_backward(const Graph& graph) {
   return -1;
 }
 
-SplitBackward split_backward(const Graph& graph, const std::vector<bool>& at_once) {
+DerivedGraph split_backward(const Graph& graph, const std::vector<bool>& at_once) {
   return BackwardCut(graph, at_once).run();
 }
 

@@ -19,12 +19,6 @@ std::vector<bool> find_weight_work(const Graph& graph);
 /// split; -1: none.
 int32_t find_joined_backward(const Graph& graph);
 
-/// A training graph with split backward operators, and their origin.
-struct SplitBackward {
-  Graph graph;
-  std::vector<int32_t> origin;  ///< [operator]: the original operator that it is part of
-};
-
 /// Splits the backward pass for zero-bubble pipelines (Qi, Wan, Huang and Lin, ICLR 2024). Every
 /// backward operator that writes gradients of both weights and inputs becomes an input-gradient
 /// operator (B) of the same name, and a weight-gradient operator (W) "<name>/weight" after it.
@@ -39,12 +33,12 @@ struct SplitBackward {
 ///
 /// at_once: [operator] true if its W operator is not delayed (attribute `at_once`); or empty.
 /// Throws LimitError for more than kMaxOperators operators.
-SplitBackward split_backward(const Graph& graph, const std::vector<bool>& at_once = {});
+DerivedGraph split_backward(const Graph& graph, const std::vector<bool>& at_once = {});
 
 /// The same only for operators whose input gradients are reduced by a collective, directly or after
 /// a local sum. W operators follow the collective, so that they overlap with it (Megatron-LM's
 /// LinearWithGradAccumulationAndAsyncCommunication).
-SplitBackward overlap_sums(const Graph& graph);
+DerivedGraph overlap_sums(const Graph& graph);
 
 /// True for a weight-gradient operator made by split_backward(); it reads no weights.
 bool is_weight_part(const Operator& op);

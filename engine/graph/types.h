@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,26 +39,28 @@ class OperatorType {
 
   const std::string& text() const;
   operator const std::string&() const { return text(); }    // NOLINT: implicit
-  operator std::string_view() const { return text(); }      // NOLINT: it is one
+  operator std::string_view() const { return view(); }      // NOLINT: it is one
   /// Rule of the type (operator_rule()); null if the table has none.
   const OperatorRule* rule() const { return known_ ? known_->rule : nullptr; }
 
   bool empty() const { return known_ == nullptr; }
-  bool starts_with(std::string_view begin) const { return text().starts_with(begin); }
-  bool ends_with(std::string_view end) const { return text().ends_with(end); }
+  bool starts_with(std::string_view begin) const { return view().starts_with(begin); }
+  bool ends_with(std::string_view end) const { return view().ends_with(end); }
 
   friend bool operator==(const OperatorType& a, const OperatorType& b) = default;
-  friend bool operator==(const OperatorType& a, std::string_view b) { return a.text() == b; }
-  friend bool operator==(const OperatorType& a, const std::string& b) { return a.text() == b; }
-  friend bool operator==(const OperatorType& a, const char* b) {
-    return a.text() == std::string_view(b);
+  /// Inline, so that the length of a literal is known.
+  friend bool operator==(const OperatorType& a, std::string_view b) {
+    return a.view().size() == b.size() && std::memcmp(a.view().data(), b.data(), b.size()) == 0;
   }
+  friend bool operator==(const OperatorType& a, const std::string& b) { return a == std::string_view(b); }
+  friend bool operator==(const OperatorType& a, const char* b) { return a == std::string_view(b); }
 
  private:
   struct Known {
     std::string text;
     const OperatorRule* rule;
   };
+  std::string_view view() const { return known_ ? std::string_view(known_->text) : ""; }
   static const Known* find(std::string_view text);
 
   const Known* known_ = nullptr;  // of an empty text

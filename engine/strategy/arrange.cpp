@@ -88,8 +88,8 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
 
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
   std::vector<bool> keep;
-  std::vector<int32_t> number(replica.device.size(), -1);
-  for (const int32_t device : replica.device) keep.push_back(devices[device]);
+  std::vector<int32_t> number(replica.roles.size(), -1);
+  for (const auto& role : replica.roles) keep.push_back(devices[role.device]);
   auto part = subgraph(replica.graph, keep);
   LoweredReplica result;
   result.of = replica.of;
@@ -106,11 +106,7 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
       const int32_t sends = replica.behind[op];
       result.behind.push_back(sends < 0 ? -1 : number[at(sends)]);
     }
-    result.device.push_back(replica.device[op]);
-    result.origin.push_back(replica.origin[op]);
-    result.stage.push_back(replica.stage[op]);
-    result.part.push_back(replica.part[op]);
-    result.layer.push_back(replica.layer[op]);
+    result.roles.push_back(replica.roles[op]);
     result.spread.push_back(replica.spread[op]);
     if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
     if (!replica.together.empty()) result.together.push_back(replica.together[op]);

@@ -71,6 +71,32 @@ Reached reached_by(const Operator& op, const DeviceType& type, DType dtype) {
   return reached;
 }
 
+/// What a device type reaches, by operator type and dtype. Not thread-safe.
+class ReachedByType {
+ public:
+  explicit ReachedByType(const DeviceType& type) : type_(type) {}
+  const Reached& of(const Operator& op, DType dtype) {
+    const auto same = [&](const Known& one) { return one.type == op.type && one.dtype == dtype; };
+    auto found = std::find_if(known_.begin(), known_.end(), same);
+    // The keys of convolutions depend on more than their type.
+    const bool varies = std::string_view(op.type).find("Conv") != std::string_view::npos;
+    if (found == known_.end())
+      found = known_.insert(found, {op.type, dtype, reached_by(op, type_, dtype)});
+    else if (varies)
+      found->reached = reached_by(op, type_, dtype);
+    return found->reached;
+  }
+
+ private:
+  struct Known {
+    OperatorType type;
+    DType dtype;
+    Reached reached;
+  };
+  const DeviceType& type_;
+  std::vector<Known> known_;
+};
+
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOnnxNames = {{
     {"Conv2D", "Conv"},
     {"Conv2DBackpropInput", "ConvGrad"},
@@ -289,12 +315,12 @@ const StatedTime* stated_on(const Operator& op, const Device& device) {
 
 /// Of the cluster's cost model.
 double model_time_s(const Graph& graph, const Operator& op, const Device& device,
-                    const DeviceType& type) {
+                    const DeviceType& type, ReachedByType& rates) {
   if (op.measured()) return op.measured_time_s / device.speed;
   if (operator_rule(op.type).view || (op.flops == 0 && op.traffic_bytes == 0)) return 0;
   if (type.joins_products && sums_joined(graph, op)) return 0;
   const DType dtype = rated_in(graph, op, type);
-  const auto reached = reached_by(op, type, dtype);
+  const auto& reached = rates.of(op, dtype);
   const auto kernel = kernel_of(graph, op, type);
   double compute_s = op.flops / (reached.compute * type.peak_flops_per_s.at(dtype));
   if (kernel.width > 0) compute_s *= 1 + half_width_of(type, dtype) / kernel.width;
@@ -305,15 +331,21 @@ double model_time_s(const Graph& graph, const Operator& op, const Device& device
   return (kernel.launches * reached.launch_s + work_s) / device.speed;
 }
 
-}  // namespace
-
-double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
-                       const DeviceType& type) {
-  const double time_s = model_time_s(graph, op, device, type);
+double stated_or_model_s(const Graph& graph, const Operator& op, const Device& device,
+                         const DeviceType& type, ReachedByType& rates) {
+  const double time_s = model_time_s(graph, op, device, type, rates);
   const StatedTime* stated = stated_on(op, device);
   if (!stated) return time_s;
   return stated->model_time_s > 0 ? stated->time_s * (time_s / stated->model_time_s)
                                   : stated->time_s;
+}
+
+}  // namespace
+
+double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
+                       const DeviceType& type) {
+  ReachedByType rates(type);
+  return stated_or_model_s(graph, op, device, type, rates);
 }
 
 HostedTimes hosted_times(const Graph& graph, const Device& device, const DeviceType& type,
@@ -321,10 +353,11 @@ HostedTimes hosted_times(const Graph& graph, const Device& device, const DeviceT
   const auto& operators = graph.operators();
   std::vector<double> times_s(operators.size(), 0);
   std::vector<std::pair<size_t, double>> stated;
+  ReachedByType rates(type);
   StopPoll stop;
   for (size_t o = 0; o < times_s.size(); ++o, stop.step()) {
     if (operators[o].collective >= 0 || (!left_out.empty() && left_out[o])) continue;
-    const double time_s = operator_time_s(graph, operators[o], device, type);
+    const double time_s = stated_or_model_s(graph, operators[o], device, type, rates);
     if (stated_on(operators[o], device)) stated.emplace_back(o, time_s);  // which has its waits
     else times_s[o] = time_s;
   }
@@ -345,6 +378,7 @@ std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster
     const auto& device = cluster.device(d);
     const auto& type = cluster.type_of(d);
     const auto default_s = operator_times_s(graph, device, type);
+    ReachedByType rates(type);
     StopPoll stop;
     for (size_t o = 0; o < found.size(); ++o, stop.step()) {
       const auto& op = graph.operators()[o];
@@ -356,7 +390,7 @@ std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster
             "the cost of operator '{}' on device '{}' must be 0 or more seconds, got {}", op.name,
             device.name, *time_s));
       found[o].push_back({device.type, device.speed, *time_s,
-                          model_time_s(graph, op, device, type)});
+                          model_time_s(graph, op, device, type, rates)});
     }
   }
   std::vector<StatedTimes> times(found.size());

@@ -16,7 +16,7 @@ constexpr int32_t kJoins = -1;  // a group that add_joined() finds
 /// Ascending, each once.
 std::vector<int32_t> devices_of(const LoweredReplica& replica, const Collective& collective) {
   std::vector<int32_t> devices;
-  for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
+  for (const int32_t member : collective.members) devices.push_back(replica.device_of(member));
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
@@ -35,26 +35,6 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
-ReplicaLanes::ReplicaLanes(const Mesh& mesh, std::vector<Lane> lanes,
-                           std::vector<std::vector<int32_t>> groups, int32_t first_joined,
-                           bool exchanges)
-    : lanes_(std::move(lanes)),
-      lane_of_(at(mesh.pipeline * mesh.width())),
-      place_of_(lane_of_.size()),
-      groups_(std::move(groups)),
-      width_(mesh.width()),
-      place_(mesh.parts()),
-      parts_(mesh.tensor),
-      first_joined_(first_joined),
-      exchanges_(exchanges) {
-  for (size_t lane = 0; lane < lanes_.size(); ++lane)
-    for (size_t place = 0; place < lanes_[lane].devices.size(); ++place) {
-      const auto device = at(lanes_[lane].devices[place]);
-      lane_of_[device] = static_cast<int32_t>(lane);
-      place_of_[device] = static_cast<int32_t>(place);
-    }
-}
-
 /// Lanes of which one of each kind was lowered: what it does is done in all of its kind.
 void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   const auto& kinds = replica.lanes;
@@ -69,7 +49,7 @@ void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   for (const auto& collective : replica.graph.collectives()) {
     const auto number = group_of_.size();
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
-    const int32_t device = replica.device[collective.members[0]];
+    const int32_t device = replica.device_of(collective.members[0]);
     if (!replica.joined.empty() && replica.joined[number])
       group_of_.push_back(kJoins);
     else if (collective.partition >= 0)
@@ -157,11 +137,11 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   for (const auto& op : replica.graph.operators())
     for (const int32_t input : op.inputs)
       for (const int32_t output : op.outputs)
-        join(replica.device[replica.graph.tensor(input).producer],
-             replica.device[replica.graph.tensor(output).producer]);
+        join(replica.device_of(replica.graph.tensor(input).producer),
+             replica.device_of(replica.graph.tensor(output).producer));
   for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
     for (const int32_t input : replica.graph.op(o).inputs)
-      join(replica.device[replica.graph.tensor(input).producer], replica.device[o]);
+      join(replica.device_of(replica.graph.tensor(input).producer), replica.device_of(o));
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
     const auto offset = static_cast<int32_t>(d) % width_;
@@ -178,7 +158,7 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
     lanes_[lane].devices.push_back(static_cast<int32_t>(d));
   }
   for (int32_t o = 0; o < replica.graph.operator_count(); ++o) {
-    auto& operators = lanes_[lane_of_[replica.device[o]]].operators;
+    auto& operators = lanes_[lane_of_[replica.device_of(o)]].operators;
     number_.push_back(static_cast<int32_t>(operators.size()));
     operators.push_back(o);
   }
@@ -186,7 +166,7 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
 
 void ReplicaLanes::find_groups(const LoweredReplica& replica) {
   collectives_.resize(lanes_.size());
-  rank_.assign(replica.device.size(), -1);
+  rank_.assign(replica.roles.size(), -1);
   for (const auto& collective : replica.graph.collectives()) {
     auto devices = devices_of(replica, collective);
     const auto number = static_cast<int32_t>(group_of_.size());
@@ -199,7 +179,7 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
     group_of_.push_back(joins ? kJoins : add_group(std::move(devices)));
     for (const int32_t member : collective.members)
       rank_[member] =
-          static_cast<int32_t>(collectives_[lane_of_[replica.device[member]]].size()) - 1;
+          static_cast<int32_t>(collectives_[lane_of_[replica.device_of(member)]].size()) - 1;
   }
   if (!replica.joined.empty()) add_joined(replica);
 }
@@ -222,15 +202,15 @@ void ReplicaLanes::add_joined(const LoweredReplica& replica) {
     }
   for (size_t c = 0; c < group_of_.size(); ++c)
     if (group_of_[c] == kJoins)
-      group_of_[c] = joined_of(replica.device[replica.graph.collectives()[c].members[0]]);
+      group_of_[c] = joined_of(replica.device_of(replica.graph.collectives()[c].members[0]));
 }
 
 void ReplicaLanes::find_sends(const LoweredReplica& replica) {
   std::unordered_set<uint64_t> seen;
   for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
     for (const int32_t input : replica.graph.op(o).inputs) {
-      const int32_t from = replica.device[replica.graph.tensor(input).producer];
-      const int32_t to = replica.device[o];
+      const int32_t from = replica.device_of(replica.graph.tensor(input).producer);
+      const int32_t to = replica.device_of(o);
       if (from == to || !seen.insert(uint64_t{at(from)} << 32 | at(to)).second) continue;
       lanes_[lane_of_[to]].sends.emplace_back(from, to);
     }
@@ -250,8 +230,8 @@ void ReplicaLanes::find_kinds(const LoweredReplica& replica) {
 bool ReplicaLanes::same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const {
   const auto &graph = replica.graph;
   const auto &x = graph.op(a), &y = graph.op(b);
-  if (place_of_[replica.device[a]] != place_of_[replica.device[b]] ||
-      replica.stage[a] != replica.stage[b] || !same_work(x, y) || rank_[a] != rank_[b] ||
+  if (place_of_[replica.device_of(a)] != place_of_[replica.device_of(b)] ||
+      replica.roles[a].stage != replica.roles[b].stage || !same_work(x, y) || rank_[a] != rank_[b] ||
       x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size())
     return false;
   if (!replica.gathered.empty() && replica.gathered[a] != replica.gathered[b]) return false;

@@ -28,11 +28,6 @@ class ReplicaLanes {
   /// `whole`: all devices are one lane; not where one lane of a kind is made.
   ReplicaLanes(const LoweredReplica& replica, bool whole);
 
-  /// Of lanes and groups that are known. Their operators are not: `operators` and group_of() are
-  /// empty. first_joined: as first_joined(), or -1.
-  ReplicaLanes(const Mesh& mesh, std::vector<Lane> lanes, std::vector<std::vector<int32_t>> groups,
-               int32_t first_joined, bool exchanges);
-
   const std::vector<Lane>& lanes() const { return lanes_; }
   int32_t lane_of(int32_t device) const { return lane_of_[device]; }
   /// Where a device stands in its lane.

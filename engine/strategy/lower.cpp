@@ -203,7 +203,6 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
   result.origin = std::move(low.origin);
   result.rank = std::move(low.placement);
   result.home = strategy.placement;
-  result.part.assign(result.rank.size(), 0);
   return result;
 }
 
@@ -222,14 +221,13 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
 }
 
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster, LaneParts& parts,
-                                         std::span<const int32_t> lanes) {
+                                         const Cluster& cluster, LaneParts& parts) {
   const auto& mesh = parallelism.mesh;
   const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
   const bool sums_aside = parallelism.overlap_tp_grad_allreduce && mesh.tensor > 1;
   if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
-  const auto run = [&](Lowering lowering) { return lowering.run(parts, lanes); };
+  const auto run = [&](Lowering lowering) { return lowering.run(parts); };
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
   if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
@@ -249,7 +247,8 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   options.gathered = replica.gathered;
   if (!replica.gathered.empty()) options.zero_stage = replica.of.zero_stage;
   options.bucket_bytes = replica.of.bucket_bytes;
-  options.device_of = replica.device;
+  const auto device_of = replica.devices();
+  options.device_of = device_of;
   options.spread = replica.spread;
   if (copies < mesh.data) {
     options.of = mesh.data;
@@ -261,14 +260,13 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   const auto rank = [&](int32_t device, int32_t copy) {
     return (device / mesh.width() * copies + copy) * mesh.width() + device % mesh.width();
   };
-  const auto origin = [&](int32_t of, int32_t copy) {
-    const int32_t found = replica.origin[of];
+  const auto origin = [&](int32_t found, int32_t copy) {
     if (replica.ranks.empty() || found < 0) return found;
     const int32_t number = numbers.empty() ? copy : numbers[at(copy)];
     return replica.ranks[at(number % mesh.expert)][found];
   };
   std::vector<int32_t> like;  // of every operator the one of the replica that it copies or sums
-  for (auto* list : {&like, &result.rank, &result.origin, &result.stage, &result.part, &result.layer})
+  for (auto* list : {&like, &result.rank, &result.origin, &result.stage, &result.layer})
     list->reserve(at(made.graph.operator_count()));
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
     int32_t of = made.origin[op], from = op;
@@ -279,12 +277,12 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
       from = made.graph.tensor(made.graph.op(from).inputs[0]).producer;
       of = made.origin[from];
     }
+    const auto& role = replica.roles[of];
     like.push_back(of);
-    result.rank.push_back(rank(replica.device[of], made.replica[op]));
-    result.origin.push_back(sum ? -1 : origin(of, made.replica[op]));
-    result.stage.push_back(replica.stage[of]);
-    result.part.push_back(replica.part[of]);
-    result.layer.push_back(replica.layer[of]);
+    result.rank.push_back(rank(role.device, made.replica[op]));
+    result.origin.push_back(sum ? -1 : origin(role.origin, made.replica[op]));
+    result.stage.push_back(role.stage);
+    result.layer.push_back(role.layer);
   }
   for (const auto& collective : made.graph.collectives()) {
     const int32_t first = collective.members[0], of = made.origin[first];

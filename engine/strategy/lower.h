@@ -23,26 +23,27 @@ struct LoweredGraph {
   std::vector<int32_t> rank;
   std::vector<int32_t> home;    ///< the same of every original operator: of its first part
   std::vector<int32_t> layers;  ///< of every virtual stage
-  /// Of every operator whether it is for what stands before the layers (0), for them (1), or for
-  /// what stands behind them (2).
-  std::vector<int32_t> part;
-  std::vector<int32_t> layer;     ///< of meshes: as in LoweredReplica
+  std::vector<int32_t> layer;     ///< [operator]: OperatorRole::layer; empty if there is no mesh
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
   /// Of every operator, where servers take replicas in turn: the one for which it runs; else empty.
   std::vector<int32_t> turn = {};
 };
 
-/// The graph of one replica of a mesh, before it is copied. Its devices are numbered stage of the
-/// pipeline x width + part.
+/// What an operator of one replica is for. Every pass of lowering copies it with the operator.
+struct OperatorRole {
+  int32_t device = 0;   ///< of the replica: stage of the pipeline x width + part
+  int32_t origin = -1;  ///< operator of the original graph; -1: it moves or reduces data
+  int32_t serves = 0;   ///< operator of the original graph that it works for
+  int32_t stage = 0;    ///< virtual stage
+  int32_t layer = 0;    ///< layer that it works for, from 0; -1: before the layers; their number: after them
+  bool operator==(const OperatorRole&) const = default;
+};
+
+/// The graph of one replica of a mesh, before it is copied.
 struct LoweredReplica {
   Parallelism of;
   Graph graph;
-  std::vector<int32_t> device;   ///< of every operator
-  std::vector<int32_t> origin;   ///< operator of the original graph; -1: what moves or sums
-  std::vector<int32_t> stage;    ///< virtual stage of every operator
-  std::vector<int32_t> part;     ///< as in LoweredGraph
-  /// Of every operator the layer that it works for, from 0; -1 before them, their count behind.
-  std::vector<int32_t> layer;
+  std::vector<OperatorRole> roles;  ///< [operator]
   std::vector<int64_t> gathered; ///< as in ReplicaOptions; empty: nothing is
   std::vector<int32_t> home;     ///< the device of every original operator's first part
   std::vector<int32_t> home_rank; ///< where experts are shared out: the first rank that has it
@@ -62,6 +63,14 @@ struct LoweredReplica {
   std::vector<bool> joined = {};        ///< the same
   std::vector<int32_t> together = {};   ///< the same
   std::vector<int32_t> behind = {};     ///< the same
+
+  int32_t device_of(int32_t op) const { return roles[static_cast<size_t>(op)].device; }
+  std::vector<int32_t> devices() const {
+    std::vector<int32_t> device;
+    device.reserve(roles.size());
+    for (const auto& role : roles) device.push_back(role.device);
+    return device;
+  }
 };
 
 /// Some replicas of it, with the collectives between all.
@@ -119,30 +128,19 @@ bool goes_in_rings(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
-namespace lowering {
-struct Made;
-}
-/// What split() of strategy/lowering.h makes, by what decides it: the latest meshes of one graph that
-/// differ in replicas, their states, recomputation or order share it.
-struct LanePartsKey {
-  Parallelism of;
-  std::vector<int32_t> lanes;
-  bool operator==(const LanePartsKey&) const = default;
-};
-class LaneParts : public Latest<LanePartsKey, const std::optional<lowering::Made>> {
+/// The latest results of the pass that splits operators (strategy/lowering.h), by what decides it. Meshes of one graph
+/// that differ in replicas, sharded states, recomputation or order share a result.
+class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>> {
  public:
   LaneParts() : Latest(4) {}
 };
 
-/// The same of one device of each kind of every stage alone, where stages have the same kinds and
-/// devices send to none but those of equal place in others, or the next in a ring (lower_lanes());
-/// nothing elsewhere. Throws what lower_replica() throws, but graphs are nameless (graph/nameless.h),
-/// and so may its messages be. `parts` is of this graph. lanes: those devices of a stage that are made, ascending, among them the
-/// first of every kind, the first of every group in which one of them meets others, and all that
-/// send one of them something; empty: the first of each kind.
+/// The graph of one device per equivalence class of every stage (the first one), if stages have the same classes and
+/// devices send only to their own place in other stages or to the next one in a ring (lower_lanes()); otherwise
+/// nothing. `parts` belongs to the graph. Throws what lower_replica() throws; graphs have no names
+/// (graph/nameless.h), and so may messages.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster, LaneParts& parts,
-                                         std::span<const int32_t> lanes = {});
+                                         const Cluster& cluster, LaneParts& parts);
 /// `copies` of the mesh's replicas, at most all of them; numbers: which, where experts are shared out
 /// and they are not the first.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,

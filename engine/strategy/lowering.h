@@ -27,16 +27,6 @@
 
 namespace trinity::lowering {
 
-/// A graph on its way: where its operators run, and which original ones they are made of or for.
-struct Made {
-  Graph graph;
-  std::vector<int32_t> device;  ///< within one replica: stage of the pipeline x tensor + part
-  std::vector<int32_t> origin, serves;
-  std::vector<int32_t> stage;  ///< virtual stage
-  std::vector<int32_t> lanes = {};  ///< of split(): Lowered::lanes
-  std::vector<std::vector<int32_t>> partitions = {};  ///< the same: Lowered::partitions
-};
-
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
 /// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
 /// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
@@ -67,23 +57,18 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredReplica run() { return finish(*split(false, {})); }
+  LoweredReplica run() { return finish(*split(false)); }
 
   /// As lower_lane(), nothing included.
-  std::optional<LoweredReplica> run(LaneParts& parts, std::span<const int32_t> lanes) {
-    const auto found = parts.find({what_splits(), {lanes.begin(), lanes.end()}}, [&] {
-      return std::make_shared<const std::optional<Made>>(split(true, lanes));
+  std::optional<LoweredReplica> run(LaneParts& parts) {
+    const auto found = parts.find(what_splits(), [&] {
+      return std::make_shared<const std::optional<LoweredReplica>>(split(true));
     });
     if (!*found) return std::nullopt;
-    auto lane = finish(**found);
-    lane.lanes = (*found)->lanes;
-    lane.partitions = (*found)->partitions;
-    return lane;
+    return finish(**found);
   }
 
  private:
-  using Partitions = std::vector<std::vector<int32_t>>;
-
   /// Whether gradients are scattered after every micro-batch over parts of the sequence, too: what
   /// else sums them does so behind that, once a step, in shares.
   bool scatters_first() const { return joins_context(given_) && given_.zero_stage >= 2; }
@@ -100,26 +85,22 @@ class Lowering {
     return same;
   }
 
-  LoweredReplica finish(const Made& whole) const {
-    const auto& partitions = whole.partitions;
-    Made made = share(whole);
+  LoweredReplica finish(const LoweredReplica& whole) const {
+    LoweredReplica made = share(whole);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (given_.scatter_gather) cut_sends(made);
     if (splits_backward(schedule_))
       cut_backward(made);
     else if (given_.overlap_tp_grad_allreduce && given_.mesh.tensor > 1)
-      take_cut(made, overlap_sums(made.graph));
-    LoweredReplica result;
-    const std::vector<bool> joined_weights = weights_joined(made, partitions);
-    if (given_.zero_stage > 0 && shard_group(given_) > 1)
-      result.gathered = shard(made, joined_weights, partitions);
-    result.spread = spread_of(made);
-    result.joined = joined_collectives(made, partitions);
-    if (!result.joined.empty() && !result.gathered.empty())
-      result.together = together(made, result.gathered, joined_weights);
-    result.behind = last_sends(made);
-    describe(std::move(made), result);
-    return result;
+      derive(made, overlap_sums(made.graph));
+    const std::vector<bool> joined_weights = weights_joined(made);
+    if (given_.zero_stage > 0 && shard_group(given_) > 1) shard(made, joined_weights);
+    made.spread = spread_of(made);
+    made.joined = joined_collectives(made);
+    if (!made.joined.empty() && !made.gathered.empty()) made.together = together(made, joined_weights);
+    made.behind = last_sends(made);
+    describe(made);
+    return made;
   }
 
   /// What is said of single operators, by their numbers.
@@ -199,9 +180,9 @@ class Lowering {
            place * mesh.parts();
   }
 
-  /// The graph of one replica: every operator on the devices of a place of its stage. lanes: as of
-  /// lower_lane(), for one_of_kind.
-  std::optional<Made> split(bool one_of_kind, std::span<const int32_t> lanes) const {
+  /// The graph of one replica: every operator on the devices of a place of its stage. one_of_kind: that of
+  /// lower_lane().
+  std::optional<LoweredReplica> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
     placement.reserve(at(graph_.operator_count()));
@@ -216,36 +197,39 @@ class Lowering {
                                scatters_first(), true};
     std::optional<Lowered> made;
     if (one_of_kind)
-      made = lower_lanes(graph_, splits, placement, p * width, t, options, lanes);
+      made = lower_lanes(graph_, splits, placement, p * width, t, options);
     else
       made = lower_splits(graph_, splits, placement, p * width, options);
     if (!made) return std::nullopt;
     Lowered& lowered = *made;
-    std::vector<int32_t> stage;
-    stage.reserve(lowered.serves.size());
+    std::vector<OperatorRole> roles;
+    roles.reserve(lowered.serves.size());
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
-      const int32_t serves = lowered.serves[op];
+      const int32_t device = lowered.placement[op], serves = lowered.serves[op];
       const bool source = graph_.op(serves).inputs.empty();
-      const bool own =
-          lowered.placement[op] / width == device_of_chunk(schedule_, p, stage_[serves]);
-      stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
+      const bool own = device / width == device_of_chunk(schedule_, p, stage_[serves]);
+      const int32_t stage = own || source ? stage_[serves] : stage_of_terms(serves);
+      roles.push_back({device, lowered.origin[op], serves, stage, layers_.of[serves]});
     }
-    put_sources_at_readers(lowered, stage);
-    return Made{std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
-                std::move(lowered.serves), std::move(stage), std::move(lowered.lanes),
-                std::move(lowered.partitions)};
+    put_sources_at_readers(lowered.graph, roles);
+    LoweredReplica replica;
+    replica.graph = std::move(lowered.graph);
+    replica.roles = std::move(roles);
+    replica.lanes = std::move(lowered.lanes);
+    replica.partitions = std::move(lowered.partitions);
+    return replica;
   }
 
   /// A source stands on every device that reads it: there, in the first stage that does.
-  void put_sources_at_readers(const Lowered& lowered, std::vector<int32_t>& stage) const {
-    const auto& graph = lowered.graph;
+  void put_sources_at_readers(const Graph& graph, std::vector<OperatorRole>& roles) const {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
       const auto [first, last] = boost::out_edges(op, graph.csr());
       if (first == last) continue;
-      stage[at(op)] = virtual_stages();
+      int32_t& stage = roles[at(op)].stage;
+      stage = virtual_stages();
       for (auto edge = first; edge != last; ++edge)
-        stage[at(op)] = std::min(stage[at(op)], stage[at(boost::target(*edge, graph.csr()))]);
+        stage = std::min(stage, roles[at(boost::target(*edge, graph.csr()))].stage);
     }
   }
 
@@ -256,17 +240,20 @@ class Lowering {
   }
 
   /// A copy of a tied weight for every stage that reads it.
-  Made share(const Made& made) const {
+  LoweredReplica share(const LoweredReplica& made) const {
     if (given_.mesh.pipeline == 1) return made;
-    auto shared = share_variables(made.graph, made.device, spread_of(made),
+    auto shared = share_variables(made.graph, made.devices(), spread_of(made),
                                   {given_.bucket_bytes, scatters_first()});
-    Made after{std::move(shared.graph), std::move(shared.device), {}, {}, {}};
-    for (auto* list : {&after.origin, &after.serves, &after.stage})
-      list->reserve(shared.origin.size());
-    for (size_t op = 0; op < shared.origin.size(); ++op) {
-      after.origin.push_back(shared.sums[op] ? -1 : made.origin[shared.origin[op]]);
-      after.serves.push_back(made.serves[shared.origin[op]]);
-      after.stage.push_back(made.stage[shared.with[op]]);
+    LoweredReplica after;
+    after.lanes = made.lanes;
+    after.partitions = made.partitions;
+    after.graph = std::move(shared.graph);
+    after.roles = taken(made, shared.origin);
+    for (size_t op = 0; op < after.roles.size(); ++op) {
+      auto& role = after.roles[op];
+      role.device = shared.device[op];
+      if (shared.sums[op]) role.origin = -1;
+      role.stage = made.roles[shared.with[op]].stage;
     }
     return after;
   }
@@ -285,27 +272,27 @@ class Lowering {
   }
 
   /// Whether a tensor is all of what an operator of the original graph writes.
-  bool is_whole(const Made& made, int32_t op, size_t output) const {
-    const auto& original = graph_.op(made.serves[op]).outputs;
+  bool is_whole(const LoweredReplica& made, int32_t op, size_t output) const {
+    const auto& original = graph_.op(made.roles[op].serves).outputs;
     const auto& found = made.graph.tensor(made.graph.op(op).outputs[output]);
     return output < original.size() && graph_.tensor(original[output]).bytes == found.bytes;
   }
 
   /// Stages send each other parts of what tensor leaves whole.
-  void cut_sends(Made& made) const {
+  void cut_sends(LoweredReplica& made) const {
     if (given_.mesh.tensor == 1 || given_.mesh.pipeline == 1) return;
     std::vector<bool> whole(made.graph.tensors().size(), false);
     for (int32_t op = 0; op < made.graph.operator_count(); ++op)
       for (size_t k = 0; k < made.graph.op(op).outputs.size(); ++k)
         whole[made.graph.op(op).outputs[k]] = is_whole(made, op, k);
-    auto sent = send_parts(made.graph, made.device, given_.mesh.tensor, whole);
-    Made after{std::move(sent.graph), std::move(sent.device), {}, {}, {}};
-    for (size_t op = 0; op < sent.origin.size(); ++op) {
-      after.origin.push_back(sent.added[op] ? -1 : made.origin[sent.origin[op]]);
-      after.serves.push_back(made.serves[sent.with[op]]);
-      after.stage.push_back(made.stage[sent.with[op]]);
+    auto sent = send_parts(made.graph, made.devices(), given_.mesh.tensor, whole);
+    auto roles = taken(made, sent.with);
+    for (size_t op = 0; op < roles.size(); ++op) {
+      roles[op].device = sent.device[op];
+      roles[op].origin = sent.added[op] ? -1 : made.roles[sent.origin[op]].origin;
     }
-    made = std::move(after);
+    made.graph = std::move(sent.graph);
+    made.roles = std::move(roles);
   }
 
   /// What is computed again at one time: a layer, what stands before all, what stands behind them.
@@ -317,13 +304,14 @@ class Lowering {
     return mixed;
   }
 
-  void repeat(Made& made) const {
+  void repeat(LoweredReplica& made) const {
     std::vector<bool> core;
     if (given_.recompute == Recompute::selective)
       core = attention_or_refuse("recompute: selective", "to recompute");
     std::vector<int32_t> unit;
     const auto mixed = units_with_rules();
-    for (const int32_t op : made.serves) {
+    for (const auto& role : made.roles) {
+      const int32_t op = role.serves;
       const int32_t forward = graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
       const int32_t layer = layers_.of[op];
       const bool whole = given_.recompute == Recompute::full || (!core.empty() && core[forward]);
@@ -333,30 +321,35 @@ class Lowering {
       const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;
       unit.push_back(within || reads ? unit_of(layer) : -1);
     }
+    const auto device = made.devices();
     RecomputeOptions options;
-    options.device = made.device;
-    auto again = recompute(made.graph, unit, options);
-    const auto of = [&](const std::vector<int32_t>& list) {
-      std::vector<int32_t> taken;
-      taken.reserve(again.origin.size());
-      for (const int32_t origin : again.origin) taken.push_back(list[origin]);
-      return taken;
-    };
-    made = {std::move(again.graph), of(made.device), of(made.origin), of(made.serves),
-            of(made.stage)};
+    options.device = device;
+    derive(made, recompute(made.graph, unit, options));
   }
 
   /// Of what was made over how many ranks its weights are spread.
-  std::vector<int32_t> spread_of(const Made& made) const {
+  std::vector<int32_t> spread_of(const LoweredReplica& made) const {
     std::vector<int32_t> spread;
-    spread.reserve(made.serves.size());
-    for (const int32_t op : made.serves) spread.push_back(spread_.empty() ? 1 : spread_[op]);
+    spread.reserve(made.roles.size());
+    for (const auto& role : made.roles) spread.push_back(spread_.empty() ? 1 : spread_[role.serves]);
     return spread;
+  }
+
+  /// The roles of operators derived from these: origin[operator] is one of `made`.
+  static std::vector<OperatorRole> taken(const LoweredReplica& made, const std::vector<int32_t>& origin) {
+    std::vector<OperatorRole> roles;
+    roles.reserve(origin.size());
+    for (const int32_t op : origin) roles.push_back(made.roles[op]);
+    return roles;
+  }
+  static void derive(LoweredReplica& made, DerivedGraph next) {
+    made.roles = taken(made, next.origin);
+    made.graph = std::move(next.graph);
   }
 
   /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
   /// that it may do so over all replicas, too; empty: none does. partitions: of split().
-  std::vector<bool> joined_collectives(const Made& made, const Partitions& partitions) const {
+  std::vector<bool> joined_collectives(const LoweredReplica& made) const {
     std::vector<bool> joined;
     if (!joins_context(given_)) return joined;
     const auto& graph = made.graph;
@@ -374,8 +367,8 @@ class Lowering {
     };
     const auto whole = [&](const Collective& collective) {  // has a member for every context rank
       if (collective.partition < 0) return std::ssize(collective.members) == given_.mesh.context;
-      const auto& group = partitions[at(collective.partition)];
-      const int32_t lane = made.device[collective.members[0]] % given_.mesh.width();
+      const auto& group = made.partitions[at(collective.partition)];
+      const int32_t lane = made.roles[collective.members[0]].device % given_.mesh.width();
       int32_t members = 0;
       for (int32_t other = 0; other < std::ssize(group); ++other) {
         if (group[at(other)] != group[at(lane)]) continue;
@@ -385,16 +378,15 @@ class Lowering {
       return members == given_.mesh.context;
     };
     const auto joins = [&](const Collective& collective) {
-      const int32_t first = collective.members[0];
+      const int32_t first = made.roles[collective.members[0]].device;
       return collective.kind == CollectiveKind::all_reduce &&
              whole(collective) &&
              std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
                const auto [begin, end] = boost::out_edges(op, graph.csr());
+               const int32_t device = made.roles[op].device;
                return graph.op(op).phase == Phase::update &&
-                      made.device[op] % given_.mesh.tensor ==
-                          made.device[first] % given_.mesh.tensor &&
-                      made.device[op] / given_.mesh.parts() ==
-                          made.device[first] / given_.mesh.parts() &&
+                      device % given_.mesh.tensor == first % given_.mesh.tensor &&
+                      device / given_.mesh.parts() == first / given_.mesh.parts() &&
                       std::all_of(begin, end, [&](const auto& edge) {
                         return for_updates(static_cast<int32_t>(boost::target(edge, graph.csr())));
                       });
@@ -421,8 +413,8 @@ class Lowering {
   }
 
   /// Of every original operator whether the gradients of its weights meet in such collectives.
-  std::vector<bool> weights_joined(const Made& made, const Partitions& partitions) const {
-    const auto joined = joined_collectives(made, partitions);
+  std::vector<bool> weights_joined(const LoweredReplica& made) const {
+    const auto joined = joined_collectives(made);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
     const auto with = [&](int32_t tensor) {
       return made.graph.op(made.graph.tensor(tensor).producer).collective;
@@ -433,7 +425,7 @@ class Lowering {
       const auto& before = made.graph.op(made.graph.tensor(about.inputs[0]).producer);
       int32_t sum = before.collective;
       if (sum >= 0 && !joined[at(sum)] && scatters_first()) sum = with(before.inputs[0]);
-      if (sum >= 0 && joined[at(sum)]) weights[at(leader_of(made.serves[op]))] = true;
+      if (sum >= 0 && joined[at(sum)]) weights[at(leader_of(made.roles[op].serves))] = true;
     }
     return weights;
   }
@@ -443,14 +435,13 @@ class Lowering {
 
   /// Numbers of gathers of weights on each device by those of the first of its parts: those of one
   /// number hold the same.
-  std::vector<int32_t> together(const Made& made, const std::vector<int64_t>& gathered,
-                                const std::vector<bool>& weights) const {
-    std::vector<int32_t> numbers(gathered.size(), -1);
+  std::vector<int32_t> together(const LoweredReplica& made, const std::vector<bool>& weights) const {
+    std::vector<int32_t> numbers(made.gathered.size(), -1);
     std::map<int32_t, int32_t> on_device;
     std::map<std::pair<int32_t, int32_t>, int32_t> known;
-    for (size_t op = 0; op < gathered.size(); ++op) {
-      if (gathered[op] == 0 || !weights[at(leader_of(made.serves[op]))]) continue;
-      const int32_t device = made.device[op], parts = given_.mesh.parts();
+    for (size_t op = 0; op < made.gathered.size(); ++op) {
+      if (made.gathered[op] == 0 || !weights[at(leader_of(made.roles[op].serves))]) continue;
+      const int32_t device = made.roles[op].device, parts = given_.mesh.parts();
       const int32_t first = device / parts * parts + device % given_.mesh.tensor;
       const auto key = std::pair(first, on_device[device]++);
       numbers[op] = known.emplace(key, static_cast<int32_t>(known.size())).first->second;
@@ -461,45 +452,34 @@ class Lowering {
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   /// weights: of original operators whether all of shard_group() share these out, or replicas
   /// alone; empty: all.
-  std::vector<int64_t> shard(Made& made, const std::vector<bool>& weights,
-                             const Partitions& partitions) const {
+  void shard(LoweredReplica& made, const std::vector<bool>& weights) const {
     auto spread = spread_of(made);
     std::vector<int32_t> apart(spread.size(), 0);
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
-      if (weights[at(leader_of(made.serves[op]))]) continue;
+      if (weights[at(leader_of(made.roles[op].serves))]) continue;
       spread[op] *= given_.mesh.context;
       apart[op] = 1;  // as many as share out experts, but others
     }
-    const auto whole = sums_ahead(made.graph, joined_collectives(made, partitions));
-    ShardingOptions options{given_.zero_stage, shard_group(given_), given_.bucket_bytes, made.device, {},
-                            spread, apart, whole};
+    const auto whole = sums_ahead(made.graph, joined_collectives(made));
+    const auto device = made.devices();
     std::vector<int32_t> unit;
-    unit.reserve(made.serves.size());
-    for (const int32_t op : made.serves) {
-      const int32_t layer = layers_.of[op];
-      unit.push_back(layer >= 0 && layer < layers_.count ? layer : -1);
-    }
-    options.unit = unit;
+    unit.reserve(made.roles.size());
+    for (const auto& role : made.roles) unit.push_back(role.layer < layers_.count ? role.layer : -1);
+    const ShardingOptions options{given_.zero_stage, shard_group(given_), given_.bucket_bytes, device, unit,
+                                  spread, apart, whole};
     auto sharded = shard_states(made.graph, options);
-    Made after{std::move(sharded.graph), {}, {}, {}, {}};
-    for (auto* list : {&after.device, &after.origin, &after.serves, &after.stage})
-      list->reserve(sharded.near.size());
-    for (size_t op = 0; op < sharded.near.size(); ++op) {
-      const int32_t near = sharded.near[op];
-      after.device.push_back(made.device[near]);
-      after.origin.push_back(sharded.origin[op] < 0 ? -1 : made.origin[near]);
-      after.serves.push_back(made.serves[near]);
-      after.stage.push_back(made.stage[near]);
-    }
-    made = std::move(after);
-    return std::move(sharded.gathered);
+    made.roles = taken(made, sharded.near);
+    for (size_t op = 0; op < made.roles.size(); ++op)
+      if (sharded.origin[op] < 0) made.roles[op].origin = -1;
+    made.graph = std::move(sharded.graph);
+    made.gathered = std::move(sharded.gathered);
   }
 
   /// Stages but the first reduce gradients when their last one for the stage before is on its way,
   /// as Megatron-LM does (pipeline_parallel/schedules.py: "Other pipeline stages do grad reduction
   /// during pipeline bubble"); not where gradients are scattered after every micro-batch, nor where
   /// weights have a pass of their own, which ends after all messages.
-  std::vector<int32_t> last_sends(const Made& made) const {
+  std::vector<int32_t> last_sends(const LoweredReplica& made) const {
     const auto& mesh = given_.mesh;
     if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.zero_stage > 1 ||
         splits_backward(schedule_))
@@ -511,16 +491,16 @@ class Lowering {
       return std::any_of(first, last, [&](const auto& edge) {
         const auto reader = static_cast<int32_t>(boost::target(edge, graph.csr()));
         return graph.op(reader).phase == Phase::backward &&
-               made.device[reader] / mesh.width() != made.device[op] / mesh.width();
+               made.roles[reader].device / mesh.width() != made.roles[op].device / mesh.width();
       });
     };
     std::map<std::pair<int32_t, int32_t>, int32_t> sends;  // by device and stage
     for (int32_t op = 0; op < graph.operator_count(); ++op)
-      if (leaves(op)) sends[{made.device[op], made.stage[op]}] = op;
+      if (leaves(op)) sends[{made.roles[op].device, made.roles[op].stage}] = op;
     std::vector<int32_t> behind;
-    behind.reserve(made.device.size());
-    for (int32_t op = 0; op < graph.operator_count(); ++op) {
-      const auto found = sends.find({made.device[op], made.stage[op]});
+    behind.reserve(made.roles.size());
+    for (const auto& role : made.roles) {
+      const auto found = sends.find({role.device, role.stage});
       behind.push_back(found == sends.end() ? -1 : found->second);
     }
     return behind;
@@ -529,45 +509,25 @@ class Lowering {
   /// Weight parts of their own, which wait until a device would be idle; but of what is no product or
   /// chooses experts, which is little work, and of what stands behind the layers, whose logits would
   /// be kept for so long (Qi et al. 2024, table 1, counts the products of layers).
-  void cut_backward(Made& made) const {
+  void cut_backward(LoweredReplica& made) const {
     std::vector<bool> at_once;
-    for (const int32_t op : made.serves)
-      at_once.push_back(layers_.of[op] >= layers_.count ||
-                        !operator_rule(graph_.op(op).type).matrix ||
-                        chooses_experts(graph_, leader_of(op)));
-    take_cut(made, split_backward(made.graph, at_once));
+    for (const auto& role : made.roles)
+      at_once.push_back(role.layer >= layers_.count ||
+                        !operator_rule(graph_.op(role.serves).type).matrix ||
+                        chooses_experts(graph_, leader_of(role.serves)));
+    derive(made, split_backward(made.graph, at_once));
   }
 
-  static void take_cut(Made& made, SplitBackward cut) {
-    made.graph = std::move(cut.graph);
-    for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
-      std::vector<int32_t> taken;
-      for (const int32_t origin : cut.origin) taken.push_back((*list)[origin]);
-      *list = std::move(taken);
-    }
-  }
-
-  void describe(Made made, LoweredReplica& result) const {
-    result.of = given_;
-    for (auto* list : {&result.part, &result.layer}) list->reserve(made.serves.size());
-    result.home.reserve(at(graph_.operator_count()));
-    for (const int32_t serves : made.serves) {
-      const int32_t layer = layers_.of[serves];
-      result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
-      result.layer.push_back(layer);
-    }
-    result.collective.resize(made.graph.collectives().size());
-    std::iota(result.collective.begin(), result.collective.end(), 0);
-    result.graph = std::move(made.graph);
-    result.device = std::move(made.device);
-    result.origin = std::move(made.origin);
-    result.stage = std::move(made.stage);
-    const auto& mesh = given_.mesh;
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      result.home.push_back(first_device(op));
-    result.layers = per_stage_;
+  /// Sets the fields that do not depend on the operators of the replica.
+  void describe(LoweredReplica& made) const {
+    made.of = given_;
+    made.collective.resize(made.graph.collectives().size());
+    std::iota(made.collective.begin(), made.collective.end(), 0);
+    made.home.reserve(at(graph_.operator_count()));
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) made.home.push_back(first_device(op));
+    made.layers = per_stage_;
     for (int32_t stage = 0; stage < virtual_stages(); ++stage)
-      result.pipeline.push_back(device_of_chunk(schedule_, mesh.pipeline, stage));
+      made.pipeline.push_back(device_of_chunk(schedule_, given_.mesh.pipeline, stage));
   }
 
   const Parallelism& given_;

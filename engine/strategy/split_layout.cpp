@@ -30,10 +30,12 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
       padded_(options.padded) {
   find_leaders(splits, options.sources_at_readers);
   cut_of_ = leader_;
+  views_.reserve(at(graph.operator_count()));
   StopPoll poll;
+  const OperatorSplit whole;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     poll.step();
-    const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[op];
+    const OperatorSplit& split = splits.empty() ? whole : splits[op];
     const bool leads = leader(op) == op;
     if (leads)
       cuts_[op] = OperatorCut(spaces_.of(op), split.factors, split.copies, padded_);

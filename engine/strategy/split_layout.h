@@ -96,10 +96,10 @@ class SplitLayout {
  private:
   /// What dimensions the tensors of an operator carry: axes of its leader's space, or blank ones.
   struct View {
-    std::vector<const TensorAxes*> inputs, outputs;
+    ShortList<const TensorAxes*, 4> inputs, outputs;
     std::vector<bool> window;  ///< per input: read through a moving window; empty: none is
     int32_t weight_gradient = -1;
-    std::vector<const Blocks*> reads = {}, writes = {};  ///< by input, by output
+    ShortList<const Blocks*, 4> reads = {}, writes = {};  ///< by input, by output
 
     bool reads_window(size_t input) const { return !window.empty() && window[input]; }
   };

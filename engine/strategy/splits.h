@@ -122,10 +122,8 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
 /// the same; lanes are of one kind where they have the same place in rings. A collective has the
 /// members that are made; its group is one of a partition of the run's lanes (Lowered::partitions),
 /// in which groups with members of the same kinds do the same. Nothing where that is not so.
-/// made: the lanes that are made, ascending, one of each kind or more; empty: the first of each.
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
-                                   int32_t width, const SplitOptions& options,
-                                   std::span<const int32_t> made = {});
+                                   int32_t width, const SplitOptions& options);
 
 }  // namespace trinity

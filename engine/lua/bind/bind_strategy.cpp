@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "lua/bind/module.h"
 #include "lua/bind/option_list.h"
@@ -359,6 +360,14 @@ int problem_owners(lua_State* L, BoundProblem& self) {
   return 1;
 }
 
+/// [operator]: 0 before the layers, 1 in a layer, 2 after them; 0 if there is no mesh.
+std::vector<int32_t> parts_by_layer(const LoweredGraph& made) {
+  const int32_t layers = std::accumulate(made.layers.begin(), made.layers.end(), 0);
+  std::vector<int32_t> parts(made.rank.size(), 0);
+  for (size_t op = 0; op < made.layer.size(); ++op) parts[op] = made.layer[op] < 0 ? 0 : made.layer[op] < layers ? 1 : 2;
+  return parts;
+}
+
 /// problem:lower(strategy) -> { problem =, graph =, placement =, schedule =,
 /// micro_batches =, tasks =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
@@ -372,7 +381,7 @@ int problem_lower(lua_State* L, BoundProblem& self) {
   push(L, record("graph", std::shared_ptr<const Graph>(bound.made, &made.graph), "problem",
                  std::make_shared<BoundProblem>(bound.problem, shared_pool()), "placement",
                  from_1(bound.arranged.placement), "origin", from_1(made.origin), "layers", made.layers, "part",
-                 from_1(made.part), "pipeline", from_1(made.pipeline), "schedule", schedule.name, "micro_batches",
+                 from_1(parts_by_layer(made)), "pipeline", from_1(made.pipeline), "schedule", schedule.name, "micro_batches",
                  schedule.micro_batches));
   if (!schedule.stage.empty()) set_numbers(L, "stage", schedule.stage, 1);
   if (!schedule.tasks.empty()) set_fields(L, "tasks", order_rows(schedule.tasks));

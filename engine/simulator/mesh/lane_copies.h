@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 #include <vector>
 
 #include "base/index.h"
@@ -34,7 +33,7 @@ class LaneCopies {
         devices_(mesh.pipeline * mesh.width()),
         queued_(problem.rules().queue == QueueModel::pair || problem.rules().queue == QueueModel::route),
         where_(devices_of(mesh)) {
-    copies_ = first_alone ? run_alike() : replicas_;
+    copies_ = first_alone ? run_alike(mesh) : replicas_;
     if (copies_ == 0) return;
     if (problem.rules().queue == QueueModel::route) channel_queue_.assign(cluster_.channels().size(), -1);
     if (queued_) find_transfers();
@@ -55,9 +54,12 @@ class LaneCopies {
     if (queued_) set_apart();
   }
 
-  /// How many replicas, with all their experts, are a run of those that may change places; 0: none.
-  int32_t run_alike() const {
-    if (problem_.rules().queue == QueueModel::pair || !pieces_alike_) return 0;
+  bool queues_by_pair() const { return problem_.rules().queue == QueueModel::pair; }
+
+  /// Number of consecutive replicas, with all their experts, of which any two sets are interchangeable; 0: none. With
+  /// a queue per pair of devices, rings must visit these sets one after the other: devices ascend with the ranks.
+  int32_t run_alike(const Mesh& mesh) const {
+    if (!pieces_alike_ || (queues_by_pair() && !std::is_sorted(mesh.devices.begin(), mesh.devices.end()))) return 0;
     const int32_t run = std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);
     const bool several = run > 0 && replicas_ > 2 * run;
     return several && replicas_alike(where_, replicas_, run, problem_) ? run : 0;
@@ -103,20 +105,22 @@ class LaneCopies {
   /// Calls visit(queue) for what a transfer between two devices of the cluster occupies.
   template <class Visit>
   void for_path(int32_t from, int32_t to, Visit visit) {
-    if (problem_.rules().queue == QueueModel::pair)
-      return visit(queue_at(int64_t{from} * cluster_.device_count() + to));
-    for (const int32_t channel : cluster_.route(from, to)) visit(queue_at(channel));
+    if (queues_by_pair())
+      return visit(queue_at(pair_queue_.of(static_cast<uint64_t>(from), static_cast<uint64_t>(to))));
+    for (const int32_t channel : cluster_.route(from, to)) visit(queue_of(channel));
   }
 
-  int32_t queue_at(int64_t key) {
-    int32_t& number = channel_queue_.empty() ? pair_queue_.emplace(key, -1).first->second
-                                             : channel_queue_[static_cast<size_t>(key)];
-    if (number < 0) {
-      number = queue_count();
-      queues_.owner.push_back(-1);
-      queues_.place.push_back(0);
-      queues_.group.push_back(-1);
-    }
+  int32_t queue_of(int32_t channel) {
+    int32_t& number = channel_queue_[at(channel)];
+    if (number < 0) number = queue_count();
+    return queue_at(number);
+  }
+  /// The queue of that number, which is added if it is the next one.
+  int32_t queue_at(int32_t number) {
+    if (number < queue_count()) return number;
+    queues_.owner.push_back(-1);
+    queues_.place.push_back(0);
+    queues_.group.push_back(-1);
     return number;
   }
   int32_t queue_count() const { return static_cast<int32_t>(queues_.owner.size()); }
@@ -155,9 +159,7 @@ class LaneCopies {
       members_of(group, devices);
       const bool run_of_experts = experts_ > 1 && group.step == 1 && group.count == experts_;
       const bool exchanges = group.inner ? lanes_.exchanges() : run_of_experts;
-      const bool alike = copies_ < replicas_ || (pieces_alike_ && exchanges);
-      group.price =
-          alike ? prices_.of_alike(devices, exchanges) : prices_.of(devices, exchanges);
+      group.price = pieces_alike_ ? prices_.of_alike(devices, exchanges) : prices_.of(devices, exchanges);
       groups_.push_back(group);
     };
     const auto add_ways = [&](std::span<const int32_t> members, std::span<const uint64_t> places) {
@@ -227,11 +229,15 @@ class LaneCopies {
     std::vector<InRun> ring;
     for (const int32_t u : group.members)
       for (auto r = group.first; r < copies_; r += group.step) ring.push_back({where(u, r), u, r});
-    const bool one_way = for_ring(
-        cluster_.routes(), std::move(ring),
-        [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); },
-        [&](int32_t from, int32_t to) { for_path(from, to, visit); },
-        [&](int32_t channel) { visit(queue_at(channel)); });
+    std::sort(ring.begin(), ring.end(), [](auto& a, auto& b) { return a.here < b.here; });
+    const auto like = [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); };
+    const auto path = [&](int32_t from, int32_t to) { for_path(from, to, visit); };
+    if (queues_by_pair()) {  // no other ring takes the pair that leaves the first replicas
+      for (size_t i = 1; i < ring.size(); ++i) path(ring[i - 1].here, ring[i].here);
+      return path(ring.back().here, like(ring[0], 1));
+    }
+    const bool one_way = for_ring(cluster_.routes(), ring, like, path,
+                                  [&](int32_t channel) { visit(queue_of(channel)); });
     if (!one_way) apart_[0] = true;
   }
 
@@ -287,7 +293,7 @@ class LaneCopies {
   Lists group_queues_;
   QueueList queues_;
   std::vector<int32_t> channel_queue_;               // of every channel, or -1; under route alone
-  std::unordered_map<int64_t, int32_t> pair_queue_;  // the same of pairs
+  PairColours pair_queue_;                           // of every pair of devices; under pair alone
   std::vector<bool> alone_;  // per group: it has a colour of its own
   std::vector<bool> apart_;  // per replica: the same for its lanes
 };

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -24,14 +23,12 @@ namespace trinity {
 /// in the same way.
 inline bool pieces_alike(const Cluster& cluster) {
   const auto& routes = cluster.routes();
-  std::unordered_set<std::string_view> nodes;
+  const auto& node_of = cluster.node_of();
   std::unordered_set<int32_t> pieces;
   for (int32_t d = 0; d < cluster.device_count(); ++d) {
     const bool goes_on = d > 0 && routes.piece(d) == routes.piece(d - 1);
-    if (goes_on ? cluster.device(d).node != cluster.device(d - 1).node
-                : !nodes.insert(cluster.device(d).node).second ||
-                      !pieces.insert(routes.piece(d)).second)
-      return false;
+    if (!goes_on && !pieces.insert(routes.piece(d)).second) return false;
+    if (node_of[d] + 1 != std::ssize(pieces)) return false;  // two nodes in a piece, or two pieces in a node
   }
   const auto& channels = cluster.channels();
   return std::none_of(channels.begin(), channels.end(),
@@ -124,13 +121,12 @@ struct InRun {
 };
 
 /// Channels that a ring over all replicas takes in the first run's pieces. Devices of a piece are
-/// contiguous, so the ring visits them in order: path(from, to) between them, way() for each
-/// channel to the first and from the last one. like(one, run): the corresponding device of another
+/// contiguous, so the ring, sorted by `here`, visits them in order: path(from, to) between them, way()
+/// for each channel to the first and from the last one. like(one, run): the corresponding device of another
 /// run. Returns false if the first or last devices have other numbers in some pieces, because the
 /// ways may then differ.
 template <class Like, class Path, class Way>
-bool for_ring(const Routes& routes, std::vector<InRun> ring, Like like, Path path, Way way) {
-  std::sort(ring.begin(), ring.end(), [](auto& a, auto& b) { return a.here < b.here; });
+bool for_ring(const Routes& routes, std::span<const InRun> ring, Like like, Path path, Way way) {
   const auto same = [&](const InRun& a, const InRun& b) {
     return routes.table(a.here) == routes.table(b.here) &&
            routes.number(a.here) == routes.number(b.here);

@@ -216,11 +216,11 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   if (of_.mesh.expert > 1) {
     const auto shared = spread_experts(graph, of_.mesh.expert);
     replica = lower_replica(one, shared.graph, cluster);
-    for (const int32_t origin : replica.origin)
-      spread.push_back(origin < 0 ? 1 : shared.spread[origin]);
+    for (const auto& role : replica.roles)
+      spread.push_back(role.origin < 0 ? 1 : shared.spread[role.origin]);
   } else {
     replica = lower_replica(one, graph, cluster);
-    spread.assign(replica.origin.size(), 1);
+    spread.assign(replica.roles.size(), 1);
   }
   add_tasks(replica, spread, width);
   if (of_.schedule == "1f1b") {
@@ -240,11 +240,11 @@ void UnitProfiler::add_tasks(const LoweredReplica& replica, std::span<const int3
   const auto weight = delayed ? find_weight_work(graph) : std::vector<bool>();
   std::vector<int32_t> task_of(at(graph.operator_count()), -1), message(graph.collectives().size(), -1);
   for (int32_t o = 0; o < graph.operator_count(); ++o) {
-    if (replica.device[o] % width != 0) continue;
+    if (replica.device_of(o) % width != 0) continue;
     const auto& op = graph.op(o);
     Task task;
     task.op = o;
-    task.unit = std::clamp(replica.layer[o] + 1, 0, units_ - 1);
+    task.unit = std::clamp(replica.roles[o].layer + 1, 0, units_ - 1);
     task.pass = runs_once(op) ? Pass::update
                 : op.phase == Phase::forward ? Pass::forward
                 : delayed && weight[o]       ? Pass::weight
@@ -276,7 +276,7 @@ int32_t UnitProfiler::add_message(const LoweredReplica& replica, int32_t collect
                                   int32_t width) {
   const auto& about = replica.graph.collectives()[collective];
   std::vector<int32_t> parts;
-  for (const int32_t member : about.members) parts.push_back(replica.device[member] % width);
+  for (const int32_t member : about.members) parts.push_back(replica.device_of(member) % width);
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   const auto found = std::find(parts_.begin(), parts_.end(), parts);

@@ -15,7 +15,7 @@ int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
   const int32_t tensor = graph_.op(op).inputs[input];
   const int32_t device = layout_.device(op, part);
   const auto& homes = layout_.homes(tensor);
-  const auto& held = held_[tensor];
+  const auto held = held_[tensor];
   const Block& block = layout_.needed(op, input, part);
   if (block.empty()) {  // no shape: parts of one operator match
     const auto same = std::min(at(part), homes.size() - 1);

@@ -19,7 +19,7 @@ void add_lengths(const Block& block, std::vector<int64_t>& to) {
 void SplitLowering::find_lanes() {
   if (!graph_.collectives().empty()) throw LanesDiffer{};
   Extents extents(at(width_));
-  part_on_.resize(at(graph_.operator_count()));
+  part_on_.resize(at(graph_.operator_count()), nullptr);
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     if (layout_.is_source(op)) continue;
     find_parts(op);
@@ -30,26 +30,18 @@ void SplitLowering::find_lanes() {
   for (const auto& lane : extents)
     lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                           extents.begin()));
-  choose_lanes();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!layout_.is_source(op)) check_ring(op);
-}
-
-/// The first of every kind, by which partition() goes, and others.
-void SplitLowering::choose_lanes() {
-  for (int32_t lane = 0; lane < width_; ++lane) {
-    const bool first = lanes_[at(lane)] == lane;
-    const bool chosen = std::binary_search(chosen_.begin(), chosen_.end(), lane);
-    if (first && !chosen && !chosen_.empty()) throw LanesDiffer{};
-    makes_lane_.push_back(first || chosen);
-  }
 }
 
 /// One on each device of a run; the first lane has the first.
 void SplitLowering::find_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts(), first = layout_.device(op, 0);
   if (parts != width_ || first % width_ != 0 || layout_.reads_window(op)) throw LanesDiffer{};
-  auto& part_on = part_on_[at(op)];
+  const auto [known, fresh] = parts_on_.try_emplace(&layout_.devices(op));
+  auto& part_on = known->second;
+  part_on_[at(op)] = &part_on;
+  if (!fresh) return;
   part_on.assign(at(width_), -1);
   for (int32_t part = 0; part < width_; ++part) {
     const int32_t lane = layout_.device(op, part) - first;
@@ -74,7 +66,7 @@ void SplitLowering::add_ring_places(int32_t op, Extents& extents) const {
   const auto& cut = layout_.cut(op);
   const auto s = at(cut.space().find("s"));
   for (size_t lane = 0; lane < extents.size(); ++lane)
-    extents[lane].push_back(cut.coordinates(part_on_[at(op)][lane])[s]);
+    extents[lane].push_back(cut.coordinates(part_on(op, static_cast<int32_t>(lane)))[s]);
 }
 
 /// Of a tensor all lanes read what they hold, or all read a piece of that, or all read what none of
@@ -84,7 +76,7 @@ void SplitLowering::check_reads(int32_t op) {
     const int32_t tensor = graph_.op(op).inputs[k], from = graph_.tensor(tensor).producer;
     if (layout_.is_source(from)) continue;
     if (layout_.homes(tensor).size() != at(width_)) throw LanesDiffer{};
-    if (part_on_[at(op)] == part_on_[at(from)] && layout_.reads_own_part(op, k)) continue;
+    if (*part_on_[at(op)] == *part_on_[at(from)] && layout_.reads_own_part(op, k)) continue;
     const auto [known, fresh] = checked_.try_emplace(read_of(op, k), false);
     if (fresh) {
       known->second = reads_of_others(op, k);
@@ -98,7 +90,7 @@ bool SplitLowering::reads_of_others(int32_t op, size_t input) const {
   const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
   int32_t own = 0;
   for (int32_t lane = 0; lane < width_; ++lane) {
-    const int32_t part = part_on_[at(op)][at(lane)], home = part_on_[at(from)][at(lane)];
+    const int32_t part = part_on(op, lane), home = part_on(from, lane);
     const Block& block = layout_.homes(tensor)[at(home)].block;
     if (layout_.needed(op, input, part) == block) ++own;
     if (block.empty() && part != home) throw LanesDiffer{};  // parts of one number match (fetch())
@@ -113,8 +105,8 @@ void SplitLowering::check_pieces(int32_t op, size_t input) const {
   const auto& homes = layout_.homes(tensor);
   int32_t within = 0;
   for (int32_t lane = 0; lane < width_; ++lane) {
-    const Block& read = layout_.needed(op, input, part_on_[at(op)][at(lane)]);
-    const Block& own = homes[at(part_on_[at(from)][at(lane)])].block;
+    const Block& read = layout_.needed(op, input, part_on(op, lane));
+    const Block& own = homes[at(part_on(from, lane))].block;
     if (!lies_in(read, own)) continue;
     ++within;
     for (const auto& home : homes)
@@ -129,9 +121,8 @@ void SplitLowering::check_shared(int32_t op, size_t input) {
   for (const auto& [other, of] : readers) {
     if (read_of(op, input) == read_of(other, of)) return;
     int32_t equal = 0;
-    for (size_t lane = 0; lane < at(width_); ++lane)
-      equal += layout_.needed(op, input, part_on_[at(op)][lane]) ==
-               layout_.needed(other, of, part_on_[at(other)][lane]);
+    for (int32_t lane = 0; lane < width_; ++lane)
+      equal += layout_.needed(op, input, part_on(op, lane)) == layout_.needed(other, of, part_on(other, lane));
     if (equal == width_) return;
     if (equal > 0) throw LanesDiffer{};
   }
@@ -141,9 +132,8 @@ void SplitLowering::check_shared(int32_t op, size_t input) {
 /// A lane's part follows on one as far away as in the lane that is made for it, and of that one's kind.
 void SplitLowering::check_ring(int32_t op) const {
   const auto ring = ring_of(op);
-  const auto& part_on = part_on_[at(op)];
   const auto before = [&](int32_t lane) {
-    return layout_.device(op, ring[at(part_on[at(lane)])]) % width_;
+    return layout_.device(op, ring[at(part_on(op, lane))]) % width_;
   };
   for (int32_t lane = 0; lane < width_ && !ring.empty(); ++lane) {
     const int32_t kind = lanes_[at(lane)], from = before(lane), made = before(kind);

@@ -22,19 +22,40 @@
 
 namespace trinity {
 
+/// Lists of numbers, each filled with -1 when its length is known; one array holds them all.
+class NumberLists {
+ public:
+  explicit NumberLists(size_t lists) : place_(lists) {}
+  void add(int32_t list, size_t size) {
+    place_[at(list)] = {numbers_.size(), size};
+    numbers_.resize(numbers_.size() + size, -1);
+  }
+  /// Valid until the next add().
+  std::span<int32_t> operator[](int32_t list) {
+    return std::span(numbers_).subspan(place_[at(list)].first, place_[at(list)].second);
+  }
+  std::span<const int32_t> operator[](int32_t list) const {
+    return std::span(numbers_).subspan(place_[at(list)].first, place_[at(list)].second);
+  }
+  void reserve(size_t numbers) { numbers_.reserve(numbers); }
+
+ private:
+  std::vector<int32_t> numbers_;
+  std::vector<std::pair<size_t, size_t>> place_;  // [list]: its first number, its length
+};
+
 /// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
   /// Thrown where lanes that are not made could do something else than those of their kind.
   struct LanesDiffer {};
 
-  /// width, made: 0, or those of lower_lanes(), which throws LanesDiffer.
+  /// width: 0, or that of lower_lanes(), which throws LanesDiffer.
   SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
-                int32_t width = 0, std::span<const int32_t> made = {})
+                int32_t width = 0)
       : graph_(graph),
         layout_(layout),
         width_(width),
-        chosen_(made),
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
         runs_(options.runs),
@@ -76,12 +97,13 @@ class SplitLowering {
 
   /// Whether what is on a device is made.
   bool makes(int32_t device) const {
-    return width_ == 0 || makes_lane_[at(device % width_)];
+    return width_ == 0 || lanes_[at(device % width_)] == device % width_;
   }
   bool makes_part(int32_t op, size_t part) const {
     return makes(layout_.device(op, static_cast<int32_t>(part)));
   }
-  void skip_part(int32_t op);
+  /// Makes room for the parts of an operator and of its outputs; none is made yet (-1).
+  void start_parts(int32_t op, size_t parts);
   /// What is not made (-1) cannot be used.
   int32_t made(int32_t number) const {
     if (number < 0) throw LanesDiffer{};
@@ -90,7 +112,6 @@ class SplitLowering {
   // split_lanes.cpp:
   using Extents = std::vector<std::vector<int64_t>>;  // by lane
   void find_lanes();
-  void choose_lanes();
   void find_parts(int32_t op);
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
@@ -263,12 +284,12 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int32_t width_;
-  std::span<const int32_t> chosen_;
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
-  std::vector<bool> makes_lane_;                          // the same: which are made
   std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
   std::map<Where, int32_t> partition_of_;
-  std::vector<std::vector<int32_t>> part_on_;             // the same: by operator and lane
+  std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][lane]
+  std::vector<const std::vector<int32_t>*> part_on_;      // [operator]: its list in parts_on_
+  int32_t part_on(int32_t op, int32_t lane) const { return (*part_on_[at(op)])[at(lane)]; }
   /// What parts on some devices read of a tensor in some homes.
   using Read = std::tuple<const std::vector<Home>*, const Blocks*, const std::vector<int32_t>*>;
   Read read_of(int32_t op, size_t input) const {
@@ -287,8 +308,8 @@ class SplitLowering {
   GraphBuilder builder_;
   StopPoll poll_;
   std::vector<Bucket> buckets_;
-  std::vector<std::vector<int32_t>> parts_of_;  // by operator, in the builder
-  std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
+  NumberLists parts_of_;  // [operator][part]: operator of the builder
+  NumberLists held_;      // [tensor][home]: tensor of the builder
   std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_, exchanged_;
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
   std::map<std::pair<Read, const Block*>, std::optional<Gathering>> gatherings_;

@@ -155,10 +155,10 @@ void SplitLowering::finish_part(int32_t op, int32_t part, int32_t owner,
   Operator made = step_of(op, part, "last", owner);
   made.inputs = std::move(inputs);
   const int32_t id = add(std::move(made), layout_.device(op, part), op, part);
-  parts_of_[op].push_back(id);
+  parts_of_[op][at(part)] = id;
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
-    held_[graph_.op(op).outputs[o]].push_back(
-        add_block(id, graph_.op(op).outputs[o], layout_.written(op, o, part), 2, ""));
+    held_[graph_.op(op).outputs[o]][at(part)] =
+        add_block(id, graph_.op(op).outputs[o], layout_.written(op, o, part), 2, "");
 }
 
 void SplitLowering::attend(int32_t op, const std::vector<int32_t>& ring) {
@@ -166,11 +166,9 @@ void SplitLowering::attend(int32_t op, const std::vector<int32_t>& ring) {
   const auto held = pass_round(op, ring, inputs);
   const int32_t steps = ring_length(op);
   const auto of = owners(ring, steps);
+  start_parts(op, ring.size());
   for (size_t p = 0; p < ring.size(); ++p) {
-    if (!makes_part(op, p)) {
-      skip_part(op);
-      continue;
-    }
+    if (!makes_part(op, p)) continue;
     const auto part = static_cast<int32_t>(p);
     const int32_t queries = inputs[p][0];
     int32_t sums = -1;
@@ -211,11 +209,9 @@ void SplitLowering::attend_back(int32_t op, const std::vector<int32_t>& ring) {
     }
     sums = std::move(arrived);
   }
+  start_parts(op, ring.size());
   for (size_t p = 0; p < ring.size(); ++p) {
-    if (!makes_part(op, p)) {
-      skip_part(op);
-      continue;
-    }
+    if (!makes_part(op, p)) continue;
     TensorNumbers read = inputs[p];
     read_sums(read, p);
     finish_part(op, static_cast<int32_t>(p), static_cast<int32_t>(p), std::move(read));

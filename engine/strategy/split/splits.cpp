@@ -18,6 +18,8 @@ Lowered SplitLowering::run() {
   if (width_ > 0) {
     find_lanes();
     builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
+    parts_of_.reserve(at(graph_.operator_count()) * at(width_));
+    held_.reserve(graph_.tensors().size() * at(width_));
   }
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!last || graph_.op(op).phase != Phase::update) add_whole(op);
@@ -73,31 +75,27 @@ void SplitLowering::add_source(int32_t op) {
   const auto& original = graph_.op(op);
   const int32_t tensor = original.outputs[0];
   const auto& homes = layout_.homes(tensor);
+  start_parts(op, homes.size());
   for (size_t k = 0; k < homes.size(); ++k) {
-    if (!makes(homes[k].device)) {
-      parts_of_[op].push_back(-1);
-      held_[tensor].push_back(-1);
-      continue;
-    }
+    if (!makes(homes[k].device)) continue;
     Operator copy = original;
     copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
     if (meaning_) state_block(copy, homes[k].block, graph_.tensor(tensor).shape);
     const int32_t id = add(std::move(copy), homes[k].device, op, static_cast<int32_t>(k));
-    parts_of_[op].push_back(id);
-    held_[tensor].push_back(add_block(id, tensor, homes[k].block, homes.size(), ""));
+    parts_of_[op][k] = id;
+    held_[tensor][k] = add_block(id, tensor, homes[k].block, homes.size(), "");
   }
 }
 
-void SplitLowering::skip_part(int32_t op) {
-  parts_of_[op].push_back(-1);
-  for (const int32_t output : graph_.op(op).outputs) held_[output].push_back(-1);
+void SplitLowering::start_parts(int32_t op, size_t parts) {
+  parts_of_.add(op, parts);
+  for (const int32_t output : graph_.op(op).outputs) held_.add(output, parts);
 }
 
 void SplitLowering::add_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts();
   auto inputs = fetched(op);
-  parts_of_[op].assign(at(parts), -1);
-  for (const int32_t output : graph_.op(op).outputs) held_[output].assign(at(parts), -1);
+  start_parts(op, at(parts));
   for (int32_t part = 0; part < parts; ++part) {
     if (!makes_part(op, at(part))) continue;
     Operator made = part_of(op, part);
@@ -123,7 +121,7 @@ Operator SplitLowering::part_of(int32_t op, int32_t part) const {
   made.name = part_name(original.name, part, at(cut.parts()));
   made.inputs.clear();
   if (original.forward >= 0) {
-    const auto& forwards = parts_of_[original.forward];
+    const auto forwards = parts_of_[original.forward];
     made.forward = this->made(forwards[std::min(at(part), forwards.size() - 1)]);
   }
   if (cut.parts() == 1) return made;
@@ -520,13 +518,12 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
 
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
-                                   int32_t width, const SplitOptions& options,
-                                   std::span<const int32_t> made) {
+                                   int32_t width, const SplitOptions& options) {
   check_devices(graph, placement, devices);
   if (!options.padded || splits.size() != at(graph.operator_count())) return std::nullopt;
   const SplitLayout layout(graph, splits, placement, devices, options);
   try {
-    return SplitLowering(graph, layout, options, width, made).run();
+    return SplitLowering(graph, layout, options, width).run();
   } catch (const SplitLowering::LanesDiffer&) {
     return std::nullopt;
   }
