@@ -14,7 +14,7 @@ local util = require 'trinity.base.util'
 local fidelity = {}
 
 --- Names of the comparisons, in the order of the help.
-fidelity.names = { 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
+fidelity.names = { 'kernels', 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
 
 local function comparison(name) return require('studies.fidelity.' .. name) end
 
@@ -55,9 +55,11 @@ function fidelity.help()
   end), '; ') .. '; constants: lists what predictions rest on; errors: lists what the last fits left'
 end
 
---- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives.
-local function show_constants(as_json)
+--- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives; in place of a
+--- kind's those that option `constants` gives it.
+local function show_constants(options)
   local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
+  local choice = about.read(options.constants)
   local function add(of, values, meanings)
     for name, value in util.sorted_pairs(values or {}) do
       local known = meanings[name] or {}
@@ -65,7 +67,10 @@ local function show_constants(as_json)
         meaning = known.meaning or known.help }
     end
   end
-  for kind, one in util.sorted_pairs(kept.kinds) do add(kind, one.values, about.by_name) end
+  local kinds = {}
+  for kind, one in util.sorted_pairs(choice.kinds and kept.kinds or {}) do kinds[kind] = one.values end
+  for kind, own in util.sorted_pairs(choice.kinds or {}) do kinds[kind] = util.merged(kinds[kind], own) end
+  for kind, values in util.sorted_pairs(kinds) do add(kind, values, about.by_name) end
   for name, values in util.sorted_pairs(kept.runtimes) do
     add('runtime ' .. name, values, require('trinity.cluster.runtimes').declared.by_name)
   end
@@ -74,7 +79,7 @@ local function show_constants(as_json)
       add(('%s %s'):format(source, family), values, comparison(source).priors)
     end
   end
-  if as_json then return print(json.encode { constants = all }) end
+  if options.json then return print(json.encode { constants = all }) end
   print(text.format_table({ 'of', 'constant', 'value', 'unit', 'bounds', 'meaning' }, util.map(all, function(c)
     return { c.of, c.name, type(c.value) == 'number' and ('%.4g'):format(c.value) or tostring(c.value), c.unit or '',
       c.least and ('%g to %g'):format(c.least, c.most) or '', c.meaning or '' }
@@ -82,9 +87,9 @@ local function show_constants(as_json)
 end
 
 --- Prints the errors that the last fits left, by source and group of rows: of rows in the fit, and of rows left out.
-local function show_errors(as_json)
+local function show_errors(options)
   local recorded, cells = require('trinity.cluster.calibrated').errors, {}
-  if as_json then return print(json.encode(recorded)) end
+  if options.json then return print(json.encode(recorded)) end
   local function shares(one)
     local list = one and { one.mean, one.median, one.worst } or {}
     return table.concat(util.map(list, errors.percent), ', ')
@@ -121,7 +126,7 @@ function fidelity.run(name, options)
   if not known[name] then
     util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, util.sorted_keys(known)))
   end
-  if shown[name] then return shown[name](options.json) end
+  if shown[name] then return shown[name](options) end
   local own = options_of(name)
   for option, declared in util.sorted_pairs(fidelity.options()) do
     if not own[option] and options[option] ~= declared.default then

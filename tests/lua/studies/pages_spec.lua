@@ -24,7 +24,7 @@ describe('results of fidelity', function()
     return output_of(("cd '%s' && '%s' study fidelity errors"):format(root, program))
   end, 'scripts/studies/fidelity/results/errors.txt')
   all_only()
-  for _, words in ipairs { 'collectives', 'golden', 'plan', 'published', 'published --memory llm-published/memory.csv', 'sailor',
+  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'plan', 'published', 'published --memory llm-published/memory.csv', 'sailor',
     'vtrain' } do
     local name = words:match '%-%-(%l+)' or words
     local path = ('scripts/studies/fidelity/results/%s.txt'):format(name)
