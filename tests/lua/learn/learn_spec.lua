@@ -358,7 +358,7 @@ describe('learners', function()
     expect(function() learn.ppo(env, policy, { clip_coeff = 0.2 }) end):raises "unknown option 'clip_coeff', did you mean 'clip_coef'%?"
     for name, now in trinity.system.sorted_pairs { ppo = 'learn%.ppo', reinforce = 'learn%.reinforce',
       cross_entropy = 'learn%.cross_entropy', policies = 'learn%.agent' } do
-      expect(function() return trinity[name] end):raises("trinity: no field '" .. name .. "'; use trinity%." .. now)
+      expect(function() return trinity[name] end):raises('trinity%.' .. name .. ' was replaced; use trinity%.' .. now)
     end
     expect(function() learn.policy(3) end):raises "expected a module %(nn.class%)"
     expect(function() learn.gae(tensor.zeros { 2 }, tensor.zeros { 2 }) end):raises 'expected a tensor %[steps x num_envs%]'
