@@ -44,8 +44,9 @@ else
   end)))
   print(('GB; %s: the fullest rank belongs to stage %d and %s %.1f GB'):format(prediction.cluster, prediction.fullest,
     fits and 'fits in' or 'does not fit in', prediction.capacity_bytes / 1e9))
-  print(('its peak is at %.3g s of %.3g s%s'):format(prediction.at.time_s, prediction.step_time_s, prediction.at.operator
-    and (', while %s of micro-batch %d runs'):format(prediction.at.operator, prediction.at.micro_batch) or ''))
+  local at = prediction.at
+  print(('its peak is at %.3g s of %.3g s%s'):format(at.time_s, prediction.step_time_s, at.operator
+    and (', while %s of micro-batch %d runs'):format(at.operator, at.micro_batch) or ''))
   for _, help in ipairs(prediction.helps) do
     if help.frees_bytes > 0 then
       print(('%s frees %s GB; the step takes %+.1f %%'):format(help.name, gigabytes(help.frees_bytes),
