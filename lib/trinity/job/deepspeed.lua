@@ -22,11 +22,10 @@ local function launched(job)
   for word in (job.source.launch or ''):gmatch '[^%s=]+' do list[#list + 1] = word end
   local names = { ['-p'] = 'pipeline', ['--pipeline-parallel-size'] = 'pipeline', ['--pipe-parallel-size'] = 'pipeline',
     ['--pipeline-model-parallel-size'] = 'pipeline', ['--tensor-model-parallel-size'] = 'tensor',
-    ['--model-parallel-size'] = 'tensor', ['--num_gpus'] = 'gpus_per_node', ['--num_nodes'] = 'nodes' }
+    ['--model-parallel-size'] = 'tensor' }
   for i, word in ipairs(list) do
     if names[word] then found[names[word]] = tonumber(list[i + 1]) end
   end
-  job.gpus_said = found.gpus_per_node and found.gpus_per_node * (found.nodes or 1) or nil
   return found
 end
 

@@ -231,6 +231,9 @@ function job.read(source, options)
     found.path = source
     read_text(found, source, util.read_file(source))
   end
+  if given.launch then
+    found.gpus_said = launched_gpus(util.words((given.launch:gsub('=', ' '))), {}) or found.gpus_said
+  end
   found.gpus = given.gpus or found.gpus_said
   found.client, found.runtime, found.release = found.reader.client, found.reader.runtime, found.reader.release
   return job.settle(found)

@@ -54,13 +54,17 @@ function megatron.read_words(job, words)
     local key = declared[word]
     at = at + 1
     if not key then
-      job.unread[#job.unread + 1] = word
-      job.source.partial = job.source.partial or word:find '^[$`]' ~= nil
-      if not job.source.open and not word:find '[$`]' then
-        arguments.fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(
-          is_argument(word) and util.unknown(word, util.sorted_keys(declared)) or word), word)
+      local first, known = at - 1, is_argument(word)
+      while words[at] and not is_argument(words[at]) do at = at + 1 end
+      for i = first, known and first or at - 1 do
+        job.unread[#job.unread + 1] = words[i]
+        job.source.partial = job.source.partial or words[i]:find '^[$`]' ~= nil
       end
-      while words[at] and not is_argument(words[at]) and is_argument(word) do at = at + 1 end
+      if not job.source.open and not word:find '[$`]' then
+        arguments.fault(job, 'argument-unknown', (known and 'An unknown argument is refused: '
+          .. util.unknown(word, util.sorted_keys(declared)) or 'Words that belong to no argument are refused: '
+          .. table.concat(words, ' ', first, at - 1)) .. '.', word)
+      end
     elseif key.kind == 'flag' or key.kind == 'off' then
       if attached then arguments.fault(job, 'argument-value', word .. ' takes no value.', key.path) end
       job.values[key.path], job.given[key.path] = key.kind == 'flag', word

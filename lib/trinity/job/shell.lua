@@ -102,7 +102,7 @@ end
 
 -- Expands a raw word to words; `one`: to a single text, without splitting.
 function expand(state, raw, one)
-  local words, word, at, quoted = {}, nil, 1, false
+  local words, word, at, quoted, none = {}, nil, 1, false, false -- none: "${LIST[@]}" of an empty list
   local function add(text, split)
     if not split or one then
       word = (word or '') .. text
@@ -136,6 +136,7 @@ function expand(state, raw, one)
       last = at + #name
       local value = variable(state, name:match '^{(.*)}$' or name)
       if type(value) == 'table' then
+        none = none or #value == 0
         for i, entry in ipairs(value) do
           add(entry, not quoted)
           if i < #value and not one and word then words[#words + 1], word = word, nil end
@@ -154,7 +155,7 @@ function expand(state, raw, one)
     at = last + 1
   end
   if one then return word or '' end
-  if word then words[#words + 1] = word end
+  if word and not (none and word == '') then words[#words + 1] = word end
   return words
 end
 

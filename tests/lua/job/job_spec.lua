@@ -81,7 +81,7 @@ srun bash -c "cd /x; ${cmd} --global-batch-size 8 2>&1 | tee log"
   end)
   it('of a program with arguments of its own lists these as not understood', function()
     local found = trinity.job(file_of('sh', 'torchrun --nproc-per-node=2 my/train.py --num-layers 4 --hidden-size 64 '
-      .. '--num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 1 --my-flag 3\n'))
+      .. '--num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 1 --my-flag 3 "$@"\n'))
     expect(codes(found)):equals ''
     expect(table.concat(found.unknown, ' ')):equals '--my-flag'
     expect(found.gpus):equals(2)
