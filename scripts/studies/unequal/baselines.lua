@@ -11,7 +11,7 @@
 --   tapp            methods.tapp: layers to devices, 1F1B, whole budget at micro-batches of 1, 2 and 4 samples each, of
 --                   which the best counts; it alone is stochastic
 
-local tapp = require 'studies.papers.tapp_baselines'
+local tapp_layers = require 'studies.papers.tapp_baselines'
 local core = require 'trinity.core'
 local grid = require 'studies.unequal.grid'
 local methods = require 'trinity.methods'
@@ -72,7 +72,7 @@ function cuts.proportional(pool, point)
     end
     return least
   end)
-  return tapp.shards(pool.about.layers, speed)
+  return tapp_layers.shards(pool.about.layers, speed)
 end
 
 -- The grids of a rule by what the formula says of them: { point =, counts =, predicted_s = }.
@@ -137,7 +137,7 @@ end
 
 local function batch_by_speed(pool)
   local rows = {}
-  tapp.add_replicas(rows, pool.graph, pool.cluster, pool.batch)
+  tapp_layers.add_replicas(rows, pool.graph, pool.cluster, pool.batch)
   local row = rows[2]
   return { step_time_s = row.fits and row.step_time_s or math.huge, evaluations = 1,
     what = row.fits and ('data %d'):format(pool.about.devices) or 'does not fit' }
