@@ -7,7 +7,7 @@
 namespace trinity {
 
 /// When the nodes of a data-parallel training are done with their batches, from the seconds that
-/// the parts of a step take (lib/trinity/dist/synchronisation.lua has them simulated). Nodes whose
+/// the parts of a step take (scripts/studies/papers/daso_training.lua simulates them). Nodes whose
 /// batches are all alike need no clock of their own: an epoch is a sum. For DASO every node has
 /// one, from 0, beside that of the wire between the nodes, which carries one sum at a time while
 /// they go on.

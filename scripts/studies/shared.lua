@@ -1,4 +1,4 @@
--- Tables of others, which stand in ../shared/data beside the checkout.
+-- Tables of other authors, in ../shared/data next to the checkout.
 
 local core = require 'trinity.core'
 

@@ -82,10 +82,13 @@ function check.choice(owner, place, name, value, choices)
   return value
 end
 
+-- Returns 'an env', 'a graph'.
+local function with_article(class) return (class:find '^[aeiou]' and 'an ' or 'a ') .. class end
+
 --- Checks for an open object of class `class` (the __name of its metatable).
 function check.object(owner, place, name, value, class)
   if type(value) ~= 'table' or util.class_of(value) ~= class then
-    check.wrong(owner, place, name, value, 'a ' .. class)
+    check.wrong(owner, place, name, value, with_article(class))
   end
   if rawget(value, 'closed') then
     check.refuse(owner, place, name, 'this %s is closed', class)
@@ -95,8 +98,8 @@ end
 
 local function refuse_self(owner, self, class)
   if type(self) ~= 'table' or util.class_of(self) ~= class then
-    util.fail("%s: the object before ':' ('self'): expected a %s, got %s (methods are called with ':')", owner, class,
-      util.describe(self))
+    util.fail("%s: the object before ':' ('self'): expected %s, got %s (methods are called with ':')", owner,
+      with_article(class), util.describe(self))
   end
   util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class)
 end

@@ -12,18 +12,13 @@ plot.colours = { '#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00
 
 local function cell(value)
   if type(value) == 'number' then return text.digits(value) end
-  value = tostring(value)
-  return value:find '[",\n]' and '"' .. value:gsub('"', '""') .. '"' or value
+  return value == nil and '' or tostring(value)
 end
 
 --- Writes rows (lists of texts and numbers) below `head` as CSV to `path`.
 function plot.csv(path, head, rows)
-  local lines = {}
-  for i, row in ipairs { head, unpack(rows) } do
-    local cells = util.listed(#head, function(c) return cell(row[c] == nil and '' or row[c]) end)
-    lines[i] = table.concat(cells, ',')
-  end
-  core.write_file(path, table.concat(lines, '\n') .. '\n')
+  local cells = util.map(rows, function(row) return util.listed(#head, function(c) return cell(row[c]) end) end)
+  core.write_file(path, text.csv(head, cells) .. '\n')
 end
 
 local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end

@@ -39,9 +39,11 @@ end
 
 local Usage = { __tostring = function(self) return self.message end }
 
---- Raises a usage error: the program prints it and exits with status 2.
+--- Raises a usage error: the program prints it and exits with status 2. An option at its start has hyphens,
+--- as in --help.
 function util.fail_usage(message, ...)
   if select('#', ...) > 0 then message = message:format(...) end
+  message = message:gsub("^option '%-%-[%w_]+'", function(option) return (option:gsub('_', '-')) end)
   error(setmetatable({ usage = true, message = message }, Usage), 0)
 end
 

@@ -181,8 +181,11 @@ end
 --- Runs --method with the options `own` and the options of --method_set.
 function cli.run_method(options, problem, own)
   local given = settings.read('method_set', options.method_set)
+  local methods = require 'trinity.methods'
+  local known, message = pcall(methods.info, options.method)
+  if not known then util.fail_usage("option '--method': %s", (tostring(message):gsub("^.*%('name'%): ", ''))) end
   return settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
-    return require('trinity.methods').get(options.method)(problem, util.merged(own, given))
+    return methods.get(options.method)(problem, util.merged(own, given))
   end)
 end
 

@@ -44,7 +44,7 @@ end
 local function suggested(word, names)
   local best
   for _, name in ipairs(names) do
-    local holds = ('_' .. name .. '_'):find('_' .. word .. '_', 1, true)
+    local holds = ('_' .. name:gsub('-', '_') .. '_'):find('_' .. word:gsub('-', '_') .. '_', 1, true)
     if holds and (not best or #name < #best) then best = name end
   end
   return best and (", did you mean '%s'?"):format(best) or core.suggestion(word, names)

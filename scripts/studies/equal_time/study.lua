@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
--- Trinity beside every other method under equal wall-clock time, on the paper's networks and cards: simulated step
--- times over the lower bound, and how far Trinity is from the best other method of a row. What depends on the clock
--- depends on the machine and its load: compare figures of one run only.
+-- Trinity compared with every other method under equal wall-clock time, on the paper's networks and GPUs: simulated
+-- step times over the lower bound, and how far Trinity is from the best other method of a row. What depends on the
+-- clock depends on the machine and its load: compare figures of one run only.
 
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'

@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
--- Figure 4 of the Trinity paper: the best placement of NMT on four cards, drawn on the graph's layers, coloured by
--- card. Graphviz draws it; the placement stands beside it as CSV, an operator a row. The paper's strategy takes
+-- Figure 4 of the Trinity paper: the best placement of NMT on four GPUs, as a picture of the graph's layers, colored by
+-- GPU. Graphviz renders it; the placement is next to it as CSV, one operator per row. The paper's strategy takes
 -- 2.56 s on its machine; here a step is simulated.
 
 local layers = require 'trinity.report.layers'
@@ -11,7 +11,7 @@ local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('strategy reevaluate', {
-  'Draws a found placement on the layers of its graph, coloured by device.',
+  'Shows a found placement on the layers of its graph, colored by device.',
   model = { default = 'nmt', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   batch_size = { default = 64, help = 'samples per step', min = 1, integer = true },
   hidden = { default = 1728, help = "units of nmt's layers (table 4 of the paper); 0: the model's own", min = 0,
@@ -33,7 +33,7 @@ local found = options.strategy and cli.load_strategy(options, problem, true)
   or assert(cli.run_method(options, problem, { evaluations = options.evaluations, seed = options.seed }))
 
 if found.stopped then
-  print(('stopped by %s at a step of %.4g s; no picture is drawn'):format(trinity.system.stop_name(),
+  print(('stopped by %s at a step of %.4g s; there is no picture'):format(trinity.system.stop_name(),
     found.metrics.step_time_s))
   os.exit(trinity.system.stop_status())
 end
@@ -101,7 +101,7 @@ local function draw()
     local status = os.execute(("timeout 60 dot -T%s '%s.dot' -o '%s.%s'"):format(format, path, path, format))
     if status ~= 0 then return ('no %s: dot ended with status %d'):format(format, status) end
   end
-  return 'pictures beside it as .svg and .png'
+  return 'pictures next to it as .svg and .png'
 end
 
 local mixed = 0

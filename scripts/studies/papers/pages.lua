@@ -36,7 +36,7 @@ end
 
 function pages.daso()
   return { name = 'daso', title = 'DASO',
-    sections = sections_of('daso', { 'claims', 'map', 'skips', 'overlap', 'parity' }),
+    sections = sections_of('daso', { 'claims', 'map', 'overlap', 'parity' }),
     source = 'Journal of Big Data 9:14, 2022: replicas that synchronise less between nodes. The paper measured on '
       .. 'JUWELS Booster, four A100 a\nnode, against Horovod: up to 34 % less training time, up to 25 % for ResNet-50. '
       .. 'Times of claims, map and skips are simulated;\noverlap and parity are trainings on this machine.' }

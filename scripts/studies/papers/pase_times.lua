@@ -1,7 +1,6 @@
 -- Table 1 of the PaSE paper: how long searches take.
 
 local core = require 'trinity.core'
-local needs_of = require 'studies.papers.pase_breadth_first'
 local model = require 'trinity.graph.model'
 local networks = require 'studies.papers.pase_networks'
 local page = require 'studies.papers.page'
@@ -34,7 +33,7 @@ local function add_state(rows, label, p, search)
 end
 
 local function add_breadth_first(rows, label, claimed, search)
-  local needed = needs_of(search.pase)
+  local needed = networks.breadth_first(search.pase)
   local bytes = entry_bytes * needed.largest_table
   local fits = claimed ~= 'OOM'
   rows:add { what = label .. ': breadth-first tables', claimed = fits and ('%.3g s'):format(claimed) or claimed,

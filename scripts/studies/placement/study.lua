@@ -19,7 +19,7 @@ local options = trinity.options {
     .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },
   evaluations = { default = 1000, help = 'placements that each may simulate', min = 1, integer = true },
   seconds = { default = 0, help = 'wall-clock limit of each run in place of --evaluations; 0: none', min = 0 },
-  seeds = { default = 3, help = 'runs of every method that draws random numbers', min = 1, integer = true },
+  seeds = { default = 3, help = 'runs of every stochastic method', min = 1, integer = true },
   only = { default = '', help = "one graph of the folder; '': all" },
 }
 

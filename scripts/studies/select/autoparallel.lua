@@ -191,7 +191,7 @@ local function add_memory(path, memory, costs, intervals, pair)
   if total > most_memory then
     fail(path, 'memory: expected largest weights per node that sum to at most %d, got %.6g', most_memory, total)
   end
-  -- Bounds beyond the sum of weights have no effect: every selection meets them, or none does.
+  -- Bounds beyond the sum of weights have no effect: every selection satisfies them, or none does.
   local low = memory.low == nil and 0 or number_in(path, 'memory: ', "field 'low'", memory.low)
   local high = memory.high == nil and total or number_in(path, 'memory: ', "field 'high'", memory.high)
   low, high = math.max(0, math.min(low, total + 1)), math.max(-1, math.min(high, total))

@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
+-- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which PaSE's tables also
 -- tables, or AutoParallel's (its choices, costs, equalities and memory as JSON). With --json one object with fields
 -- of the result of lib/trinity/select: name, cost, feasible, infeasibility, peak_usage,
 -- bound (null where there is none, or where nothing is feasible), optimal, solution (counted from 0 as in the file),
@@ -16,7 +16,7 @@ local options = trinity.options {
   file = { default = '', position = true, help = "a problem, also AutoParallel's: .json or .json.gz" },
   seconds = { default = 60, help = 'wall-clock limit, reading the file included', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  rounds = { default = 0, help = 'of search; 0: as many as there is time for', min = 0, integer = true },
+  rounds = { default = 0, help = 'of search; 0: until the time is over', min = 0, integer = true },
   placements = { default = '', help = "of AutoParallel's problems: a file for what its load_placements reads" },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
@@ -59,7 +59,7 @@ else
   print(('seconds        %.3f'):format(result.seconds))
 end
 if result.stopped then
-  progress.warn(('stopped by %s with the best so far, which is not gone on from: a new search begins anew'):format(
+  progress.warn(('stopped by %s with the best so far; it cannot be resumed: a new search starts from scratch'):format(
     trinity.system.stop_name()))
   os.exit(trinity.system.stop_status())
 end

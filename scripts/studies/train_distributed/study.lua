@@ -2,10 +2,10 @@
 -- Trains a small network on replicas, in step and with DASO, and compares time and loss (trinity.execute):
 --   trinity study train_distributed
 --   torchrun --no-python --nproc_per_node 4 trinity study train_distributed --task characters
--- Ranks of a job are replicas, else threads are (--replicas, --per_node). Between processes the link of the pretended
+-- Ranks of a job are replicas, else threads are (--replicas, --per_node). Between processes the link of the emulated
 -- nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/slow_link.h). Data are generated: 'images'
 -- are pictures of 3 x 16 x 16 of ten classes under noise, 'characters' a text of invented words whose next character is
--- to be told.
+-- to be predicted.
 
 local trinity = require 'trinity'
 local daso_data = require 'studies.papers.daso_data'
@@ -18,7 +18,7 @@ local options = trinity.options {
   'Trains a small network on several replicas, in step (bsp) and with DASO.',
   task = { default = 'images', help = 'images or characters' },
   method = { default = 'both', help = 'bsp, daso or both' },
-  epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, images 12)', min = 0,
+  epochs = { default = 0, help = 'of the training; 0: what the task needs (characters 16, images 12)', min = 0,
     integer = true },
   seconds = { default = math.huge, help = 'of each training, after which none of its steps begins; results then depend '
     .. 'on the machine', min = 0 },
@@ -35,7 +35,7 @@ local options = trinity.options {
   cooldown = { default = 1, help = 'and at the end', min = 0, integer = true },
   max_global_skips = { default = 8, help = 'of DASO; 0: as bsp', min = 0, integer = true },
   replicas = { default = 4, help = 'threads, where there is no job', min = 2, max = 64, integer = true },
-  per_node = { default = 2, help = 'the same: of a pretended node', min = 1, max = 64, integer = true },
+  per_node = { default = 2, help = 'the same: of an emulated node', min = 1, max = 64, integer = true },
   link_mbit_s = { default = 200, help = 'injected bandwidth between nodes of processes; 0: no limit', min = 0 },
   link_ms = { default = 1, help = 'injected latency between them', min = 0 },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
@@ -83,7 +83,7 @@ local rates = { warmup_epochs = options.lr_warmup, decay = options.lr_decay, fac
 learning_rate.declared:read('train_distributed', 1, 'rates', rates)
 local path, train_rows = daso_data.write(task, options.batches * options.batch_size * replicas)
 
---- One training: seconds in steps, those of them in which the first replica waited, loss on held-out samples.
+--- One training: seconds in steps, seconds in which the first replica waited, loss on held-out samples.
 local function train(method, seed)
   local kept = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil
   local is_done, row = pcall(trinity.files.read, kept and kept .. '.json' or '')

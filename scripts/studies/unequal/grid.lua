@@ -3,7 +3,7 @@
 -- (Li et al., "AMP: Automatically Finding Model Parallel Strategies with Heterogeneity Awareness", NeurIPS 2022,
 -- section 3.3; github.com/DachengLi1/AMP, src/pipe.py and src/cost_het_cluster.py):
 --   (B - 1) max of the stages + sum of the stages + sum of the messages between them
---     + max over stages and lanes of 2 (D - 1) / (D b) bytes of gradients
+--     + max over stages and pipeline groups of 2 (D - 1) / (D b) bytes of gradients
 -- with B micro-batches, D replicas and b the slowest link of a ring of them.
 
 local space = require 'trinity.plan.space'
@@ -29,7 +29,7 @@ function grid.of(about)
   return list
 end
 
---- Seconds of every unit (what stands before the layers, the layers, what stands behind), forwards and backwards with
+--- Seconds of every unit (units before the layers, the layers, units after them), forwards and backwards with
 --- messages of tensor parallelism, on every kind of device; and bytes of gradients of every unit.
 function grid.units(nets, point)
   local family = { micro_batch = point.micro_batch, tensor = point.tensor, context = 1, expert = 1,
@@ -57,7 +57,7 @@ local function slowest(cluster, pairs_of)
   return least
 end
 
--- Seconds of the message behind a stage, the mean over replicas of their slowest lane.
+-- Seconds of the message after a stage, the mean over replicas of their slowest pipeline group.
 local function message_s(cluster, point, stage, bytes)
   local sum = 0
   for replica = 1, point.data do
@@ -69,7 +69,7 @@ local function message_s(cluster, point, stage, bytes)
   return sum / point.data
 end
 
--- Seconds of the all-reduce of a stage's gradients, of its slowest lane.
+-- Seconds of the all-reduce of a stage's gradients, of its slowest pipeline group.
 local function reduce_s(cluster, point, stage, bytes)
   local most, d = 0, point.data
   if d == 1 then return 0 end

@@ -1,13 +1,13 @@
 #!/usr/bin/env trinity
--- Plans for pools of unlike GPUs (mixed A100, V100 and RTX machines) beside AMP, TAPP and proportional splits, all
--- simulated, each with as many plans (rivals.lua). Rows that are ahead of trinity.plan stand in the
+-- Plans for heterogeneous GPUs (mixed A100, V100 and RTX machines) compared with AMP, TAPP and proportional splits,
+-- all simulated, each with the same number of plans (baselines.lua). Rows that are ahead of trinity.plan stand in the
 -- table as the others. Exit status 130 after Ctrl-C, with the rows that are whole.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
-local rivals = require 'studies.unequal.rivals'
+local baselines = require 'studies.unequal.baselines'
 local util = require 'trinity.base.util'
 
 local pools = { 'dgx_a100:4+dgx1_v100:4', 'dgx1_v100:4+rtx2080ti_8:4+dgx_a100:4',
@@ -17,14 +17,14 @@ local sizes = { gpt2_350m = { layers = 24, hidden = 1024, heads = 16 },
   tiny = { layers = 4, hidden = 256, heads = 4, vocabulary = 4096, sequence = 128 } }
 
 local options = trinity.options {
-  'Plans for pools of unlike GPUs beside AMP, TAPP and proportional splits.',
+  'Plans for heterogeneous GPUs, compared with AMP, TAPP and proportional splits.',
   'keeps no run',
   pools = { default = table.concat(pools, ','), help = 'clusters, with commas' },
   networks = { default = 'gpt2_350m,gpt2_1b3', help = 'with commas: gpt2_350m (24 layers, hidden 1024: the network of '
     .. "AMP's own pool), gpt2_1b3 (hidden 2048), tiny" },
   batch = { default = 48, help = 'samples of a step', min = 1, integer = true },
   evaluations = { default = 60, help = 'plans that each method has simulated at most', min = 3, integer = true },
-  seeds = { default = 5, help = 'runs of what draws random numbers; the table has medians', min = 1, integer = true },
+  seeds = { default = 5, help = 'runs of stochastic methods; the table has medians', min = 1, integer = true },
   seed = { default = 1, help = 'the first', min = 0, integer = true },
   csv = { default = '', writes = '', help = 'a file for all runs' },
 }
@@ -68,10 +68,10 @@ local function measure_all()
   for _, network in ipairs(util.words(options.networks)) do
     local graph, message_bytes = graph_of(network)
     for _, name in ipairs(util.words(options.pools)) do
-      local pool = rivals.pool { graph = graph, cluster = trinity.cluster(name), batch = options.batch,
+      local pool = baselines.pool { graph = graph, cluster = trinity.cluster(name), batch = options.batch,
         message_bytes = message_bytes }
       local label, first_s = ('%s on %s'):format(network, name), nil
-      for _, method in ipairs(rivals.list) do
+      for _, method in ipairs(baselines.list) do
         local median = measure(label, pool, method, first_s)
         if not median then return end
         first_s = first_s or median
@@ -89,6 +89,6 @@ if stopped then cli.leave_stopped(('%d rows'):format(#rows)) end
 if options.csv ~= '' then
   plot.csv(options.csv, { 'pool', 'method', 'seed', 'step_time_s', 'evaluations', 'what' }, cells)
 end
-print(('\nsimulated; batch %d, at most %d plans a method, medians of seeds %d to %d of what draws random numbers')
+print(('\nsimulated; batch %d, at most %d plans a method, medians of seeds %d to %d of stochastic methods')
   :format(options.batch, options.evaluations, options.seed, options.seed + options.seeds - 1))
 print(('made by: trinity study unequal %s'):format(cli.words()))

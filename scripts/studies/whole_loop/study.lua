@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- The whole loop: profile a network on this machine, search for a placement on the profile, execute what was found, and
--- set its measured step time beside a single device, the expert and METIS, with the simulated times beside. A network
+-- compare its measured step time with a single device, the expert and METIS, and with the simulated times. A network
 -- with several batch sizes says at which of them a second device pays.
 
 local progress = require 'trinity.base.progress'
@@ -14,7 +14,7 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
-  'Profile, search, execute: measured step times of what Trinity finds beside a single device, expert and METIS.',
+  'Profile, search, execute: measured step times of Trinity, a single device, expert and METIS.',
   networks = { default = 'gnmt:4:hidden=256:sequence=12:vocabulary=4000,gnmt:1:hidden=32:sequence=12:vocabulary=200,'
     .. 'inception_v3:1:image_size=139,alexnet:2,transformer:2:hidden=256:layers=3:sequence=48:vocabulary=4000',
     help = 'NAME:BATCH:OPTION=NUMBER... with commas' },
@@ -76,7 +76,7 @@ for _, network in ipairs(util.words(options.networks)) do
   local gain = single.measured_s / last.measured_s
   verdicts[#verdicts + 1] = ('%s: %s'):format(network, gain > 1.02
     and ('two devices pay, %.2f times as fast as one'):format(gain)
-    or ('a split does not pay (%.2f times as fast as one)'):format(gain))
+    or ('a split does not help (%.2f times as fast as one)'):format(gain))
 end
 print(trinity.system.format_table({ 'network', 'method', 'measured', 'times as fast', 'simulated', 'times as fast' },
   rows))

@@ -2,7 +2,7 @@
 -- golden costs of papers/notes.md "PaSE: golden values", and what it is compared with.
 
 local core = require 'trinity.core'
-local breadth_first = require 'studies.papers.pase_breadth_first'
+local breadth_first = require('studies.papers.pase_networks').breadth_first
 local rules = require 'trinity.pase.rules'
 local trinity = require 'trinity'
 local json = require 'trinity.base.json'

@@ -2,7 +2,7 @@
 
 local trinity = require 'trinity'
 local grid = require 'studies.unequal.grid'
-local rivals = require 'studies.unequal.rivals'
+local baselines = require 'studies.unequal.baselines'
 
 local function gpt(micro_batch, changes)
   return trinity.model('gpt2', merged({ layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256,
@@ -41,9 +41,9 @@ describe('a rival of a plan', function()
   end)
 
   it('is priced by the simulator on one pool, within its budget', function()
-    local pool = rivals.pool { graph = gpt, batch = 8, message_bytes = 2 * 256 * 512,
+    local pool = baselines.pool { graph = gpt, batch = 8, message_bytes = 2 * 256 * 512,
       cluster = trinity.cluster 'dgx_a100:2+rtx2080ti_8:2' }
-    for _, method in ipairs(rivals.list) do
+    for _, method in ipairs(baselines.list) do
       local found = method.run(pool, 9, 1)
       expect(found.step_time_s > 0 and found.step_time_s < 1):truthy()
       expect(found.evaluations <= (method.name == 'tapp' and 27 or 9)):truthy()
@@ -51,10 +51,10 @@ describe('a rival of a plan', function()
   end)
 
   it('leaves out grids whose tensor degree does not divide the heads, and hides no other error', function()
-    local pool = rivals.pool { batch = 8, message_bytes = 2 * 256 * 516, cluster = trinity.cluster 'dgx_a100:4',
+    local pool = baselines.pool { batch = 8, message_bytes = 2 * 256 * 516, cluster = trinity.cluster 'dgx_a100:4',
       graph = function(micro_batch) return gpt(micro_batch, { hidden = 516, heads = 6 }) end }
     local even
-    for _, method in ipairs(rivals.list) do even = method.name == 'even' and method or even end
+    for _, method in ipairs(baselines.list) do even = method.name == 'even' and method or even end
     expect(even.run(pool, 100, 1).evaluations > 3):truthy()
     pool.nets.units = function() error 'no such network' end
     expect(function() even.run(pool, 9, 1) end):raises '.*no such network'

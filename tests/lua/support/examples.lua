@@ -387,7 +387,6 @@ layer('batch_norm', function(t) return { 'y', t.image(), { scale = false } } end
 layer('max_pool', function(t) return { 'y', t.image(), { kernel = 2 } } end)
 layer('average_pool', function(t) return { 'y', t.image(), { kernel = 2 } } end)
 layer('global_average_pool', function(t) return { 'y', t.image() } end)
-layer('lrn', function(t) return { 'y', t.image(), { size = 5 } } end)
 layer('zero_pad', function(t) return { 'y', t.image(), { 1, 1, 1, 1 } } end)
 layer('crop', function(t) return { 'y', t.image(), { 1, 1, 1, 1 } } end)
 layer('gather', function(t) return { 'y', t.rows(), t.numbers() } end)

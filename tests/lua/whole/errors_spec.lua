@@ -139,7 +139,7 @@ end)
 
 describe('methods', function()
   it('refuse what has no median', function()
-    fails('print(trinity.system.median {})', 1, "trinity.system.median: argument 1 %('list'%): expected a list of numbers, got none")
+    fails('print(trinity.system.median {})', 1, "system.median: argument 1 %('list'%): expected a list of numbers, got none")
     fails('print(trinity.system.median { 1, "x" })', 1, "entry 2: expected a number, got string 'x'")
     local trinity = require 'trinity'
     expect(trinity.system.median { 3, 1, 2 }):equals(2)

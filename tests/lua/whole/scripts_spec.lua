@@ -122,7 +122,7 @@ describe('simulate --trace', function()
   it('takes any method', function()
     expect(run '--method round_robin'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
     expect(run '--method random --evaluations 8'):matches ', random: fifo'
-    trinity_says('simulate --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
+    trinity_says('simulate --method rondom', 2, "no method 'rondom', did you mean 'random'%?")
     trinity_says('simulate --rules queue=rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
   end)
 end)

@@ -192,18 +192,6 @@ function Layers:global_average_pool(name, x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
 end
 
---- Local response normalisation over o.size channels (AlexNet, GoogLeNet).
----@param name string
----@param x trinity.Tensor
----@param o trinity.LrnOptions
----@return trinity.Tensor
-function Layers:lrn(name, x, o)
-  begin_image('layers:lrn', name, x)
-  o = declared.lrn:read('layers:lrn', 3, 'o', o)
-  return (self:operator('LRN', name, { inputs = { x }, shapes = { x.shape }, attributes = { size = o.size,
-    alpha = o.alpha, beta = o.beta, bias = o.bias } }))
-end
-
 --- Checks the sides { top, left, bottom, right } of an image.
 local function sides_of(owner, sides)
   local fits = type(sides) == 'table' and #sides == 4

@@ -30,13 +30,6 @@ layer_options.batch_norm = options.declare('trinity.BatchNormOptions', { help = 
     help = "0: without a fused kernel, as TensorFlow's graphs show" },
 })
 
-layer_options.lrn = options.declare('trinity.LrnOptions', { help = 'Options of layers:lrn.',
-  { 'size', 'integer', least = 1, most = 2 ^ 31, needed = true, help = 'number of channels in the sum' },
-  { 'alpha', 'number', 1e-4, help = 'weight of their squares' },
-  { 'beta', 'number', 0.75, help = 'exponent' },
-  { 'bias', 'number', 1, help = 'added to the sum' },
-})
-
 layer_options.lstm_cell = options.declare('trinity.LstmCellOptions', {
   help = "Options of layers:lstm_cell: weights that steps share (TensorFlow's BasicLSTMCell).",
   { 'weight', 'tensor', axes = 2, needed = true, help = 'weights [I + H, 4 H]' },

@@ -1,17 +1,17 @@
--- What trinity.plan stands beside on pools of unlike devices, as their authors describe them; all are priced by the
--- simulator, and each may have as many plans simulated. `trinity study unequal` prints the table.
+-- Baselines of trinity.plan on pools of heterogeneous devices, as their authors describe them; all are simulated, and
+-- each may have the same number of plans simulated. `trinity study unequal` prints the table.
 --   plan, 1F1B      the same search within what the others choose from: 1F1B, no parts of the sequence, whole states
---   amp             AMP (unequal_grid.lua): layers take what they take in the mean over all devices of the pool; per
+--   amp             AMP (unequal_grid.lua): layers take their mean time over all devices of the pool; per
 --                   grid the split whose largest stage is least, exact; grids in the order of the formula are run
---                   until the budget is spent, as AMP runs its best candidates. It shares out no states; a grid that
---                   does not fit is run again with everything computed again.
+--                   until the budget is spent, as AMP runs its best candidates. It shards no states; a grid that
+--                   does not fit is run again with full recomputation.
 --   even            the same grids with layers as equal as they can be, as Megatron-LM has them
 --   proportional    the same with layers in proportion to the peak of a stage's slowest device
 --   batch by speed  data parallelism alone, parts of the batch in proportion to what each device does a second
 --   tapp            methods.tapp: layers to devices, 1F1B, whole budget at micro-batches of 1, 2 and 4 samples each, of
---                   which the best counts; it alone draws random numbers
+--                   which the best counts; it alone is stochastic
 
-local baselines = require 'studies.papers.tapp_baselines'
+local tapp_layers = require 'studies.papers.tapp_baselines'
 local core = require 'trinity.core'
 local grid = require 'studies.unequal.grid'
 local methods = require 'trinity.methods'
@@ -23,14 +23,14 @@ local stages = require 'trinity.plan.stages'
 local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
 
-local rivals = {}
+local baselines = {}
 
 local most_micro_batch = 8 -- samples, as of trinity.plan
 
 --- A pool to plan for: { graph = function(micro_batch), cluster =, batch = samples of a step, message_bytes = of a
 --- sample between layers }.
-function rivals.pool(given)
-  local nets = networks.new('rivals', given.graph, given.cluster)
+function baselines.pool(given)
+  local nets = networks.new('baselines', given.graph, given.cluster)
   local per_node = {}
   for _, device in ipairs(given.cluster.devices) do per_node[device.node] = (per_node[device.node] or 0) + 1 end
   local least = math.huge
@@ -44,7 +44,7 @@ end
 -- How a rule cuts the layers of a point: counts of every stage, and the seconds of a unit that it goes by.
 local cuts = {}
 
--- Seconds of units in the mean over the devices of the pool.
+-- Seconds of units, on average over the devices of the pool.
 local function mean_s(pool, seconds)
   return util.listed(#seconds[1], function(i)
     local sum = 0
@@ -72,7 +72,7 @@ function cuts.proportional(pool, point)
     end
     return least
   end)
-  return baselines.shards(pool.about.layers, speed)
+  return tapp_layers.shards(pool.about.layers, speed)
 end
 
 -- The grids of a rule by what the formula says of them: { point =, counts =, predicted_s = }.
@@ -137,7 +137,7 @@ end
 
 local function batch_by_speed(pool)
   local rows = {}
-  baselines.add_replicas(rows, pool.graph, pool.cluster, pool.batch)
+  tapp_layers.add_replicas(rows, pool.graph, pool.cluster, pool.batch)
   local row = rows[2]
   return { step_time_s = row.fits and row.step_time_s or math.huge, evaluations = 1,
     what = row.fits and ('data %d'):format(pool.about.devices) or 'does not fit' }
@@ -160,8 +160,8 @@ local function tapp(pool, evaluations, seed)
   return best
 end
 
---- In the order of the table; draws: whether a seed changes what is found. run(pool, evaluations, seed).
-rivals.list = {
+--- In the order of the table; 'draws': whether a seed changes what is found. run(pool, evaluations, seed).
+baselines.list = {
   { name = 'plan', run = ours() },
   { name = 'plan, 1F1B', run = ours { schedule = '1f1b', context = 1, zero_stage = 0 } },
   { name = 'amp', run = run_grids 'amp' },
@@ -171,4 +171,4 @@ rivals.list = {
   { name = 'tapp', draws = true, run = tapp },
 }
 
-return rivals
+return baselines
