@@ -94,7 +94,8 @@ local function check_kind(owner, kind, given)
       local known = util.sorted_keys(util.merged(constants.by_name, others))
       util.fail('%s: %s: unknown constant %s', owner, kind, util.unknown(tostring(name), known))
     end
-    if one and (type(value) ~= 'number' or not (value > 0 and value < math.huge)) then
+    local is_number = one or type(others[name]) == 'number'
+    if is_number and (type(value) ~= 'number' or not (value > 0 and value < math.huge)) then
       util.fail("%s: %s: field '%s': expected a number above 0, got %s", owner, kind, name, util.describe(value))
     end
   end
