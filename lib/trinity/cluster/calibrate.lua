@@ -12,7 +12,7 @@ local calibrate = {}
 --- Constants of a kind that was never compared with a run: its data sheet, and where fits start.
 local function of_sheet(known)
   return { compute_efficiency = known.compute_efficiency, memory_efficiency = known.memory_efficiency,
-    attention = known.compute_efficiency, half_width = known.half_width, launch_s = known.launch_s,
+    attention = known.compute_efficiency, clock = 1, half_width = known.half_width, launch_s = known.launch_s,
     expert = constants.by_name.expert.start,
     routing = constants.by_name.routing.start, inside_share = 1, network_share = 1,
     expert_dispatch_s = constants.by_name.expert_dispatch_s.start,
@@ -35,7 +35,7 @@ end
 --- A kind of device with its constants under a runtime, for a network of these traits.
 local function device_type(kind, known, c, r, traits)
   local mixture = traits.experts
-  local wide, memory = c.compute_efficiency * r.compute_share, c.memory_efficiency * r.memory_share
+  local wide, memory = c.clock * c.compute_efficiency * r.compute_share, c.memory_efficiency * r.memory_share
   local faster = mixture and r.cuda_graphs == 'all' and r.routing_speed or 1
   local host = mixture and r.cuda_graphs ~= 'all'
   local host_s = host and r.dispatch_share * c.expert_dispatch_s or nil

@@ -141,8 +141,8 @@ return {
     },
     published = {
       ['A100-40GB, dense'] = {
-        fitted = { mean = 0.04444, median = 0.0207, worst = 0.4006 },
-        left_out = { mean = 0.04529, median = 0.02108, worst = 0.4016 }, rows = 33,
+        fitted = { mean = 0.0447, median = 0.02092, worst = 0.3991 },
+        left_out = { mean = 0.04601, median = 0.02153, worst = 0.3993 }, rows = 33,
       },
       ['A100-80GB Jean Zay, dense'] = {
         fitted = { mean = 0.0575, median = 0.03517, worst = 0.3939 },
@@ -281,89 +281,88 @@ return {
       ['H100-80GB, dense, 16 bits'] = {
         apart = {
           {
-            fitted = 0.1261, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.2438,
+            fitted = 0.1512, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.1735,
             row = 'p045',
           },
           {
-            fitted = 0.02231, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.04901,
+            fitted = 0.02881, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.056,
             row = 'p044',
           },
         },
-        fitted = { mean = 0.06104, median = 0.03293, worst = 0.1601 },
-        left_out = { mean = 0.08609, median = 0.04901, worst = 0.2438 }, rows = 9,
+        fitted = { mean = 0.06583, median = 0.02887, worst = 0.1773 },
+        left_out = { mean = 0.07894, median = 0.056, worst = 0.1919 }, rows = 9,
       },
       ['H100-80GB, dense, 8 bits'] = {
         apart = {
           {
-            fitted = 0.008868, from = 'NeMo launcher examples README (NeMo 24.05)', left_out = -0.01433,
-            row = 'p067',
+            fitted = 0.0012, from = 'NeMo launcher examples README (NeMo 24.05)', left_out = -0.007839, row = 'p067',
           },
           {
-            fitted = -0.09917, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1254,
+            fitted = -0.09701, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1113,
             row = 'p115',
           },
         },
-        fitted = { mean = 0.04201, median = 0.03463, worst = 0.09917 },
-        left_out = { mean = 0.05768, median = 0.06079, worst = 0.1254 }, rows = 25,
+        fitted = { mean = 0.03985, median = 0.032, worst = 0.09701 },
+        left_out = { mean = 0.04656, median = 0.03776, worst = 0.1113 }, rows = 25,
       },
       ['H100-80GB, dense, MLPerf'] = {
         apart = {
           {
-            fitted = 0.1736, from = 'NVIDIA_CoreWeave', left_out = 0.2095,
+            fitted = 0.1714, from = 'NVIDIA_CoreWeave', left_out = 0.1931,
             row = 'v3.0 coreweave_hgxh100_n448_ngc23.04_pytorch gpt3',
           },
           {
-            fitted = -0.07581, from = 'NVIDIA', left_out = -0.05567, row = 'v4.1 eos_n32_ngc24.09_nemo gpt3',
+            fitted = -0.07627, from = 'NVIDIA', left_out = -0.06803, row = 'v4.1 eos_n32_ngc24.09_nemo gpt3',
           },
         },
-        fitted = { mean = 0.09386, median = 0.07262, worst = 0.3722 },
-        left_out = { mean = 0.1122, median = 0.05567, worst = 0.3992 }, rows = 13,
+        fitted = { mean = 0.0939, median = 0.07627, worst = 0.383 },
+        left_out = { mean = 0.1046, median = 0.06803, worst = 0.3869 }, rows = 13,
       },
       ['H100-80GB, mixtures of experts'] = {
         apart = {
           {
-            fitted = -0.007567, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = -0.0664,
+            fitted = -0.003807, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = -0.06404,
             row = 'p236',
           },
           {
-            fitted = -0.07704, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1317,
+            fitted = -0.07357, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1295,
             row = 'p136',
           },
         },
-        fitted = { mean = 0.0398, median = 0.03239, worst = 0.07704 },
-        left_out = { mean = 0.09668, median = 0.0897, worst = 0.1317 }, rows = 5,
+        fitted = { mean = 0.03618, median = 0.02875, worst = 0.07357 },
+        left_out = { mean = 0.09439, median = 0.0874, worst = 0.1295 }, rows = 5,
       },
       ['H100-96GB, dense, 16 bits'] = {
         apart = {
           {
-            fitted = 0.04682, from = 'torchtitan benchmarks', left_out = 0.2028, row = 'p244',
+            fitted = 0.05626, from = 'torchtitan benchmarks', left_out = 0.1025, row = 'p244',
           },
           {
-            fitted = -0.03435, from = 'torchtitan benchmarks', left_out = -0.01117, row = 'p266',
+            fitted = -0.04445, from = 'torchtitan benchmarks', left_out = -0.05592, row = 'p266',
           },
         },
-        fitted = { mean = 0.02451, median = 0.02647, worst = 0.04682 },
-        left_out = { mean = 0.09825, median = 0.09115, worst = 0.2028 }, rows = 6,
+        fitted = { mean = 0.03292, median = 0.03399, worst = 0.05626 },
+        left_out = { mean = 0.0699, median = 0.06594, worst = 0.1025 }, rows = 6,
       },
       ['H100-96GB, dense, 8 bits'] = {
         apart = {
           {
-            fitted = 0.1489, from = 'torchtitan benchmarks', left_out = 0.1683, row = 'p247',
+            fitted = 0.1362, from = 'torchtitan benchmarks', left_out = 0.07965, row = 'p247',
           },
           {
-            fitted = -0.134, from = 'torchtitan benchmarks', left_out = -0.1263, row = 'p248',
+            fitted = -0.1398, from = 'torchtitan benchmarks', left_out = -0.1654, row = 'p248',
           },
         },
-        fitted = { mean = 0.04493, median = 0.03068, worst = 0.1489 },
-        left_out = { mean = 0.04944, median = 0.02967, worst = 0.1683 }, rows = 18,
+        fitted = { mean = 0.0432, median = 0.02794, worst = 0.1398 },
+        left_out = { mean = 0.05214, median = 0.02789, worst = 0.1654 }, rows = 18,
       },
       ['H200-141GB, dense, 8 bits'] = {
-        fitted = { mean = 0.2118, median = 0.2118, worst = 0.2118 },
-        left_out = { mean = 0.2404, median = 0.2404, worst = 0.2404 }, rows = 1,
+        fitted = { mean = 0.06247, median = 0.06247, worst = 0.06247 },
+        left_out = { mean = 0.07307, median = 0.07307, worst = 0.07307 }, rows = 1,
       },
       ['H200-141GB, dense, MLPerf'] = {
-        fitted = { mean = 0.03414, median = 0.03414, worst = 0.03414 },
-        left_out = { mean = 0.03861, median = 0.03861, worst = 0.03861 }, rows = 1,
+        fitted = { mean = 0.02525, median = 0.02525, worst = 0.02525 },
+        left_out = { mean = 0.0286, median = 0.0286, worst = 0.0286 }, rows = 1,
       },
     },
     sailor = {
@@ -439,19 +438,13 @@ return {
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.08218, rows = 54,
+      assumed = { half_width = 60 }, mean_error = 0.06624, rows = 78,
       values = {
-        attention = 0.6508, compute_efficiency = 0.6035, expert_dispatch_s = 9.5e-05, fp8 = 0.5732,
-        inside_share = 2.233, memory_efficiency = 0.7422, network_share = 2.197,
+        attention = 0.6753, compute_efficiency = 0.6187, expert_dispatch_s = 9.5e-05, fp8 = 0.5848,
+        inside_share = 1.807, memory_efficiency = 0.7209, network_share = 2.337,
       },
     },
-    h100_96gb = {
-      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.06164, rows = 24,
-      values = {
-        attention = 0.6769, compute_efficiency = 0.4683, fp8 = 0.4042, memory_efficiency = 0.6363,
-      },
-    },
-    h200 = { like = 'h100' },
+    h100_96gb = { assumed = { clock = 0.8939 }, like = 'h100' }, h200 = { like = 'h100' },
   },
   rows = {
     collectives = {
@@ -528,13 +521,16 @@ return {
   },
   runtimes = {
     ['composer-2023'] = {
-      attention_share = 0.8121, hopper_attention_share = 0.6818, launch_share = 27.18, memory_share = 1.065,
+      attention_share = 0.8148, hopper_attention_share = 0.6518, launch_share = 29.32, memory_share = 1.094,
     },
-    deepspeed = { network_share = 0.1399 }, eager = { memory_share = 0.4385 },
+    deepspeed = { network_share = 0.1399 }, eager = { memory_share = 0.4089 },
     megatron = { routing_speed = 2.285, update_s = 0.0001141 }, ['megatron-2021'] = { launch_share = 3.487 },
-    ['megatron-2024'] = { memory_share = 0.4596 },
+    ['megatron-2024'] = { memory_share = 0.4404 },
     ['megatron-deepspeed-2022'] = { compute_share = 1.037, launch_share = 51.56, memory_share = 0.5366 },
-    torchtitan = { async_share = 1.337, inside_share = 0.4738, rowwise_cast_share = 0.03608 },
+    torchtitan = {
+      async_share = 1.308, compute_share = 0.8433, inside_share = 0.4335, memory_share = 0.6926,
+      rowwise_cast_share = 0.04216,
+    },
   },
   sources = {
     collectives = {

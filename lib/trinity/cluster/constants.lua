@@ -40,16 +40,16 @@ constant('expert_dispatch_s', 's', 95e-6, 5e-6, 300e-6, 0.3,
 constant('layer_dispatch_s', 's', 95e-6, 5e-6, 400e-6, 0.5,
   'host time per other kernel of a mixture of experts, where no CUDA graph holds attention and router')
 
--- Where fits start otherwise: H100 of 500 W reach less of rates that are stated for 700 W; links of A100 are described
--- for software that overlaps little.
+-- Where fits start otherwise: links of A100 are described for software that overlaps little.
 constants.priors = {
   a100_80gb = { compute_efficiency = 0.75, inside_share = 1.2 },
-  h100_96gb = { compute_efficiency = 0.52, fp8 = 0.38, attention = 0.65 },
 }
 
--- What is no share: how FP8 operands are scaled where the runtime does not say, and the FP4 peak over the FP8 peak
--- (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
-local others = { float8 = 'fp8', nvfp4_rate = 2 }
+-- What is not fitted: how FP8 operands are scaled where the runtime does not say; the FP4 peak over the FP8 peak (data
+-- sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72"); the clock of matmuls over that of the kind whose constants a kind
+-- has: the cube root of its power over the other's, as power grows with the clock and the square of the voltage, and
+-- the voltage with the clock. H100 of 96 GB: (500 W / 700 W)^(1/3).
+local others = { float8 = 'fp8', nvfp4_rate = 2, clock = 1 }
 
 local function starts()
   local values = util.merged(others)
@@ -94,7 +94,8 @@ local function check_kind(owner, kind, given)
       local known = util.sorted_keys(util.merged(constants.by_name, others))
       util.fail('%s: %s: unknown constant %s', owner, kind, util.unknown(tostring(name), known))
     end
-    if one and (type(value) ~= 'number' or not (value > 0 and value < math.huge)) then
+    local is_number = one or type(others[name]) == 'number'
+    if is_number and (type(value) ~= 'number' or not (value > 0 and value < math.huge)) then
       util.fail("%s: %s: field '%s': expected a number above 0, got %s", owner, kind, name, util.describe(value))
     end
   end

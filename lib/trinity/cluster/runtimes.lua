@@ -132,13 +132,13 @@ runtimes.list = {
   deepspeed = { base = 'megatron-2021', keeps_gradients = false, bucket_elements = 0,
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
   torchtitan = { base = 'megatron', keeps_gradients = false, transformer_engine = false, expert_streams = 0,
-    network_share = 2.053, cast_share = 0.2, selective = 'operators', update_s = 0, bucket_elements = 0,
-    source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
+    network_share = 1.365, cast_share = 0.2, selective = 'operators', update_s = 0, bucket_elements = 0,
+    source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
       .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },
   eager = { base = 'torchtitan',
     source = 'torchtitan without torch.compile; memory_share: fitted' },
-  ['composer-2023'] = { base = 'torchtitan',
+  ['composer-2023'] = { base = 'torchtitan', compute_share = 1,
     source = 'github mosaicml/llm-foundry @ 8c8dd48f: FSDP, torch 1.13 and 2.x, Triton attention of 2023; shares: '
       .. 'fitted to its benchmarks' },
 }

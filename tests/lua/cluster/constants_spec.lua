@@ -59,6 +59,14 @@ describe('constants of a cluster', function()
     expect(trinity_says('info gpt2 --cluster dgx1_v100 --constants data_sheet', 0):find 'warning'):equals(nil)
     expect(trinity_says('info gpt2 --cluster p100x1', 0):find 'warning'):equals(nil)
   end)
+  it('of a kind with less power are those of the kind that it is like, at its clock', function()
+    local cluster = trinity.cluster 'hgx_h100_96gb'
+    local reached = model.device_type(cluster, 'h100_96gb').compute_efficiency
+    expect(reached):near((500 / 700) ^ (1 / 3) * constants.calibrated('h100').compute_efficiency, 1e-4)
+    expect(calibrate.text(cluster.basis)):matches 'h100_96gb: as h100, fitted to'
+    local own = trinity.cluster('hgx_h100_96gb', { constants = { h100_96gb = { clock = 1 } } })
+    expect(model.device_type(own, 'h100_96gb').compute_efficiency):equals(constants.calibrated('h100').compute_efficiency)
+  end)
   it('are kept with a cluster', function()
     local path = temporary '.json'
     for _, options in ipairs { {}, { runtime = 'eager' }, { constants = { h100 = { attention = 0.5 } } }, { constants = 'data_sheet' } } do
@@ -80,6 +88,7 @@ describe('constants of a cluster', function()
     refused({ constants = { h10 = {} } }, "unknown kind of GPU 'h10', did you mean 'h100'")
     refused({ constants = { h100 = { atention = 1 } } }, "unknown constant 'atention', did you mean 'attention'")
     refused({ constants = { h100 = { attention = 0 } } }, "field 'attention': expected a number above 0, got number 0")
+    refused({ constants = { h100 = { clock = 'fast' } } }, "field 'clock': expected a number above 0, got string 'fast'")
     refused({ runtime = 'megatrn' }, "unknown runtime 'megatrn', did you mean 'megatron'")
     trinity_says('info gpt2 --cluster dgx_h100 --runtime megatrn', 1, "did you mean 'megatron'")
   end)
