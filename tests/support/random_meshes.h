@@ -179,7 +179,7 @@ inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh&
   const int nodes = (static_cast<int>(mesh.device_count()) + members - 1) / members;
   ClusterSpec spec = random.below(4) == 0 ? node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6)
                                           : rail_spec(nodes, members);
-  spec.queue = random.below(6) == 0 ? QueueModel::pair : QueueModel::route;
+  spec.queue = random.below(3) == 0 ? QueueModel::pair : QueueModel::route;
   return std::make_shared<const Cluster>(std::move(spec));
 }
 

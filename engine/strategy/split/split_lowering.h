@@ -214,6 +214,13 @@ class SplitLowering {
   int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part);
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
+  /// Where the parts of a weight's gradient are reduced: all at once, or within runs and across them. `within` is
+  /// empty unless both are needed, `across` if runs do not differ.
+  struct Reduction {
+    Where where, within, across;
+  };
+  /// group: [part]: parts with one number are reduced together; devices: [part].
+  Reduction find_reduction(const std::vector<int32_t>& group, const std::vector<int32_t>& devices) const;
   /// Sums of an output by `where`, and of these by `next`, where that is not empty.
   void put_in_bucket(Gradient gradient, const Where& where, const Where& next);
   static std::vector<int32_t> places_among(const Where& where, const Where& other);
@@ -314,6 +321,8 @@ class SplitLowering {
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
   std::map<std::pair<Read, const Block*>, std::optional<Gathering>> gatherings_;
   std::map<Read, int32_t> gather_partitions_;
+  /// [devices of the parts, group of every part]
+  std::map<std::pair<const std::vector<int32_t>*, std::vector<int32_t>>, Reduction> reductions_;
   std::vector<Made> made_;  // per operator of the builder
   int64_t joins_ = 0;
   std::map<std::string, int32_t> gathers_;  // by name

@@ -276,29 +276,39 @@ int32_t SplitLowering::add_member(int32_t op, std::string name, CollectiveKind k
 }
 
 void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions) {
-  const auto group = layout_.cut(op).groups(dimensions);
-  Where where, within, across;
+  const auto [known, fresh] =
+      reductions_.try_emplace({&layout_.devices(op), layout_.cut(op).groups(dimensions)});
+  if (fresh) known->second = find_reduction(known->first.second, layout_.devices(op));
+  const auto& [where, within, across] = known->second;
+  if (!within.empty() && across_first_)
+    put_in_bucket({op, output, {}, within}, across, {});
+  else if (!within.empty())
+    put_in_bucket({op, output, {}}, within, across);
+  else
+    put_in_bucket({op, output, {}}, across.empty() ? where : across, {});
+}
+
+SplitLowering::Reduction SplitLowering::find_reduction(const std::vector<int32_t>& group,
+                                                       const std::vector<int32_t>& devices) const {
+  Reduction found;
   using Numbers = std::map<std::pair<int32_t, int32_t>, int32_t>;
   Numbers runs, places;
   const auto number = [](Numbers& known, int32_t a, int32_t b) {
     return known.emplace(std::pair(a, b), static_cast<int32_t>(known.size())).first->second;
   };
   size_t groups = 0;
-  for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
-    const int32_t device = layout_.device(op, part);
+  for (size_t part = 0; part < group.size(); ++part) {
+    const int32_t device = devices[part];
     groups = std::max(groups, at(group[part]) + 1);
-    where.emplace_back(group[part], device);
-    within.emplace_back(number(runs, group[part], device / runs_), device);
-    across.emplace_back(number(places, group[part], device % runs_), device);
+    found.where.emplace_back(group[part], device);
+    found.within.emplace_back(number(runs, group[part], device / runs_), device);
+    found.across.emplace_back(number(places, group[part], device % runs_), device);
   }
   // Parts of a run differ within a group, and so do runs.
   const bool several = runs_ > 1 && runs.size() > groups;
-  if (several && places.size() > groups && across_first_)
-    put_in_bucket({op, output, {}, within}, across, {});
-  else if (several && places.size() > groups)
-    put_in_bucket({op, output, {}}, within, across);
-  else
-    put_in_bucket({op, output, {}}, several ? across : where, {});
+  if (!several || places.size() <= groups) found.within.clear();
+  if (!several) found.across.clear();
+  return found;
 }
 
 /// What is on a device among `other` for each of `where`, if they form the same groups of the same
