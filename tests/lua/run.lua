@@ -30,6 +30,16 @@ local function skip(reason) error(setmetatable({ reason = reason }, Skip), 0) en
 -- A tree built without LibTorch: what fails because it is missing is skipped, by name.
 local function needs_torch(text) return not core.has_torch() and tostring(text):find('needs LibTorch', 1, true) ~= nil end
 
+-- What this machine lacks of what a message asks for: LibTorch, or a kernel that confines as --safe promises.
+local release = io.open '/proc/sys/kernel/osrelease'
+local major, minor = release:read '*l':match '^(%d+)%.(%d+)'
+release:close()
+local confines = tonumber(major) * 100 + tonumber(minor) >= 612
+local function missing_in(text)
+  if needs_torch(text) then return 'needs LibTorch' end
+  return not confines and tostring(text):find('--safe needs ', 1, true) and '--safe needs Linux 6.12' or nil
+end
+
 -- In a test: it needs LibTorch. Outside: so do all tests of the file from here on.
 local running, torch_below = false, false
 local function with_torch()
@@ -150,7 +160,8 @@ local function run_test(full, body)
     if expected == before then fail(1, 'the test came to its end without one expectation') end
   end, function(problem)
     if getmetatable(problem) == Skip then return problem end
-    if needs_torch(problem) then return setmetatable({ reason = 'needs LibTorch' }, Skip) end
+    local missing = missing_in(problem)
+    if missing then return setmetatable({ reason = missing }, Skip) end
     return debug.traceback(tostring(problem), 2)
   end)
   running = false
@@ -214,7 +225,8 @@ local function output_of(command)
   local pipe = io.popen(command)
   local output = pipe:read '*a'
   pipe:close()
-  if running and needs_torch(output) then skip 'needs LibTorch' end
+  local missing = running and missing_in(output)
+  if missing then skip(missing) end
   return output
 end
 
