@@ -364,7 +364,8 @@ int problem_owners(lua_State* L, BoundProblem& self) {
 std::vector<int32_t> parts_by_layer(const LoweredGraph& made) {
   const int32_t layers = std::accumulate(made.layers.begin(), made.layers.end(), 0);
   std::vector<int32_t> parts(made.rank.size(), 0);
-  for (size_t op = 0; op < made.layer.size(); ++op) parts[op] = made.layer[op] < 0 ? 0 : made.layer[op] < layers ? 1 : 2;
+  for (size_t op = 0; op < made.layer.size(); ++op)
+    parts[op] = made.layer[op] < 0 ? 0 : made.layer[op] < layers ? 1 : 2;
   return parts;
 }
 
