@@ -298,7 +298,7 @@ describe('the prompt', function()
   end)
   it('has help(x)', function()
     prompt("help()\n", "^help 'NAME' .*help%(VALUE%)", nil, true)
-    prompt("help(trinity.compare)\n", '^trinity%.compare%(problem, list, options%?%)\n', nil, true)
+    prompt("help(trinity.compare)\n", '^trinity%.compare%(problem: trinity%.Problem, list: .*%): trinity%.Comparison\n', nil, true)
     prompt("help 'serching'\nhelp(3)\nhelp {}\n", "help: nothing about 'serching', did you mean 'searching'? (help() shows the usage)\n"
       .. 'no help about number 3\nno help about table\n')
     prompt("help 'alexnet'\n", '^alexnet: ', '--safe', true)
@@ -372,7 +372,7 @@ describe('a terminal', function()
   it('completes fields and methods, and remembers lines', function()
     converse { { '\n> ' }, 'x = trinity.vers\t', { 'trinity%.vers.*ion' }, '\n', { '\n> ' }, 'x\n', { '\n%d+%.%d+%.%d+\n> ' },
       'g = trinity.model "vgg16"\n', { '\n> ' }, 'g:to_js\t', { 'on' }, '\3', { '\n> ' },
-      'trinity.models\t\t()\n', { "'vgg16'.*\n> " }, '\4', { 'D' } }
+      'trinity.methods.names\t\t()\n', { "'annealing'.*\n> " }, '\4', { 'D' } }
     expect(io.open(folder .. '/state/trinity/history'):read '*a'):matches 'trinity%.version'
     converse { { '\n> ' }, '\16\16\16\16', { 'x = trinity%.version' }, '\n', { '\n> ' }, 'x\n', { '\n%d+%.%d+%.%d+\n> ' }, '\4', { 'D' } }
   end)
