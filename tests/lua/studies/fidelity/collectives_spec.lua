@@ -193,7 +193,7 @@ describe('trinity study fidelity collectives', function()
   it("lists one's own constants of a file, and none of GPUs by data sheets", function()
     local path, of = temporary '.lua', {}
     core.write_file(path, 'return { h100 = { compute_efficiency = 0.5, half_width = 77 }, l40s = { attention = 0.4 } }')
-    for name, how in trinity.sorted_pairs { own = path, calibrated = 'calibrated', sheet = 'data_sheet' } do
+    for name, how in trinity.system.sorted_pairs { own = path, calibrated = 'calibrated', sheet = 'data_sheet' } do
       of[name] = {}
       local given = json.decode(trinity_says(("study fidelity constants --json --constants '%s'"):format(how), 0)).constants
       for _, one in ipairs(given) do of[name][one.of .. '.' .. one.name] = one.value end
