@@ -46,7 +46,7 @@ end
 local function of_actions(self, observation, rows, actions)
   local last = rows:dim()
   local log_probs = rows:gather(last, actions:unsqueeze(last)):squeeze(last)
-  if last == 2 or rawget(self.network, 'unmasked') then return log_probs end
+  if last == 2 or rawget(self.network, 'unmasked') or not rawget(observation, 'node_mask') then return log_probs end
   return log_probs * observation.node_mask:to { dtype = 'float32' }
 end
 
@@ -176,6 +176,10 @@ local scorer_options = options_of.declare('trinity.ScorerOptions', { help = 'Wha
 function actor_critic.scorer(env, options)
   check.object('learn.scorer', 1, 'env', env, 'env')
   local o, observation = scorer_options:read('learn.scorer', 2, 'options', options), env:observation()
+  if env.description.options.decode then
+    check.refuse('learn.scorer', 1, 'env', 'expected an environment whose actions are of nodes, got option decode; use '
+      .. 'learn.policy')
+  end
   local words = observation.words and observation.words:size(2)
   local inputs = words and 2 * words + 4 + env.num_actions
     or observation.nodes:size(3) + type_size + 4

@@ -363,6 +363,8 @@ describe('learners', function()
     expect(function() learn.policy(3) end):raises "expected a module %(nn.class%)"
     expect(function() learn.gae(tensor.zeros { 2 }, tensor.zeros { 2 }) end):raises 'expected a tensor %[steps x num_envs%]'
     expect(function() learn.gae(tensor.zeros { 2, 3 }, tensor.zeros { 2, 2 }) end):raises 'expected a tensor %[2 x 3%]'
+    local decoding = trinity.env(problem, { actions = 'joint', decode = print })
+    expect(function() learn.scorer(decoding) end):raises "learn.scorer: argument 1 %('env'%): expected an environment whose"
     expect(function() learn.scorer(problem) end):raises "learn.scorer: argument 1 %('env'%): expected an env"
   end)
 end)

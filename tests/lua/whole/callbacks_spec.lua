@@ -20,13 +20,19 @@ local function fresh()
   return builder:build(), trinity.cluster 'p100x2'
 end
 
+local Table = trinity.nn.class 'table'
+function Table:build(spec) self.logits = trinity.tensor.zeros({ spec.nodes, 2 }, { requires_grad = true }) end
+function Table:forward(observation)
+  return self.logits:unsqueeze(1):expand { observation.mask:size(1), self.logits:size(1), 2 }
+end
+
 -- Learns by REINFORCE with a policy whose function `which` calls f, or with f within option decode or signal.
 local function learn_with(problem, f, which)
   local options = { num_envs = 2, actions = 'joint' }
   if which == 'decode' then options.decode = function() f() return problem:placements(2) end end
   if which == 'signal' then options.signal = function() f() return 1 end end
   local env = trinity.env(problem, options)
-  local policy = trinity.learn.scorer(env, { hidden = 2 })
+  local policy = trinity.learn.policy(Table { nodes = problem.graph.units })
   local made = {}
   for _, name in ipairs { 'parameters', 'act', 'evaluate' } do
     made[name] = function(_, ...)
