@@ -98,7 +98,6 @@ local attempts = {
     'return problem:load "../outside.json"',
     'return trinity.rankers.load "../outside.json"',
     'return trinity.tensor.load "../outside.json"',
-    'return trinity.select("../outside.json", { quiet = true })',
     'return trinity.profile.load "../outside.json"',
     'trinity.plot.csv("../escape.csv", { "a" }, { { 1 } }) return true',
     'return trinity.plot.lines("../escape", { x = "x", y = "y", series = { { points = { { 1, 2 } } } } })',

@@ -155,7 +155,8 @@ local parts = {
   ['study papers'] = util.sorted_keys(require 'studies.papers.pages'),
 }
 local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity collectives'] = 'formulas; its fits are those of vtrain',
-  ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
+  ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity kernels'] = 'formulas',
+  ['study fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
 
 it('every part of a command is in the table', function()
   local missing = {}
