@@ -130,7 +130,11 @@ end
 -- Runs the search. Its dimensions are options of the command, so messages are changed to name options.
 local function search(spec)
   local ok, made = pcall(trinity.plan, spec)
-  if not ok then error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", "option '--%1'")), 0) end
+  if not ok then
+    error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", function(name)
+      return ("option '--%s'"):format((name:gsub('_', '-')))
+    end)), 0)
+  end
   return made
 end
 

@@ -42,6 +42,7 @@ local Usage = { __tostring = function(self) return self.message end }
 --- Raises a usage error: the program prints it and exits with status 2.
 function util.fail_usage(message, ...)
   if select('#', ...) > 0 then message = message:format(...) end
+  message = message:gsub("^option '%-%-[%w_]+", function(name) return (name:gsub('_', '-')) end) -- as --help has it
   error(setmetatable({ usage = true, message = message }, Usage), 0)
 end
 

@@ -77,9 +77,9 @@ describe('--method_set', function()
   it('refuses what a method does not have, with a suggestion and status 2', function()
     local search = 'search --model alexnet --run none --evaluations 8 --method '
     trinity_says(search .. 'random --method_set bach=8', 2,
-      "^trinity: option '%-%-method_set': random: unknown option 'bach', did you mean 'batch'%?")
+      "^trinity: option '%-%-method%-set': random: unknown option 'bach', did you mean 'batch'%?")
     trinity_says(search .. 'random --method_set batch=x', 2,
-      "option '%-%-method_set': random: option 'batch': expected an integer from 1 to 1048576, got string 'x'")
+      "option '%-%-method%-set': random: option 'batch': expected an integer from 1 to 1048576, got string 'x'")
   end)
   it('names the method where several are compared', function()
     local compare = 'search --model alexnet --run none --method random,metis --seeds 1 --evaluations 8 --method_set '
@@ -87,7 +87,7 @@ describe('--method_set', function()
     for words, message in trinity.sorted_pairs {
       ['random.bach=4'] = "random: unknown option 'bach', did you mean 'batch'%?", ['batch=4'] = "expected METHOD.NAME=VALUE, got 'batch=...'",
       ['rndom.batch=4'] = "unknown method 'rndom', did you mean 'random'%? %(known: random, metis%)" } do
-      trinity_says(compare .. words, 2, "option '%-%-method_set': " .. message)
+      trinity_says(compare .. words, 2, "option '%-%-method%-set': " .. message)
     end
   end)
 end)
