@@ -6,7 +6,7 @@
 --              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
 --   refused    { reason =, points = }: why points cannot be simulated, and how many
 --   pareto     simulated plans that no other beats in both time and memory, with the same fields
---   counts, pruned, left, lower_bound_s   numbers of points by outcome, and a lower bound of every plan's step time
+--   counts, pruned, left, lower_bound_s   numbers of points by outcome, which add up, and a lower bound of every plan
 --   constants, runtime   basis of the numbers: { name, kinds = { kind, rows, mean_error } }; the training software
 --   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
 -- Exit status: 1 if no plan fits, 130 after Ctrl-C (143 after SIGTERM).
