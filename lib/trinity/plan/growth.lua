@@ -8,7 +8,7 @@ local growth = {}
 
 -- Terms of the kernel: a line in the logarithms of sizes, what every dimension adds by itself, what all add together,
 -- and noise, since messages are no function of these dimensions alone.
-local line, single, joint, noise = 0.1, 0.5, 0.5, 0.02
+local line, single, joint, noise = 0.5, 0.5, 0.5, 0.02
 
 -- Dimensions, with the distance of one step (of sizes: of a factor of two).
 local dimensions = { { 'tensor', 0.35, size = true }, { 'context', 0.35, size = true }, { 'expert', 0.35, size = true },
