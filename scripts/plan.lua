@@ -6,7 +6,7 @@
 --              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
 --   refused    { reason =, points = }: why points cannot be simulated, and how many
 --   pareto     simulated plans that no other beats in both time and memory, with the same fields
---   counts, pruned, left, lower_bound_s   numbers of points by outcome, and a lower bound of every plan's step time
+--   counts, pruned, left, lower_bound_s   numbers of points by outcome, which add up, and a lower bound of every plan
 --   constants, runtime   basis of the numbers: { name, kinds = { kind, rows, mean_error } }; the training software
 --   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
 -- Exit status: 1 if no plan fits, 130 after Ctrl-C (143 after SIGTERM).
@@ -130,7 +130,11 @@ end
 -- Runs the search. Its dimensions are options of the command, so messages are changed to name options.
 local function search(spec)
   local ok, made = pcall(trinity.plan, spec)
-  if not ok then error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", "option '--%1'")), 0) end
+  if not ok then
+    error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", function(name)
+      return ("option '--%s'"):format((name:gsub('_', '-')))
+    end)), 0)
+  end
   return made
 end
 

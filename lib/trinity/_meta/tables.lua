@@ -354,7 +354,7 @@ error 'this file is for editors'
 ---@field pareto trinity.FoundPlan[] of those simulated the ones that none beats both in time and in memory
 ---@field simulated trinity.FoundPlan[] all, the best first
 ---@field refused { reason: string, points: integer }[] what could not be lowered, and why
----@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer }
+---@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer, neighbours: integer, simulated_neighbours: integer }
 ---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
 ---@field left integer points that a limit left, whose bound does not rule them out
 ---@field too_large integer of these the points whose simulation would run more operators than `tasks`

@@ -8,14 +8,15 @@ local growth = {}
 
 -- Terms of the kernel: a line in the logarithms of sizes, what every dimension adds by itself, what all add together,
 -- and noise, since messages are no function of these dimensions alone.
-local line, single, joint, noise = 2, 0.5, 0.5, 0.02
+local line, single, joint, noise = 0.5, 0.5, 0.5, 0.02
 
 -- Dimensions, with the distance of one step (of sizes: of a factor of two).
 local dimensions = { { 'tensor', 0.35, size = true }, { 'context', 0.35, size = true }, { 'expert', 0.35, size = true },
   { 'pipeline', 0.35, size = true }, { 'data', 0.25, size = true }, { 'micro_batch', 0.25, size = true },
-  { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'schedule', 0.7 }, { 'zero_stage', 0.7 },
-  { 'recompute', 0.5 }, { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
-local count, sizes, farthest = #dimensions, 8, 4
+  { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'virtual_stages', 0.35, size = true },
+  { 'bucket_bytes', 0.25, size = true }, { 'schedule', 0.7 }, { 'zero_stage', 0.7 }, { 'recompute', 0.5 },
+  { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
+local count, sizes, farthest = #dimensions, 10, 4
 local words = {} -- a number for every word, so far apart that none is near another
 
 --- A point as numbers.
@@ -47,7 +48,31 @@ local function kernel(a, b, from)
   return single * sum / count + joint * math.exp(-far) + line * product
 end
 
+-- The process is over log(1 + log(growth) / bend): a few plans whose messages take as long as their computation must
+-- not make it uncertain of all others. At this logarithm of the growth its slope has fallen to a half.
+local bend = 0.1
+
+local Growth = {}
+Growth.__index = Growth
+
+--- Adds the growth of a simulated plan.
+function Growth:add(features, factor)
+  self.process:add(features, (1 + math.max(0, math.log(factor)) / bend) ^ bend)
+end
+
+--- The growth that is expected, at least 1, less so many standard deviations.
+function Growth:estimate(features, optimism)
+  return math.exp(bend * (self.process:estimate(features, optimism) ^ (1 / bend) - 1))
+end
+
+--- Counts its own expectation as observed, until forget().
+function Growth:expect(features) self.process:expect(features) end
+
+function Growth:forget() self.process:forget() end
+
 --- A process that knows nothing yet; mean, deviation: of the logarithm of the growth.
-function growth.new(mean, deviation) return Process.new(kernel, mean, deviation, noise) end
+function growth.new(mean, deviation)
+  return setmetatable({ process = Process.new(kernel, mean, deviation, noise) }, Growth)
+end
 
 return growth

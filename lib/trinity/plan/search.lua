@@ -23,7 +23,9 @@ local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
 local proof = { opened = 256, bounded = 8192, gap = 0.03 }
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
-local careful = 6 -- plans of a batch that cautious estimates choose; the others explore, the last by bounds alone
+-- Plans of a batch that cautious estimates choose while these promise anything better; others explore, the last by
+-- bounds alone.
+local careful = 6
 local roomy = 0.9 -- of a device's memory: a bound below it will fit
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
 local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
@@ -35,17 +37,20 @@ local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so m
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
   self.queue, self.beyond, self.number, self.results, self.seen, self.asked = {}, {}, 0, {}, {}, {}
-  self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
+  self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0, neighbours = 0,
+    simulated_neighbours = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.reasons, self.splits, self.started_s = {}, {}, {}, core.clock_s()
   self.near, self.by_layer_seen, self.places, self.tried, self.grown, self.strata = {}, {}, {}, {}, {}, {}
   self.batch, self.alike, self.estimates, self.features, self.vain = {}, {}, 0, {}, 0
   self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
-  self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
   return self
 end
 
-local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by or 1) end
+-- Counts what became of points of the space; `entry`: of one point, which is none of the space if a move made it.
+local function count(self, name, by, entry)
+  if not (entry and entry.moved) then self.pruned[name] = self.pruned[name] + (by or 1) end
+end
 
 --- What is shown meanwhile.
 function Search:progress_text()
@@ -106,11 +111,11 @@ function Search:find_nearest()
   end
 end
 
---- Counts what lowering refuses under its sentence; Ctrl-C's end of it is no refusal.
-function Search:lose(reason, by, example)
+--- Counts what lowering refuses under its sentence; Ctrl-C's end of it is no refusal. of: see count().
+function Search:lose(reason, by, example, of)
   reason = util.unplaced(tostring(reason))
   if core.stop_requested() and reason:find('interrupted', 1, true) then error(reason, 0) end
-  count(self, 'refused', by)
+  count(self, 'refused', by, of)
   reason = reason:gsub('^problem:[%w_]+: ', '')
   local entry = self.reasons[reason]
   if not entry then
@@ -164,15 +169,6 @@ function Search:add_family(family)
   if entry.points > 0 then self:push(entry) end
 end
 
---- Notes by what the bound of a kind of entry grew; of a kind that was not seen yet nothing is expected.
-local function note(grown, kind, by) grown[kind] = math.min(grown[kind] or math.huge, by) end
-
-local function family_kind(point) return ('%d %d %s'):format(point.tensor, point.context, point.recompute) end
-local function point_kind(point)
-  return ('%d %d %d %d %s %s'):format(point.tensor, point.context, point.pipeline, space.width(point) * point.data,
-    point.schedule, tostring(point.order))
-end
-
 -- What points of one kind share beside their family.
 local function kind_of(entry)
   local point = entry.point
@@ -185,10 +181,10 @@ function Search:open(entry)
   self.counts.opened = self.counts.opened + 1
   local ok, totals = pcall(self.networks.totals, self.networks, entry.family, true)
   if not ok then return self:lose(totals, entry.points, entry.family) end
-  local list, limit, seen, least = {}, self:limit_s(), 0, math.huge
+  local list, limit, seen = {}, self:limit_s(), 0
   self:each(entry.family, totals, function(point, bound_s, bytes)
     if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
-    seen, least = seen + 1, math.min(least, bound_s)
+    seen = seen + 1
     if bound_s >= limit then return count(self, 'bound') end
     -- of one micro-batch it takes as long as ZeRO stage 1
     if point.zero_stage == 2 and point.micro_batches == 1 and self.space:takes(point, 'zero_stage', 1)
@@ -197,8 +193,7 @@ function Search:open(entry)
     end
     list[#list + 1] = { point = space.kept(point), bound_s = bound_s, number = seen }
   end)
-  count(self, 'memory', math.max(0, entry.points - seen))
-  if seen > 0 and entry.bound_s > 0 then note(self.opened, family_kind(entry.point), least / entry.bound_s) end
+  count(self, 'memory', entry.points - seen) -- below 0 where its own profile takes less than that of one device
   for _, kind in ipairs(util.grouped(list, kind_of)) do
     table.sort(kind, function(a, b)
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
@@ -227,7 +222,7 @@ function Search:settle(entry)
   local list = stages.balanced(self, point)
   if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
     and self.space:takes(point, 'stages', 'even') then
-    count(self, 'duplicates')
+    count(self, 'duplicates', 1, entry)
     return false
   end
   point.stages, entry.balanced = list or 'even', true
@@ -276,7 +271,7 @@ function Search:bound(entries)
     local ok, is_new = pcall(self.settle, self, entry)
     if ok and is_new then ok, entry.strategy = pcall(self.strategy, self, entry) end
     if not ok then
-      self:lose(entry.strategy or is_new, 1, entry.point)
+      self:lose(entry.strategy or is_new, 1, entry.point, entry)
     elseif is_new then
       settled[#settled + 1] = entry
     end
@@ -298,22 +293,23 @@ end
 --- Returns the entry once more where other stages may fit.
 function Search:bounded(entry, found)
   self.counts.bounded = self.counts.bounded + 1
-  if found.refused then return self:lose(found.refused, 1, entry.point) end
-  if found.duplicate then return count(self, 'duplicates') end
+  if found.refused then return self:lose(found.refused, 1, entry.point, entry) end
+  if found.duplicate then return count(self, 'duplicates', 1, entry) end
   local worst, most = self:excess(entry, found.memory_bytes)
   if worst > 0 and not entry.included then
     local again = stages.again(self, entry, found.memory_bytes)
     if again then return again end
-    count(self, 'memory')
+    count(self, 'memory', 1, entry)
     return self:note_memory(entry.point, most)
   end
   local cost = found.step_time_s * self.rate(entry.point)
-  if entry.bound_s > 0 then note(self.bounded_by, point_kind(entry.point), cost / entry.bound_s) end
   entry.kind, entry.bounds, entry.bound_s = 'plan', found, cost
   entry.fullest = most / (most - worst) -- of a device's memory
   if entry.included then table.insert(self.asked, entry) end
   self:push(entry)
 end
+
+function Search:forget_estimates() self.grown, self.estimates = {}, self.estimates + 1 end
 
 --- The cost that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
 function Search:estimate(entry)
@@ -321,7 +317,7 @@ function Search:estimate(entry)
   if entry.estimated ~= self.estimates then
     local at = self.grown[entry.key]
     if not at then
-      local optimism = #self.batch < careful and cautious or bold
+      local optimism = (self.bold or #self.batch >= careful) and bold or cautious
       at = { time = self.time:estimate(entry.features, optimism),
         memory = self.memory:estimate(entry.features, optimism) }
       self.grown[entry.key] = at
@@ -329,10 +325,7 @@ function Search:estimate(entry)
     entry.growth, entry.fits = at.time, entry.kind ~= 'plan' or entry.fullest * at.memory <= 1
     entry.estimated = self.estimates
   end
-  local grown = entry.growth
-  if entry.kind ~= 'plan' then grown = grown * (self.bounded_by[point_kind(entry.point)] or 1) end
-  if entry.kind == 'family' then grown = grown * (self.opened[family_kind(entry.point)] or 1) end
-  return entry.bound_s * grown, entry.fits
+  return entry.bound_s * entry.growth, entry.fits
 end
 
 -- Whether a goes before b: what fits, then the shorter.
@@ -385,10 +378,10 @@ function Search:simulate(entries)
       if not ok then fine, what = pcall(problem.evaluate, problem, plans[i]) end
       if not fine and tostring(what):find('interrupted', 1, true) then error(what, 0) end
       entry.done = true
-      if fine then self:simulated(entry, what, problem) else self:lose(what, 1, entry.point) end
+      if fine then self:simulated(entry, what, problem) else self:lose(what, 1, entry.point, entry) end
     end
   end
-  self.grown, self.estimates = {}, self.estimates + 1
+  self:forget_estimates()
 end
 
 --- Whether result a is better than b; of equal ones the first.
@@ -400,6 +393,7 @@ end
 function Search:simulated(entry, metrics, problem)
   self.counts.simulated = self.counts.simulated + 1
   self.strata[stratum_of(entry.point)] = true
+  if entry.moved then self.counts.simulated_neighbours = self.counts.simulated_neighbours + 1 end
   local _, most = self:excess(entry, entry.bounds.memory_bytes)
   local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
   self.time:add(entry.features, time)
@@ -435,6 +429,7 @@ function Search:move()
       for _, entry in ipairs(moves.of(self, result)) do made[#made + 1] = entry end
     end
   end
+  self.counts.neighbours = self.counts.neighbours + #made
   self:bound(made)
 end
 
@@ -445,7 +440,7 @@ function Search:try(plans)
     local key = moves.key_of(entry.point)
     if self.tried[key] then
       entry.done = true
-      count(self, 'duplicates')
+      count(self, 'duplicates', 1, entry)
     elseif #list < self.simulations - self.counts.simulated then
       self.tried[key], self.seen[key], list[#list + 1] = true, true, entry
     end
@@ -481,6 +476,11 @@ function Search:turn()
     self.novel = nil
     list = self:promising(at_once.kind)
   end
+  if list[1] and not (self.bold or self.novel or self.proving) and list[1].estimate_s >= self:limit_s() then
+    self.bold = true -- cautious estimates promise nothing better
+    self:forget_estimates()
+    list = self:promising(at_once.kind)
+  end
   while #others < #list and list[#others + 1].kind ~= 'plan' do others[#others + 1] = list[#others + 1] end
   if others[1] then
     self:expand(others)
@@ -490,16 +490,16 @@ function Search:turn()
   local wanted = math.min(self.seconds < math.huge and core.threads() or at_once.simulation,
     self.simulations - self.counts.simulated)
   if list[1] and wanted > 0 then
-    list[1].done = true
+    list[1].done = 'chosen'
     self.batch[#self.batch + 1] = list[1]
     self.alike[list[1].key] = (self.alike[list[1].key] or 0) + 1
     self.time:expect(list[1].features)
-    self.grown, self.estimates = {}, self.estimates + 1
+    self:forget_estimates()
   end
   if not self.batch[1] or list[1] and #self.batch < wanted then return list[1] ~= nil and wanted > 0 end
   self.time:forget()
   self:try(self.batch)
-  self.batch, self.alike = {}, {}
+  self.batch, self.alike, self.bold = {}, {}, nil
   return true
 end
 
@@ -538,7 +538,7 @@ function Search:draw()
     local ok, cost = result.metrics.feasible and result.cost < least and not self:stopping(), nil
     if ok then
       ok, cost = pcall(self.quantile, self.networks:problem(result.point.micro_batch), result.strategy)
-      if not ok then self:lose(cost, 1, result.point) end
+      if not ok then self:lose(cost, 1, result.point, { moved = 'simulated' }) end
     end
     if ok then
       result.cost, result.reward, result.drawn = math.max(result.cost, cost), -math.max(result.cost, cost), true
@@ -560,6 +560,7 @@ function Search:run()
       self:add_family(family)
     end
     whole = true
+    self.counts.neighbours = #(self.included or {})
     self:bound(util.map(self.included or {}, function(point)
       return { point = space.kept(point), bound_s = 0, settled = true, included = true, moved = 'included' }
     end))
@@ -578,8 +579,10 @@ function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
-  for _, entry in ipairs(self:left_over()) do
-    if not entry.done and not entry.moved then
+  local list = self:left_over()
+  for _, entry in ipairs(self.batch) do list[#list + 1] = entry.done == 'chosen' and entry or nil end
+  for _, entry in ipairs(list) do
+    if entry.done ~= true and not entry.moved then
       local points = entry.points or 1
       if entry.bound_s >= limit then
         count(self, 'bound', points)

@@ -142,15 +142,17 @@ end
 function text.counts(found)
   local c, p = found.counts, found.pruned
   local lines = { ('searched %d configurations: %d invalid, %d out of memory and %d too slow by lower bounds, '
-    .. '%d duplicates, %d unsupported; %d bounded by the engine, %d simulated'):format(c.points, p.contradictory,
-    p.memory, p.bound, p.duplicates, p.refused, c.bounded, c.simulated) }
+    .. '%d duplicates, %d unsupported, %d simulated, %d left'):format(c.points, p.contradictory, p.memory, p.bound,
+    p.duplicates, p.refused, c.simulated - c.simulated_neighbours, found.left) }
+  if c.neighbours > 0 then
+    lines[1] = lines[1] .. ('; %d neighbours of the best, %d simulated'):format(c.neighbours, c.simulated_neighbours)
+  end
   local best = found.plans[1]
   if best and found.lower_bound_s < best.cost then
-    lines[2] = ('lower bound of all: %s; plan 1 is within %s of it; %d configurations between were not '
-      .. 'simulated'):format(text.cost(found, found.lower_bound_s),
-      percent(best.cost - found.lower_bound_s, found.lower_bound_s), found.left)
+    lines[2] = ('lower bound of all: %s; plan 1 is within %s of it'):format(text.cost(found, found.lower_bound_s),
+      percent(best.cost - found.lower_bound_s, found.lower_bound_s))
     if found.too_large > 0 then
-      lines[2] = lines[2] .. (', %d of them too large to simulate (--tasks)'):format(found.too_large)
+      lines[2] = lines[2] .. ('; %d of those left are too large to simulate (--tasks)'):format(found.too_large)
     end
   elseif best then
     lines[2] = 'plan 1 is optimal: no configuration of the space is ' .. (found.cost_of and 'cheaper' or 'faster')
@@ -202,7 +204,7 @@ function text.helps(point, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
   if point.data > 1 and point.zero_stage < 3 then list[#list + 1] = '--zero-stage 3' end
   if point.recompute ~= 'full' then list[#list + 1] = '--recompute full' end
-  if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro_batch' end
+  if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro-batch' end
   if larger then list[#list + 1] = ('%s, whose GPUs have more memory'):format(larger) end
   list[#list + 1] = 'more devices, or devices with more memory'
   list[#list + 1] = 'a shorter --sequence'

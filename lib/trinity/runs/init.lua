@@ -8,7 +8,7 @@
 --                                          writes results/LABEL.json { kind, label, summary, data }
 --   trinity.run:log { step =, loss = ... } adds a row to metrics.csv, metrics.jsonl and TensorBoard
 --
--- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or that of --run. With --safe the folder is made before the script is read,
+-- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or the name in --run. With --safe the folder is made before the script is read,
 -- is called SCRIPT-COUNT, and is removed if the script does not use it. An existing folder is only written to with
 -- --resume. Files are replaced atomically (hidden .NAME.part files are left by killed writers, and --resume removes
 -- them). run.json, script.lua and .seal exist from the beginning. metrics.* grow by whole lines; a crash may truncate
@@ -19,7 +19,7 @@
 --                    script, command = [words], folder (where it was started), options = { resolved }, seed,
 --                    started_at, ended_at, seconds, resumed_at = [times], pid, process_start, system (whose process it
 --                    is), ranks,
---                    versions { trinity, libtorch, luajit }, blas, machine { processor, cores, memory_bytes },
+--                    versions { trinity, libtorch, luajit }, blas, machine { 'processor', cores, memory_bytes },
 --                    model, cluster (of the first problem), now = { label, search, method, seed, step, evaluations,
 --                    share, seconds, best_step_time_s, best_reward, fits, lower_bound_s, evaluations_per_s, left_s,
 --                    done, items } (the progress line, every two seconds) }
