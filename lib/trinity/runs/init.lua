@@ -8,12 +8,12 @@
 --                                          writes results/LABEL.json { kind, label, summary, data }
 --   trinity.run:log { step =, loss = ... } adds a row to metrics.csv, metrics.jsonl and TensorBoard
 --
--- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or the name in --run. With --safe the folder is made before the script is read,
--- is called SCRIPT-COUNT, and is removed if the script does not use it. An existing folder is only written to with
--- --resume. Files are replaced atomically (hidden .NAME.part files are left by killed writers, and --resume removes
--- them). run.json, script.lua and .seal exist from the beginning. metrics.* grow by whole lines; a crash may truncate
--- the last one. The format, "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO 8601 in UTC;
--- a field that does not apply is missing):
+-- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or the name in --run. With --safe the folder is made before the script is
+-- read, is called SCRIPT-COUNT, and is removed if the script does not use it. An existing folder is only written to
+-- with --resume. Files are replaced atomically (hidden .NAME.part files are left by killed writers, and --resume
+-- removes them). run.json, script.lua and .seal exist from the beginning. metrics.* grow by whole lines; a crash may
+-- truncate the last one. The format, "trinity run 1" (paths are relative to the run's folder; times in seconds, ISO
+-- 8601 in UTC; a field that does not apply is missing):
 --
 --   run.json       { kind = 'trinity run 1', name, status = 'running' | 'done' | 'interrupted' | 'failed', error,
 --                    script, command = [words], folder (where it was started), options = { resolved }, seed,
