@@ -34,7 +34,7 @@ print('evaluations: ' .. trinity.methods.annealing(problem, { evaluations = 20, 
 
 describe('a debugger of an editor', function()
   local folder = temporary()
-  core.make_folder(folder, {})
+  core.make_folder(folder, {}, '')
   core.write_file(folder .. '/mine.lua', script)
 
   it('is set up by a launch.json that starts the program with the open script', function()
