@@ -370,8 +370,8 @@ TEST_CASE("no placement beats the bounds") {
     tight_steps += bounds.step_time_ns == best.step_time_ns;
     tight_peaks += bounds.peak_memory_bytes == best.peak_memory_bytes;
   }
-  CHECK(tight_steps > test::least(40));
-  CHECK(tight_peaks > test::least(40));
+  CHECK(tight_steps >= test::least(40));
+  CHECK(tight_peaks >= test::least(40));
 }
 
 namespace {
