@@ -349,7 +349,7 @@ TEST_CASE("two inputs that are views of one tensor count once") {
 
 TEST_CASE("no placement beats the bounds") {
   int tight_steps = 0, tight_peaks = 0;
-  for (uint64_t i = 0; i < test::draws(240); ++i) {
+  for (uint64_t i = 0; i < test::draws(480); ++i) {
     CAPTURE(i);
     RandomStream random(test::law_seed(), "bounds", i);
     const auto graph = random_small_graph(random);
@@ -370,8 +370,8 @@ TEST_CASE("no placement beats the bounds") {
     tight_steps += bounds.step_time_ns == best.step_time_ns;
     tight_peaks += bounds.peak_memory_bytes == best.peak_memory_bytes;
   }
-  CHECK(tight_steps >= test::least(40));
-  CHECK(tight_peaks >= test::least(40));
+  CHECK(tight_steps > test::least(40));
+  CHECK(tight_peaks > test::least(40));
 }
 
 namespace {

@@ -56,8 +56,8 @@ class LaneCopies {
 
   bool queues_by_pair() const { return problem_.rules().queue == QueueModel::pair; }
 
-  /// Number of consecutive replicas, with all their experts, of which any two sets are interchangeable; 0: none. With
-  /// a queue per pair of devices, rings must visit these sets one after the other: devices ascend with the ranks.
+  /// Size of the sets of consecutive replicas, with all their experts, that are interchangeable; 0: none. With a queue
+  /// per pair of devices, rings must visit these sets one after the other: devices ascend with the ranks.
   int32_t run_alike(const Mesh& mesh) const {
     if (!pieces_alike_ || (queues_by_pair() && !std::is_sorted(mesh.devices.begin(), mesh.devices.end()))) return 0;
     const int32_t run = std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);

@@ -80,8 +80,8 @@ local function keep_best(self, number, plan, result)
   self.best_of[number] = result
 end
 
--- The same of a search. Its last batch may be incomplete: it counts, but nothing is returned. The ranks of a job divide
--- batches of which metrics and rewards are all that is needed.
+-- Simulates the plans of a search. Its last batch may be incomplete: it counts, but nothing is returned. The ranks of a
+-- job divide a batch if only its metrics and rewards are needed.
 local function simulate_within(self, search, of, plans)
   local job = search.agrees
   local count = dist_search.more(search, job) and search:allowance(#plans) or 0

@@ -587,7 +587,7 @@ function model.bucket_bytes(cluster, strategy)
   return holds and runtimes.bucket_bytes(how.runtime, strategy) or nil
 end
 
---- Returns the names of the clusters in models/clusters, most of which take a count.
+--- Returns the names of the clusters in models/clusters. Most take a count, as in dgx_h100x4.
 function model.cluster_names() return lua_names(cluster_folder) end
 
 return model

@@ -23,7 +23,7 @@ function groups.contiguous(problem, count)
   end)
   local group = 0
   for place, unit in ipairs(order) do
-    -- At most one group further than the unit before, and never so far behind that a later group goes empty.
+    -- The group of the previous unit or the next one, so that no group is empty.
     local wanted = math.floor(position[unit] * count) + 1
     group = math.max(count - (units - place), math.min(group + 1, count, math.max(group, wanted)))
     group_of[unit] = group

@@ -59,14 +59,14 @@ function learn.ppo(env, policy, options) return ppo.run(env, policy, options) en
 
 --- Trains a policy by REINFORCE (Williams 1992) with a baseline.
 ---@param env trinity.Env
----@param policy trinity.ActorCritic of which baseline 'value' alone asks values
+---@param policy trinity.ActorCritic needs a value function for baseline 'value' only
 ---@param options trinity.ReinforceOptions
 ---@return trinity.UpdateReport[]
 function learn.reinforce(env, policy, options) return reinforce.run(env, policy, options) end
 
 --- Trains a policy by the cross-entropy method (Rubinstein 1999): raises the likelihood of the best.
 ---@param env trinity.Env
----@param policy trinity.ActorCritic of which values are not asked
+---@param policy trinity.ActorCritic needs no value function
 ---@param options trinity.CrossEntropyOptions
 ---@return trinity.UpdateReport[]
 function learn.cross_entropy(env, policy, options) return cross_entropy.run(env, policy, options) end

@@ -11,12 +11,12 @@ local util = require 'trinity.base.util'
 
 local grouper_hidden = 64
 
--- Which groups read the outputs of which in every sample: [samples, groups, groups]. group_of: int64 [samples, units].
-local function adjacency(told, group_of, groups)
+-- Adjacency of groups in every sample: [samples, groups, groups]. group_of: int64 [samples, units].
+local function adjacency(edges, group_of, groups)
   local samples = group_of:size(1)
   local function ends(units) return group_of:index_select(2, tensor.new(units)) - 1 end
   local base = (tensor.arange(1, samples, 1, { dtype = 'int64' }) - 1):unsqueeze(2) * (groups * groups)
-  local place = (base + ends(told.from) * groups + ends(told.to) + 1):flatten()
+  local place = (base + ends(edges.from) * groups + ends(edges.to) + 1):flatten()
   local hits = tensor.zeros { samples * groups * groups }:index_add(1, place, tensor.ones { place:numel() })
   return hits:clamp(0, 1):reshape { samples, groups, groups }
 end

@@ -1,6 +1,6 @@
 -- TAPP (Appl. Sci. 2021, 11(11), 4785; papers/notes.md "TAPP: what is stated"): a partition network puts the layers of
 -- a model into groups, an allocation network with attention gives every group a node, both learn by policy gradient
--- from the time of a batch, of which several evaluations are averaged. The paper gives no sizes, rates, models or
+-- from the time of a batch, averaged over several evaluations. The paper gives no sizes, rates, models or
 -- clusters: the rest, above all the defaults, are proposals of ours (papers/notes.md "TAPP: what is ours"). In modes
 -- 'cuts' and 'isotonic' every scheme is a pipeline; in 'literal' one that is none counts as not fitting. A policy that
 -- has settled still tries its neighbours (explore), and settles later by an entropy bonus that falls.

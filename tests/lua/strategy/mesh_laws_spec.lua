@@ -124,6 +124,41 @@ describe('every mesh', function()
       expect(core.read_file(path)):equals(text)
     end)
   end)
+  it('has the same metrics in a batch as alone', function()
+    for_random(3, 60, function(problem, found, plan)
+      local batch = problem:evaluate_batch { problem:placement(), plan, plan }
+      expect(batch[2].step_time_s):equals(found.metrics.step_time_s)
+      expect(batch[3].peak_memory_bytes):equals(found.metrics.peak_memory_bytes)
+      for i = 2, 3 do
+        expect(batch[i].total_communication_bytes):equals(found.metrics.total_communication_bytes)
+        expect(batch[i].excess_memory_bytes):equals(found.metrics.excess_memory_bytes)
+        expect(batch[i].samples_per_s):equals(found.metrics.samples_per_s)
+      end
+      for d = 1, #problem.cluster.devices do
+        expect(batch[3]:memory_bytes(d)):equals(found.metrics:memory_bytes(d))
+        expect(batch[3]:compute_busy_s(d)):equals(found.metrics:compute_busy_s(d))
+      end
+    end)
+  end)
+  it('has the same metrics on the simulated classes of devices as on all devices', function()
+    local folded = 0
+    for_random(8, 120, function(problem, found, plan)
+      local sync = plan.sync
+      if sync.every or sync.asynchronous then return end -- a mean of several steps
+      local whole, devices = problem:timeline(found).metrics, 0
+      for d = 1, whole.device_count do
+        for _, name in ipairs { 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' } do
+          expect(found.metrics[name](found.metrics, d)):equals(whole[name](whole, d))
+        end
+        devices = devices + (whole:memory_bytes(d) > 0 and 1 or 0)
+      end
+      for _, name in ipairs { 'step_time_s', 'peak_communication_bytes', 'excess_memory_bytes', 'transfers' } do
+        expect(found.metrics[name]):equals(whole[name])
+      end
+      if problem:simulated_devices(found) < devices then folded = folded + 1 end
+    end)
+    expect(30):below(folded)
+  end)
   it('does not change where replicas change places', function()
     local cluster, random, refused = trinity.cluster 'dgx_a100', draws(4), 0
     for _ = 1, 40 do
