@@ -180,6 +180,8 @@ describe('one argument that breaks a rule', function()
       { 'mx-capability', 'toml', '[model]\nconverters = ["quantize.linear.mx"]\n' },
       { 'dtype-known', 'toml', '[training]\ndtype = "int8"\n' },
       { 'value-kind', 'json', '{"train_batch_size": 8, "bf16": {"enabled": "maybe"}}' },
+      { 'batch-number', 'json', '{"train_batch_size": "many"}' },
+      { 'micro-number', 'json', '{"train_micro_batch_size_per_gpu": [1]}' },
       { 'warmup-steps', 'json', '{"train_batch_size": 8, "scheduler": {"type": "WarmupLR", '
         .. '"params": {"warmup_num_steps": 0}}}' },
       { 'scatter-divide', 'json', '{"train_batch_size": 8, "zero_optimization": {"stage": 2}, '
