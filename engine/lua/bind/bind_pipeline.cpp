@@ -14,6 +14,8 @@ namespace trinity::lua {
 template <>
 inline constexpr const char* kTypeName<const PipelineNetwork> = "pipeline network";
 template <>
+inline constexpr const char* kTypeName<const std::vector<PipedreamState>> = "pipeline cuts";
+template <>
 inline constexpr const char* kTypeName<const LayerRow> = "layer row";
 
 namespace {
@@ -169,27 +171,59 @@ int network_price(lua_State* L, const PipelineNetwork& network, const Machine& m
   return 1;
 }
 
-/// A list of { workers =, bandwidth_bytes_per_s = }.
-std::vector<PipedreamLevel> read_levels(lua_State* L, int list) {
-  std::vector<PipedreamLevel> levels;
-  for_each(L, list, [&](int) {
-    Fields fields(L, lua_gettop(L), "level");
-    PipedreamLevel level;
-    level.workers = static_cast<int32_t>(fields.integer("workers", 1, 0, kMostDevices));
-    level.bandwidth_bytes_per_s = fields.required_number("bandwidth_bytes_per_s");
-    fields.refuse_unknown();
-    levels.push_back(level);
-  });
-  return levels;
+/// States of a network in order of their size, from which lib/trinity/pipeline/pipedream.lua chooses.
+using PipedreamCuts = std::vector<PipedreamState>;
+
+/// network:pipedream_cuts(which, { seconds =, most = }) -> cuts; nil and why where there are too many for memory; nil
+/// where the time is up. which: 'antichains', 'compressed' (antichains of compressed branches), 'chain' (of one order
+/// of the layers) or 'few' (at most `most` of these)
+int network_pipedream_cuts(lua_State* L, const PipelineNetwork& network, Text<"which"> which,
+                           Options<"pipedream_cuts"> fields) {
+  double seconds = 1e9;
+  int32_t most = 1;
+  fields.take_all("seconds", seconds, "most", most);
+  const auto deadline = Deadline::in(seconds);
+  const auto layers = pipedream_layers(network);
+  const auto states = [&] {
+    if (which == "antichains") return pipedream_states(layers, deadline);
+    if (which == "compressed") return pipedream_states(compress_branches(layers), deadline);
+    if (which == "chain") return pipedream_chain(layers, deadline);
+    if (which == "few") return pipedream_few(layers, most);
+    throw WrongArgument(2, "which", fmt::format("expected antichains, compressed, chain or few, got '{}'", which));
+  };
+  try {
+    return push_results(L, std::make_shared<const PipedreamCuts>(states()));
+  } catch (const LimitError& error) {
+    return push_results(L, std::tuple(nullptr, std::string(error.what())));
+  } catch (const TimeIsUp&) {
+    return push_results(L, nullptr);
+  }
 }
 
-/// The stage of every node; those that take no part are with their readers, or with what they read.
-std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCuts& cuts,
-                               const PipedreamPipeline& pipeline) {
+/// cuts:columns() -> { time_s =, parameter_bytes =, activation_bytes =, output_bytes =: a number each state; after = a
+/// byte each pair of states, 1 where the second contains the first }; see PipedreamState.
+auto cuts_columns(const PipedreamCuts& cuts) {
+  const auto column = [&](double PipedreamState::*field) {
+    return list_of(cuts, [field](const PipedreamState& state) { return state.*field; });
+  };
+  std::string after(cuts.size() * cuts.size(), '\0');
+  for (size_t s = 0; s < cuts.size(); ++s)
+    for (const int32_t b : cuts[s].before) after[static_cast<size_t>(b) * cuts.size() + s] = 1;
+  return record("time_s", column(&PipedreamState::time_s), "parameter_bytes", column(&PipedreamState::parameter_bytes),
+                "activation_bytes", column(&PipedreamState::activation_bytes), "output_bytes",
+                column(&PipedreamState::output_bytes), "after", std::move(after));
+}
+
+/// cuts:stages(network, last) -> the stage of every node, from 1, by the last state of every stage. Nodes that take no
+/// part are with their readers, or with what they read.
+int cuts_stages(lua_State* L, const PipedreamCuts& cuts, const PipelineNetwork& network, Numbers<"last"> last) {
   std::vector<int32_t> stage(network.nodes.size(), -1);
-  for (size_t s = 0; s < pipeline.stages.size(); ++s)
-    for (const int32_t node : cuts.states[pipeline.stages[s].last].layers)
-      if (stage[node] < 0) stage[node] = static_cast<int32_t>(s);
+  for (size_t s = 0; s < last.size(); ++s) {
+    if (!(last[s] >= 1 && last[s] <= static_cast<double>(cuts.size())))
+      throw WrongArgument(3, "last", fmt::format("expected states from 1 to {}, got {}", cuts.size(), last[s]));
+    for (const int32_t node : cuts[static_cast<size_t>(last[s]) - 1].layers)
+      if (stage.at(static_cast<size_t>(node)) < 0) stage[node] = static_cast<int32_t>(s);
+  }
   auto all = stage;
   for (const auto& [from, to] : network.edges) {
     auto &before = all[from], &after = all[to];
@@ -198,7 +232,7 @@ std::vector<int32_t> stages_of(const PipelineNetwork& network, const PipedreamCu
     if (known < 0) after = std::max(after, stage[from]);
   }
   for (auto& s : all) s = std::max(s, 0);
-  return all;
+  return push_results(L, from_1(std::move(all)));
 }
 
 /// Pushes one stage: { nodes =, replicas = by level, devices =, first_device =, compute = }.
@@ -208,49 +242,6 @@ void push_stage(lua_State* L, const std::vector<int32_t>& nodes,
   for (const int32_t r : replicas) devices *= r;
   push(L, record("nodes", from_1(nodes), "replicas", replicas, "devices", devices, "first_device", next_device));
   next_device += devices;
-}
-
-void push_stages(lua_State* L, const PipelineNetwork& network, const PipedreamCuts& cuts,
-                 const PipedreamPipeline& pipeline) {
-  const auto stage = stages_of(network, cuts, pipeline);
-  std::vector<int32_t> first;
-  int32_t next = 1;
-  lua_newtable(L);
-  for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-    std::vector<int32_t> nodes;
-    for (int32_t n = 0; n < network.count(); ++n)
-      if (stage[n] == static_cast<int32_t>(s)) nodes.push_back(n);
-    const auto& about = pipeline.stages[s];
-    first.push_back(next);
-    push_stage(L, nodes, about.replicas, next);
-    const double before = about.first < 0 ? 0 : cuts.states[about.first].time_s;
-    set_field(L, "compute", (cuts.states[about.last].time_s - before) / network.unit_s);
-    lua_rawseti(L, -2, static_cast<int>(s) + 1);
-  }
-  lua_setfield(L, -2, "stages");
-  set_fields(L, "assignment", list_of(stage, [&](int32_t s) { return first[s]; }));
-}
-
-/// network:pipedream(levels, { transfers =, compression =, straight =, fewer =, paper =,
-/// memory_bytes =, compress = 'auto' | 'yes' | 'no', seconds = }) -> pipeline
-int network_pipedream(lua_State* L, const PipelineNetwork& network, Table<"levels"> list, Options<"pipedream"> fields) {
-  const auto levels = read_levels(L, list);
-  PipedreamOptions options;
-  fields.take("transfers", options.transfers, "compression", options.compression, "straight", options.straight,
-              "fewer", options.fewer, "paper", options.paper, "memory_bytes", options.memory_bytes);
-  const auto compress = fields.string("compress", "auto");
-  const double seconds = fields.number("seconds", 1e9);
-  fields.refuse_unknown();
-  if (!(options.compression > 0))
-    throw ArgumentError("pipedream: field 'compression': expected a number above 0");
-  const auto [cuts, pipeline, complete] =
-      find_pipedream_pipeline(pipedream_layers(network), levels, options, compress, seconds);
-  push(L, record("feasible", pipeline.feasible, "complete", complete, "states", cuts.states.size(), "cuts", cuts.kind,
-                 "data_parallel", pipeline.data_parallel_s / network.unit_s));
-  if (!pipeline.feasible) return 1;
-  set_field(L, "max_load", pipeline.time_s / network.unit_s);
-  push_stages(L, network, cuts, pipeline);
-  return 1;
 }
 
 /// Pushes a stage of Piper's.
@@ -368,8 +359,9 @@ int row_fastest(lua_State* L, const LayerRow& row, Options<"fastest"> fields, Fu
 constexpr luaL_Reg kNetwork[] = {
     TRINITY_BIND("about", network_about), TRINITY_BIND("max_load", network_max_load),
     TRINITY_BIND("search", network_search), TRINITY_BIND("cuts", network_cuts), TRINITY_BIND("price", network_price),
-    TRINITY_BIND("pipedream", network_pipedream), TRINITY_BIND("piper", network_piper),
+    TRINITY_BIND("pipedream_cuts", network_pipedream_cuts), TRINITY_BIND("piper", network_piper),
     TRINITY_BIND("layer_row", network_layer_row)};
+constexpr luaL_Reg kCuts[] = {TRINITY_BIND("columns", cuts_columns), TRINITY_BIND("stages", cuts_stages)};
 constexpr luaL_Reg kRow[] = {
     TRINITY_BIND("about", row_about), TRINITY_BIND("least_load", row_least_load),
     TRINITY_BIND("equal_work", row_equal_work), TRINITY_BIND("fastest", row_fastest)};
@@ -382,6 +374,7 @@ constexpr luaL_Reg kPipelineFunctions[] = {
 void open_pipeline(lua_State* L) {
   register_functions(L, kPipelineFunctions);
   register_type<const PipelineNetwork>(L, kNetwork);
+  register_type<const PipedreamCuts>(L, kCuts);
   register_type<const LayerRow>(L, kRow);
 }
 

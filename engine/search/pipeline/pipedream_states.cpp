@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "search/pipeline/pipedream_planner.h"
+#include "search/pipeline/pipedream_states.h"
 
 namespace trinity {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "search/pipeline/max_load_cut.h"
-#include "search/pipeline/pipedream_planner.h"
+#include "search/pipeline/pipedream_states.h"
 #include "search/pipeline/piper_planner.h"
 
 namespace trinity {

@@ -309,11 +309,11 @@ pipeline.register('pipedream', {
   help = "PipeDream's optimizer: stages and replicas, levels of bandwidth", run = function(instance)
   local options = instance.options
   local compression = options.activation_compression
-  local found = instance.network:pipedream(instance.levels, { transfers = compression > 0,
-    compression = compression > 0 and compression or 1, straight = options.straight,
-    fewer = options.fewer_devices, paper = options.cost == 'paper',
-    memory_bytes = options.memory_bytes or 0, seconds = options.seconds < math.huge and options.seconds or nil,
-    compress = options.compress_branches })
+  local unit_s = instance.about.unit == 'ms' and 1e-3 or 1
+  local found = require('trinity.pipeline.pipedream')(instance.network, unit_s, instance.levels, {
+    transfers = compression > 0, compression = compression > 0 and compression or 1, straight = options.straight,
+    fewer = options.fewer_devices, paper = options.cost == 'paper', memory_bytes = options.memory_bytes or 0,
+    seconds = options.seconds, compress = options.compress_branches })
   found.optimal, found.complete = found.complete and found.cuts ~= 'one order', nil
   return found
 end })
