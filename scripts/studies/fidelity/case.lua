@@ -6,7 +6,7 @@
 --
 -- and its prediction is problem:evaluate of that and nothing else. case.script() writes it as Lua.
 
-local lua_text = require 'trinity.base.lua_text'
+local lua_text = require 'studies.fidelity.lua_text'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local runtimes = require 'trinity.cluster.runtimes'

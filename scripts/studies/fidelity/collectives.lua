@@ -1,11 +1,11 @@
 -- Predictions of cluster:collective for systems whose collectives others measured. A system's words become a cluster
--- (cluster/described.lua), and its collectives are those that strategies on it would pay.
+-- (described.lua), and its collectives are those that strategies on it would pay.
 
 local constants = require 'trinity.cluster.collective_constants'
 local csv = require 'trinity.base.csv'
 local model = require 'trinity.graph.model'
 local runs = require 'studies.fidelity.runs'
-local systems = require 'trinity.cluster.described'
+local systems = require 'studies.fidelity.described'
 local tables = require 'studies.fidelity.collective_tables'
 local util = require 'trinity.base.util'
 

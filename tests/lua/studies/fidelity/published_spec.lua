@@ -2,12 +2,12 @@
 
 local trinity = require 'trinity'
 
-local fitted = require 'trinity.cluster.fitted'
+local fitted = require 'studies.fidelity.fitted'
 local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local lua_text = require 'trinity.base.lua_text'
+local lua_text = require 'studies.fidelity.lua_text'
 local models = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
 local published = require 'studies.fidelity.published'

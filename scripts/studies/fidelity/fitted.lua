@@ -2,7 +2,7 @@
 -- lib/trinity/cluster/calibrated.lua keeps them. A parameter is { id, name, and kind, runtime or source with `of` }.
 
 local constants = require 'trinity.cluster.constants'
-local lua_text = require 'trinity.base.lua_text'
+local lua_text = require 'studies.fidelity.lua_text'
 local runtimes = require 'trinity.cluster.runtimes'
 local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
