@@ -13,7 +13,7 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
     .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
-  output_dir = { type = 'string', writes = '/groups.json', help = 'folder for formats of several files' },
+  output_dir = { type = 'string', writes = '/schedule.csv', help = 'folder for formats of several files' },
   training = { default = false, help = 'json and dot: the training step instead of the forward pass' },
   cluster = { type = 'string', help = 'the devices, for all formats except json (default: p100x2; dot: none)' },
   device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
@@ -21,7 +21,6 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   units = { default = false, help = 'dot: one node per colocation unit, for large graphs' },
   lossless = { default = false, help = 'refuse what a format cannot express, instead of naming it on standard error' },
   cut_blocks = { default = false, help = 'accelerate: layers may be split over devices' },
-  nodes = { type = 'string', help = 'autoparallel: the file of get_json() whose nodes get placements' },
 }))
 
 cli.complete(options)
@@ -71,7 +70,7 @@ end
 local function export_plan()
   local problem, plan = find_plan()
   local result = plan:export { format = options.format, folder = options.output_dir, lossless = options.lossless,
-    cut_blocks = options.cut_blocks, nodes = options.nodes, device_names = device_names(problem.cluster) }
+    cut_blocks = options.cut_blocks, device_names = device_names(problem.cluster) }
   if type(result) == 'string' then return result end
   for _, path in ipairs(result) do print('wrote ' .. path) end
 end

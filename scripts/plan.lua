@@ -115,10 +115,6 @@ if options.export then
   if not known[options.export] then
     util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, names))
   end
-  if options.export == 'chakra' or options.export == 'autoparallel' then
-    util.fail_usage("option '--export': format '%s' needs further files; use --output FILE, then 'trinity export "
-      .. "--strategy FILE --format %s'", options.export, options.export)
-  end
 end
 if options.reward ~= 'time' and not dimensions.rewards[options.reward] then
   util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward,

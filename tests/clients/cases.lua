@@ -13,8 +13,7 @@ local cases = {}
 cases.list = {
   { name = 'llama_pipeline', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 8 },
-    formats = { megatron = {}, torchtitan = {}, accelerate = {}, pytorch_schedule = {},
-      chakra = {} } },
+    formats = { megatron = {}, torchtitan = {}, accelerate = {}, pytorch_schedule = {} } },
   { name = 'llama_uneven', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 4, stages = { 1, 3, 3, 1 }, schedule = 'gpipe' },
     formats = { megatron = {}, torchtitan = {}, accelerate = {}, pytorch_schedule = {} } },
@@ -25,20 +24,20 @@ cases.list = {
     formats = { megatron = {}, torchtitan = {}, accelerate = {}, pytorch_schedule = {} } },
   { name = 'llama_zero_bubble', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 8, schedule = 'zb-h1' },
-    formats = { megatron = {}, torchtitan = {}, chakra = {}, pytorch_schedule = {} } },
+    formats = { megatron = {}, torchtitan = {}, pytorch_schedule = {} } },
   { name = 'llama_zb_interleaved', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 8, virtual_stages = 2, schedule = 'zb-interleaved' },
     formats = { torchtitan = {}, pytorch_schedule = {} } },
   { name = 'llama_v', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 8, virtual_stages = 2, schedule = 'zb-v' },
-    formats = { megatron = {}, torchtitan = {}, accelerate = {}, chakra = {}, pytorch_schedule = {} } },
+    formats = { megatron = {}, torchtitan = {}, accelerate = {}, pytorch_schedule = {} } },
   { name = 'llama_dual', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 8, virtual_stages = 2, schedule = 'dualpipe-v' },
     formats = { torchtitan = {}, pytorch_schedule = {} } },
   { name = 'llama_mesh', model = 'llama', cluster = 'p100x8',
     plan = { mesh = { data = 2, tensor = 2, pipeline = 2 }, micro_batches = 4, sequence_parallel = true, zero_stage = 1,
       recompute = 'full' },
-    formats = { megatron = {}, torchtitan = {}, deepspeed = {}, chakra = {},
+    formats = { megatron = {}, torchtitan = {}, deepspeed = {},
       pytorch_schedule = {}, accelerate = {} } },
   { name = 'llama_tensor', model = 'llama', cluster = 'p100x2', plan = { mesh = { tensor = 2 } },
     formats = { megatron = {}, torchtitan = {} } },
@@ -46,7 +45,7 @@ cases.list = {
     plan = { mesh = { data = 2, context = 2 }, cp_comm_type = 'ring' }, formats = { megatron = {}, torchtitan = {} } },
   { name = 'llama_fsdp', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { data = 4 }, zero_stage = 3, micro_batches = 2 },
-    formats = { megatron = {}, torchtitan = {}, deepspeed = {}, chakra = {} } },
+    formats = { megatron = {}, torchtitan = {}, deepspeed = {} } },
   { name = 'qwen3_sharded', model = 'qwen3', cluster = 'p100x8',
     plan = { mesh = { data = 4, tensor = 2 }, zero_stage = 2, micro_batches = 2, sequence_parallel = true },
     formats = { megatron = {}, deepspeed = {} } },
@@ -56,40 +55,25 @@ cases.list = {
     formats = { megatron = {}, accelerate = {} } },
   { name = 'deepseek_pipeline', model = 'deepseek_v3', cluster = 'p100x4',
     plan = { mesh = { pipeline = 2, data = 2, expert = 2 }, micro_batches = 4, stages = { 2, 4 } },
-    formats = { megatron = {}, torchtitan = {}, accelerate = {}, chakra = {} } },
+    formats = { megatron = {}, torchtitan = {}, accelerate = {} } },
   { name = 'deepseek_interleaved', model = 'deepseek_v3', cluster = 'p100x2',
     plan = { mesh = { pipeline = 2 }, micro_batches = 4, virtual_stages = 2, schedule = 'interleaved',
       stages = { 1, 2, 2, 1 } }, formats = { megatron = {}, torchtitan = {} } },
   { name = 'gpt_neox_pipeline', model = 'gpt_neox', cluster = 'p100x2',
     plan = { mesh = { pipeline = 2 }, micro_batches = 2 }, formats = { accelerate = {} } },
   { name = 'mixtral_pipeline', model = 'mixtral', cluster = 'p100x2',
-    plan = { mesh = { pipeline = 2 }, micro_batches = 2 }, formats = { chakra = {}, accelerate = {} } },
-  { name = 'mlp_parameters', model = false, cluster = 'p100x4', plan = { mesh = { data = 2, tensor = 2 } },
-    formats = { autoparallel = { nodes = 'autoparallel_nodes.json' } } },
+    plan = { mesh = { pipeline = 2 }, micro_batches = 2 }, formats = { accelerate = {} } },
 }
-
--- The network of AutoParallel's example: two products without biases.
-local function mlp()
-  local net = trinity.layers.new('mlp', { batch_size = 16 })
-  local x = net:linear('a', net:input('x', { 16, 64 }), 256, { bias = false })
-  x = net:linear('b', net:relu('relu', x), 64, { bias = false })
-  net:softmax_cross_entropy('loss', x, net:input('y', { 16 }, 'int64'))
-  return net:build():to_training()
-end
 
 --- The strategy of a case.
 function cases.strategy(case)
-  local graph = case.model and trinity.model(data .. 'models/' .. case.model .. '.json', { sequence = 32 }) or mlp()
+  local graph = trinity.model(data .. 'models/' .. case.model .. '.json', { sequence = 32 })
   return trinity.problem { graph = graph, cluster = trinity.cluster(case.cluster) }:strategy(case.plan)
 end
 
 --- The files of a case in a format, and what they do not say.
-function cases.files(strategy, case, format)
-  local options = { format = format }
-  for key, value in trinity.system.sorted_pairs(case.formats[format]) do
-    options[key] = key == 'nodes' and data .. value or value
-  end
-  return trinity.formats.files(strategy, options)
+function cases.files(strategy, format)
+  return trinity.formats.files(strategy, { format = format })
 end
 
 --- Layouts of contiguous plans of all kinds: { ranks, text, layers = of every stage }.
@@ -112,7 +96,7 @@ local function write_all(folder)
   for _, case in ipairs(cases.list) do
     local strategy = cases.strategy(case)
     for format in trinity.system.sorted_pairs(case.formats) do
-      local files, unsaid = cases.files(strategy, case, format)
+      local files, unsaid = cases.files(strategy, format)
       local within = ('%s/%s/%s/'):format(folder, format, case.name)
       for _, file in ipairs(files) do trinity.files.write(within .. file.name, file.text) end
       trinity.files.write(within .. 'UNSAID', table.concat(unsaid, '\n') .. '\n')

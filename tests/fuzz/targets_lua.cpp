@@ -110,10 +110,7 @@ std::vector<Target> lua_targets() {
           target("records", "profiles, run folders, JSON"),
           target("exported", "programs that PyTorch exported"),
           target("decoder", "decoders by their config.json"),
-          target("traces", "steps that PyTorch traced"),
-          target("chakra", "Chakra's execution traces"),
-          target("autoparallel", "AutoParallel's problems"),
-          target("formats", "schedules, layouts and nodes of other programs"),
+          target("formats", "schedules and layouts of other programs"),
           target("api", "random programs over everything that scripts can call")};
 }
 

@@ -151,9 +151,6 @@ given.names = {
   ['trinity.Timeline'] = [[cluster metrics micro_batches tasks ready_s start_s end_s device]],
   ['trinity.Topology'] = [[]],
   ['trinity.TorchTensor'] = [[dtype device grad requires_grad]],
-  ['trinity.Trace'] = [[path step_name step_time_s operator_time_s attributed named joined modules operators
-    optimiser_s other_s times]],
-  ['trinity.TraceTimes'] = [[name forward_s backward_s update_s]],
   ['trinity.Traffic'] = [[kind axis devices phase part bytes count]],
   ['trinity.Transfer'] = [[task operator micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.TypeShare'] = [[type tasks total_s]],
@@ -191,7 +188,6 @@ given.nested = {
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
   ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
-  ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
 }
 
 given.returns = {

@@ -12,12 +12,9 @@
 -- Consecutive copies give the bandwidth of a link. Its latency is the additional time of copies within whole steps with
 -- units on random devices, because a copy between kernels takes several times as long to start.
 -- lib/trinity/profile/fit.lua fits the parameters.
---
--- trinity.profile.trace (lib/trinity/profile/trace) reads steps from PyTorch's profiler.
 
 ---@class trinity.ProfileModule
 ---@since 0.1.0
-local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load,
-  trace = require('trinity.profile.trace').read }
+local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load }
 
 return profile

@@ -19,8 +19,7 @@ local formats = {}
 ---@field text string
 
 local writers = {}
-for _, name in ipairs { 'accelerate', 'autoparallel', 'chakra', 'deepspeed', 'megatron', 'pytorch_schedule',
-  'torchtitan' } do
+for _, name in ipairs { 'accelerate', 'deepspeed', 'megatron', 'pytorch_schedule', 'torchtitan' } do
   writers[name] = require('trinity.formats.' .. name)
 end
 
@@ -34,9 +33,6 @@ local readers = {
   { 'piper', 'a network with times, .json', 'Piper' },
   { 'pipedream', 'a network with times, .txt', 'PipeDream, DAPPLE' },
   { 'doppler', 'a network with times, .txt', 'Doppler' },
-  { 'kineto', "the profiler's trace of a step, .json and .json.gz (trinity.profile.trace)",
-    'PyTorch 2.13.0, on a CPU' },
-  { 'execution_trace', 'the same step without times, .json and .json.gz (with a kineto trace)', 'PyTorch 2.13.0' },
 }
 
 --- Returns the names of the export formats, sorted. Example: `trinity.formats.names()[1]`
@@ -53,7 +49,6 @@ local declared = options_of.declare('trinity.ExportOptions', { help = 'Options o
   { 'cut_blocks', 'boolean', false, help = 'accelerate: allow one layer on several devices' },
   { 'device_names', 'table', as = 'string[]', otherwise = 'numbers from 0',
     help = 'accelerate: names of devices' },
-  { 'nodes', 'string', help = 'autoparallel: the file of its get_json(), whose nodes get placements' },
 })
 
 local function make_files(owner, strategy, options)

@@ -16,7 +16,6 @@ local util = require 'trinity.base.util'
 --   inner          table<string, string>: module within its block, by operator name within a layer
 --   partial?       boolean: true: `inner` lacks some weights of a layer
 --   tied?          string[]: modules that share a weight
---   fused?         string: why matmuls of a layer are no separate modules
 
 local modules = {}
 
@@ -60,11 +59,11 @@ local families = {
   qwen3_moe = decoder('Qwen3MoeDecoderLayer', head_norms, { partial = true }),
   deepseek_v2 = decoder('DeepseekV2DecoderLayer', latent, { partial = true }),
   deepseek_v3 = decoder('DeepseekV3DecoderLayer', latent, { partial = true }),
-  phi3 = decoder('Phi3DecoderLayer', without_inner, { fused = 'qkv_proj and gate_up_proj' }),
+  phi3 = decoder('Phi3DecoderLayer', without_inner),
   gemma2 = decoder('Gemma2DecoderLayer', util.merged(gated, { norm_1_post = 'post_attention_layernorm',
     norm_2 = 'pre_feedforward_layernorm', norm_2_post = 'post_feedforward_layernorm' })),
   gpt2 = decoder('GPT2Block', without_inner, { before = { 'transformer.wte', 'transformer.wpe' },
-    after = { 'transformer.ln_f', 'lm_head' }, plain = { 'transformer.drop' }, fused = 'c_attn',
+    after = { 'transformer.ln_f', 'lm_head' }, plain = { 'transformer.drop' },
     block = function(layer) return ('transformer.h.%d'):format(layer - 1) end }),
   gpt_neox = decoder('GPTNeoXLayer', neox, { before = { 'gpt_neox.embed_in' },
     partial = true, after = { 'gpt_neox.final_layer_norm', 'lm_head' },
@@ -253,16 +252,6 @@ function modules.of_operator(names, outline, i)
   local top = { embed = names.before[1], ['embed/token'] = names.before[1], ['embed/position'] = names.before[2],
     norm = names.after[1], logits = names.after[2] }
   return top[name]
-end
-
---- Returns a function from an operator's number to its module, for decoders (of_operator) and other networks.
----@param names table
----@param outline table
----@return fun(i: integer): string?
-function modules.path_of(names, outline)
-  if names.library ~= 'own' then return function(i) return modules.of_operator(names, outline, i) end end
-  local paths = modules.paths(outline)
-  return function(i) return paths[i] end
 end
 
 return modules

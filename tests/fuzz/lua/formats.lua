@@ -1,5 +1,5 @@
--- Files of other programs that plans are read from: schedules as CSV, Megatron-LM's layouts, the nodes that
--- AutoParallel names. The first letter of the input says which.
+-- Files of other programs that plans are read from: schedules as CSV, Megatron-LM's layouts. The first letter of the
+-- input says which.
 
 local core = require 'trinity.core'
 local frame = require 'frame'
@@ -42,17 +42,9 @@ function readers.l(text)
   for pipeline = 1, 4 do layout.refusal(stages, pipeline, 4, 1) end
 end
 
-function readers.a(text)
-  local path = frame.file('nodes.json', text)
-  frame.try(trinity.formats.files, mesh(), { format = 'autoparallel', nodes = path })
-end
-
-local folder = core.home .. '/tests/data/clients/'
-
 return {
   seeds = { 's0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n', 's(0F0;1B0)OVERLAP_F_B,0I0,0W0,0UNSHARD,0SEND_F0\n',
-    'lEt*3|(tt|)*29,m|L', 'lEtt||ttL', 'a' .. core.read_file(folder .. 'autoparallel_nodes.json'),
-    'a{"mesh": {"shape": [1], "dim_names": ["dp"]}, "nodes": [{"name": "x", "placeholder_kind": "param"}]}' },
+    'lEt*3|(tt|)*29,m|L', 'lEtt||ttL' },
   run = function(text)
     local read = readers[text:sub(1, 1)]
     if read then read(text:sub(2)) end

@@ -7,8 +7,6 @@ local trinity = require 'trinity'
 local data = core.home .. '/tests/data/'
 local model = data .. 'clients/models/llama.json'
 
-local folder = temporary '.d' -- with the traces of the plan that is written below
-
 --- The words of `trinity export` for a plan of Llama, which is saved.
 local function exported(cluster, plan)
   local problem = trinity.problem { graph = trinity.model(model), cluster = trinity.cluster(cluster) }
@@ -18,8 +16,6 @@ local function exported(cluster, plan)
 end
 
 local pipeline = exported('p100x4', { mesh = { pipeline = 2, data = 2 }, micro_batches = 4, stages = { 3, 5 }, zero_stage = 1 })
-local nodes = (" --nodes '%s'"):format(data .. 'clients/autoparallel_nodes.json')
-local replicas = exported('p100x4', { mesh = { data = 2, tensor = 2 } })
 
 --- Status, standard output and standard error.
 local function parts_of(words)
@@ -31,8 +27,8 @@ end
 
 describe('trinity export', function()
   it('writes one file to standard output with nothing else, names the rest on standard error or refuses it', function()
-    for format, words in trinity.system.sorted_pairs { accelerate = pipeline, deepspeed = pipeline, pytorch_schedule = pipeline,
-      autoparallel = replicas .. nodes } do
+    for format, words in trinity.system.sorted_pairs { accelerate = pipeline, deepspeed = pipeline,
+      pytorch_schedule = pipeline } do
       words = ('%s --format %s'):format(words, format)
       local status, output, errors = parts_of(words)
       expect(status):equals(0)
@@ -55,12 +51,13 @@ describe('trinity export', function()
     expect(output):matches '^# llama: .*MODEL_PARALLEL_ARGS=%(\n.*\n%)\n$'
   end)
   it('writes several files into a folder alone', function()
-    local status, output, errors = parts_of(pipeline .. ' --format chakra')
+    local zero_bubble = exported('p100x4', { mesh = { pipeline = 4 }, micro_batches = 8, schedule = 'zb-h1' })
+    local status, output, errors = parts_of(zero_bubble .. ' --format torchtitan')
     expect(status):equals(1)
     expect(output):equals ''
-    expect(errors):matches '^trinity: export: chakra: expected a folder for the 5 files %(trace.0.et and others%)[^\n]*%-%-output%-dir'
-    trinity_says(("%s --format chakra --output_dir '%s'"):format(pipeline, folder), 0, 'wrote [^\n]*trace.3.et\nwrote [^\n]*groups.json\n')
-    expect(trinity.model(folder .. '/trace.0.et').source.ranks):equals(4)
+    expect(errors):matches '^trinity: export: torchtitan: expected a folder for the 2 files %(parallelism.py and others%)[^\n]*%-%-output%-dir'
+    trinity_says(("%s --format torchtitan --output_dir '%s'"):format(zero_bubble, temporary '.d'), 0,
+      'wrote [^\n]*parallelism.py\nwrote [^\n]*schedule.csv\n')
   end)
   it('writes to one place', function()
     trinity_says(pipeline .. ' --format megatron --output_dir a --output b', 2, "^trinity: options '%-%-output_dir' and '%-%-output': expected one")
@@ -83,18 +80,12 @@ describe('the best plan', function()
 end)
 
 describe('files of other programs', function()
-  trinity.problem { graph = trinity.model(model), cluster = trinity.cluster 'p100x2' }:strategy({ mesh = { data = 2 } })
-    :export { format = 'chakra', folder = folder .. '/two' }
   local function says(file, what) return ("%s '%s' --run none"):format(what, file) end
   -- Name, ending, a good file, and how it is read.
   local readers = {
     { 'pt2', '.pt2', data .. 'exported/lstm.pt2', function(file) return says(file, 'info') end },
     { 'onnx', '.onnx', data .. 'onnx/lstm.onnx', function(file) return says(file, 'info') end },
     { 'config.json', '.json', model, function(file) return says(file, 'info') end },
-    { 'chakra', '.0.et', folder .. '/two/trace.0.et', function(file) return says(file, 'info') end },
-    { 'autoparallel', '.json.gz', data .. 'clients/autoparallel/gpt2_8.json.gz', function(file) return says(file, 'study select') end },
-    { 'autoparallel nodes', '.json', data .. 'clients/autoparallel_nodes.json',
-      function(file) return ("%s --format autoparallel --nodes '%s'"):format(replicas, file) end },
     { 'pytorch_schedule', '.csv', '', function(file)
       return ("%s --schedule_csv '%s'"):format(pipeline:gsub("^export '[^']*'", ("simulate --model '%s'"):format(model)), file)
     end },

@@ -53,13 +53,6 @@ describe('what a format cannot say', function()
   end)
 end)
 
-describe('a trace', function()
-  it('is of what has steps', function()
-    refused(llama:strategy { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } },
-      { format = 'chakra', folder = temporary() }, 'asynchronous schedules (pipedream, asynchronous = true) have no step boundary')
-  end)
-end)
-
 describe('files', function()
   local strategy = llama:strategy { mesh = { pipeline = 2 }, micro_batches = 2, schedule = 'zb-h1' }
   it('are one text, or several in a folder', function()
@@ -282,24 +275,5 @@ describe('what programs refuse', function()
   it('is refused by name', function()
     local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, zero_stage = 2, micro_batches = 2 }
     refused(sharded, { format = 'deepspeed' }, 'zero_stage: expected 0 or 1 with a pipeline, got 2')
-  end)
-end)
-
-describe('placements for AutoParallel', function()
-  local strategy = llama:strategy { mesh = { data = 2, tensor = 2 } }
-  local function with(content, message)
-    local path = os.tmpname()
-    trinity.files.write(path, content)
-    refused(strategy, { format = 'autoparallel', nodes = path }, message)
-  end
-  it('need the names of nodes, and the mesh of the plan', function()
-    refused(strategy, { format = 'autoparallel' }, 'expected option nodes (the file of get_json()')
-    with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 4]}, "nodes": []}',
-      "axis 'tp': expected the size of the plan's axis, got 4 where the plan has tensor = 2")
-    with('{"mesh": {"dim_names": ["dp", "pt"], "shape": [2, 2]}, "nodes": []}', 'field mesh.dim_names: unknown axis')
-    with('{"mesh": {"dim_names": ["dp"], "shape": [2]}, "nodes": []}', 'expected an axis for tensor = 2 of the plan')
-    with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 2]}, "nodes": [3]}', 'field nodes[1]: expected a table, got number 3')
-    with('{"nodes": []}', 'field mesh: expected a table, got nil')
-    with('[1', 'not valid JSON')
   end)
 end)

@@ -9,16 +9,8 @@ local written, read = trinity.formats.table()
 
 local function model(path) return trinity.model(path, { training = false }).operators > 0 end
 
-local function traced(options)
-  return trinity.profile.trace(trinity.model(data .. 'traces/unet.pt2'), options).attributed > 0.9
-end
-
 -- Of every format that is read: its target of tests/fuzz, and a file that is read here.
 local readers = {
-  chakra = { 'chakra', function()
-    local record = trinity.json.read(data .. 'clients/chakra_own.json').traces['two_comp_nodes_dependent.0.et']
-    return model(file_with(record.hex:gsub('%x%x', function(digits) return string.char(tonumber(digits, 16)) end), '.0.et'))
-  end },
   pytorch_schedule = { 'formats', function()
     local problem = trinity.problem { graph = trinity.model(data .. 'clients/models/llama.json', { sequence = 32 }),
       cluster = trinity.cluster 'p100x2' }
@@ -32,10 +24,6 @@ local readers = {
   piper = { 'piper', function() return model(data .. 'pipeline/piper.json') end },
   pipedream = { 'pipedream', function() return model(data .. 'profiles/small.graph.txt') end },
   doppler = { 'doppler', function() return model(data .. 'doppler/ties.txt') end },
-  kineto = { 'traces', function() return traced { kineto = data .. 'traces/unet.kineto.json' } end },
-  execution_trace = { 'traces', function()
-    return traced { kineto = data .. 'traces/unet.kineto.json', execution_trace = data .. 'traces/unet.et.json' }
-  end },
 }
 
 --- Names of the targets of tests/fuzz, as the sources of `build/fuzz` list them.

@@ -125,13 +125,6 @@ end
 
 local tiny_profile = { steps = 1, warm_up = 0, copies = 1, sizes = { 64, 4096 }, quiet = true }
 
---- The arguments of trinity.profile.trace.
-local function traced()
-  local folder = core.home .. '/tests/data/traces/'
-  return { trinity.model(folder .. 'unet.pt2'), { kineto = folder .. 'unet.kineto.json',
-    execution_trace = folder .. 'unet.et.json' } }
-end
-
 --- A network that is executed in no time, a profile of it, and that profile's file; made once.
 local function profiled()
   if made.profile then return made end
@@ -169,7 +162,6 @@ examples.objects = {
   ['trinity.PipelineModule'] = function() return trinity.pipeline end,
   ['trinity.ProfileModule'] = function() return trinity.profile end,
   ['trinity.Profile'] = function() return profiled().profile end,
-  ['trinity.Trace'] = function() return trinity.profile.trace(unpack(traced())) end,
   ['trinity.SearchModule'] = function() return trinity.search end,
   ['trinity.Run'] = function() return trinity.run end,
   ['trinity.Graph'] = function(method)
@@ -267,7 +259,6 @@ examples.arguments = {
     return { problem, problem:placement(), { steps = 2, warm_up = 0 } }
   end,
   ['trinity.ProfileModule.measure'] = function() return { profiled().network, tiny_profile } end,
-  ['trinity.ProfileModule.trace'] = traced,
   ['trinity.ProfileModule.load'] = function() return { profiled().profile_path } end,
   ['trinity.Profile.save'] = function() return { examples.path() } end,
   ['trinity.Profile.is_of'] = function() return { profiled().network } end,

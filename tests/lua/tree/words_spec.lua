@@ -38,7 +38,7 @@ local covered = {
   comments = { 'lib/trinity/init.lua', 'lib/trinity/base', 'lib/trinity/command', 'lib/trinity/dist', 'lib/trinity/execute',
     'lib/trinity/files', 'lib/trinity/formats', 'lib/trinity/graph', 'lib/trinity/graph/decoder',
     'lib/trinity/graph/exported', 'lib/trinity/graph/layers', 'lib/trinity/nn', 'lib/trinity/parallel', 'lib/trinity/pase',
-    'lib/trinity/pipeline', 'lib/trinity/profile', 'lib/trinity/profile/trace', 'lib/trinity/report', 'lib/trinity/runs',
+    'lib/trinity/pipeline', 'lib/trinity/profile', 'lib/trinity/report', 'lib/trinity/runs',
     'lib/trinity/search', 'lib/trinity/select', 'lib/trinity/stragglers', 'lib/trinity/strategy', 'lib/trinity/_meta',
     'scripts', 'scripts/examples', 'scripts/studies', 'scripts/studies/equal_time', 'scripts/studies/figure4',
     'scripts/studies/placement', 'scripts/studies/select', 'scripts/studies/tradeoff', 'scripts/studies/train_distributed',
