@@ -16,7 +16,7 @@
 --          against_best = the test of its rewards against the best row's { test, p, pairs, least_p, exact },
 --          runs = [one per seed: { seed, step_time_s, fits, peak_memory_bytes = [one per device],
 --          peak_communication_bytes, total_communication_bytes, reward, lower_bound_s, evaluations, seconds }] }
--- The exit status is 1 if a run failed, no method found anything, or a finished run could not be saved.
+-- The exit status is 1 if a run failed or no method found anything.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -36,8 +36,7 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   columns = { type = 'string',
     help = 'of a comparison, with commas: ' .. table.concat(comparison_table.names(), ',') },
   format = { default = 'text', help = 'format of a comparison: text, or the table alone as markdown, latex or csv' },
-  output_dir = { type = 'string', writes = '/x.json',
-    help = 'write strategy.json to this folder; a comparison keeps finished runs there and continues from them' },
+  output_dir = { type = 'string', writes = '/strategy.json', help = 'write the best strategy to strategy.json here' },
 }))
 
 local names = options.method == 'all' and trinity.methods.names() or util.words(options.method)
@@ -77,8 +76,10 @@ local function compare()
   local given = cli.options_by_method(options, names)
   local comparison = settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
     return trinity.compare(problem, names, util.merged(given, { seed = options.seed, seeds = options.seeds or 3,
-      evaluations = options.evaluations, seconds = options.seconds, out = options.output_dir }))
+      evaluations = options.evaluations, seconds = options.seconds }))
   end)
+  local best = comparison:best()
+  if options.output_dir and best then best.best:save(options.output_dir .. '/strategy.json') end
   if options.json then
     print(trinity.json.encode(comparison:totable()))
   elseif options.format ~= 'text' then

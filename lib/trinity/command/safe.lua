@@ -7,7 +7,6 @@
 local globals = getfenv(0)
 local home = require('trinity.core').home
 require 'trinity.base.serialise' -- saves the functions of debug that it needs: workers send values back
-require 'trinity.runs.identity' -- likewise
 
 local function keep(library, names)
   local kept = {}

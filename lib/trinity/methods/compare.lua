@@ -4,7 +4,6 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local comparison = require 'trinity.methods.comparison'
-local kept_runs = require 'trinity.methods.kept_runs'
 local methods = require 'trinity.methods'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
@@ -18,8 +17,6 @@ local declared = options_of.declare('trinity.CompareOptions', { extends = search
   open = 'options of the method of that name',
   { 'seeds', 'integer', 1, least = 1, most = 10000, late = true,
     help = 'runs of every method that draws random numbers' },
-  { 'out', 'string', otherwise = 'none',
-    help = 'a folder that keeps finished runs; the same comparison goes on from there' },
   { 'labels', 'table', as = 'table<string, string>', help = 'what tables call methods, by their names' },
 })
 
@@ -49,49 +46,15 @@ local function check_arguments(problem, list, options)
       check.wrong('trinity.compare', 'option', 'labels', label, ('a line of text for %s'):format(name))
     end
   end
-  if options.out then
-    local ok, message = pcall(core.check_output, options.out .. '/x.json')
-    if not ok then
-      if core.stop_requested() then error(message, 0) end
-      message = util.unplaced(message):gsub('^trinity%.check_output: ', '')
-      check.refuse('trinity.compare', 'option', 'out', '%s', message)
-    end
-  end
   return options
-end
-
---- Keeps a finished run in option out. Where it cannot, that is said once, and the comparison goes on.
-local function keep(self, found, kept)
-  if not kept or found.stopped then return end
-  local why = kept_runs.save(self.problem, found, kept)
-  if not why or self.unkept then return end
-  self.unkept = why
-  progress.warn(("finished runs are not kept in option 'out': %s; the comparison goes on"):format(why))
-end
-
---- Where a run keeps its best so far when it fails: its own file beside the one that was named.
-local function rescue_of(options, name, seed)
-  local path = options.rescue
-  if not path or path == '' then return path end
-  local stem, ending = path:match '^(.*[^/])(%.[^./]*)$'
-  return ('%s-%s-seed%d%s'):format(stem or path, name, seed, ending or '')
 end
 
 --- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the
 --- method does not know is the caller's mistake and stays an error.
 local function run_once(self, name, seed, options)
-  local problem, kept = self.problem, kept_runs.of(options, options.computed_from, name, seed)
-  if options.out and not kept and not self.unkept then
-    self.unkept = ("what runs of '%s' depend on has an object that cannot be compared"):format(name)
-    progress.warn(("finished runs are not kept in option 'out': %s"):format(self.unkept))
-  end
-  local read, found = pcall(kept_runs.load, problem, kept)
-  if core.stop_requested() then return nil, nil, true end
-  if not read then error(found, 0) end
-  if found then return found end
   local settings = util.merged({ seed = seed, evaluations = options.evaluations, seconds = options.seconds,
-    quiet = options.quiet, rescue = rescue_of(options, name, seed) }, options[name])
-  local ok, result, reason = pcall(methods.get(name), problem, settings)
+    quiet = options.quiet }, options[name])
+  local ok, result, reason = pcall(methods.get(name), self.problem, settings)
   if not ok then
     local message = tostring(result)
     if core.stop_requested() or core.was_interrupted() then return nil, nil, true end -- before there was a best
@@ -99,7 +62,6 @@ local function run_once(self, name, seed, options)
     return nil, 'failed: ' .. util.unplaced(message)
   end
   if not result then return nil, reason or 'found no placement' end
-  keep(self, result, kept)
   return result
 end
 
@@ -173,7 +135,6 @@ return function(problem, list, options)
   local usual = { evaluations = options.seconds and search.unlimited or 2000, seconds = math.huge }
   local given = util.merged(usual, options)
   local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
-  given.computed_from = given.out and kept_runs.problem(problem)
   run_state.current(problem) -- a run that cannot be kept is an error of the comparison, not of its first method
   core.begin_series() -- Ctrl-C between two searches, too, ends the comparison and not its script
   local ok, message = pcall(run_all, self, list, given)

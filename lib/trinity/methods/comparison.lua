@@ -25,7 +25,6 @@ local util = require 'trinity.base.util'
 ---@field evaluations integer of each run, at most
 ---@field seconds number of each run, at most
 ---@field stopped? boolean whether Ctrl-C ended it
----@field unkept string|false why finished runs could not be kept in option out
 local Comparison = { __name = 'comparison' }
 Comparison.__index = Comparison
 
@@ -215,8 +214,7 @@ function Comparison:totable()
     least_infeasible = closest and closest.method, stopped = self.stopped or false }
 end
 
---- Whether anything went wrong: a run failed with an error, no method found anything, or a finished run could not be
---- kept in option out.
+--- Whether anything went wrong: a run failed with an error, or no method found anything.
 ---@return boolean
 function Comparison:failed()
   local runs = 0
@@ -226,13 +224,13 @@ function Comparison:failed()
       if failure:match '^failed: ' then return true end
     end
   end
-  return self.unkept ~= false or #self.rows > 0 and runs == 0
+  return #self.rows > 0 and runs == 0
 end
 
 --- An empty comparison.
 function comparison.new(problem, seed, seeds, evaluations, seconds)
   return setmetatable({ problem = problem, rows = {}, seed = seed, seeds = seeds, evaluations = evaluations,
-    seconds = seconds, unkept = false }, Comparison)
+    seconds = seconds }, Comparison)
 end
 
 local printed_row = printed.as('row', { 'method', 'runs' })

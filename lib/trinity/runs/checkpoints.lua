@@ -66,7 +66,7 @@ function checkpoints.curve_of(values)
 end
 
 -- Options that may differ between a run and a resumed one.
-local free = { quiet = true, rescue = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
+local free = { quiet = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
 
 local function option_text(value)
   if type(value) == 'function' then return 'the function at ' .. util.function_place(value) end

@@ -44,7 +44,7 @@ Search.__index = Search
 ---@field rules table<string, any> allowed values of these options (lib/trinity/base/check.lua)
 ---@field declared table declaration that the options of every method extend (lib/trinity/base/options.lua)
 ---@field unlimited integer a number of evaluations that no search reaches
----@field rescued trinity.Strategy[] best strategies of the last 16 failed searches that could not be saved in a file
+---@field rescued trinity.Strategy[] best strategies of the last 16 failed searches without a run folder
 local search = {}
 
 search.unlimited = 2 ^ 53
@@ -56,8 +56,6 @@ search.declared = options_of.declare('trinity.SearchOptions', { help = 'Options 
   { 'seconds', 'number', math.huge, above = 0, otherwise = 'no limit',
     help = "time limit in seconds; results then depend on the machine's speed" },
   { 'quiet', 'boolean', false, help = 'print no progress line' },
-  { 'rescue', 'string', '', otherwise = 'in the run folder',
-    help = 'file for the best so far if the script fails' },
 })
 
 search.common, search.rules = search.declared:defaults(), search.declared.rules
@@ -244,33 +242,20 @@ function Search:result()
     true, true)
 end
 
---- Stores the best so far in search.rescued if there is no file for it.
-local function remember(self)
-  local list, about = search.rescued, { method = self.method, seed = self.options.seed, evaluations = self.evaluations,
-    seconds = core.clock_s() - self.start, curve = self.curve }
-  if #list == most_rescued then table.remove(list, 1) end
-  list[#list + 1] = strategy.of_result(self.problem, self.plan or self.placement, self.best, about)
-end
-
---- Saves the best so far after the body of a search failed. Returns a text about it.
+--- Saves the best so far after the body of a search failed: in the run folder or, without one, in search.rescued.
+--- Returns a text about it.
 local function rescue(self)
   if not self.best then return '' end
-  local notes = { method = self.method, seed = self.options.seed, reward = self.best.reward,
-    evaluations = self.evaluations, step_time_s = self.best.metrics.step_time_s }
-  local text, path = self.problem:to_json(self.plan or self.placement, notes), self.options.rescue
-  local what = ('\n  the best so far (step time %.6g s after %d evaluations) is '):format(
-    self.best.metrics.step_time_s, self.evaluations)
-  local why = "in no file, because there is no run folder (option 'rescue' names a file)"
-  if path == '' then
-    path = hooks.searches.rescue(self, text)
-    if path then return what .. 'saved in ' .. path end
-  else
-    local ok, message = pcall(core.write_file, path, text)
-    if ok then return what .. 'saved in ' .. path end
-    why = 'in no file: ' .. message
+  local about = { method = self.method, seed = self.options.seed, evaluations = self.evaluations }
+  local notes = util.merged(about, { reward = self.best.reward, step_time_s = self.best.metrics.step_time_s })
+  local path = hooks.searches.rescue(self, self.problem:to_json(self.plan or self.placement, notes))
+  if not path then
+    local list, more = search.rescued, { seconds = core.clock_s() - self.start, curve = self.curve }
+    if #list == most_rescued then table.remove(list, 1) end
+    list[#list + 1] = strategy.of_result(self.problem, self.plan or self.placement, self.best, util.merged(about, more))
   end
-  remember(self)
-  return ('%s%s; trinity.search.rescued has it'):format(what, why)
+  return ('\n  the best so far (step time %.6g s after %d evaluations) is %s'):format(self.best.metrics.step_time_s,
+    self.evaluations, path and 'saved in ' .. path or 'in trinity.search.rescued (there is no run folder)')
 end
 
 -- Time that a search has after its limit to finish the current batch. Then its body is interrupted.
@@ -302,8 +287,8 @@ end
 
 --- Runs a search: `body(search)` calls search:evaluate while search:more(). Returns the best strategy. Ctrl-C and the
 --- time limit end the search with the best so far, even in the middle of a batch. If the body raises an error, the best
---- so far is saved in the run folder, in the file of option rescue, or in search.rescued, and the error is raised
---- again. Example: `trinity.search.run('mine', problem, trinity.search.options('mine', {}), body)`
+--- so far is saved in the run folder or, without one, in search.rescued, and the error is raised again. Example:
+--- `trinity.search.run('mine', problem, trinity.search.options('mine', {}), body)`
 ---@param method string
 ---@param problem trinity.Problem
 ---@param options trinity.SearchOptions result of search.options

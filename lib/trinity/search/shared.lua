@@ -74,7 +74,7 @@ function dist_search.settle(run)
 end
 
 -- Options that may differ between ranks.
-local free = { quiet = true, rescue = true, seconds = true }
+local free = { quiet = true, seconds = true }
 
 local function describe(run)
   local problem, lines = run.problem, { 'method ' .. run.method }

@@ -140,7 +140,6 @@ local named = {
   quiet = function() return true end,
   hidden = function(c) return c:pick(8) end, samples = function(c) return c:pick(4) end,
   groups = function(c) return c:pick(6) end, epochs = function(c) return c:pick(2) end,
-  rescue = function() return 'rescue.json' end,
   path = function(c) return c:one_of { 'a.json', 'b.json', 'c.txt', 'no/x' } end,
   out = function(c) return c:one_of { 'out', 'out.json' } end, steps = function(c) return c:pick(3) end,
   words = function(c) return { c:one_of(strings) } end, name = function(c) return c:one_of(strings) end,

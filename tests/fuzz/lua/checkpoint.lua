@@ -9,14 +9,13 @@ local small = require 'small'
 local tensorboard = require 'trinity.runs.tensorboard'
 
 local problem = small.problem(4)
-local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = true, rescue = '', patience = 100 }
+local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = true, patience = 100 }
 
 local function options_of(own)
   local merged = {}
   for _, options in ipairs { common, own } do
     for key, value in trinity.system.sorted_pairs(options) do merged[key] = value end
   end
-  merged.rescue = frame.folder .. '/rescue.json'
   return merged
 end
 

@@ -106,12 +106,7 @@ local attempts = {
     'problem.graph:save "../escape.json" return true',
     'problem.graph:save "out/escape.json" return true',
     'problem.graph:save "/proc/self/cwd/../escape.json" return true',
-    'problem.graph:save(home .. "/models/escape.json") return true',
-    -- What did not end well is kept where `rescue` says: the error tells that it could not be.
-    [[ local count, spec = 0
-       spec = trinity.problem { graph = problem.graph, cluster = problem.cluster,
-         reward = function(m) count = count + 1 if count > 1 then error "enough" end return -m.step_time_s end }
-       return trinity.methods.random(spec, { evaluations = 200, quiet = true, rescue = "../escape.json" }) ]] },
+    'problem.graph:save(home .. "/models/escape.json") return true' },
   { 'sees nothing', 'return trinity.model "evil.lua"', 'return trinity.cluster "evil.lua"' }, -- what the script sees
   { '%-%-safe opens no hidden files', 'problem.graph:save "sub/.hidden/x.json" return true', 'return problem:load ".secret.json"' },
   { 'the file name contains a zero byte', 'problem.graph:save "escape.json\0.txt" return true' },

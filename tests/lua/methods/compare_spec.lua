@@ -72,42 +72,6 @@ describe('comparisons over seeds', function()
     expect(tostring(comparison)):matches 'empty: nothing fits'
     expect(comparison:best().method):equals 'single_device'
   end)
-  it('keep finished runs, and take them again only where all that they depend on is equal', function()
-    local folder, base = temporary(), chain()
-    local weights = folder .. '/weights'
-    trinity.files.write(weights, 'one')
-    -- The comparison with changes, and whether it searched: a run that is taken again is evaluated once.
-    local function compared(change)
-      local evaluations, weight = 0, change.weight or 1
-      local problem = trinity.problem { graph = base.graph, cluster = base.cluster, rules = change.rules, cost = change.cost,
-        reward = function(m) return -weight * m.step_time_s end, on_evaluated = function() evaluations = evaluations + 1 end }
-      trinity.methods.register('mine', function(given, options)
-        return trinity.methods.random(given, { evaluations = change.of_mine or 20, seed = options.seed, quiet = true })
-      end)
-      local found = trinity.compare(problem, { change.method or 'random' }, { quiet = true, out = folder,
-        seed = change.seed, evaluations = change.evaluations or 30, random = { batch = change.batch },
-        mine = change.file and { file = change.file } })
-      return found.rows[1].runs[1], evaluations > 1
-    end
-    local changes = { {}, { batch = 3 }, { evaluations = 31 }, { seed = 2 }, { weight = 2 }, { rules = 'compat' },
-      { rules = { queue = 'none' } }, { cost = function() return 1e-3 end }, { method = 'mine' },
-      { method = 'mine', of_mine = 10 }, { method = 'mine', file = weights } }
-    local first = {}
-    for i, change in ipairs(changes) do
-      local searched
-      first[i], searched = compared(change)
-      expect(searched):equals(true)
-    end
-    for i, change in ipairs(changes) do
-      local again, searched = compared(change)
-      expect(searched):equals(false)
-      expect(again.reward):equals(first[i].reward)
-      expect(again.evaluations):equals(first[i].evaluations)
-    end
-    trinity.files.write(weights, 'two')
-    local _, searched = compared(changes[#changes])
-    expect(searched):equals(true)
-  end)
   it('limit by seconds alone when only seconds are given', function()
     local comparison = trinity.compare(chain(), { 'random' }, { seconds = 0.05, quiet = true })
     expect(comparison.evaluations):equals(trinity.search.unlimited)
@@ -230,17 +194,16 @@ end)
 describe('a comparison that was broken off', function()
   local words = 'search --model vgg16 --cluster p100x2 --method random,annealing,local_search --evaluations 600 --seeds 2 --json'
   local function rows_of(output) return (output:match '"rows":.*':gsub('"seconds":%s*[%d.e+-]+', '')) end
-  it('goes on where Ctrl-C ended it, to the result of an unbroken one', function()
-    local broken, unbroken = temporary(), temporary()
-    -- Ctrl-C as soon as the first run is kept.
-    local output = output_of(([[cd '%s' && ('%s' %s --output_dir '%s' 2>/dev/null & p=$!
-      while [ ! -e '%s'/random-600e-seed1-*.json ] && kill -0 $p; do sleep 0.01; done
-      kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, broken, broken))
+  it('goes on in the folder of its run where Ctrl-C ended it, to the result of an unbroken one', function()
+    local runs = temporary()
+    -- Ctrl-C as soon as the first search is over.
+    local output = output_of(([[cd '%s' && ('%s' %s --runs '%s' --run broken 2>/dev/null & p=$!
+      while ! grep -q '"status": *"done"' '%s'/broken/searches/1/search.json 2>/dev/null && kill -0 $p; do sleep 0.01; done
+      kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, runs, runs))
     expect(output):matches 'status=130'
     expect(output):matches '"stopped":%s*true'
-    local resumed = trinity_says(("%s --output_dir '%s' 2>/dev/null"):format(words, broken), 0)
-    local whole
-    whole = trinity_says(("%s --output_dir '%s' 2>/dev/null"):format(words, unbroken), 0)
+    local resumed = trinity_says(("%s --runs '%s' --run broken --resume 2>/dev/null"):format(words, runs), 0)
+    local whole = trinity_says(("%s --runs '%s' --run whole 2>/dev/null"):format(words, runs), 0)
     expect(resumed):matches '"stopped":%s*false'
     expect(rows_of(resumed)):equals(rows_of(whole))
   end)

@@ -11,7 +11,7 @@ local function problem_of(blocks, reward, cluster)
 end
 
 local function with(options)
-  return merged({ evaluations = 128, samples = 8, hidden = 16, quiet = true, rescue = temporary() }, options)
+  return merged({ evaluations = 128, samples = 8, hidden = 16, quiet = true }, options)
 end
 
 local function search(problem, options) return trinity.methods.trinity(problem, with(options)) end

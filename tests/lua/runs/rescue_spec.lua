@@ -43,8 +43,7 @@ end
 ]]
 
 local comparing = failing .. [[
-print(trinity.compare(problem, { 'breaks', 'tears' }, { evaluations = 9, seeds = 2, quiet = true,
-  rescue = arg[1]:match '%.json$' and arg[1] or nil }))
+print(trinity.compare(problem, { 'breaks', 'tears' }, { evaluations = 9, seeds = 2, quiet = true }))
 for _, found in ipairs(trinity.search.rescued) do
   print('rescued', found.method, found.seed, found.evaluations, found.reward == problem:strategy(found).reward)
 end
@@ -61,7 +60,7 @@ describe('a search that fails', function()
     expect(table.concat(files, ' ')):equals 'script.lua'
     for _, name in ipairs { 'breaks', 'tears' } do
       expect(step.output):matches(name .. ': failed: it broke\n  the best so far %(step time [^\n]* after 2 evaluations%) '
-        .. 'is in no file, because there is no run folder %(option \'rescue\' names a file%); trinity.search.rescued has it\n')
+        .. 'is in trinity.search.rescued %(there is no run folder%)\n')
       for seed = 1, 2 do expect(step.output):matches(('rescued\t%s\t%d\t2\ttrue\n'):format(name, seed)) end
     end
   end)
@@ -81,17 +80,6 @@ describe('a search that fails', function()
       seen[id] = found.saved.method .. found.saved.seed
     end
     expect(table.concat(seen, ' ')):equals 'breaks1 breaks2 tears1 tears2'
-  end)
-  it('has its best beside the file that a comparison names', function()
-    local step, files = run(comparing, 'script.lua best.json --run none')
-    expect(step.status):equals(0)
-    expect(table.concat(files, ' ')):equals(
-      'best-breaks-seed1.json best-breaks-seed2.json best-tears-seed1.json best-tears-seed2.json script.lua')
-  end)
-  it('says so where the named file cannot be written', function()
-    local step = run(failing .. [[print(pcall(trinity.methods.breaks, problem, { quiet = true, rescue = '/proc/no/x' }))
-print(#trinity.search.rescued)]], 'script.lua --run none')
-    expect(step.output):matches 'is in no file: [^\n]*/proc/no/x: cannot make its folder[^\n]*rescued has it\n1\n'
   end)
   it('has a file of its own within another search', function()
     local step, files = run(failing .. [[
@@ -131,19 +119,6 @@ end
     expect(step.output):matches '\nsingle_device %* +0%.'
     expect(step.output):matches '\nexhaustive: failed: '
     expect(run('', 'search --model vgg16 --method single_device --seeds 1 --evaluations 20 --run none').status):equals(0)
-  end)
-  it('goes on where finished runs can be kept no longer', function()
-    local step = run(problem .. [[
-trinity.methods.register('blocks', function(p)
-  os.execute 'rm -r out && touch out'
-  return p:placement()
-end)
-local compared = trinity.compare(problem, { 'single_device', 'blocks', 'metis' }, { quiet = true, out = 'out' })
-print(#compared.rows[3].runs, compared:failed(), compared.unkept)
-]], 'script.lua --run none')
-    expect(step.status):equals(0)
-    expect(select(2, step.output:gsub("finished runs are not kept in option 'out': ", ''))):equals(1)
-    expect(step.output):matches '\n1\ttrue\tout/blocks[^\n]*: cannot make its folder: [^\n]*\n$'
   end)
 end)
 

@@ -161,7 +161,7 @@ describe('the refinement of a larger graph', function()
     return -m.step_time_s
   end
   local function search(p, options)
-    options.policy, options.quiet, options.rescue = false, true, temporary()
+    options.policy, options.quiet = false, true
     if options.rank == nil then options.rank = false end
     options.evaluations = options.evaluations or 400
     return trinity.methods.trinity(p, options)

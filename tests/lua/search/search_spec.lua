@@ -61,9 +61,8 @@ describe('the frame of searches', function()
     local plans = { problem:placement(), { placement = problem:placement(), micro_batches = 2 }, { mesh = { data = 4 }, micro_batches = 2 },
       { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, schedule = '1f1b' } }
     for last = 1, #plans do
-      local rescue = temporary()
       local function search(fails)
-        return trinity.search.run('mine', problem, trinity.search.options('mine', {}, { quiet = true, rescue = rescue }), function(self)
+        return trinity.search.run('mine', problem, trinity.search.options('mine', {}, { quiet = true }), function(self)
           for i = last, 1, -1 do self:evaluate { plans[i] } end
           if fails then error 'end' end
         end)
@@ -75,7 +74,7 @@ describe('the frame of searches', function()
       end
       expect(search() == best):equals(true)
       expect(pcall(search, true)):equals(false)
-      expect(problem:load(rescue) == best):equals(true)
+      expect(trinity.search.rescued[#trinity.search.rescued] == best):equals(true)
     end
     expect(function() trinity.search.run('mine', problem, trinity.search.options('mine', {}, { quiet = true }), function(self)
       self:evaluate { {} }

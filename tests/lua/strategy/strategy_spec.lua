@@ -123,10 +123,9 @@ describe('a strategy file', function()
       if count > 20 then error 'enough' end
       return -m.step_time_s
     end }
-    local path = temporary()
-    pcall(trinity.methods.random, other, { evaluations = 40, batch = 10, rescue = path, quiet = true })
-    local text = core.read_file(path)
-    expect(text):matches '"schedule": {%s*"name": "lifo",%s*"micro_batches": 2%s*}'
+    pcall(trinity.methods.random, other, { evaluations = 40, batch = 10, quiet = true })
+    local best = trinity.search.rescued[#trinity.search.rescued]
+    expect(core.read_file(best:save(temporary()))):matches '"schedule": {%s*"name": "lifo",%s*"micro_batches": 2%s*}'
   end)
 end)
 

@@ -4,7 +4,7 @@
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 
-local quiet = { evaluations = 30, quiet = true, rescue = temporary() }
+local quiet = { evaluations = 30, quiet = true }
 
 local function chain(time_s, bytes, count)
   return graphs.chain(count or 3, function() return { time_s = time_s } end, bytes or 0)
@@ -178,12 +178,11 @@ describe('a policy that diverges', function()
       end
     end
     for _, name in ipairs { 'post', 'placeto', 'doppler', 'hierarchical', 'colocrl', 'tapp' } do
-      tried(name, function() return trinity.methods[name](problem, { evaluations = 60, learning_rate = 1000, quiet = true,
-        rescue = quiet.rescue }) end)
+      tried(name, function() return trinity.methods[name](problem, { evaluations = 60, learning_rate = 1000, quiet = true }) end)
     end
     for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do
       tried(name, function()
-        local options = trinity.search.options(name, {}, { evaluations = 60, quiet = true, rescue = quiet.rescue })
+        local options = trinity.search.options(name, {}, { evaluations = 60, quiet = true })
         return trinity.search.run(name, problem, options, function(search)
           local env = trinity.env(problem, { actions = 'joint', num_envs = 4, search = search })
           trinity.learn[name](env, trinity.learn.scorer(env, { hidden = 4 }), { total_timesteps = 60, num_steps = 1,
@@ -192,8 +191,6 @@ describe('a policy that diverges', function()
       end)
     end
     tried('trinity', function() return trinity.methods.trinity(problem, { evaluations = 100, policy = 1, patience = 100,
-      samples = 4, groups = 3, hidden = 4, learning_rate = 10, quiet = true, rescue = quiet.rescue }) end)
+      samples = 4, groups = 3, hidden = 4, learning_rate = 10, quiet = true }) end)
   end)
 end)
-
-os.remove(quiet.rescue)
