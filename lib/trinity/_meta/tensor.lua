@@ -216,7 +216,3 @@ function Tensor:backward(gradient, retain) end
 
 ---@alias trinity.LossReduction 'mean'|'sum'|'none'
 
----@class trinity.GraphEdges
----@field from trinity.TorchTensor int64
----@field to trinity.TorchTensor int64
----@field weight trinity.TorchTensor

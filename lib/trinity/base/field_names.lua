@@ -58,7 +58,6 @@ given.names = {
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
-  ['trinity.GraphEdges'] = [[from to weight]],
   ['trinity.GraphPath'] = [[operators length_s start_s tail_s]],
   ['trinity.GraphRows'] = [[first target source edge bytes]],
   ['trinity.ImitationReport'] = [[steps log_likelihood_groups log_likelihood_devices agreement]],
@@ -222,8 +221,6 @@ given.returns = {
   ['methods.info'] = [[MethodInfo]],
   ['trinity.MoveTrainer.imitate'] = [[MoveReport]],
   ['trinity.MoveTrainer.reinforce'] = [[MoveReport]],
-  ['nn.graph_edges'] = [[GraphEdges]],
-  ['nn.normalised_edges'] = [[GraphEdges]],
   ['trinity.Pase.price'] = [[PaseResult]],
   ['trinity.Pase.solve'] = [[PaseResult]],
   ['trinity.Pase.data_parallel'] = [[PaseResult]],

@@ -1,7 +1,6 @@
 -- Networks: modules, losses and optimizers for trinity.tensor. Custom modules: see trinity.nn.module.
 
 local check = require 'trinity.base.check'
-local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
 local layers = require 'trinity.nn.layers'
 local optimisers = require 'trinity.nn.optimisers'
@@ -24,10 +23,7 @@ local operations = require 'trinity.nn.operations'
 ---@field softplus fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
 ---@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
-local nn = {
-  graph_edges = layers.graph_edges, normalised_edges = layers.normalised_edges,
-  adam = optimisers.adam, sgd = optimisers.sgd,
-}
+local nn = { adam = optimisers.adam, sgd = optimisers.sgd }
 
 --- Linear layer: x [..., inputs] to [..., outputs]. Example: `trinity.nn.linear { inputs = 4, outputs = 2 }`
 ---@param options trinity.LinearOptions
@@ -39,19 +35,6 @@ function nn.linear(options) return layers.linear(options) end
 ---@param options trinity.EmbeddingOptions
 ---@return trinity.Module
 function nn.embedding(options) return layers.embedding(options) end
-
---- Multi-head attention: m(query [N, T, size], key, value, { mask = }); m(x) is self-attention. The mask is a bool
---- tensor that broadcasts to [N, heads, T, S]; true allows attention. Example: `trinity.nn.attention { size = 8, heads
---- = 2 }`
----@param options trinity.NetworkAttentionOptions
----@return trinity.Module
-function nn.attention(options) return layers.attention(options) end
-
---- Graph convolution D^-1/2 (A + I) D^-1/2 x W + b: m(x [nodes, inputs], edges) to [nodes, outputs]. Example:
---- `trinity.nn.graph_convolution { inputs = 4, outputs = 8 }`
----@param options trinity.LinearOptions
----@return trinity.Module
-function nn.graph_convolution(options) return layers.graph_convolution(options) end
 
 --- LSTM: m(x [T, N, inputs], { h, c } or nil) to output [T, N, hidden], { h, c }; states are [layers, N, hidden].
 --- Example: `trinity.nn.lstm { inputs = 4, hidden = 8 }`
@@ -114,30 +97,6 @@ for _, name in ipairs { 'relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'log_sigmoid'
     if not tensor.is(x) then check.wrong(owner, 1, 'x', x, 'a tensor') end
     return x[name](x)
   end
-end
-
-local module_options = options_of.declare('trinity.ModuleOptions', { help = 'Options of nn.module.',
-  { 'seed', 'integer', least = 0, most = 2 ^ 53, otherwise = 'weights stay as they are',
-    help = 'initialize all weights from this random seed, each by its path' },
-})
-
---- Makes a module from a function forward(self, ...) and its children: modules and parameters by name.
----@param forward function
----@param children table<string, any>
----@param options? trinity.ModuleOptions
----@return trinity.Module
-function nn.module(forward, children, options)
-  check.argument('nn.module', 1, 'forward', forward, 'function')
-  check.argument('nn.module', 2, 'children', children, 'table')
-  local class = module.class 'module'
-  class.forward = forward
-  function class:build()
-    for i, child in ipairs(children) do self[tostring(i)] = child end
-    for name, child in util.sorted_pairs(children) do
-      if type(name) == 'string' then self[name] = child end
-    end
-  end
-  return class { seed = module_options:read('nn.module', 3, 'options', options).seed }
 end
 
 local sequential = module.class 'sequential'

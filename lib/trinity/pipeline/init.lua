@@ -326,11 +326,6 @@ pipeline.register('piper', {
       tensor_parallel = options.tensor_parallel })
   end })
 
-pipeline.register('tapp', {
-  help = 'TAPP: cuts and devices by policy gradient, from the largest load', run = function(instance)
-    return cut_result(instance, require('trinity.tapp.planner')(instance))
-  end })
-
 --- Returns the first cut without a search that fits, for a method that had no time.
 local function simple_cuts(instance)
   local cut
@@ -366,7 +361,7 @@ local function run(instance, method)
 end
 
 -- Minimum and maximum devices per level, for methods with limits.
-local limits_of = { pipedream = { 1, 1024 }, piper = { 1, most_devices }, tapp = { 1, most_devices } }
+local limits_of = { pipedream = { 1, 1024 }, piper = { 1, most_devices } }
 
 local function check_levels(method, levels)
   local limits = limits_of[method]

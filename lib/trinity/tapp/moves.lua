@@ -150,24 +150,4 @@ function tapp_moves.accepts(cost, present, share)
   return cost - present < most_worse * (1 - share) ^ 2 * math.abs(present)
 end
 
---- Improves state { node_of =, cost =, batch = 0 } by batches of moves. search:
----   more()          whether another batch follows
----   stream(batch)   its random stream and its number of schemes
----   costs(schemes)  the cost of each
----   share()         the used share of the budget, 0 to 1
----   after()         called after each batch
-function tapp_moves.refine(at, state, search)
-  while search.more() do
-    state.batch = state.batch + 1
-    local stream, count = search.stream(state.batch)
-    local schemes = util.listed(count, function() return tapp_moves.neighbour(at, state.node_of, stream) end)
-    local costs, best = search.costs(schemes), 1
-    for i = 2, count do best = costs[i] < costs[best] and i or best end
-    if tapp_moves.accepts(costs[best], state.cost, search.share()) then
-      state.node_of, state.cost = schemes[best], costs[best]
-    end
-    search.after()
-  end
-end
-
 return tapp_moves

@@ -16,25 +16,32 @@ return function(run, chain, nodes, notes)
     first = tonumber(notes.first)
     state = { node_of = checkpoints.unpack(notes.nodes), cost = tonumber(notes.cost), batch = tonumber(notes.moves) }
   end
-  tapp_moves.refine(tapp_moves.of(chain, nodes), state, {
-    more = function() return dist_search.more(run, run.agrees) end,
-    stream = function(batch) return core.random(options.seed, 'tapp moves', batch), run:allowance(options.samples) end,
-    costs = function(schemes)
-      local from, to = dist_search.range(run.agrees, #schemes)
-      local own = util.map({ unpack(schemes, from, to) }, function(scheme)
-        return layer_chain.placement(run.problem, chain, scheme)
-      end)
-      local rewards = dist_search.evaluate(run, run.agrees, own, from, #schemes)
-      return util.listed(#schemes, function(i) return -rewards[i] end)
-    end,
-    share = function()
-      local passed = math.max((run.evaluations - first) / math.max(1, options.evaluations - first),
-        (core.clock_s() - start_s) / math.max(1e-9, options.seconds - (start_s - run.start)))
-      return dist_search.of_rank_0(run.agrees, math.min(1, passed))
-    end,
-    after = function()
-      if not checkpoints.due(run) then return end
+  local at = tapp_moves.of(chain, nodes)
+  local function costs_of(schemes)
+    local from, to = dist_search.range(run.agrees, #schemes)
+    local own = util.map({ unpack(schemes, from, to) }, function(scheme)
+      return layer_chain.placement(run.problem, chain, scheme)
+    end)
+    local rewards = dist_search.evaluate(run, run.agrees, own, from, #schemes)
+    return util.listed(#schemes, function(i) return -rewards[i] end)
+  end
+  local function used()
+    local passed = math.max((run.evaluations - first) / math.max(1, options.evaluations - first),
+      (core.clock_s() - start_s) / math.max(1e-9, options.seconds - (start_s - run.start)))
+    return dist_search.of_rank_0(run.agrees, math.min(1, passed))
+  end
+  while dist_search.more(run, run.agrees) do
+    state.batch = state.batch + 1
+    local stream, count = core.random(options.seed, 'tapp moves', state.batch), run:allowance(options.samples)
+    local schemes = util.listed(count, function() return tapp_moves.neighbour(at, state.node_of, stream) end)
+    local costs, best = costs_of(schemes), 1
+    for i = 2, count do best = costs[i] < costs[best] and i or best end
+    if tapp_moves.accepts(costs[best], state.cost, used()) then
+      state.node_of, state.cost = schemes[best], costs[best]
+    end
+    if checkpoints.due(run) then
       checkpoints.write(run.checkpoint, run, { stage = 'refine', first = first, moves = state.batch, cost = state.cost,
         nodes = checkpoints.pack(state.node_of) })
-    end })
+    end
+  end
 end

@@ -92,38 +92,6 @@ describe('layers', function()
     close_to(output, { { { (1 - z) * new + z * h } } })
     check_gradient(nn.gru { inputs = 2, hidden = 3, layers = 2 }, input(3, 2, 2))
   end)
-  it('attention: uniform over equal keys, masks, derivatives', function()
-    local layer = nn.attention { size = 4, heads = 2, seed = 2 }
-    local unit = tensor.eye(4):totable()
-    for _, name in ipairs { 'query', 'key', 'value', 'out' } do set(layer[name].weight, unit) end
-    local value = tensor.new { { { 1, 2, 3, 4 }, { 3, 4, 5, 6 } } }
-    close_to(layer(tensor.ones { 1, 1, 4 }, tensor.zeros { 1, 2, 4 }, value), { { { 2, 3, 4, 5 } } })
-    local mask = tensor.new { { false, true } }
-    close_to(layer(tensor.ones { 1, 1, 4 }, tensor.zeros { 1, 2, 4 }, value, { mask = mask }), { { { 3, 4, 5, 6 } } })
-    expect(names(layer)):equals('query.weight query.bias key.weight key.bias value.weight value.bias out.weight out.bias')
-    local masked = nn.attention { size = 4, heads = 2 }
-    local causal = tensor.ones({ 3, 3 }):tril():gt(0)
-    check_gradient(masked, input(2, 3, 4), function(x) return masked(x, nil, nil, { mask = causal }) end)
-  end)
-  it('graph convolution: a path of three nodes by hand, derivatives', function()
-    local edges = nn.normalised_edges(3, { { 1, 2 }, { 2, 3 }, { 2, 1 } })
-    local layer = nn.graph_convolution { inputs = 1, outputs = 1 }
-    set(layer.weight, { { 1 } })
-    set(layer.bias, { 0.5 })
-    local s = 1 / math.sqrt(6)
-    close_to(layer(tensor.new { { 1 }, { 10 }, { 100 } }, edges), { { 0.5 + 0.5 + 10 * s }, { s + 10 / 3 + 100 * s + 0.5 }, { 50 + 10 * s + 0.5 } }, 1e-4)
-    local deep = nn.graph_convolution { inputs = 2, outputs = 3 }
-    check_gradient(deep, input(3, 2), function(x) return deep(x, edges) end)
-  end)
-  it('graph edges of a model join producers and readers', function()
-    local graph = trinity.model('vgg16', { batch_size = 1 })
-    local edges = nn.graph_edges(graph)
-    expect(edges.from:numel()):equals(edges.to:numel())
-    expect(edges.from:max():item()):equals(graph.operators)
-    expect(graph.operators):below(edges.from:numel())
-    local out = nn.graph_convolution { inputs = 2, outputs = 2 }(tensor.ones { graph.operators, 2 }, edges)
-    expect(#out):equals(graph.operators)
-  end)
   it('activations are functions', function()
     close_to(nn.relu(tensor.new { -1, 2 }), { 0, 2 })
     close_to(nn.softmax(tensor.new { 0, 0 }), { 0.5, 0.5 })
@@ -155,7 +123,7 @@ describe('modules', function()
     local trained = nn.linear { inputs = 2, outputs = 2 }
     tensor.no_grad(trained.weight.add_, trained.weight, 1)
     before = bytes(trained)
-    nn.module(function(self, x) return self.body(x) end, { body = trained })
+    nn.sequential { trained }
     expect(bytes(trained)):equals(before)
     expect(bytes(trained:initialise(1)) ~= before):truthy()
   end)
@@ -189,12 +157,6 @@ describe('modules', function()
     expect(nn.is_module {}):equals(false)
     net:train(false)
     expect(net.blocks[2].training):equals(false)
-  end)
-  it('from a function and children; shared ones count once', function()
-    local shared = nn.linear { inputs = 2, outputs = 2 }
-    local net = nn.module(function(self, x) return self.b(self.a(x)) end, { a = shared, b = shared }, { seed = 1 })
-    expect(names(net)):equals 'a.weight a.bias'
-    expect(table.concat(net(tensor.ones { 3, 2 }):size(), ' ')):equals '3 2'
   end)
   it('save and load: the same bytes, names and shapes checked', function()
     local path = temporary()
@@ -230,15 +192,12 @@ describe('modules', function()
     fails(function() nn.linear { inputs = 4, outputs = 1 }(tensor.ones { 2, 3 }) end,
       "nn.linear: argument 1 %('x'%): expected a last dimension of 4, got %[2 x 3 float32%]")
     fails(function() nn.linear { inputs = 4, outputs = 1 }(7) end, "nn.linear: argument 1 %('x'%): expected tensor, got 7")
-    fails(function() nn.attention { size = 4, heads = 3 } end, "nn.attention: option 'heads': got 3, expected a divisor of size = 4")
-    fails(function() nn.attention { size = 4 }(tensor.ones { 2, 4 }) end, "nn.attention: argument 1 %('query'%)")
     fails(function() nn.lstm { inputs = 2, hidden = 2 }(tensor.ones { 2, 2 }) end, "nn.lstm: argument 1 %('x'%)")
     fails(function() nn.lstm { inputs = 2, hidden = 2 }(tensor.ones { 2, 2, 2 }, { tensor.ones(2) }) end,
       "nn.lstm: argument 2 %('state'%): expected a tensor hidden %[1 x 2 x 2%]")
     fails(function() nn.sequential {} end, 'nn.sequential: .*expected at least one')
     fails(function() nn.sequential { 3 } end, 'entry 1: expected a module or a function, got number 3')
     fails(function() nn.class 'empty' {}(1) end, 'empty: expected a method forward%(%) in this class, got none')
-    fails(function() nn.graph_convolution { inputs = 1, outputs = 1 }(tensor.ones { 2, 1 }, {}) end, "field 'from': expected a tensor, got nil")
   end)
 end)
 

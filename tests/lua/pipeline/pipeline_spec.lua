@@ -99,7 +99,7 @@ describe('trinity.pipeline', function()
   it('has every method on every kind of file, feasible and with all nodes', function()
     for _, file in ipairs { training, profile } do
       for _, method in ipairs(methods) do
-        if method ~= 'tapp' and trinity.pipeline.help(method) ~= '' then
+        if trinity.pipeline.help(method) ~= '' then
           local found = cut(file, { method = method, devices = 2, rounds = 1 })
           expect(found.feasible):truthy()
           expect(#found.assignment):equals(#found.nodes)

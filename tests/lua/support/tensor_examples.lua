@@ -27,20 +27,13 @@ return function(examples)
   values['trinity.TorchTensor[]'] = function() return { square(), square() } end
   values['integer|integer[]'] = function() return 1 end
   values['trinity.RandomStream'] = function() return examples.shared().stream end
-  values['trinity.Graph'] = function() return examples.shared().graph end
   values['trinity.LinearOptions'] = function() return { inputs = 2, outputs = 2 } end
   values['trinity.RecurrentOptions'] = function() return { inputs = 2, hidden = 2 } end
   values['function'] = function() return function(x) return x end end
 
   local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
   of('NnModule', 'embedding', function() return { { count = 3, size = 2 } } end)
-  of('NnModule', 'layer_norm', function() return { { size = 2 } } end)
-  of('NnModule', 'attention', function() return { { size = 2, heads = 1 } } end)
-  of('NnModule', 'normalised_edges', function() return { 2, { { 1, 2 } } } end)
   of('NnModule', 'sequential', function() return { { nn.linear { inputs = 2, outputs = 2 }, nn.relu } } end)
-  of('NnModule', 'module', function()
-    return { function(_, x) return x end, { a = nn.linear { inputs = 2, outputs = 2 } }, { seed = 1 } }
-  end)
   for _, name in ipairs { 'cross_entropy', 'nll' } do
     of('NnModule', name, function() return { square(), tensor.new({ 1, 2 }, { dtype = 'int64' }), 'mean' } end)
   end

@@ -162,28 +162,6 @@ describe('tapp', function()
     for _, refine in ipairs { 0, 0.3, 1 } do expect(run({ refine = refine }).evaluations):equals(20) end
     expect(trinity.methods.info('tapp').source):equals 'Appl. Sci. 2021, 11(11), 4785'
   end)
-  it('cuts the networks of files, from their largest load', function()
-    local profile = root .. '/tests/data/profiles/small.graph.txt'
-    local function cut(method, options)
-      options.method, options.devices, options.quiet = method, options.devices or 2, true
-      return trinity.pipeline(profile, options)
-    end
-    local best, found = cut('max_load_dp', {}), cut('tapp', { rounds = 20 })
-    expect(found.max_load <= 1.02 * best.max_load):truthy()
-    expect(found.optimal):equals(false)
-    expect(cut('tapp', { rounds = 20 }).max_load):equals(found.max_load)
-    expect(function() cut('tapp', { devices = 0, cpus = 1 }) end):raises 'tapp: expected 1 to 65536 per level, got 0'
-  end)
-  it_shared('cuts published networks about as well as can be, and long ones at all', function()
-    local folder = 'dnn-partitioning/throughput-inputs/'
-    local bert = shared(folder .. 'LayerGraphs/bert24_training.json')
-    local found = trinity.pipeline(bert, { method = 'tapp', rounds = 200, quiet = true })
-    expect(found.max_load):below(1.02 * 41.7458125) -- the exact cut
-    local long = trinity.pipeline(shared(folder .. 'OperatorGraphs/bert_L-12_training.json'), { method = 'tapp', rounds = 2,
-      quiet = true })
-    expect(long.feasible):equals(true)
-    expect(#long.assignment):equals(2012)
-  end)
   it('keeps its policy as it is without learning, and draws what it draws first with it', function()
     local problem = pipeline(uneven(12), cluster { 1, 2, 0.5 })
     local function run(options)

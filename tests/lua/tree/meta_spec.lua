@@ -288,7 +288,7 @@ local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
 
 -- Tables that are taken as well as given, and plain data inside objects.
 local plain = {}
-for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec Dimension EfficiencySpec GraphEdges Machine Mesh
+for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec Dimension EfficiencySpec Machine Mesh
     MeshSynchronisation MoveState MoveTrainerOptions OperatorChoice ParameterSpec PaseLayer PipelineMachine PlanSpec
     PlanTotals ProfileKind ProfileLink ProfileResiduals Ranking SearchOptions Tensor TensorSpec TraceTimes
     Wire]]):gmatch '%S+' do

@@ -83,7 +83,6 @@ local callers = {
     trinity.parallel_map(2, function() f() end, { workers = 2, quiet = true })
   end,
   ['dist.alone'] = function(_, f) trinity.dist.alone(f) end,
-  ['nn.module'] = function(_, f) trinity.nn.module(function() f() end, {})() end,
   ['nn.sequential'] = function(_, f) trinity.nn.sequential { function(x) f() return x end } (1) end,
   ['tensor.no_grad'] = function(_, f) trinity.tensor.no_grad(f) end,
   ['critical_path: time_s'] = function(w, f)
