@@ -50,8 +50,8 @@ local function uses(nearest)
 end
 
 if options.json then
-  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'release', 'gpus', 'legal', 'model',
-    'mesh', 'micro_batch', 'global_batch', 'micro_batches', 'precision', 'recompute', 'zero_stage', 'overlaps',
+  print(trinity.files.json.encode(util.merged(util.picked(found, { 'path', 'client', 'release', 'gpus', 'legal',
+    'model', 'mesh', 'micro_batch', 'global_batch', 'micro_batches', 'precision', 'recompute', 'zero_stage', 'overlaps',
     'offload', 'unknown' }), { findings = findings, layers = becomes.layers(found),
       collectives = becomes.collectives(found) })))
 else

@@ -196,7 +196,7 @@ for d = 1, #devices do kept.simulated_busy_s[d] = plan.metrics:compute_busy_s(d)
 trinity.run:result('measured', kept, ('A step of %s on %d devices took %.4g s, measured; %.4g s simulated on %s.')
   :format(about.model, #devices, about.step_time_s, about.simulated_step_time_s, problem.cluster.name))
 if options.json then
-  print(trinity.json.encode(about))
+  print(trinity.files.json.encode(about))
 else
   print_report(problem, found, about)
   if options.trace then print(('open %s in https://ui.perfetto.dev to view the trace'):format(options.trace)) end

@@ -65,7 +65,8 @@ end
 local low, high = predicted * (1 - off), predicted * (1 + off)
 
 if options.json then
-  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(prediction, {
+  local about = util.picked(found, { 'path', 'client', 'gpus' })
+  print(trinity.files.json.encode(util.merged(about, util.picked(prediction, {
     'cluster', 'mean_error', 'causes', 'changes', 'flops_per_token' }), { tokens_per_s_per_gpu = tokens / predicted,
       nearest = util.map(prediction.nearest, function(run)
         return util.picked(run, { 'id', 'network', 'gpu', 'gpus', 'sequence', 'precision', 'plan',

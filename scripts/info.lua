@@ -125,4 +125,4 @@ if options.json then
   about.one_device = util.merged(about.one_device, calibrate.data(about.one_device.basis))
   about.one_device.basis = nil
 end
-if options.json then print(trinity.json.encode(about)) else print_text(about) end
+if options.json then print(trinity.files.json.encode(about)) else print_text(about) end

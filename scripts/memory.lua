@@ -30,7 +30,8 @@ local fits = rows[prediction.fullest].peak <= prediction.capacity_bytes
 local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
 
 if options.json then
-  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(prediction, {
+  local about = util.picked(found, { 'path', 'client', 'gpus' })
+  print(trinity.files.json.encode(util.merged(about, util.picked(prediction, {
     'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows })))
 else
   local header = { 'stage', 'ranks', 'layers' }

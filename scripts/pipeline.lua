@@ -78,7 +78,7 @@ end
 
 if options.json then
   for _, stage in ipairs((found.least_infeasible or found).stages) do stage.nodes = named(stage) end
-  local text = trinity.json.encode(found)
+  local text = trinity.files.json.encode(found)
   if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
   print(text)
   if found.stopped then os.exit(trinity.system.stop_status()) end

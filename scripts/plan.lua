@@ -81,7 +81,7 @@ if options.from then
   local planned = cli.called(replan.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
-  print(options.json and trinity.json.encode(planned) or table.concat(planned.lines, '\n'))
+  print(options.json and trinity.files.json.encode(planned) or table.concat(planned.lines, '\n'))
   if not planned.step_time_s then os.exit(1) end
   return
 end
@@ -175,7 +175,7 @@ if options.export then -- standard output has nothing but the export
   io.write(cli.called(best.strategy.export, best.strategy, { format = options.export }))
 elseif options.json then
   local nothing = not best and not (found.stopped and found.left > 0)
-  print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
+  print(trinity.files.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     cost = problem:cost_text(), prices = found.cost_of and found.cost_of.text or nil,

@@ -38,7 +38,7 @@ local graph = cli.load_model(options)
 local cluster = trinity.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 
-print(('trinity %s, %d threads'):format(trinity.version, trinity.system.threads()))
+print(('trinity %s, %d threads'):format(trinity.system.version, trinity.system.threads()))
 print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):format(graph.name,
   graph.operators, graph.edges, graph.units, graph.parameters / 1e6))
 print(('%s: %d devices; searches of %d steps of %d placements\n'):format(cluster.name,

@@ -37,7 +37,7 @@ local function choice_of(text)
   return found
 end
 
-local replay = trinity.replay(options.trace)
+local replay = trinity.stragglers.replay(options.trace)
 local choices = {}
 if options.what_if then choices[1] = choice_of(options.what_if)
 else
@@ -59,7 +59,7 @@ local facts = { path = options.trace, steps = replay.steps, workers = replay.wor
   typical_s = mean(replay.typical_s), slowdown = replay.slowdown, error = mean(errors), answers = answers,
   waits = replay:waits() }
 if options.json then
-  print(trinity.json.encode(facts))
+  print(trinity.files.json.encode(facts))
   return
 end
 

@@ -68,7 +68,7 @@ local function list(filter)
   run_list.sort(runs, options.sort)
   if options.json then
     for i, run in ipairs(runs) do runs[i] = run_list.plain(run) end
-    return print(trinity.json.encode(runs))
+    return print(trinity.files.json.encode(runs))
   end
   if #runs == 0 then return print('no runs in ' .. root .. (filter ~= '' and ' match ' .. filter or '')) end
   local rows = {}
@@ -86,7 +86,7 @@ local function show(name)
   if options.json then
     local plain = run_list.plain(run)
     plain.run, plain.all_searches, plain.results = about, searches, results
-    return print(trinity.json.encode(plain))
+    return print(trinity.files.json.encode(plain))
   end
   local function say(line, ...) print(text.one_line(line:format(...))) end
   say('%s: %s%s, %s searches, started %s%s', run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
@@ -133,7 +133,7 @@ local function compare(first, second)
     searches[#searches + 1] = { method = method, a = of_a[method], b = of_b[method] }
   end
   if options.json then
-    return print(trinity.json.encode { a = run_list.plain(a), b = run_list.plain(b), differences = differences,
+    return print(trinity.files.json.encode { a = run_list.plain(a), b = run_list.plain(b), differences = differences,
       searches = searches })
   end
   local rows = util.map(differences, function(difference) return { difference.name, difference.a, difference.b } end)
@@ -263,7 +263,7 @@ local function report(names)
   local folders = util.map(names, function(name) return run_list.find(root, name).path end)
   local output = options.output or folders[1] .. (#folders == 1 and '/report.html' or '/report-together.html')
   local bytes = require('trinity.report').write(folders, output)
-  if options.json then return print(trinity.json.encode { output = output, bytes = bytes }) end
+  if options.json then return print(trinity.files.json.encode { output = output, bytes = bytes }) end
   print(('%s (%s), open it in any browser'):format(output, trinity.system.format_bytes(bytes)))
 end
 

@@ -81,7 +81,7 @@ local function compare()
   local best = comparison:best()
   if options.output_dir and best then best.best:save(options.output_dir .. '/strategy.json') end
   if options.json then
-    print(trinity.json.encode(comparison:totable()))
+    print(trinity.files.json.encode(comparison:totable()))
   elseif options.format ~= 'text' then
     print(comparison:table { columns = columns, format = options.format })
   else

@@ -18,7 +18,7 @@ local options = trinity.options(cli.declare('model batch_size cluster', {
 }))
 
 if options.schema then
-  print(trinity.json.encode(serve.schema()))
+  print(trinity.files.json.encode(serve.schema()))
 else
   serve.run({ max_line_bytes = options.max_line_bytes, max_placements = options.max_placements,
     max_problems = options.max_problems, max_envs = options.max_envs, max_seconds = options.max_seconds or math.huge },

@@ -13,7 +13,7 @@
 --   reward, evaluations, seconds, schedule, micro_batches
 --   reevaluated             with --reevaluate: the problem that the strategy was made for
 --   cost                    with --cost: the operators whose times the file gives
---   expert_load             with --expert-load: result of trinity.expert_load (trinity help ExpertLoad)
+--   expert_load             with --expert-load: result of trinity.stragglers.expert_load (trinity help ExpertLoad)
 --   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, 'draws', waits, remedies
 
 local trinity = require 'trinity'
@@ -119,7 +119,7 @@ if options.noise or options.lengths then
 end
 if options.expert_load then
   local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
-  local loaded = trinity.expert_load(found, { load = exponent and { zipf = exponent } or options.expert_load,
+  local loaded = trinity.stragglers.expert_load(found, { load = exponent and { zipf = exponent } or options.expert_load,
     capacity_factor = options.capacity_factor, seed = options.seed })
   further.expert_load = options.json and util.merged(loaded) or ('step %.6g s (%.4g times the even one), fullest rank '
     .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,

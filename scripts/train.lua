@@ -51,14 +51,14 @@ local cases, left_out = training.cases(options.graphs, options.clusters, rewards
 if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
-local ranker = options.start and trinity.rankers.load(options.start)
-  or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.memory_features }
+local ranker = options.start and trinity.search.rankers.load(options.start)
+  or trinity.search.rankers.new { hidden = hidden, seed = options.seed, told = options.memory_features }
 if options.memory_features and not ranker.told then
   util.fail_usage "option '--memory-features': the weights of --start take none; use weights trained with this option"
 end
 local imitation = options.start and 0 or options.imitation
 local by_time = options.reward == 'step_time'
-local trainer = trinity.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
+local trainer = trinity.search.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
   evaluations = options.evaluations,
   first_temperature = not by_time and 1 or nil }) -- as searches with such a reward use (lib/trinity/search/race.lua)
 training.add(trainer, cases, draws)

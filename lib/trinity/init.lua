@@ -23,61 +23,51 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 
 ---@class trinity
 ---@since 0.1.0
----@field version string version of the program
----@field devices trinity.DevicesModule device types, from published data
----@field topology trinity.TopologyModule functions to describe clusters
----@field graph trinity.GraphModule graphs of operators and tensors
----@field layers trinity.LayersModule networks made from layers
+---@field devices trinity.DevicesModule device types, from published data; topologies of clusters
+---@field graph trinity.GraphModule graphs of operators and tensors, networks made from layers
 ---@field rewards trinity.RewardsModule published reward formulas
 ---@field methods trinity.MethodsModule methods that make strategies
 ---@field tensor trinity.TensorModule LibTorch tensors with gradients
 ---@field nn trinity.NnModule networks and optimisers
 ---@field search trinity.SearchModule harness for custom searches
----@field learn trinity.LearnModule learners of policies on environments, and Trinity's policy
----@field rankers trinity.RankersModule rankers of the moves of a search
+---@field learn trinity.LearnModule learners of policies on environments, their features, and Trinity's policy
 ---@field profile trinity.ProfileModule measured operators and copies on this machine
 ---@field dist trinity.DistModule processes of one training
 ---@field run trinity.Run the folder of the running script
 ---@field system trinity.SystemModule this program and machine, stops, helpers of scripts
----@field files trinity.FilesModule files and folders
----@field json trinity.JsonModule readable JSON
+---@field files trinity.FilesModule files, folders and JSON
 ---@field formats trinity.FormatsModule export to other programs
 ---@field plot trinity.PlotModule plots as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
+---@field stragglers trinity.StragglersModule noise, slow devices, uneven work: trinity.stragglers(strategy, options)
 ---@field plan trinity.PlanModule search over whole strategies: trinity.plan { graph, cluster, global_batch }
 local trinity = late.modules('trinity', function()
   return {
-    version = core.version,
     options = require 'trinity.command.options',
     graph = require 'trinity.graph',
-    layers = require 'trinity.graph.layers',
+    ['graph.layers'] = require 'trinity.graph.layers',
     model = require('trinity.graph.model').load,
     cluster = require('trinity.graph.model').cluster,
     devices = require 'trinity.cluster.devices',
-    topology = require 'trinity.cluster.topology',
+    ['devices.topology'] = require 'trinity.cluster.topology',
     problem = require('trinity.strategy.problem').new,
     rewards = require 'trinity.strategy.rewards',
     tensor = require 'trinity.nn.tensor',
     nn = require 'trinity.nn',
     methods = require 'trinity.methods',
     search = require 'trinity.search',
+    ['search.rankers'] = require 'trinity.search.rankers',
     execute = require 'trinity.execute',
     profile = require 'trinity.execute.profile',
     formats = require 'trinity.formats',
-    features = require 'trinity.learn.features',
     env = require 'trinity.env',
     learn = require 'trinity.learn',
-    rankers = require 'trinity.search.rankers',
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',
-    lower = require('trinity.strategy.splits').lower,
     job = require('trinity.job').read,
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',
-    replay = require 'trinity.stragglers.replay',
     stragglers = require 'trinity.stragglers',
-    rank_order = require 'trinity.strategy.rank_order',
-    expert_load = require 'trinity.stragglers.expert_load',
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',
@@ -86,7 +76,7 @@ local trinity = late.modules('trinity', function()
     system = require 'trinity.base.system',
     global = core.global,
     files = require 'trinity.files',
-    json = require 'trinity.files.json',
+    ['files.json'] = require 'trinity.files.json',
   }
 end)
 

@@ -1,6 +1,6 @@
 -- k80xN: N GPUs of NVIDIA Tesla K80 boards on one host, as AWS p2.8xlarge has 8. 7.6 GB/s is the rate in
 -- Placeto's simulator (github.com/aravic/generalizable-device-placement, sim/tf_placement_sim), whose rules
--- are rules = 'compat'. Latency as in trinity.topology, half at each end. A GPU sends one tensor at a time.
+-- are rules = 'compat'. Latency as in trinity.devices.topology, half at each end. A GPU sends one tensor at a time.
 
 return function(count)
   local spec = { devices = {}, links = {}, queue = 'sender' }

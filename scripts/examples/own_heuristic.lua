@@ -13,7 +13,7 @@ local options = trinity.options {
 
 trinity.methods.register('thin_cuts', function(problem)
   local graph, devices, device = problem.graph, #problem.cluster.devices, {}
-  local position = trinity.features(problem, { node2vec = false }).position
+  local position = trinity.learn.features(problem, { node2vec = false }).position
   for u = 1, graph.units do device[u] = devices end
   for d = devices - 1, 1, -1 do
     local before, behind = {}, {}

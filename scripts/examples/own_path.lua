@@ -12,7 +12,7 @@ local options = trinity.options {
 
 trinity.methods.register('long_path', function(problem)
   local graph, devices, device = problem.graph, #problem.cluster.devices, {}
-  local time_s, rest_s, dealt_s = trinity.features(problem, { node2vec = false }).time_s, 0, 0
+  local time_s, rest_s, dealt_s = trinity.learn.features(problem, { node2vec = false }).time_s, 0, 0
   local path = graph:critical_path { time_s = function(i) return time_s[graph.unit_of[i]] end }
   for _, i in ipairs(path.operators) do device[graph.unit_of[i]] = 1 end
   for u = 1, graph.units do rest_s = rest_s + (device[u] and 0 or time_s[u]) end

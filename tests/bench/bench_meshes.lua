@@ -11,7 +11,7 @@ local function decoder(fields, sequence)
   local taken = os.tmpname()
   local path = taken .. '.json'
   local file = assert(io.open(path, 'w'))
-  file:write(trinity.json.encode(fields))
+  file:write(trinity.files.json.encode(fields))
   file:close()
   local graph = trinity.model(path, { sequence = sequence })
   os.remove(path)

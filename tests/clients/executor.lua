@@ -7,7 +7,7 @@ local executor = { blocks = 4, width = 16, classes = 5, batch_size = 8, micro_ba
   learning_rate = 0.2 }
 
 function executor.problem()
-  local net = trinity.layers.new('blocks', { batch_size = executor.batch_size })
+  local net = trinity.graph.layers.new('blocks', { batch_size = executor.batch_size })
   local x = net:input('x', { executor.batch_size, executor.width })
   for i = 1, executor.blocks do
     x = net:relu(('block_%d/relu'):format(i), net:linear(('block_%d/linear'):format(i), x, executor.width))

@@ -80,7 +80,7 @@ end
 
 --- Two towers of layers, `width` wide.
 local function towers(width)
-  local net = trinity.layers.new('towers' .. width, { batch_size = 8 })
+  local net = trinity.graph.layers.new('towers' .. width, { batch_size = 8 })
   local x = net:input('x', { 8, width })
   local a, b = x, x
   for i = 1, 3 do

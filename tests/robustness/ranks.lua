@@ -135,7 +135,7 @@ local faults = {
   { 'loops in Lua', after = 'interpreted()', said = hangs },
   { 'loops in compiled Lua', after = 'compiled()', said = hangs },
   { 'hangs in a step of the executor', each = [[
-      local net = trinity.layers.new('rows', { batch_size = 4 })
+      local net = trinity.graph.layers.new('rows', { batch_size = 4 })
       local x = net:input('x', { 4, 6 })
       for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 6)) end
       net:softmax_cross_entropy('loss', x, net:input('labels', { 4 }, 'int64'))

@@ -12,7 +12,7 @@ error 'this file is for editors'
 ---@field memory? trinity.TorchTensor float32 [num_envs, devices]: its share of the capacity, of incomplete placements what weights and optimizer states take
 ---@field step_time? trinity.TorchTensor float32 [num_envs], over its lower bound, where each step is simulated
 ---@field critical? trinity.TorchTensor float32 [num_envs, nodes]: shares of the step on the critical path, with critical_path
----@field nodes? trinity.TorchTensor float32 [num_envs, nodes, width]: trinity.features as the option says
+---@field nodes? trinity.TorchTensor float32 [num_envs, nodes, width]: trinity.learn.features as the option says
 ---@field types? trinity.TorchTensor int64 [num_envs, nodes]: operator types
 ---@field times? trinity.TorchTensor float32 [num_envs, nodes, devices], over the lower bound
 ---@field node_mask? trinity.TorchTensor bool [num_envs, nodes]: which nodes there are

@@ -40,8 +40,3 @@ error 'this file is for editors'
 
 ---@alias trinity.Splits table<string, table> by operator: { b = 8, n = 2, copies = 1, devices = { 1, 2, ... } }, factors by dimension; what is left out is 1, or all devices
 
----@class trinity.Lowered
----@field graph trinity.Graph
----@field placement trinity.Placement
----@field origin integer[] operator of the graph that was split, per operator; 0: none
----@field part integer[]

@@ -47,22 +47,33 @@ local function loaded(later)
   return module[field]
 end
 
---- Returns the table `what` of `build`, in which `require` is executed at the first use of a field.
+--- Returns the table `what` of `build`, in which `require` is executed at the first use of a field. A name `a.b` is
+--- field b of module a.
 ---@generic T
 ---@param what string in messages
 ---@param build fun(): T
 ---@return T
 function late.modules(what, build)
   setfenv(build, { require = function(name) return setmetatable({ module = name }, Later) end })
-  local waiting, fields = {}, {}
+  local waiting, fields, inner = {}, {}, {}
   for name, value in util.sorted_pairs(build()) do
-    if getmetatable(value) == Later then waiting[name] = value else fields[name] = value end
+    local outer, field = name:match '^(.*)%.(.*)$'
+    if outer then
+      inner[outer] = util.merged(inner[outer], { [field] = value })
+    elseif getmetatable(value) == Later then
+      waiting[name] = value
+    else
+      fields[name] = value
+    end
   end
   local function get(self, name)
     local later = waiting[name]
     if not later then return fields_of.unknown(what, name, self, waiting) end
     local value = loaded(later)
     local kind, full = type(value), ('%s.%s'):format(what, name)
+    for field, module in util.sorted_pairs(inner[name] or {}) do
+      value[field] = fields_of.module(('%s.%s'):format(full, field), loaded(module))
+    end
     if kind == 'table' then fields_of.module(full, value) end
     if kind == 'function' then value = fields_of.limited(full, value) end
     self[name], waiting[name] = value, nil

@@ -76,6 +76,17 @@ local renamed = {
 
 -- names of the library
 renamed['trinity.simulator'] = 'trinity.problem { check_memory = false }'
+renamed['trinity.version'] = 'trinity.system.version'
+renamed['trinity.json'] = 'trinity.files.json'
+renamed['trinity.layers'] = 'trinity.graph.layers'
+renamed['trinity.topology'] = 'trinity.devices.topology'
+renamed['trinity.features'] = 'trinity.learn.features'
+renamed['trinity.rankers'] = 'trinity.search.rankers'
+renamed['trinity.replay'] = 'trinity.stragglers.replay'
+renamed['trinity.expert_load'] = 'trinity.stragglers.expert_load'
+renamed['trinity.rank_order'] = 'strategy:rank_orders()'
+renamed['trinity.lower'] = 'problem:strategy { splits = }'
+renamed['trinity.profile.trace'] = "option cost of trinity.problem, or 'trinity execute --profile FILE'"
 renamed['trinity.schedule_bubble'] = 'trinity.pipeline.schedule_bubble'
 renamed['trinity.models'] = "'trinity help models'"
 renamed['trinity.clusters'] = "'trinity help clusters'"

@@ -11,9 +11,11 @@ local util = require 'trinity.base.util'
 ---@since 0.1.0
 ---@field api integer level of the script interface (trinity help extending); it increases when something is removed
 ---@field home string the folder of lib, models and scripts
+---@field version string version of the program
 local system = {
   api = 1,
   home = core.home,
+  version = core.version,
   sorted_pairs = util.sorted_pairs,
   median = util.median,
   format_table = text.format_table,

@@ -194,6 +194,7 @@ end
 --- Every access gives a table of its own. Sources of the figures: lib/trinity/cluster/devices.lua.
 ---@class trinity.DevicesModule
 ---@since 0.1.0
+---@field topology trinity.TopologyModule functions to describe clusters
 ---@field a100 trinity.DeviceTypeSpec SXM4, 40 GB
 ---@field a100_80gb trinity.DeviceTypeSpec
 ---@field a100_pcie trinity.DeviceTypeSpec 40 GB

@@ -1,4 +1,4 @@
--- trinity.topology: words to write a cluster in ten lines. A new cluster, with N machines:
+-- trinity.devices.topology: words to write a cluster in ten lines. A new cluster, with N machines:
 --
 --   local topology = require 'trinity.cluster.topology'
 --   return function(machines)
@@ -89,7 +89,7 @@ local wire_options = options_of.declare('trinity.Wire', { kind = 'field',
   { 'latency_s', 'number', 0, least = 0, help = 'of a transfer' },
   { 'duplex', duplex, 'full', help = 'whether both directions go at once' },
 })
-local topology_options = options_of.declare('trinity.TopologyOptions', { help = 'What topology.new takes.',
+local topology_options = options_of.declare('trinity.TopologyOptions', { help = 'What devices.topology.new takes.',
   { 'name', 'string', help = 'of the cluster' },
   { 'queue', options_of.words('trinity.QueueModel', { 'sender', 'pair', 'none', 'route', 'fair', 'receiver' }),
     'sender', late = true, help = 'what transfers contend for' },
@@ -136,12 +136,12 @@ function topology.wires() return util.sorted_keys(wires) end
 ---@param changes? trinity.Wire
 ---@return trinity.Wire
 function topology.wire(name, changes)
-  check.argument('topology.wire', 1, 'name', name, 'string')
+  check.argument('devices.topology.wire', 1, 'name', name, 'string')
   if not wires[name] then
-    check.refuse('topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
+    check.refuse('devices.topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
   end
   if changes ~= nil then
-    wire_options:check('topology.wire', check.argument('topology.wire', 2, 'changes', changes, 'table'))
+    wire_options:check('devices.topology.wire', check.argument('devices.topology.wire', 2, 'changes', changes, 'table'))
   end
   return util.merged(wires[name], changes)
 end
@@ -180,7 +180,7 @@ end
 ---@param options? trinity.TopologyOptions
 ---@return trinity.Topology
 function topology.new(options)
-  options = topology_options:read('topology.new', 1, 'options', options)
+  options = topology_options:read('devices.topology.new', 1, 'options', options)
   local description = { name = options.name, queue = options.queue, device_types = {}, devices = {}, links = {},
     switches = {} }
   return setmetatable({ description = description }, Topology)

@@ -23,9 +23,15 @@ end
 --- Returns the modules by class, as scripts name them: { ['trinity.MethodsModule'] = 'trinity.methods' }.
 local function modules_of(declared)
   local modules = {}
-  for _, field in ipairs(declared.classes.trinity.fields) do
-    if field.type:match 'Module$' then modules[field.type] = 'trinity.' .. field.name end
+  local function add(class, path)
+    for _, field in ipairs(declared.classes[class].fields) do
+      if field.type:match 'Module$' then
+        modules[field.type] = path .. field.name
+        add(field.type, modules[field.type] .. '.')
+      end
+    end
   end
+  add('trinity', 'trinity.')
   return modules
 end
 

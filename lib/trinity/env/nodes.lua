@@ -69,7 +69,7 @@ function nodes.none(problem)
 end
 
 --- Nodes of a problem: all units (groups = 0), or so many groups, with features [nodes, width] as `settings` of
---- trinity.features say and the type of every node's first unit.
+--- trinity.learn.features say and the type of every node's first unit.
 function nodes.new(problem, groups, settings)
   local count = groups > 0 and math.min(groups, problem.graph.units) or problem.graph.units
   local self = { problem = problem, count = count, devices = #problem.cluster.devices,

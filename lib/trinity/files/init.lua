@@ -6,6 +6,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.FilesModule
 ---@since 0.1.0
+---@field json trinity.JsonModule readable JSON
 local files = {}
 
 --- Returns the content of a file. Raises an error if it cannot be read. Example: `trinity.files.read 'notes.txt'`

@@ -1,4 +1,4 @@
--- trinity.json: values as readable JSON, and back.
+-- trinity.files.json: values as readable JSON, and back.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -10,10 +10,10 @@ local util = require 'trinity.base.util'
 local json = {}
 
 --- Returns a value as indented JSON with sorted keys. An empty table is a list; NaN and infinity become null. Raises an
---- error for a table that mixes a list with named fields. Example: `trinity.json.encode { a = 1 }`
+--- error for a table that mixes a list with named fields. Example: `trinity.files.json.encode { a = 1 }`
 ---@param value? any
 ---@return string
-function json.encode(value) return text_json.text_of('json.encode', 1, 'value', value) end
+function json.encode(value) return text_json.text_of('files.json.encode', 1, 'value', value) end
 
 local function decoded(owner, text, source)
   local ok, value = pcall(text_json.decode, text, source)
@@ -22,23 +22,23 @@ local function decoded(owner, text, source)
 end
 
 --- Returns the value of JSON: objects and lists become tables; null becomes nil, or false in a list, which keeps its
---- length. Raises an error that names line and column. Example: `trinity.json.decode '{"a": 1}'`
+--- length. Raises an error that names line and column. Example: `trinity.files.json.decode '{"a": 1}'`
 ---@param text string
 ---@return any
 function json.decode(text)
-  check.argument('json.decode', 1, 'text', text, 'string')
-  return decoded('json.decode', text, 'JSON')
+  check.argument('files.json.decode', 1, 'text', text, 'string')
+  return decoded('files.json.decode', text, 'JSON')
 end
 
 --- Returns the value of the JSON in a file. Raises an error if it cannot be read or is malformed. Example:
---- `trinity.json.read 'a.json'`
+--- `trinity.files.json.read 'a.json'`
 ---@param path string
 ---@return any
 function json.read(path)
-  check.path('json.read', 1, 'path', path)
+  check.path('files.json.read', 1, 'path', path)
   local ok, text = pcall(core.read_file, path)
-  if not ok then util.fail('json.read: %s', (util.unplaced(text):gsub('^trinity%.read_file: ', ''))) end
-  return decoded('json.read', text, path)
+  if not ok then util.fail('files.json.read: %s', (util.unplaced(text):gsub('^trinity%.read_file: ', ''))) end
+  return decoded('files.json.read', text, path)
 end
 
 return json

@@ -80,7 +80,7 @@ return function(wrap)
 
   check.methods(Builder, 'trinity.Builder', '', 'builder')
 
-  -- trinity.layers has layers, which are built on this class.
+  -- trinity.graph.layers has layers, which are built on this class.
   return function(options)
     check.argument('trinity.graph.new', 1, 'options', options, 'table')
     check.fields('trinity.graph.new', options, { name = 'string' })

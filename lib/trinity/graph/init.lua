@@ -13,6 +13,7 @@ local util = require 'trinity.base.util'
 ---@class trinity.GraphModule
 ---@since 0.1.0
 ---@field new fun(options: { name: string }): trinity.Builder A new, empty graph builder.
+---@field layers trinity.LayersModule networks made from layers
 local graph = {}
 
 ---@class trinity.Graph

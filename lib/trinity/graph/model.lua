@@ -476,7 +476,7 @@ end
 --- 'dgx_a100x2'); from names of machines, parts of them and heterogeneous ones (trinity.cluster.nodes:
 --- 'dgx_h200:4x2+dgx_b200'); from a Lua file that returns a description ('mine.lua') or a function of a count
 --- ('mine.luax2'; default 1); from a profile (.json: see trinity.profile); or from a description (see
---- trinity.topology). GPU types given by name have calibrated constants (`trinity help accuracy`); types that a
+--- trinity.devices.topology). GPU types given by name have calibrated constants (`trinity help accuracy`); types that a
 --- description defines are not changed. Raises an error with a suggestion for an unknown name. Example:
 --- `trinity.cluster('dgx_a100x2', { constants = 'data_sheet' })`
 ---@param description string|trinity.ClusterSpec

@@ -10,11 +10,11 @@ local listed = core.agent_options()
 feature_options.node2vec = options.declare('trinity.Node2VecOptions', options.of_engine({
   help = 'How node2vec walks and learns.' }, listed, 'node2vec.'))
 
--- The engine's as trinity.features has them, without those of the papers' presets.
+-- The engine's as trinity.learn.features has them, without those of the papers' presets.
 local engine = {}
 for _, entry in ipairs(options.of_engine({}, listed)) do engine[entry[1]] = entry end
 
-feature_options.features = options.declare('trinity.FeatureOptions', { help = 'What trinity.features takes.',
+feature_options.features = options.declare('trinity.FeatureOptions', { help = 'What trinity.learn.features takes.',
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of node2vec' },
   engine.depth_waves, engine.raw_time, engine.depth_feature,
   { 'node2vec', feature_options.node2vec, late = true, off = true,

@@ -1,4 +1,4 @@
--- trinity.features: what policies are told of a problem, one row per colocation unit (engine/features/features.h).
+-- trinity.learn.features: features of a problem for policies, one row per colocation unit (engine/features/features.h).
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -14,8 +14,8 @@ local features = printed.as('features', { 'units', 'width', 'edges' })
 ---@param options? trinity.FeatureOptions
 ---@return trinity.Features
 return function(problem, options)
-  check.object('trinity.features', 1, 'problem', problem, 'problem')
-  local handle = core.features(problem.handle, declared:read('trinity.features', 2, 'options', options))
+  check.object('learn.features', 1, 'problem', problem, 'problem')
+  local handle = core.features(problem.handle, declared:read('learn.features', 2, 'options', options))
   local self = handle:summary()
   for _, column in ipairs(self.columns) do self.columns[column.name] = column end
   local values, types = array.double(self.units * self.width), array.int32(self.units)

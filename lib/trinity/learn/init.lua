@@ -14,7 +14,7 @@ local returns = require 'trinity.learn.returns'
 --- Learners of policies on environments, by the names of CleanRL.
 ---@class trinity.LearnModule
 ---@since 0.1.0
-local learn = {}
+local learn = { features = require 'trinity.learn.features' }
 
 --- Discounted sums of the rewards of the rest of the episode; `next_value` [num_envs] is that of what follows the last
 --- step (default 0).

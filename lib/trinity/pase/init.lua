@@ -216,7 +216,7 @@ function Pase:tofu()
   return found
 end
 
---- Returns a strategy's splits for trinity.lower, on the devices with these numbers (default: the first ones). Example:
+--- Returns a strategy's splits (field `splits`), on the devices with these numbers (default: the first ones). Example:
 --- `pase:splits(pase:solve())`
 ---@param found trinity.PaseResult
 ---@param devices? integer[]

@@ -12,7 +12,7 @@ for i, name in ipairs(names) do column[name] = i end
 ---@class trinity.MoveCandidates
 ---@since 0.1.0
 ---@field count integer
----@field features trinity.DoubleArray [count, #trinity.rankers.features], one row per move
+---@field features trinity.DoubleArray [count, #trinity.search.rankers.features], one row per move
 ---@field device_of trinity.Int32Array current device of every unit
 local Candidates = { __name = 'candidates' }
 Candidates.__index = Candidates

@@ -40,6 +40,7 @@ Search.__index = Search
 
 ---@class trinity.SearchModule
 ---@since 0.1.0
+---@field rankers trinity.RankersModule rankers of moves
 ---@field common trinity.SearchOptions common options of all methods, with their defaults
 ---@field rules table<string, any> allowed values of these options (lib/trinity/base/check.lua)
 ---@field declared table declaration that the options of every method extend (lib/trinity/base/options.lua)

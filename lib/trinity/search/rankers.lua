@@ -67,11 +67,11 @@ function Ranker:score(candidates)
 end
 
 --- Loads weights that `trinity train` or ranker:save wrote. Raises an error if the file is no ranker. Example:
---- `trinity.rankers.load(trinity.rankers.shipped)`
+--- `trinity.search.rankers.load(trinity.search.rankers.shipped)`
 ---@param path string
 ---@return trinity.Ranker
 function rankers.load(path)
-  check.path('rankers.load', 1, 'path', path)
+  check.path('search.rankers.load', 1, 'path', path)
   return wrapped(core.load_ranker(path))
 end
 
@@ -83,12 +83,12 @@ local new_options = options_of.declare('trinity.RankerOptions', { help = 'Option
     .. "unit and device" },
 })
 
---- Returns a ranker with random initial weights, to be trained. Example: `trinity.rankers.new { hidden = { 16 }, seed =
---- 1 }`
+--- Returns a ranker with random initial weights, to be trained. Example: `trinity.search.rankers.new { hidden = { 16 },
+--- seed = 1 }`
 ---@param options? trinity.RankerOptions
 ---@return trinity.Ranker
 function rankers.new(options)
-  options = new_options:read('rankers.new', 1, 'options', options)
+  options = new_options:read('search.rankers.new', 1, 'options', options)
   return wrapped(core.ranker { hidden = options.hidden or { 32, 32 }, seed = options.seed, told = options.told }, {})
 end
 
@@ -116,14 +116,14 @@ local trainer_options = options_of.declare('trinity.MoveTrainerOptions', options
 local trainer_defaults = {} -- defaults of the engine, which fills them in itself
 for _, option in ipairs(core.training_options()) do trainer_defaults[option.name] = option.default end
 
---- Returns a trainer of `ranker`, whose weights it changes. Example: `trinity.rankers.trainer(trinity.rankers.new(), {
---- seed = 1 })`
+--- Returns a trainer of `ranker`, whose weights it changes. Example:
+--- `trinity.search.rankers.trainer(trinity.search.rankers.new(), { seed = 1 })`
 ---@param ranker trinity.Ranker
 ---@param options? trinity.MoveTrainerOptions
 ---@return trinity.MoveTrainer
 function rankers.trainer(ranker, options)
-  if getmetatable(ranker) ~= Ranker then check.wrong('rankers.trainer', 1, 'ranker', ranker, 'a ranker') end
-  options = trainer_options:read('rankers.trainer', 2, 'options', options)
+  if getmetatable(ranker) ~= Ranker then check.wrong('search.rankers.trainer', 1, 'ranker', ranker, 'a ranker') end
+  options = trainer_options:read('search.rankers.trainer', 2, 'options', options)
   return setmetatable({ ranker = ranker, handle = core.move_trainer(ranker.handle, options),
     description = { tasks = {} }, options = util.merged(trainer_defaults, options) }, Trainer)
 end

@@ -1,4 +1,4 @@
--- trinity.expert_load: predicts the step of a strategy whose experts get unequal numbers of tokens.
+-- trinity.stragglers.expert_load: predicts the step of a strategy whose experts get unequal numbers of tokens.
 
 local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
@@ -9,9 +9,9 @@ local random = require 'trinity.base.random'
 local step_of = require 'trinity.stragglers.step'
 local util = require 'trinity.base.util'
 
-local owner = 'trinity.expert_load'
+local owner = 'trinity.stragglers.expert_load'
 
-local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'Options of trinity.expert_load.',
+local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'Options of trinity.stragglers.expert_load.',
   { 'load', 'any', needed = true,
     as = "'uniform'|string|{ zipf: number }|fun(layer: integer, expert: integer): number",
     help = 'tokens per expert: uniform, a JSON file with one list of counts per layer, Zipf with a random order per '
@@ -238,7 +238,7 @@ end
 
 --- Predicts the step of a strategy with unequal expert load: matmuls by the tokens of each expert, all-to-alls by their
 --- fullest rank, memory of the fullest device. The order of work is the one of an even load. Raises an error if the
---- strategy has no experts. Example: `trinity.expert_load(strategy, { load = { zipf = 0.5 } }).slowdown`
+--- strategy has no experts. Example: `trinity.stragglers.expert_load(strategy, { load = { zipf = 0.5 } }).slowdown`
 ---@param strategy trinity.Strategy
 ---@param options trinity.ExpertLoadOptions
 ---@return trinity.ExpertLoad

@@ -15,6 +15,13 @@ local util = require 'trinity.base.util'
 
 local owner = 'trinity.stragglers'
 
+---@class trinity.StragglersModule
+---@since 0.1.0
+local stragglers = {
+  expert_load = require 'trinity.stragglers.expert_load',
+  replay = require 'trinity.stragglers.replay',
+}
+
 local declared = options_of.declare('trinity.StragglerOptions', { help = 'Options of trinity.stragglers.',
   { 'noise', 'number', 0.02, least = 0, most = 10,
     help = 'coefficient of variation of the time of one pass of one micro-batch on a device (log-normal, mean '
@@ -143,7 +150,7 @@ end
 ---@param strategy trinity.Strategy
 ---@param options? trinity.StragglerOptions
 ---@return trinity.Stragglers
-return function(strategy, options)
+function stragglers.run(strategy, options)
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   options = declared:read(owner, 2, 'options', options)
   local step = step_of(owner, strategy)
@@ -169,3 +176,5 @@ return function(strategy, options)
     error_s = (statistics.deviation(draws_s) or 0) / math.sqrt(#draws_s),
     remedies = options.remedies and remedies(strategy, model.healthy(strategy.problem.cluster)) or {} }
 end
+
+return setmetatable(stragglers, { __call = function(_, ...) return stragglers.run(...) end })

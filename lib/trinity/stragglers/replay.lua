@@ -1,4 +1,4 @@
--- trinity.replay: simulates recorded steps again, and predicts their time if some operations were typical.
+-- trinity.stragglers.replay: simulates recorded steps again, and predicts their time if some operations were typical.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -201,11 +201,12 @@ end
 check.methods(Replay, 'trinity.Replay', 'handle')
 
 --- Reads a trace of operations (CSV, also gzip, with the columns of ByteDance's StragglerAnalysis) and replays its
---- steps. Raises an error that names the line of a malformed row. Example: `trinity.replay('operations.csv').slowdown`
+--- steps. Raises an error that names the line of a malformed row. Example:
+--- `trinity.stragglers.replay('operations.csv').slowdown`
 ---@param path string
 ---@return trinity.Replay
 return function(path)
-  local steps, by_key = operations.read(check.path('trinity.replay', 1, 'path', path)), {}
+  local steps, by_key = operations.read(check.path('trinity.stragglers.replay', 1, 'path', path)), {}
   local self = setmetatable({ path = path, handle = { steps = steps } }, Replay)
   for _, step in ipairs(steps) do
     local order = order_of(step)

@@ -1,11 +1,10 @@
--- trinity.rank_order: compares orders of the mesh axes on the devices, with simulated step times and rank files.
+-- strategy:rank_orders: compares orders of the mesh axes on the devices, with simulated step times and rank files.
 
-local check = require 'trinity.base.check'
 local parallelism = require 'trinity.strategy.parallelism'
 local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
 
-local owner = 'trinity.rank_order'
+local owner = 'strategy:rank_orders'
 local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- as clients number ranks
 
 ---@class trinity.RankOrder
@@ -79,14 +78,9 @@ local function layout(order, sizes, devices, list)
   return straddles, table.concat(lines)
 end
 
---- Simulates a strategy with a mesh in every order of its axes on the devices. Returns the orders, fastest first; of
---- equally fast orders, the default of training software comes first. Raises an error if the strategy has no mesh.
---- Example: `trinity.rank_order(strategy)[1].order`
----@param strategy trinity.Strategy
----@return trinity.RankOrder[]
+--- Returns the orders of the axes of a strategy's mesh; trinity.Strategy describes it.
 return function(strategy)
-  check.object(owner, 1, 'strategy', strategy, 'strategy')
-  if not strategy.mesh then check.refuse(owner, 1, 'strategy', 'expected a strategy with a mesh, got a placement') end
+  if not strategy.mesh then util.fail('%s: expected a strategy with a mesh, got a placement', owner) end
   local problem, rows = strategy.problem, {}
   local plan, sizes = parallelism.fields(owner, strategy, problem.graph), sizes_of(strategy.mesh)
   local devices = plan.devices or util.listed(#problem.cluster.devices, function(d) return d end)

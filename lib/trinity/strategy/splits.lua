@@ -1,23 +1,11 @@
--- The `splits` of a strategy: the dimensions of an operator's iteration space along which it is split, and the
--- resulting graph. The rules: engine/strategy/splits.h.
+-- The `splits` of a strategy: the dimensions of an operator's iteration space along which it is split. The
+-- rules: engine/strategy/splits.h.
 
 local core = require 'trinity.core'
-local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local fields = require 'trinity.base.fields'
-local options_of = require 'trinity.base.options'
-local graphs = require 'trinity.graph'
 local util = require 'trinity.base.util'
 
 local splits = {}
-
-local Lowered = { __name = 'lowered graph' }
-Lowered.__index = Lowered
-fields.class(Lowered, 'trinity.Lowered')
-
-function Lowered.__tostring(self)
-  return ('lowered %s: %d operators, %d edges'):format(self.graph.name, self.graph.operators, self.graph.edges)
-end
 
 --- Returns the operator numbers of a graph by name.
 local function numbers_of(graph)
@@ -97,33 +85,6 @@ function splits.named(graph, entries)
     given[graph:operator(entry.operator).name] = split
   end
   return given
-end
-
-local declared = options_of.declare('trinity.LowerSpec', { kind = 'field', help = 'What trinity.lower takes.',
-  { 'graph', 'object', class = 'graph', needed = true, help = 'graph whose operators are split' },
-  { 'cluster', 'object', class = 'cluster', needed = true, help = 'devices and network' },
-  { 'splits', 'table', as = 'trinity.Splits', help = 'split operators' },
-  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'device 1', help = 'devices of operators that are not '
-    .. 'split' },
-})
-
---- Returns the graph with its operators split into parts, with the slices, joins and collectives between them, and the
---- placement of each operator. Raises an error for a factor that does not divide a dimension. Example: `trinity.lower {
---- graph = graph, cluster = cluster, splits = {} }`
----@param spec trinity.LowerSpec
----@return trinity.Lowered
-function splits.lower(spec)
-  spec = declared:read('trinity.lower', 1, 'spec', spec)
-  local placement = array.placement('trinity.lower', 'field', 'placement', spec.placement, spec.graph)
-  if placement == nil then
-    placement = array.filled(spec.graph.operators, 1)
-  elseif not array.is_int32(placement) then
-    check.wrong('trinity.lower', 'field', 'placement', placement, 'a placement (problem:placement())')
-  end
-  local entries = splits.entries('trinity.lower', spec.graph, spec.splits or {})
-  local handle, devices, origin, part = core.lower_splits(spec.graph.handle, #spec.cluster.devices, placement, entries)
-  return setmetatable({ graph = graphs.wrap(handle), placement = array.int32_of(devices), origin = origin,
-    part = part }, Lowered)
 end
 
 return splits

@@ -138,6 +138,12 @@ function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 ---@return trinity.Account
 function Strategy:breakdown() return (require('trinity.strategy.account')(self)) end
 
+--- Simulates a strategy with a mesh in every order of its axes on the devices. Returns the orders, fastest first; of
+--- equally fast orders, the default of training software comes first. Raises an error if the strategy has no mesh.
+--- Example: `strategy:rank_orders()[1].order`
+---@return trinity.RankOrder[]
+function Strategy:rank_orders() return require 'trinity.strategy.rank_order'(self) end
+
 --- Simulates one step and returns its timeline. Example: `strategy:timeline():critical_path()`
 ---@return trinity.Timeline
 function Strategy:timeline() return simulator.timeline('strategy:timeline', self.problem, self) end

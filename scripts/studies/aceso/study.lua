@@ -39,7 +39,7 @@ end
 local found = aceso.plan(util.merged(options, { folder = shared(options.profiles, 'aceso/profiles'),
   layers = options.layers > 0 and options.layers or false }))
 if options.json then
-  print(trinity.json.encode { plan = found.plan and aceso.export(found.plan, options.model, found.layers),
+  print(trinity.files.json.encode { plan = found.plan and aceso.export(found.plan, options.model, found.layers),
     predicted_s = found.predicted_s, bound_s = found.bound_s })
 elseif not found.plan then
   print(('no plan of %s on %d GPUs keeps every stage within %g MB'):format(options.model, options.gpus,

@@ -105,7 +105,7 @@ end)
 if asked then os.exit(trinity.system.stop_status()) end
 local made_by = ('trinity study papers %s'):format(cli.words())
 if options.json then
-  print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,
+  print(trinity.files.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,
     updates = settings.updates, quick = settings.quick, sections = all, command = made_by })
   return
 end

@@ -40,7 +40,7 @@ local options = trinity.options {
 }
 -- Policies are trained and compared on machines as their data sheets describe them.
 require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' }
-local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
+local action, file = options.what[1] or 'show', options.what[2] or trinity.search.rankers.shipped
 local actions = { show = true, study = true, optima = true, front = true }
 if not actions[action] or options.what[(action == 'show' or action == 'front') and 3 or 2] then
   util.fail_usage("trinity study policy: expected show FILE, study, optima or front [FILE], got '%s'",
@@ -149,7 +149,7 @@ local function show_study()
   end)
   keep(rows, 'rows')
   if options.json then
-    print(trinity.json.encode { rows = rows, searches = names })
+    print(trinity.files.json.encode { rows = rows, searches = names })
     return leave_if(stopped, #rows, 'rows')
   end
   if stopped then
@@ -203,7 +203,7 @@ local function show_optima()
   end)
   keep(rows, 'rows')
   if options.json then
-    print(trinity.json.encode { rows = rows, enough = enough })
+    print(trinity.files.json.encode { rows = rows, enough = enough })
   else
     print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
       options.samples))
@@ -249,7 +249,7 @@ end
 
 local function show_front()
   local rows, names = {}, {}
-  local given = options.what[2] and trinity.rankers.load(file) or nil -- before anything is trained
+  local given = options.what[2] and trinity.search.rankers.load(file) or nil -- before anything is trained
   local function add(case, held_out)
     local searches, sums = front_searches(held_out, given), {}
     for i, entry in ipairs(searches) do names[i], sums[entry[1]] = entry[1], 0 end
@@ -267,7 +267,7 @@ local function show_front()
   end)
   keep(rows, 'rows')
   if options.json then
-    print(trinity.json.encode { rows = rows })
+    print(trinity.files.json.encode { rows = rows })
   elseif #rows > 0 then
     print_fronts(rows, names)
   end
@@ -276,7 +276,7 @@ end
 
 local shown = { front = show_front, optima = show_optima, study = show_study }
 if shown[action] then return shown[action]() end
-local ranker = trinity.rankers.load(file)
+local ranker = trinity.search.rankers.load(file)
 local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }
 if not options.json then
   print(('%s: %d weights, hidden layers %s'):format(file, ranker.weights, table.concat(ranker.hidden, ', ')))
@@ -313,7 +313,7 @@ local stopped = is_stopped_in(function()
 end)
 keep(about.rows, 'rows')
 if options.json then
-  print(trinity.json.encode(about))
+  print(trinity.files.json.encode(about))
 elseif #cells > 0 then
   local heads = { 'problem', 'start' }
   for i, other in ipairs(others) do heads[i + 2] = 'over ' .. other end

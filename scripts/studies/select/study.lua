@@ -29,7 +29,7 @@ facts.solution = util.map(result.solution, function(strategy) return strategy - 
 trinity.run:result('selection', facts, ('%s: cost %.10g%s.'):format(result.name, result.cost,
   result.optimal and ', proven' or ''))
 if options.json then
-  print(trinity.json.encode(facts)) -- which writes an infinite number as null
+  print(trinity.files.json.encode(facts)) -- which writes an infinite number as null
 else
   print(('%s: %d nodes, %d edges, %d strategies%s'):format(result.name, result.nodes, result.edges, result.strategies,
     result.usage_limit and (', usage limit %.0f'):format(result.usage_limit) or ''))

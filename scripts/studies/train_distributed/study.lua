@@ -87,7 +87,7 @@ local path, train_rows = daso_data.write(task, options.batches * options.batch_s
 local function train(method, seed)
   local kept = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil
   local is_done, row = pcall(trinity.files.read, kept and kept .. '.json' or '')
-  if is_done then return trinity.json.decode(row) end
+  if is_done then return trinity.files.json.decode(row) end
   local is_daso = method == 'daso' and options.max_global_skips > 0
   local strategy = problem:strategy { mesh = { data = replicas }, bucket_bytes = options.bucket_bytes,
     sync = sync(is_daso) }
@@ -103,7 +103,7 @@ local function train(method, seed)
   row = { method = method, seed = seed, epochs = options.epochs, seconds = seconds,
     waited_s = seconds - run.busy_s[1], loss = run.held_out_loss, accuracy = run.accuracy }
   local is_whole = not run.stopped and options.seconds == math.huge
-  if kept and is_whole and job.rank == 0 then trinity.files.write(kept .. '.json', trinity.json.encode(row)) end
+  if kept and is_whole and job.rank == 0 then trinity.files.write(kept .. '.json', trinity.files.json.encode(row)) end
   return row
 end
 
@@ -126,7 +126,7 @@ if job.rank == 0 then
       ('%d trainings on %s.'):format(#found, where))
   end
   if #found > 0 and options.output ~= '' then
-    trinity.files.write(options.output, trinity.json.encode { rows = found })
+    trinity.files.write(options.output, trinity.files.json.encode { rows = found })
   end
 end
 if job.rank == 0 and options.output == '' then

@@ -71,8 +71,8 @@ makers['trinity.Tensor'] = function(_, pool)
   local builder = pool:get 'trinity.Builder'
   return builder:add { name = 't' .. #pool.all, type = 'Input', outputs = { { shape = { 2, 2 } } } }
 end
-makers['trinity.Layers'] = function() return trinity.layers.new 'net' end
-makers['trinity.Topology'] = function() return trinity.topology.new() end
+makers['trinity.Layers'] = function() return trinity.graph.layers.new 'net' end
+makers['trinity.Topology'] = function() return trinity.devices.topology.new() end
 makers['trinity.TorchTensor'] = function(c)
   local tensor = trinity.tensor
   return tensor.new(c:one_of { { 1, 2, 3 }, { { 1, 2 }, { 3, 4 } }, { { { 1 } } }, 5 })

@@ -8,7 +8,7 @@ local model = require 'trinity.graph.model'
 local most_devices = 64 -- that a placement is priced on
 
 local function description()
-  local net = trinity.topology.new { name = 'two', queue = 'route' }
+  local net = trinity.devices.topology.new { name = 'two', queue = 'route' }
   for m = 0, 1 do
     local name = 'n' .. m
     net:link(net:devices(name, 2, 'rtx2080ti'), name .. '/pcie', 'pcie3_x16')

@@ -10,7 +10,7 @@ local strategy
 
 local function mesh()
   if not strategy then
-    local net = trinity.layers.new('two', { batch_size = 4 })
+    local net = trinity.graph.layers.new('two', { batch_size = 4 })
     local x = net:input('x', { 4, 8 })
     for i = 1, 2 do x = net:relu(('block_%d/relu'):format(i), net:linear(('block_%d/linear'):format(i), x, 8)) end
     net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 4 }, 'int64'))

@@ -2,7 +2,7 @@ local core = require 'trinity.core'
 local model = require 'trinity.graph.model'
 local trinity = require 'trinity'
 
-local devices, topology = trinity.devices, trinity.topology
+local devices, topology = trinity.devices, trinity.devices.topology
 
 -- Device numbers of a cluster by name.
 local function numbers(cluster)
@@ -268,7 +268,7 @@ describe('machines by name', function()
   it('are domains of NVLink where these are larger than a machine', function()
     local domain = trinity.cluster 'gb200_nvl72'
     expect(#domain.devices):equals(72)
-    expect(select(2, domain:wire(1, 72))):equals(18 * trinity.topology.wire 'nvswitch5'.bandwidth_bytes_per_s)
+    expect(select(2, domain:wire(1, 72))):equals(18 * trinity.devices.topology.wire 'nvswitch5'.bandwidth_bytes_per_s)
     expect(#trinity.cluster('gb300_nvl72:36x2').devices):equals(72)
   end)
   it('go over the processors where they have no switch', function()
@@ -292,7 +292,7 @@ describe('machines with NVSwitch', function()
       local cluster = trinity.cluster(name)
       local route, bandwidth, latency_s = way(cluster, 'n1/gpu2', 'n1/gpu5')
       expect(route):equals 'n1/gpu2 -> n1/nvswitch | n1/nvswitch -> n1/gpu5'
-      local link = trinity.topology.wire(expected[2])
+      local link = trinity.devices.topology.wire(expected[2])
       expect(bandwidth):equals(expected[1] * link.bandwidth_bytes_per_s)
       expect(latency_s):near(2 * link.latency_s, 1e-12)
       route, bandwidth = way(cluster, 'n0/gpu2', 'n1/gpu5')

@@ -16,7 +16,7 @@ end
 local function launch()
   local text = core.read_file(root .. '/lib/trinity/manual/limits.md')
   local json = text:match '```json file=launch%.json\n(.-)\n```'
-  return require('trinity').json.decode(json).configurations[1]
+  return require('trinity').files.json.decode(json).configurations[1]
 end
 
 local script = [[

@@ -44,7 +44,7 @@ local attempts = {
       local search, found = require 'trinity.search', trinity.methods.random(problem, { evaluations = 3, quiet = true })
       local objects = { problem, problem.graph, problem.cluster, found, trinity.run, trinity.graph.new { name = 'g' }, trinity.devices,
         found.metrics, found.placement, search.declared, problem:timeline(found.placement),
-        trinity.random(1, 'x'), trinity.layers.new 'x', trinity.topology.new(), problem.graph.depth, trinity, trinity.methods,
+        trinity.random(1, 'x'), trinity.graph.layers.new 'x', trinity.devices.topology.new(), problem.graph.depth, trinity, trinity.methods,
         trinity.compare(problem, { 'random' }, { evaluations = 2, quiet = true }) }
       search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)
         self:evaluate { problem:placement() }
@@ -96,7 +96,7 @@ local attempts = {
     'return trinity.model "./inside/../../outside.json"',
     'return trinity.cluster "../outside.lua"',
     'return problem:load "../outside.json"',
-    'return trinity.rankers.load "../outside.json"',
+    'return trinity.search.rankers.load "../outside.json"',
     'return trinity.tensor.load "../outside.json"',
     'return trinity.profile.load "../outside.json"',
     'trinity.plot.csv("../escape.csv", { "a" }, { { 1 } }) return true',

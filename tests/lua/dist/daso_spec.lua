@@ -153,7 +153,7 @@ describe('the schedule of DASO', function()
     local function actions_of(schedule)
       local actions = schedule:after_batch(10)
       if schedule.batch == 0 then schedule:after_epoch(1) end
-      return trinity.json.encode(actions) .. tostring(schedule.gradients)
+      return trinity.files.json.encode(actions) .. tostring(schedule.gradients)
     end
     local merges = 0
     for _ = 1, 200 do

@@ -62,7 +62,7 @@ end)
 
 --- Experts as products of all of them at once, as decoders by their config.json have them.
 local function batched()
-  local net = trinity.layers.new('batched', { batch_size = 4, optimizer = 'adam' })
+  local net = trinity.graph.layers.new('batched', { batch_size = 4, optimizer = 'adam' })
   local x = net:relu('in/relu', net:linear('in', net:input('x', { 8, 6 }), 6))
   local function product(name, input, width)
     local e, rows, from = unpack(input.shape)

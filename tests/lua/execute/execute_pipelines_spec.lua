@@ -11,7 +11,7 @@ with_torch()
 
 --- A network without batch normalisation and dropout, whose batches are their micro-batches, joined.
 local function network(batch_size)
-  local net = trinity.layers.new('rows', { batch_size = batch_size })
+  local net = trinity.graph.layers.new('rows', { batch_size = batch_size })
   local x = net:input('x', { batch_size, 6 })
   for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 5 + i)) end
   net:softmax_cross_entropy('loss', net:linear('out', x, 4), net:input('labels', { batch_size }, 'int64'))

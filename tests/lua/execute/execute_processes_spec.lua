@@ -15,7 +15,7 @@ local function shell(command) return processes.shell(command, ("F='%s' TRINITY_R
 
 local network = [[
 local trinity = require 'trinity'
-local net = trinity.layers.new('rows', { batch_size = 4 })
+local net = trinity.graph.layers.new('rows', { batch_size = 4 })
 local x = net:input('x', { 4, 6 })
 for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 5 + i)) end
 net:softmax_cross_entropy('loss', net:linear('out', x, 4), net:input('labels', { 4 }, 'int64'))

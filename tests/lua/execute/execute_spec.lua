@@ -24,7 +24,7 @@ end
 
 --- Convolutions, pools and what else image networks have, in small.
 local function image_problem()
-  local net = trinity.layers.new('images', { batch_size = 3 })
+  local net = trinity.graph.layers.new('images', { batch_size = 3 })
   local function block(name, x, channels)
     local y = net:conv(name, x, { channels = channels, kernel = 3, stride = 1, padding = 1 })
     return net:relu(name .. '/relu', net:batch_norm(name .. '/bn', y))
@@ -73,7 +73,7 @@ describe('execution', function()
   end
 
   it('computes what a plain module computes', function()
-    local layers = trinity.layers
+    local layers = trinity.graph.layers
     local net = layers.new('plain', { batch_size = 4 })
     local x = net:input('x', { 4, 3 })
     local hidden = net:relu('relu', net:rms_norm('norm', net:linear('first', x, 5)))

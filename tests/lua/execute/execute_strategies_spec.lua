@@ -180,7 +180,7 @@ describe('attention in a ring trains as on one device,', function()
   end)
   it('of bounded scores, heads that share keys, wider values and queries that see all or the nearest', function()
     local function network(causal, window, softcap, kernels, groups)
-      local net = trinity.layers.new('attention', { batch_size = 2 })
+      local net = trinity.graph.layers.new('attention', { batch_size = 2 })
       local x = net:embedding('embed', net:input('tokens', { 2, 8 }, 'int64'), { weight = net:variable('table', { 9, 12 }) })
       local y = net:attention('attend', net:linear('query', x, 16), net:linear('key', x, 4 * groups),
         net:linear('value', x, 6 * groups), { heads = 4, num_kv_heads = groups, causal = causal, window = window, softcap = softcap, kernels = kernels })

@@ -1,4 +1,4 @@
--- trinity.files, trinity.json, trinity.system.stoppable and what else scripts ask of the program itself.
+-- trinity.files, trinity.files.json, trinity.system.stoppable and what else scripts ask of the program itself.
 
 local trinity = require 'trinity'
 
@@ -20,23 +20,23 @@ describe('trinity.files', function()
   end)
 end)
 
-describe('trinity.json', function()
+describe('trinity.files.json', function()
   it('reads back what it writes', function()
     local value = { name = 'a "b"', list = { 1, 2.5, { deep = true } }, empty = {} }
-    local text = trinity.json.encode(value)
-    expect(text):equals(trinity.json.encode(trinity.json.decode(text)))
+    local text = trinity.files.json.encode(value)
+    expect(text):equals(trinity.files.json.encode(trinity.files.json.decode(text)))
     expect(text):matches '^{\n  "empty": %[%],\n  "list": %['
-    expect(trinity.json.encode { 1 / 0, 0 / 0 }):equals '[\n  null,\n  null\n]'
-    local back = trinity.json.read(file_with(text))
+    expect(trinity.files.json.encode { 1 / 0, 0 / 0 }):equals '[\n  null,\n  null\n]'
+    local back = trinity.files.json.read(file_with(text))
     expect(back.name):equals 'a "b"'
     expect(back.list[3].deep):equals(true)
   end)
   it('says what is wrong, and where', function()
-    expect(function() trinity.json.encode(print) end):raises "_spec%.lua:%d+: json%.encode: argument 1 %('value'%): no JSON for a function"
-    expect(function() trinity.json.encode { 1, a = 2 } end):raises 'json%.encode: .*both a list and named fields'
-    expect(function() trinity.json.decode '{' end):raises '_spec%.lua:%d+: json%.decode: JSON:1:1: not valid JSON'
-    expect(function() trinity.json.read(root .. '/README.md') end):raises 'json%.read: .*README%.md:1:1: not valid JSON'
-    expect(function() trinity.json.read '/nowhere' end):raises 'json%.read: /nowhere: cannot read'
+    expect(function() trinity.files.json.encode(print) end):raises "_spec%.lua:%d+: files%.json%.encode: argument 1 %('value'%): no JSON for a function"
+    expect(function() trinity.files.json.encode { 1, a = 2 } end):raises 'json%.encode: .*both a list and named fields'
+    expect(function() trinity.files.json.decode '{' end):raises '_spec%.lua:%d+: files%.json%.decode: JSON:1:1: not valid JSON'
+    expect(function() trinity.files.json.read(root .. '/README.md') end):raises 'json%.read: .*README%.md:1:1: not valid JSON'
+    expect(function() trinity.files.json.read '/nowhere' end):raises 'json%.read: /nowhere: cannot read'
   end)
 end)
 

@@ -19,7 +19,7 @@ end
 local records = {}
 
 local function record_of(format)
-  records[format] = records[format] or trinity.json.decode(trinity.files.read(folder .. format .. '.json'))
+  records[format] = records[format] or trinity.files.json.decode(trinity.files.read(folder .. format .. '.json'))
   return records[format]
 end
 

@@ -35,7 +35,7 @@ describe('trinity export', function()
       if format == 'pytorch_schedule' then
         expect(output):matches '^0F0,[%dFB,]+\n1F0,[%dFB,]+\n$'
       else
-        expect(type(trinity.json.decode(output))):equals 'table'
+        expect(type(trinity.files.json.decode(output))):equals 'table'
       end
       expect(errors):matches(('^trinity: warning: export: %s cannot represent '):format(format))
       status, output, errors = parts_of(words .. ' --lossless')
@@ -75,7 +75,7 @@ describe('the best plan', function()
       .. "--quiet --output '%s'"):format(model, path), 0)
     local status, output = parts_of(("export --strategy '%s' --format accelerate --run none"):format(path))
     expect(status):equals(0)
-    expect(trinity.json.decode(output)['lm_head']):equals(1)
+    expect(trinity.files.json.decode(output)['lm_head']):equals(1)
   end)
 end)
 

@@ -9,7 +9,7 @@ with_torch()
 
 describe('losses of training steps', function()
   it("are those that PyTorch's runtime told, schedule by schedule", function()
-    local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/pytorch_executor.json'))
+    local record = trinity.files.json.decode(trinity.files.read(core.home .. '/tests/data/clients/pytorch_executor.json'))
     local folder = temporary()
     local told, orders = executor.run(folder)
     local schedules = 0

@@ -34,7 +34,7 @@ describe('what a format cannot say', function()
   local strategy = llama:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, zero_stage = 1 }
   it('is returned, and refused where nothing may be lost', function()
     local text, unsaid = strategy:export { format = 'accelerate' }
-    expect(trinity.json.decode(text)['model.layers.2']):equals(1)
+    expect(trinity.files.json.decode(text)['model.layers.2']):equals(1)
     expect(table.concat(unsaid, '\n')):equals(table.concat({ 'data = 2 (replicas; the file is for one)', "schedule '1f1b'",
       '4 micro-batches', 'zero_stage = 1 (optimizer states)' }, '\n'))
     refused(strategy, { format = 'accelerate', lossless = true },
@@ -114,14 +114,14 @@ end)
 describe('device maps', function()
   it('are of the shortest modules that share a device', function()
     local strategy = llama:strategy(placed(llama, function(layer) return layer < 3 and 2 or 3 end))
-    local map = trinity.json.decode((strategy:export { format = 'accelerate' }))
+    local map = trinity.files.json.decode((strategy:export { format = 'accelerate' }))
     expect(map['model.embed_tokens']):equals(1)
     expect(map['model.layers.1']):equals(1)
     expect(map['model.layers.2']):equals(2)
     expect(map['model.rotary_emb']):equals(1)
     expect(map.lm_head):equals(2)
     local named = strategy:export { format = 'accelerate', device_names = { 'cuda:0', 'cuda:1', 'cpu', 'disk' } }
-    expect(trinity.json.decode(named)['model.norm']):equals 'cpu'
+    expect(trinity.files.json.decode(named)['model.norm']):equals 'cpu'
   end)
   it('cut no block unless that is asked', function()
     local strategy = llama:strategy(placed(llama, function(layer, name)
@@ -129,7 +129,7 @@ describe('device maps', function()
     end))
     refused(strategy, { format = 'accelerate' },
       'export: accelerate: layer 2 is on several devices, but LlamaDecoderLayer is kept whole')
-    local map = trinity.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))
+    local map = trinity.files.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))
     expect(map['model.layers.1']):equals(nil)
     expect(map['model.layers.1.self_attn.q_proj']):equals(0)
     expect(map['model.layers.1.mlp.down_proj']):equals(1)
@@ -140,17 +140,17 @@ describe('device maps', function()
     local problem = problem_of('gpt2', 'p100x2')
     local strategy = problem:strategy { mesh = { pipeline = 2 } }
     local text, unsaid = strategy:export { format = 'accelerate' }
-    expect(trinity.json.decode(text).lm_head):equals(0)
+    expect(trinity.files.json.decode(text).lm_head):equals(0)
     expect(table.concat(unsaid)):matches "shares the weight of 'transformer.wte'"
   end)
   it('of other networks have the names of their operators', function()
-    local net = trinity.layers.new('own', { batch_size = 8 })
+    local net = trinity.graph.layers.new('own', { batch_size = 8 })
     local x = net:input('x', { 8, 16 })
     for i = 1, 4 do x = net:relu(('block_%d/relu'):format(i), net:linear(('block_%d/linear'):format(i), x, 16)) end
     net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 8 }, 'int64'))
     local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
     local text, unsaid = problem:strategy({ mesh = { pipeline = 2 } }):export { format = 'accelerate' }
-    local map = trinity.json.decode(text)
+    local map = trinity.files.json.decode(text)
     expect(map.block_2):equals(0)
     expect(map.block_3):equals(1)
     expect(map.last):equals(1)
@@ -158,7 +158,7 @@ describe('device maps', function()
     local cut = problem:placement_by_unit(function(_, op)
       return problem.graph:operator(op).name:match '^block_2/relu' and 2 or 1
     end)
-    map = trinity.json.decode((problem:strategy(cut):export { format = 'accelerate' }))
+    map = trinity.files.json.decode((problem:strategy(cut):export { format = 'accelerate' }))
     expect(map.block_2):equals(nil)
     expect(map['block_2.linear']):equals(0)
     expect(map['block_2.relu']):equals(1)
@@ -174,7 +174,7 @@ it('a network without layers is none of Megatron-LM, and that is said', function
 end)
 
 it('device maps of other networks cut no block that a residual crosses unless that is asked', function()
-  local net = trinity.layers.new('own', { batch_size = 8 })
+  local net = trinity.graph.layers.new('own', { batch_size = 8 })
   local x = net:input('x', { 8, 16 })
   for i = 1, 4 do x = net:add(('block_%d/sum'):format(i), net:linear(('block_%d/linear'):format(i), x, 16), x) end
   net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 8 }, 'int64'))
@@ -184,7 +184,7 @@ it('device maps of other networks cut no block that a residual crosses unless th
   end))
   refused(strategy, { format = 'accelerate' }, "export: accelerate: block 'block_2' is on several devices, but a block is "
     .. 'kept whole, because a residual crosses it; use cut_blocks to cut it')
-  expect(trinity.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))['block_2.sum']):equals(1)
+  expect(trinity.files.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))['block_2.sum']):equals(1)
 end)
 
 describe('device maps of exported programs', function()
@@ -196,7 +196,7 @@ describe('device maps of exported programs', function()
       return device_of(problem.graph:operator(op).attributes.module or '')
     end)
     local text, unsaid = problem:strategy(placement):export(util.merged({ format = 'accelerate' }, further or {}))
-    return trinity.json.decode(text), table.concat(unsaid, '\n')
+    return trinity.files.json.decode(text), table.concat(unsaid, '\n')
   end
   it('keep modules together that share a weight, and say so', function()
     for name, pair in trinity.system.sorted_pairs { bert = { 'bert.embeddings.word_embeddings', 'cls.predictions.decoder' },

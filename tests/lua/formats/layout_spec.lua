@@ -36,7 +36,7 @@ describe('layouts of stages', function()
     expect(layout.text(stages)):equals 'Ettt|(tt|)*29L'
   end)
   it("are read, taken and refused as by Megatron-LM's parser and rules", function()
-    local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/megatron_layouts.json'))
+    local record = trinity.files.json.decode(trinity.files.read(core.home .. '/tests/data/clients/megatron_layouts.json'))
     local names, taken = { E = 'embedding', t = 'decoder', m = 'mtp', L = 'loss' }, 0
     for _, row in ipairs(record.layouts) do
       local what = ('%s on %d, %d layers, %d ahead'):format(row.text, row.pipeline, row.layers, row.ahead)
@@ -52,7 +52,7 @@ describe('layouts of stages', function()
     expect(10):below(taken)
   end)
   it('of contiguous plans are those that Megatron-LM parsed to the same stages', function()
-    local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/megatron_layouts.json'))
+    local record = trinity.files.json.decode(trinity.files.read(core.home .. '/tests/data/clients/megatron_layouts.json'))
     local plans = dofile(core.home .. '/tests/clients/cases.lua').layouts()
     expect(#record.plans):equals(#plans)
     for i, plan in ipairs(plans) do expect(plan.text):equals(record.plans[i]) end

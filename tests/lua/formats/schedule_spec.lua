@@ -23,7 +23,7 @@ local function same_metrics(a, b)
 end
 
 describe('orders that PyTorch wrote', function()
-  local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/pytorch_orders.json'))
+  local record = trinity.files.json.decode(trinity.files.read(core.home .. '/tests/data/clients/pytorch_orders.json'))
   local problem = trinity.problem { graph = model(), cluster = trinity.cluster 'p100x8' }
   for name, text in trinity.system.sorted_pairs(record.orders) do
     it(('are the schedule of that name: %s'):format(name), function()

@@ -38,7 +38,7 @@ local llama_1b = llama { hidden_size = 2048, intermediate_size = 8192, num_hidde
   max_position_embeddings = 131072 }
 
 local function network(config, options)
-  core.write_file(path, trinity.json.encode(config))
+  core.write_file(path, trinity.files.json.encode(config))
   return trinity.model(path, util.merged({ dropout = 0 }, options))
 end
 

@@ -36,7 +36,7 @@ local function cases(file)
   local lines = core.read_file(('%s/tests/data/decoders/%s.json'):format(root, file or 'cases')):gmatch '{[^\n]*"config": [^\n]*'
   return function()
     local line = lines()
-    if line then return line:match '"config": (%b{})', trinity.json.decode((line:gsub(',$', ''))) end
+    if line then return line:match '"config": (%b{})', trinity.files.json.decode((line:gsub(',$', ''))) end
   end
 end
 
@@ -276,7 +276,7 @@ describe('activations of a GPT layer', function()
 end)
 
 describe('layers of decoders', function()
-  local net = trinity.layers.new('pieces', { dtype = 'bfloat16' })
+  local net = trinity.graph.layers.new('pieces', { dtype = 'bfloat16' })
   local x = net:input('x', { 2, 16, 64 })
   it('refuse what does not fit', function()
     expect(function() net:mixture_of_experts('m', x, { experts = 2, top_k = 3, feed_forward = 8 }) end):raises(
@@ -295,7 +295,7 @@ describe('layers of decoders', function()
   end)
   it('have experts of two products without gates, and rows that parts divide', function()
     for _, kernels in ipairs { 'onnx', 'flash' } do
-      local plain = trinity.layers.new('plain', { dtype = 'bfloat16' })
+      local plain = trinity.graph.layers.new('plain', { dtype = 'bfloat16' })
       local input = plain:input('x', { 2, 16, 64 })
       local y = plain:mixture_of_experts('m', input, { experts = 5, top_k = 2, feed_forward = 8, gated = false, divisible_by = 4,
         kernels = kernels })

@@ -5,7 +5,7 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local folder = root .. '/tests/data/exported'
-local facts = trinity.json.decode(trinity.files.read(folder .. '/facts.json'))
+local facts = trinity.files.json.decode(trinity.files.read(folder .. '/facts.json'))
 local names = { 'bert', 'densenet', 'llama', 'lstm', 'mobilenet_v3', 'unet', 'vit' }
 local products = { Gemm = true, MatMul = true, Conv = true, ConvTranspose = true, Attention = true, LSTM = true }
 

@@ -120,7 +120,7 @@ describe('a cost function', function()
 end)
 
 describe('batch_size of a file of fixed sizes', function()
-  local net = trinity.layers.new('fixed', { batch_size = 2 })
+  local net = trinity.graph.layers.new('fixed', { batch_size = 2 })
   net:linear('linear', net:input('x', { 2, 4 }), 3)
   local path = file_with(net:build():to_json(), '.json')
   it('is refused where it is another', function()

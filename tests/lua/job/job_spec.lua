@@ -276,7 +276,7 @@ describe('a plan from a job file', function()
     local output = temporary '.sh'
     local said = trinity_says(("plan --from '%s' --keep pipeline --simulations 8 --quiet --run none --json --output '%s'")
       :format(script, output), 0)
-    local told = trinity.json.decode(said:match '{.*}')
+    local told = trinity.files.json.decode(said:match '{.*}')
     expect(told.step_time_s):below(told.before_s)
     local found = trinity.job(output)
     expect(codes(found)):equals ''

@@ -1,4 +1,4 @@
--- trinity.features: columns by name, types numbered alike for all graphs, node2vec by an option.
+-- trinity.learn.features: columns by name, types numbered alike for all graphs, node2vec by an option.
 
 local trinity = require 'trinity'
 local tensor = trinity.tensor
@@ -28,7 +28,7 @@ local quick = { dimensions = 3, walks_per_node = 1, epochs = 1 }
 local function features(problem, options)
   options = options or {}
   if options.node2vec == nil then options.node2vec = quick end
-  return trinity.features(problem, options)
+  return trinity.learn.features(problem, options)
 end
 
 describe('types', function()
@@ -49,7 +49,7 @@ describe('types', function()
     expect(table.concat(f.type_names, ' ')):equals 'Relu Conv MatMul'
     expect(f.type_count):equals(3)
     expect(function() features(chain { 'Conv' }, { vocabulary = 'grpah' }) end):raises(
-      "trinity.features: option 'vocabulary': unknown value 'grpah', did you mean 'graph'%?")
+      "trinity.learn.features: option 'vocabulary': unknown value 'grpah', did you mean 'graph'%?")
   end)
   it('let an embedding that one graph trained serve another', function()
     local embedding = trinity.nn.embedding { count = features(chain { 'Conv' }).type_count, size = 4, seed = 1 }
@@ -97,7 +97,7 @@ describe('columns', function()
     expect((with.values:narrow(2, 1, 13) - without.values):abs():max():item()):equals(0)
     expect(column(with, 'node2vec'):abs():max():item() > 0):equals(true)
     expect(function() features(problem, { node2vec = true }) end):raises(
-      "trinity.features: option 'node2vec': expected a table or false, got true")
+      "trinity.learn.features: option 'node2vec': expected a table or false, got true")
   end)
   it('of node2vec may be missing in the policy of trinity, too', function()
     local options = { samples = 2, hidden = 4, groups = 2 }

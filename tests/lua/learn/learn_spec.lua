@@ -220,7 +220,7 @@ describe('groups', function()
   it('are contiguous parts, none empty', function()
     for _, model in ipairs { 'vgg16', 'inception_v3' } do
       local p = trinity.problem { graph = trinity.model(model, { batch_size = 1 }), cluster = trinity.cluster 'p100x2' }
-      local position = trinity.features(p).position
+      local position = trinity.learn.features(p).position
       for _, groups in ipairs { 1, 2, 7, math.min(80, p.graph.units), p.graph.units } do
         local group_of, members, order = learn.contiguous_groups(p, groups), {}, {}
         for unit = 1, p.graph.units do

@@ -71,7 +71,7 @@ describe('the expert', function()
       end
     end
     expect(devices_of(problem, depth.placement, '.')):equals '1 2'
-    local net = trinity.layers.new 'plain'
+    local net = trinity.graph.layers.new 'plain'
     local x = net:input('x', { 8, 64 })
     for i = 1, 8 do x = net:linear('n' .. i, x, 64) end
     local plain = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
@@ -80,7 +80,7 @@ describe('the expert', function()
   end)
   it('takes names for layers where they are at most half as many as the operators', function()
     local function devices(names)
-      local net = trinity.layers.new 'named'
+      local net = trinity.graph.layers.new 'named'
       local x = net:input('x', { 8, 64 })
       for _, name in ipairs(names) do x = net:linear(name, x, 64) end
       local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }

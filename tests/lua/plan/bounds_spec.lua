@@ -16,7 +16,7 @@ local function llama(micro_batch)
   local folder = temporary()
   os.execute(("mkdir -p '%s'"):format(folder))
   local path = folder .. "/config.json"
-  trinity.files.write(path, trinity.json.encode { model_type = 'llama', hidden_size = 512, intermediate_size = 1376,
+  trinity.files.write(path, trinity.files.json.encode { model_type = 'llama', hidden_size = 512, intermediate_size = 1376,
     num_hidden_layers = 8, num_attention_heads = 8, num_key_value_heads = 4, vocab_size = 4096, rms_norm_eps = 1e-5,
     hidden_act = 'silu', max_position_embeddings = 512, tie_word_embeddings = false, rope_theta = 10000.0 })
   return trinity.model(path, { batch_size = micro_batch, sequence = 512 })
@@ -27,7 +27,7 @@ local function mixture(micro_batch, layers)
   local folder = temporary()
   os.execute(("mkdir -p '%s'"):format(folder))
   local path = folder .. "/config.json"
-  trinity.files.write(path, trinity.json.encode { model_type = 'mixtral', hidden_size = 256, intermediate_size = 1024,
+  trinity.files.write(path, trinity.files.json.encode { model_type = 'mixtral', hidden_size = 256, intermediate_size = 1024,
     num_hidden_layers = layers or 4, num_attention_heads = 8, num_key_value_heads = 4, vocab_size = 2048, rms_norm_eps = 1e-5,
     hidden_act = 'silu', max_position_embeddings = 512, tie_word_embeddings = false, rope_theta = 10000.0,
     num_local_experts = 8, num_experts_per_tok = 2 })
@@ -104,7 +104,7 @@ describe('bounds of meshes', function()
         if strategy then ok, metrics = pcall(problem.evaluate, problem, strategy) end
         if ok then
           local bound = problem.handle:mesh_bounds({ strategy })[1]
-          local text = trinity.json.encode(strategy)
+          local text = trinity.files.json.encode(strategy)
           expect(bound.refused):equals(nil)
           if bound.step_time_s > metrics.step_time_s + 1e-12 then
             error(('bound %.9f of %.9f s: %s'):format(bound.step_time_s, metrics.step_time_s, text))

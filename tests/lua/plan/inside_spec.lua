@@ -8,7 +8,7 @@ local space = require 'trinity.plan.space'
 local function branches(layers, width)
   width = width or 512
   return function(micro_batch)
-    local net = trinity.layers.new('branches', { batch_size = micro_batch })
+    local net = trinity.graph.layers.new('branches', { batch_size = micro_batch })
     local x = net:input('x', { micro_batch, width })
     for i = 1, layers do
       local parts = {}

@@ -45,7 +45,7 @@ end
 
 local function words(case)
   local parts = {}
-  for name, value in pairs(case.space) do parts[#parts + 1] = name .. ' ' .. trinity.json.encode(value) end
+  for name, value in pairs(case.space) do parts[#parts + 1] = name .. ' ' .. trinity.files.json.encode(value) end
   table.sort(parts)
   return ('%s on %s, batch %d, sequence %d, %s'):format(case.name, case.cluster, case.batch, case.sequence,
     table.concat(parts, ', '))

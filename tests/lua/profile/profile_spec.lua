@@ -25,7 +25,7 @@ end
 
 --- A small network that takes a few milliseconds.
 local function small_graph(batch_size)
-  local net = trinity.layers.new('small', { batch_size = batch_size or 8 })
+  local net = trinity.graph.layers.new('small', { batch_size = batch_size or 8 })
   local x = net:input('x', { batch_size or 8, 64 })
   local a = net:relu('relu', net:linear('first', x, 96))
   local b = net:linear('second', x, 96)

@@ -12,7 +12,7 @@ it('containers that share a folder of runs, with equal numbers of processes, los
     for i = 1, 20 do trinity.run:result('mine', { i }) end]])
   local output = output_of(("cd '%s' && unset TRINITY_RUNS; for i in 1 2 3 4 5 6; do unshare -p -f --mount-proc '%s' s.lua & "
     .. "done 2>&1; wait; '%s' runs --json"):format(folder, program, program))
-  local runs = require('trinity').json.decode(output:match '(%[.*)$')
+  local runs = require('trinity').files.json.decode(output:match '(%[.*)$')
   expect(#runs):equals(6)
   for _, run in ipairs(runs) do expect(run.status):equals 'done' end
   expect(output_of(("ls '%s'/runs/*/results/*.json | wc -l"):format(folder))):equals '120\n'

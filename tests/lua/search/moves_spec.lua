@@ -131,7 +131,7 @@ end)
 
 describe('ranker:score', function()
   it('gives the scores by which a search chooses', function()
-    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    local ranker = trinity.search.rankers.load(trinity.search.rankers.shipped)
     local drawn, seen = problem:moves({ seed = 3 }):draw(start, 16), 0
     local scores = ranker:score(drawn)
     expect(#scores):equals(drawn.count)

@@ -72,7 +72,7 @@ describe('a race', function()
   end)
   it('is of as many twins as the seconds are plenty for', function()
     local function twins(seconds, changed)
-      local ranker = trinity.rankers.load(trinity.rankers.shipped)
+      local ranker = trinity.search.rankers.load(trinity.search.rankers.shipped)
       return race.twins(merged({ problem = problem, ranker = ranker, start = core.clock_s(),
         options = { evaluations = trinity.search.unlimited, seconds = seconds } }, changed or {}))
     end
@@ -119,7 +119,7 @@ end)
 describe('a race with moves of a script', function()
   it('has each of its annealings ask the function, with a random stream of its own', function()
     local asked = {}
-    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    local ranker = trinity.search.rankers.load(trinity.search.rankers.shipped)
     local r = race.of_twins(problem, 3, problem:placement(), 1, { evaluations = 300 }, ranker, nil, function(state)
       asked[state.random] = (asked[state.random] or 0) + 1
       return { state.random:integer(5) }, 2

@@ -27,7 +27,7 @@ end
 
 local function weights()
   local path = temporary '.safetensors'
-  trinity.rankers.new({ hidden = { 4 }, seed = 3 }):save(path)
+  trinity.search.rankers.new({ hidden = { 4 }, seed = 3 }):save(path)
   return path
 end
 
@@ -255,16 +255,16 @@ describe('weights', function()
   it('search to the same bytes with the same seed, by name, as a ranker and as what comes with trinity', function()
     local path = weights()
     local found = annealed(path, { seed = 2 })
-    expect(annealed(trinity.rankers.load(path), { seed = 2 }).metrics.step_time_s):equals(found.metrics.step_time_s)
+    expect(annealed(trinity.search.rankers.load(path), { seed = 2 }).metrics.step_time_s):equals(found.metrics.step_time_s)
     expect(annealed(true, { seed = 2 }).metrics.step_time_s):equals(
-      annealed(trinity.rankers.shipped, { seed = 2 }).metrics.step_time_s)
+      annealed(trinity.search.rankers.shipped, { seed = 2 }).metrics.step_time_s)
   end)
   it('come with what made them, and fit in a megabyte', function()
-    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    local ranker = trinity.search.rankers.load(trinity.search.rankers.shipped)
     for _, name in ipairs { 'command', 'trained_on', 'seed', 'rounds', 'hours' } do
       expect(ranker.notes[name] ~= nil):equals(true)
     end
-    expect(#core.read_file(trinity.rankers.shipped)):below(1e6)
+    expect(#core.read_file(trinity.search.rankers.shipped)):below(1e6)
   end)
   it('choose in method trinity, which says what they were worth; best has none', function()
     local graph = trinity.model('inception_v3', { batch_size = 8 })
@@ -297,7 +297,7 @@ describe('the commands', function()
   it('train learns as it is told: by imitation, REINFORCE, PPO alone', function()
     local output = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
     expect(output):matches '1 +imitate.*\n2 +reinforce.*\n3 +reinforce'
-    expect(trinity.rankers.load(save).notes.command):matches '%-%-imitation 1 %-%-clip 0$'
+    expect(trinity.search.rankers.load(save).notes.command):matches '%-%-imitation 1 %-%-clip 0$'
     expect(run('train --rounds 1 --imitation 0 ' .. common)):matches '\n1 +ppo'
     trinity_says('train --clip 2 ' .. common, 2, "option '%-%-clip'")
   end)
@@ -372,8 +372,8 @@ describe('a trainer by another reward', function()
   local p = problem_of(reward)
   local start = trinity.methods.m_etf(p, { quiet = true }).placement
   local function trained(seed)
-    local ranker = trinity.rankers.load(trinity.rankers.shipped)
-    local trainer = trinity.rankers.trainer(ranker, { seed = seed, evaluations = 200 })
+    local ranker = trinity.search.rankers.load(trinity.search.rankers.shipped)
+    local trainer = trinity.search.rankers.trainer(ranker, { seed = seed, evaluations = 200 })
     trainer:add(p, { start, p:placement() })
     local reports = { trainer:imitate(2), trainer:reinforce(2) }
     local path = temporary '.safetensors'
@@ -416,7 +416,7 @@ describe('a ranker that is told the weights of the reward', function()
   it('goes on from a training of its own kind alone', function()
     local path = temporary()
     local function trainer(told)
-      local made = trinity.rankers.trainer(trinity.rankers.new { hidden = { 8 }, seed = 2, told = told })
+      local made = trinity.search.rankers.trainer(trinity.search.rankers.new { hidden = { 8 }, seed = 2, told = told })
       made:add(problem, { start })
       return made
     end
@@ -429,10 +429,10 @@ describe('a ranker that is told the weights of the reward', function()
       .. '--evaluations 60 --output %s'):format(save))
     expect(status):equals(0)
     expect(output):matches '2593 weights'
-    local ranker = trinity.rankers.load(save)
+    local ranker = trinity.search.rankers.load(save)
     expect(ranker.told):equals(true)
     expect(ranker.notes.command):matches '%-%-reward front %-%-memory%-features %-%-evaluations 60$'
-    status, output = run_trinity(('train --memory-features --start %s'):format(trinity.rankers.shipped))
+    status, output = run_trinity(('train --memory-features --start %s'):format(trinity.search.rankers.shipped))
     expect(status):equals(2)
     expect(output):matches "option '%-%-memory%-features': the weights of %-%-start take none"
   end)

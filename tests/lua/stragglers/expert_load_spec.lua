@@ -1,4 +1,4 @@
--- trinity.expert_load: laws of experts that get unlike numbers of tokens.
+-- trinity.stragglers.expert_load: laws of experts that get unlike numbers of tokens.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -30,7 +30,7 @@ describe('experts with unlike loads', function()
   it('are priced to the bit as the strategy where they are alike', function()
     for _, found in ipairs { strategy(1), two, four } do
       for _, load in ipairs { 'uniform', { zipf = 0 }, function() return 7 end } do
-        local even = trinity.expert_load(found, { load = load })
+        local even = trinity.stragglers.expert_load(found, { load = load })
         expect(even.step_time_s):equals(found.metrics.step_time_s)
         expect(even.peak_memory_bytes):equals(found.metrics.peak_memory_bytes)
         expect(even.rank_factor):equals(1)
@@ -40,7 +40,7 @@ describe('experts with unlike loads', function()
   end)
   it('make the step and the memory of a network in which all ranks get as many as the fullest', function()
     for expert, found in pairs { [2] = two, [4] = four } do -- in any order
-      local hot = trinity.expert_load(found, { load = function(_, e) return e <= 8 / expert and 1 or 0 end })
+      local hot = trinity.stragglers.expert_load(found, { load = function(_, e) return e <= 8 / expert and 1 or 0 end })
       local as_many = strategy(expert, { top_k = 2 * expert })
       expect(hot.rank_factor):equals(expert)
       expect(hot.step_time_s / as_many.metrics.step_time_s):near(1, 0.03)
@@ -51,15 +51,15 @@ describe('experts with unlike loads', function()
   it('take longer the more unlike they are, and less where placed by load or dropped', function()
     local last = four.metrics.step_time_s
     for _, zipf in ipairs { 0.5, 1, 2 } do
-      local found = trinity.expert_load(four, { load = { zipf = zipf } })
+      local found = trinity.stragglers.expert_load(four, { load = { zipf = zipf } })
       expect(last):below(found.step_time_s)
       last = found.step_time_s
     end
-    local plain = trinity.expert_load(four, { load = { zipf = 1 } })
-    local placed = trinity.expert_load(four, { load = { zipf = 1 }, place = 'by_load' })
+    local plain = trinity.stragglers.expert_load(four, { load = { zipf = 1 } })
+    local placed = trinity.stragglers.expert_load(four, { load = { zipf = 1 }, place = 'by_load' })
     expect(placed.rank_factor):below(plain.rank_factor)
     expect(placed.step_time_s):below(plain.step_time_s)
-    local dropped = trinity.expert_load(four, { load = { zipf = 1 }, capacity_factor = 1.5 })
+    local dropped = trinity.stragglers.expert_load(four, { load = { zipf = 1 }, capacity_factor = 1.5 })
     expect(dropped.expert_factor):equals(1.5)
     expect(0):below(dropped.dropped)
     expect(dropped.step_time_s):below(plain.step_time_s)
@@ -69,14 +69,14 @@ describe('experts with unlike loads', function()
     trinity.files.write(path, '[[4, 2, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]]')
     local counts = { 4, 2, 1, 1, 0, 0, 0, 0 }
     local function load(layer, e) return layer == 1 and counts[e] or 1 end
-    local by_file = trinity.expert_load(four, { load = path })
+    local by_file = trinity.stragglers.expert_load(four, { load = path })
     expect(by_file.rank_factor):equals(3) -- six of eight tokens on the first of four ranks
-    expect(by_file.step_time_s):equals(trinity.expert_load(four, { load = load }).step_time_s)
-    local turned = trinity.expert_load(four, { load = load, place = function() return { 8, 2, 3, 4, 5, 6, 7, 1 } end })
+    expect(by_file.step_time_s):equals(trinity.stragglers.expert_load(four, { load = load }).step_time_s)
+    local turned = trinity.stragglers.expert_load(four, { load = load, place = function() return { 8, 2, 3, 4, 5, 6, 7, 1 } end })
     expect(turned.rank_factor):equals(2)
   end)
   it('are refused where they are not those of the network', function()
-    local function loaded(options, found) return function() trinity.expert_load(found or four, options) end end
+    local function loaded(options, found) return function() trinity.stragglers.expert_load(found or four, options) end end
     local path = temporary '.json'
     trinity.files.write(path, '[[1, 2], [3, 4]]')
     expect(loaded { load = path }):raises 'layer 1: expected counts of 8 experts, got 2'

@@ -1,4 +1,4 @@
--- trinity.replay: recorded steps come out as recorded; answers are those of the artifact that recorded them, and of
+-- trinity.stragglers.replay: recorded steps come out as recorded; answers are those of the artifact that recorded them, and of
 -- steps that can be worked out by hand.
 
 local json = require 'trinity.base.json'
@@ -53,7 +53,7 @@ end
 describe('a recorded step', function()
   for job, errors in trinity.system.sorted_pairs { AR = 0.00673, SE = 0.00514 } do -- the artifact's: 0.671 %, 0.513 %
     it_shared(job .. ' of ByteDance comes out as recorded, with the answers of the artifact', function()
-      local replay = trinity.replay(shared(('stragglers/trace-%s.csv.gz'):format(job)))
+      local replay = trinity.stragglers.replay(shared(('stragglers/trace-%s.csv.gz'):format(job)))
       local expected, off = json.read(shared(('stragglers/expected-%s.json'):format(job))), {}
       for i, step in ipairs(replay.steps) do
         expect(replay.recorded_s[i]):near(expected.step_t_base[tostring(step)], 1e-4)
@@ -77,7 +77,7 @@ describe('a recorded step', function()
   it('of chunks that take turns is as long as its longest path says', function()
     local rows = chunked(1, 0)
     for _, row in ipairs(chunked(2)) do rows[#rows + 1] = row end
-    local replay = trinity.replay(written(rows))
+    local replay = trinity.stragglers.replay(written(rows))
     expect(replay.recorded_s[1]):near(12, 1e-9)
     expect(replay.recorded_s[2]):near(10, 1e-9)
     for i = 1, 2 do expect(replay.replayed_s[i]):near(replay.recorded_s[i], 1e-9) end
@@ -96,7 +96,7 @@ describe('a recorded step', function()
     for _, row in ipairs(rows) do
       if row[5]:find '^optimizer' then row[10] = row[10] + 4 end
     end
-    local replay = trinity.replay(written(rows))
+    local replay = trinity.stragglers.replay(written(rows))
     expect(replay.recorded_s[1]):near(14, 1e-9)
     expect(replay.replayed_s[1]):near(14, 1e-9)
     expect(replay.busy_s[1]):near(10, 1e-9)
@@ -107,7 +107,7 @@ it('a trace or choice that says something else is refused by name', function()
   local function replayed(change)
     local rows = chunked(1)
     change(rows)
-    return function() trinity.replay(written(rows)) end
+    return function() trinity.stragglers.replay(written(rows)) end
   end
   expect(replayed(function(rows) rows[1][5] = 'optimiser' end)):raises "column 'optype': expected .*got string 'optimiser'"
   expect(replayed(function(rows) rows[1][11] = -1 end)):raises "column 'duration_s': expected 0 or more seconds, got %-1"
@@ -120,9 +120,9 @@ it('a trace or choice that says something else is refused by name', function()
   end)):raises 'stage 1 has 4 operations of type backward%-send, its receiver 3 of type backward%-recv'
   expect(replayed(function(rows) rows[#rows + 1] = { 2, 0, 0, 0, 'optimizer', 0, 0, 0, 0, 0, 1 } end)):raises
     'step 2: expected the 44 operations of step 1, got 1'
-  expect(function() trinity.replay(written({}, 'step,rank')) end):raises "column 'dp_rank' is missing"
-  expect(function() trinity.replay(written {}) end):raises 'expected at least one operation, got none'
-  local replay = trinity.replay(written(chunked(1)))
+  expect(function() trinity.stragglers.replay(written({}, 'step,rank')) end):raises "column 'dp_rank' is missing"
+  expect(function() trinity.stragglers.replay(written {}) end):raises 'expected at least one operation, got none'
+  local replay = trinity.stragglers.replay(written(chunked(1)))
   expect(function() replay:what_if { type = 'forward' } end):raises "unknown type of operations 'forward'"
   expect(function() replay:what_if { worker = 1 } end):raises "option 'worker': expected 0 to 0, got 1"
   expect(function() replay:what_if {} end):raises 'expected at least one of type, worker and stage'

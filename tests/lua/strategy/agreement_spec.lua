@@ -56,7 +56,7 @@ end
 
 describe('agreement with an independent count', function()
   local function cases_of(path, test)
-    for _, case in ipairs(trinity.json.read(path).cases) do
+    for _, case in ipairs(trinity.files.json.read(path).cases) do
       test(case.name, function() compare(case, strategies.cases(path, { case })[1]) end)
     end
   end

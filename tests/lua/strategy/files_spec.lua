@@ -4,7 +4,7 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local function graph(last)
-  local net = trinity.layers.new('three_layers', { batch_size = 8 })
+  local net = trinity.graph.layers.new('three_layers', { batch_size = 8 })
   local x = net:input('x', { 8, 16 })
   for i = 1, 3 do x = net:relu('relu_' .. i, net:linear(i == 2 and last or 'linear_' .. i, x, 16)) end
   net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 8 }, 'int64'))
@@ -24,7 +24,7 @@ describe('strategy files', function()
     loaded.method, loaded.seed = found.method, found.seed
     loaded:save(path)
     expect(core.read_file(path)):equals(text)
-    return trinity.json.decode(text), loaded
+    return trinity.files.json.decode(text), loaded
   end
   it('have splits by operator and dimension, whatever the name of the operator', function()
     local odd = 'a\tname=1, "2"\\ \xc3\xa9'

@@ -77,7 +77,7 @@ local function shown(plan)
     brief[key] = value
     if key == 'inside' then brief[key] = #value end
   end
-  return trinity.json.encode(brief):gsub('%s+', ' ')
+  return trinity.files.json.encode(brief):gsub('%s+', ' ')
 end
 
 --- Calls law(problem, found, plan) for random plans that lower; refused ones must say why in a sentence.

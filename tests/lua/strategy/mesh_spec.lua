@@ -74,7 +74,7 @@ describe('a mesh', function()
     for _, row in ipairs(account.traffic) do
       if row.kind == 'send' and row.phase == 'forward' then sends[table.concat(row.devices, '>')] = row.count end
     end
-    expect(trinity.json.encode(sends):gsub('%s', '')):equals '{"1>3":3,"2>4":3}'
+    expect(trinity.files.json.encode(sends):gsub('%s', '')):equals '{"1>3":3,"2>4":3}'
   end)
   it('takes the layers of every stage, with what stands before and behind them at the ends', function()
     local uneven = problem:strategy { mesh = { pipeline = 2 }, stages = { 3, 1 }, micro_batches = 2 }
@@ -241,7 +241,7 @@ describe('a mesh refuses', function()
     local joined = on(trinity.model('gpt2', { layers = 2, batch_size = 1, fused = true }))
     expect(function() joined:strategy { mesh = { tensor = 2 } } end):raises 'with fused = false has them apart'
     expect(joined:strategy({ mesh = { pipeline = 2 }, micro_batches = 2 }).metrics.feasible):equals(true)
-    local layers = trinity.layers.new('one', { batch_size = 2 })
+    local layers = trinity.graph.layers.new('one', { batch_size = 2 })
     layers:softmax_cross_entropy('loss', layers:linear('only', layers:input('x', { 2, 8 }), 4),
       layers:input('y', { 2 }, 'int64'))
     local single = on(layers:build())
@@ -251,7 +251,7 @@ describe('a mesh refuses', function()
 end)
 
 describe('words of a mesh that have no effect', function()
-  local net = trinity.layers.new('cnn', { batch_size = 4 })
+  local net = trinity.graph.layers.new('cnn', { batch_size = 4 })
   local x = net:input('x', { 4, 8, 16, 16 })
   for i = 1, 4 do
     local conv = net:conv(('down_%d/conv'):format(i), x, { channels = 8, kernel = 3, padding = 1 })

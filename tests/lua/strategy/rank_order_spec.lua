@@ -1,4 +1,4 @@
--- trinity.rank_order: orders of a mesh's axes on machines.
+-- strategy:rank_orders: orders of a mesh's axes on machines.
 
 local core = require 'trinity.core'
 local simulator = require 'trinity.strategy.simulator'
@@ -10,7 +10,7 @@ local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'dgx_
 local plan = { mesh = { data = 2, pipeline = 2, tensor = 4 }, micro_batches = 4 }
 
 describe('orders of ranks', function()
-  local rows = trinity.rank_order(problem:strategy(plan))
+  local rows = problem:strategy(plan):rank_orders()
   it('are all of the axes, priced as strategies with that order, the fastest first', function()
     expect(#rows):equals(6)
     for i, row in ipairs(rows) do
@@ -43,11 +43,11 @@ describe('orders of ranks', function()
     local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 2, hidden = 32, heads = 4, num_kv_heads = 2,
       feed_forward = 64, experts = 8, top_k = 2, vocabulary = 96, batch_size = 2, sequence = 32 }
     local experts = trinity.problem { graph = mixture:to_training(), cluster = trinity.cluster 'dgx_a100x2' }
-    local found = trinity.rank_order(experts:strategy { mesh = { data = 8, expert = 4, pipeline = 2 } })
+    local found = experts:strategy({ mesh = { data = 8, expert = 4, pipeline = 2 } }):rank_orders()
     expect(#found):equals(6)
     expect(select(2, found[1].rank_file:gsub('\n', ''))):equals(16)
   end)
   it('need a mesh', function()
-    expect(function() trinity.rank_order(problem:strategy(problem:placement())) end):raises "'strategy'.*expected a strategy with a mesh"
+    expect(function() problem:strategy(problem:placement()):rank_orders() end):raises 'strategy:rank_orders: expected a strategy with a mesh'
   end)
 end)

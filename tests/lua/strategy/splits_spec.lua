@@ -1,7 +1,17 @@
 -- Splits of operators, and the laws of the graphs that they lower to (engine/strategy/splits.h).
 
+local array = require 'trinity.base.array'
 local core = require 'trinity.core'
+local splits_of = require 'trinity.strategy.splits'
 local trinity = require 'trinity'
+
+-- The graph of parts that a strategy with splits is simulated on, with their devices and operators.
+local function lower(spec)
+  local entries = splits_of.entries('lower', spec.graph, spec.splits or {})
+  local handle, devices, origin = core.lower_splits(spec.graph.handle, #spec.cluster.devices,
+    spec.placement or array.filled(spec.graph.operators, 1), entries)
+  return { graph = trinity.graph.wrap(handle), placement = array.int32_of(devices), origin = origin }
+end
 
 local function alexnet(batch_size, training)
   return trinity.model('alexnet', { batch_size = batch_size, image_size = 67, classes = 64, training = training })
@@ -62,11 +72,11 @@ describe('a lowered graph', function()
   it('is the graph itself where nothing is split', function()
     for _, name in ipairs { 'alexnet', 'rnnlm', 'resnet50', 'gnmt' } do
       local graph = trinity.model(name, { batch_size = 2 })
-      local lowered = trinity.lower { graph = graph, cluster = cluster }
+      local lowered = lower { graph = graph, cluster = cluster }
       expect(lowered.graph.fingerprint):equals(graph.fingerprint)
       local problem = trinity.problem { graph = graph, cluster = cluster }
       local placement = problem:placement_by_unit(function(unit) return unit % 4 + 1 end)
-      lowered = trinity.lower { graph = graph, cluster = cluster, placement = placement }
+      lowered = lower { graph = graph, cluster = cluster, placement = placement }
       expect(lowered.graph.fingerprint):equals(graph.fingerprint)
       for i = 1, #placement do expect(lowered.placement[i]):equals(placement[i]) end
     end
@@ -98,7 +108,7 @@ describe('a lowered graph', function()
         biases = 2 * 1024 },
       { splits = { pool_1 = { c = 4 }, conv_3 = { r = 3 }, loss = { n = 4 } }, copies = {}, biases = 2 * 1536 } }
     for _, case in ipairs(cases) do
-      local lowered = trinity.lower { graph = graph, cluster = cluster, splits = case.splits }
+      local lowered = lower { graph = graph, cluster = cluster, splits = case.splits }
       local got_flops, got_weights = totals(lowered.graph, lowered.origin, graph)
       local extra = 0
       each_operator(graph, function(op)
@@ -111,7 +121,7 @@ describe('a lowered graph', function()
 
   it('is data parallelism where the batch alone is split, however that is written', function()
     local graph, devices = alexnet(8), { 1, 2, 3, 4 }
-    local split = trinity.lower { graph = graph, cluster = cluster, splits = spread(batch_splits(graph, 4), devices) }
+    local split = lower { graph = graph, cluster = cluster, splits = spread(batch_splits(graph, 4), devices) }
     local got = run(split, cluster)
     local replicas, origin, replica = alexnet(2):replicate { replicas = 4, bucket_bytes = 1 }
     local placement = trinity.problem({ graph = replicas, cluster = cluster }):placement()
@@ -124,7 +134,7 @@ describe('a lowered graph', function()
     for d = 1, 4 do expect(got:memory_bytes(d)):equals(wanted:memory_bytes(d)) end
     -- The same from PaSE's rule for data parallelism.
     local pase = trinity.pase(graph, { devices = 4, cutoff = 1 })
-    local again = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(pase:data_parallel()) }
+    local again = lower { graph = graph, cluster = cluster, splits = pase:splits(pase:data_parallel()) }
     expect(again.graph.fingerprint):equals(split.graph.fingerprint)
   end)
 
@@ -146,10 +156,10 @@ describe('a lowered graph', function()
         list[#list + 1] = pase:price(configurations)
       end
       for _, found in ipairs(list) do
-        local lowered = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
+        local lowered = lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
         local metrics = run(lowered, cluster)
         expect(0):below(metrics.step_time_s)
-        local again = trinity.lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
+        local again = lower { graph = graph, cluster = cluster, splits = pase:splits(found) }
         expect(again.graph.fingerprint):equals(lowered.graph.fingerprint)
       end
       expect(0):below(serial.step_time_s)
@@ -167,7 +177,7 @@ describe('a lowered graph', function()
       splits[name] = { devices = dense and { 3, 4 } or { 1, 2 } }
       if dense and graph:operator(name).type == 'Gemm' then splits[name].n = 2 else splits[name].b = split.b end
     end
-    local lowered = trinity.lower { graph = graph, cluster = pair, splits = splits, placement = problem:placement() }
+    local lowered = lower { graph = graph, cluster = pair, splits = splits, placement = problem:placement() }
     for i = 1, lowered.graph.operators do
       local origin = lowered.origin[i]
       local name = origin > 0 and graph:operator(origin).name or ''
@@ -209,7 +219,7 @@ describe('a lowered graph', function()
     local splits = spread(batch_splits(graph, 4), { 1, 2, 3, 4 })
     local plan = { placement = problem:placement(), splits = splits }
     local metrics = problem:evaluate(plan)
-    expect(metrics.step_time_s):equals(run(trinity.lower { graph = graph, cluster = cluster, splits = splits }, cluster).step_time_s)
+    expect(metrics.step_time_s):equals(run(lower { graph = graph, cluster = cluster, splits = splits }, cluster).step_time_s)
     expect(problem:evaluate_batch({ plan, problem:placement() })[1].step_time_s):equals(metrics.step_time_s)
     expect(problem:timeline(plan).metrics.step_time_s):equals(metrics.step_time_s)
     local strategy, path = problem:strategy(plan), temporary()
@@ -230,16 +240,14 @@ describe('a lowered graph', function()
 
   it('refuses what makes no sense', function()
     local graph = alexnet(8)
-    local function lower(splits)
-      return function() trinity.lower { graph = graph, cluster = cluster, splits = splits } end
-    end
-    expect(lower { conv_9 = { b = 2 } }):raises "split 'conv_9': no such operator, did you mean 'conv_1'"
-    expect(lower { conv_1 = { q = 2 } }):raises "unknown dimension 'q'"
-    expect(lower { conv_1 = { b = 16 } }):raises "dimension 'b': expected a factor from 1 to 8 %(1, 2, 4, 8 divide it%), got 16"
-    expect(lower { conv_1 = { b = 8 } }):raises '8 parts on 4 devices'
-    expect(lower { conv_1 = { b = 2, devices = { 1, 1 } } }):raises 'listed twice'
-    expect(lower { conv_1 = { b = 2, devices = { 1, 9 } } }):raises 'from 1 to 4'
-    expect(lower { ['conv_1/grad'] = { b = 2 } }):raises "unknown dimension 'b'"
+    local function lowering(splits) return function() lower { graph = graph, cluster = cluster, splits = splits } end end
+    expect(lowering { conv_9 = { b = 2 } }):raises "split 'conv_9': no such operator, did you mean 'conv_1'"
+    expect(lowering { conv_1 = { q = 2 } }):raises "unknown dimension 'q'"
+    expect(lowering { conv_1 = { b = 16 } }):raises "dimension 'b': expected a factor from 1 to 8 %(1, 2, 4, 8 divide it%), got 16"
+    expect(lowering { conv_1 = { b = 8 } }):raises '8 parts on 4 devices'
+    expect(lowering { conv_1 = { b = 2, devices = { 1, 1 } } }):raises 'listed twice'
+    expect(lowering { conv_1 = { b = 2, devices = { 1, 9 } } }):raises 'from 1 to 4'
+    expect(lowering { ['conv_1/grad'] = { b = 2 } }):raises "unknown dimension 'b'"
     expect(function()
       core.lower_splits(graph.handle, 4, trinity.problem({ graph = graph, cluster = cluster }):placement(),
         { { operator = graph.operators, copies = 2 } })
@@ -255,7 +263,7 @@ describe('heads of GPT-2', function()
       kernels = 'onnx' })
   end
   local function part(name) return 'block_1/attention/' .. name end
-  local function lower(graph, splits) return trinity.lower { graph = graph, cluster = cluster, splits = splits } end
+  local function of_heads(graph, splits) return lower { graph = graph, cluster = cluster, splits = splits } end
   it('can be split where queries, keys and values are products of their own', function()
     local apart, fused = gpt2(false), gpt2(true)
     expect(apart.parameters):equals(fused.parameters)
@@ -263,15 +271,15 @@ describe('heads of GPT-2', function()
     local splits = {}
     for _, name in ipairs { 'query', 'key', 'value' } do splits[part(name)] = { n = 2 } end
     splits[part 'scores'], splits[part 'context'] = { g1 = 2 }, { g1 = 2 }
-    local lowered = lower(apart, splits) -- 5 heads: 3 and 2
+    local lowered = of_heads(apart, splits) -- 5 heads: 3 and 2
     expect(lowered.graph.operators > apart.operators):equals(true)
     expect(run(lowered, cluster).step_time_s > 0):equals(true)
     trinity_says('info gpt2 --set fused=false,layers=1,batch_size=1 --run none', 0, '\nGemm ')
   end)
   it('say what divides them, and what stands in the way', function()
-    expect(function() lower(gpt2(true), { [part 'scores'] = { g1 = 6 } }) end)
+    expect(function() of_heads(gpt2(true), { [part 'scores'] = { g1 = 6 } }) end)
       :raises "operator 'block_1/attention/scores' %(MatMul%): dimension 'g1': expected a factor from 1 to 5 %(1, 5 divide it%), got 6"
-    expect(function() lower(gpt2(true), { [part 'split'] = { d = 2 } }) end)
+    expect(function() of_heads(gpt2(true), { [part 'split'] = { d = 2 } }) end)
       :raises "dimension 'd': expected 1, because it cannot be split, got 2; dimensions that can: b, s; .*%(gpt2: use fused = false%)"
     expect(function() trinity.model('gpt2', { layers = 1, size = 'xl', heads = 24 }) end)
       :raises '%d KV heads; heads may be 1, 2, 4, 5, 8, 10, 16, 20, 25,'

@@ -18,7 +18,7 @@ end
 
 --- Equal products one behind the other; what stands around them is a thousandth of one.
 local function chain(layers)
-  local net = trinity.layers.new('chain', { batch_size = 2048 })
+  local net = trinity.graph.layers.new('chain', { batch_size = 2048 })
   local x = net:linear('enter', net:input('x', { 2048, 1 }), 2048)
   for i = 1, layers do x = net:linear(('block_%d/product'):format(i), x, 2048) end
   net:softmax_cross_entropy('loss', net:linear('leave', x, 1), net:input('y', { 2048 }, 'int64'))

@@ -10,7 +10,7 @@ local folder = '../shared/data/aceso'
 local layers = { ['350M'] = 24, ['1_3B'] = 24, ['2_6B'] = 32 }
 
 local function given() return core.exists(folder .. '/expected.json') end
-local function expected() return trinity.json.decode(trinity.files.read(folder .. '/expected.json')) end
+local function expected() return trinity.files.json.decode(trinity.files.read(folder .. '/expected.json')) end
 
 --- A list from run lengths: 3x1,2x4 is 1, 1, 1, 4, 4.
 local function unrolled(text)
@@ -65,11 +65,11 @@ describe('aceso', function()
     local priced = aceso.price(read, theirs, 24, 4)
     expect(priced.step_time_ms):near(101184.979, 1e-3)
     local path = os.tmpname()
-    trinity.files.write(path, trinity.json.encode(aceso.export(theirs, 'gpt_1_3B', 24)))
+    trinity.files.write(path, trinity.files.json.encode(aceso.export(theirs, 'gpt_1_3B', 24)))
     expect(aceso.price(read, aceso.import(path), 24, 4).step_time_ms):equals(priced.step_time_ms)
-    for key, value in trinity.system.sorted_pairs(trinity.json.decode(trinity.files.read(folder .. '/plans/gpt_1_3B.json'))) do
-      expect(trinity.json.encode { trinity.json.decode(trinity.files.read(path))[key] })
-        :equals(trinity.json.encode { value })
+    for key, value in trinity.system.sorted_pairs(trinity.files.json.decode(trinity.files.read(folder .. '/plans/gpt_1_3B.json'))) do
+      expect(trinity.files.json.encode { trinity.files.json.decode(trinity.files.read(path))[key] })
+        :equals(trinity.files.json.encode { value })
     end
   end)
 

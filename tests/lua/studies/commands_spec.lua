@@ -97,7 +97,7 @@ describe('the studies', function()
   it('keep a run that resumes by their name', function()
     local runs = temporary()
     trinity_says(("study select '%s/tests/data/selection/example.json' --runs '%s' --run r --quiet"):format(root, runs), 0)
-    local start = require('trinity').json.decode(core.read_seal(runs .. '/r'))
+    local start = require('trinity').files.json.decode(core.read_seal(runs .. '/r'))
     expect(start.script):equals 'study'
     expect(start.arguments[1]):equals 'select'
   end)

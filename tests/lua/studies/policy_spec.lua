@@ -20,7 +20,7 @@ describe('fronts', function()
     expect(fronts.run('trinity', case, { evaluations = 20 }, 1, true)):equals(few)
   end)
   it('take a ranker that is told the share of memory', function()
-    local told = trinity.rankers.new { hidden = { 4 }, seed = 3, told = true }
+    local told = trinity.search.rankers.new { hidden = { 4 }, seed = 3, told = true }
     local area = fronts.run('trinity', case, { evaluations = 60 }, 1, told)
     expect(area > 0 and area < 1):equals(true)
   end)

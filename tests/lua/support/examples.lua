@@ -35,7 +35,7 @@ local function profile_graph()
 end
 
 local function forward_graph()
-  local net = trinity.layers.new 'forward'
+  local net = trinity.graph.layers.new 'forward'
   net:linear('linear', net:input('x', { 2, 4 }), 3)
   return net:build()
 end
@@ -62,7 +62,7 @@ function examples.kinds()
   local e = examples.shared()
   local closed = trinity.problem { graph = e.graph, cluster = e.cluster }
   closed:close()
-  local closed_graph = trinity.layers.new 'closed'
+  local closed_graph = trinity.graph.layers.new 'closed'
   closed_graph:input('x', { 1 })
   closed_graph = closed_graph:build()
   closed_graph:close()
@@ -107,7 +107,7 @@ local function tensors_of(net)
 end
 
 local function topology()
-  local net = trinity.topology.new()
+  local net = trinity.devices.topology.new()
   net:devices('n0', 2, 't4')
   return net
 end
@@ -152,17 +152,18 @@ examples.objects = {
   ['trinity.DevicesModule'] = function() return trinity.devices end,
   ['trinity.SystemModule'] = function() return trinity.system end,
   ['trinity.PlotModule'] = function() return trinity.plot end,
-  ['trinity.TopologyModule'] = function() return trinity.topology end,
+  ['trinity.TopologyModule'] = function() return trinity.devices.topology end,
   ['trinity.GraphModule'] = function() return trinity.graph end,
-  ['trinity.LayersModule'] = function() return trinity.layers end,
+  ['trinity.LayersModule'] = function() return trinity.graph.layers end,
   ['trinity.FilesModule'] = function() return trinity.files end,
-  ['trinity.JsonModule'] = function() return trinity.json end,
+  ['trinity.JsonModule'] = function() return trinity.files.json end,
   ['trinity.RewardsModule'] = function() return trinity.rewards end,
   ['trinity.MethodsModule'] = function() return trinity.methods end,
   ['trinity.PipelineModule'] = function() return trinity.pipeline end,
   ['trinity.ProfileModule'] = function() return trinity.profile end,
   ['trinity.Profile'] = function() return profiled().profile end,
   ['trinity.SearchModule'] = function() return trinity.search end,
+  ['trinity.StragglersModule'] = function() return trinity.stragglers end,
   ['trinity.Run'] = function() return trinity.run end,
   ['trinity.Graph'] = function(method)
     if method == 'close' then return small_graph() end
@@ -172,7 +173,7 @@ examples.objects = {
   end,
   ['trinity.Builder'] = builder,
   ['trinity.Layers'] = function(method)
-    local net = trinity.layers.new 'example'
+    local net = trinity.graph.layers.new 'example'
     if method == 'build' then net:input('x', { 4 }) end
     return net
   end,
@@ -184,13 +185,15 @@ examples.objects = {
     local e = examples.shared()
     return method == 'close' and trinity.problem { graph = e.graph, cluster = e.cluster } or e.problem
   end,
-  ['trinity.Strategy'] = function() return examples.shared().strategy end,
+  ['trinity.Strategy'] = function(method)
+    return method == 'rank_orders' and experts() or examples.shared().strategy
+  end,
   ['trinity.Timeline'] = function(method)
     local e = examples.shared()
     return method == 'close' and e.problem:timeline(e.placement) or e.timeline
   end,
   ['trinity.Search'] = running_search,
-  ['trinity.Replay'] = function() return trinity.replay(recorded) end,
+  ['trinity.Replay'] = function() return trinity.stragglers.replay(recorded) end,
   ['trinity.Comparison'] = function() return examples.shared().comparison end,
   ['trinity.Metrics'] = function() return examples.shared().metrics end,
   ['trinity.RandomStream'] = function(method)
@@ -263,10 +266,9 @@ examples.arguments = {
   ['trinity.Profile.save'] = function() return { examples.path() } end,
   ['trinity.Profile.is_of'] = function() return { profiled().network } end,
   ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
-  ['trinity.replay'] = function() return { recorded } end,
-  ['trinity.stragglers'] = function() return { examples.shared().strategy, { draws = 1 } } end,
-  ['trinity.rank_order'] = function() return { experts() } end,
-  ['trinity.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
+  ['trinity.StragglersModule.replay'] = function() return { recorded } end,
+  ['trinity.StragglersModule.run'] = function() return { examples.shared().strategy, { draws = 1 } } end,
+  ['trinity.StragglersModule.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
   ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.FilesModule.read'] = function() return { core.home .. '/README.md' } end,

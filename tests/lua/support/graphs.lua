@@ -24,7 +24,7 @@ end
 
 --- A training step of `count` small products, block_1/linear, block_2/linear, ...
 function graphs.blocks(count)
-  local net = trinity.layers.new('blocks', { batch_size = 2 })
+  local net = trinity.graph.layers.new('blocks', { batch_size = 2 })
   local x = net:input('x', { 2, 4 })
   for i = 1, count do x = net:linear(('block_%d/linear'):format(i), x, 4) end
   net:softmax_cross_entropy('loss', x, net:input('y', { 2 }, 'int64'))
@@ -34,7 +34,7 @@ end
 --- A training step of two branches a block, for images of `size` pixels: 64 units and fewer are refined by local search,
 --- more by annealing.
 function graphs.branches(blocks, batch_size, channels, size)
-  local net = trinity.layers.new 'branches'
+  local net = trinity.graph.layers.new 'branches'
   local x = net:input('image', { batch_size, 3, size, size })
   for i = 1, blocks do
     local a = net:relu('a_relu' .. i, net:conv('a' .. i, x, { channels = channels, kernel = 3, padding = 1 }))

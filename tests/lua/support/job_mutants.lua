@@ -46,7 +46,7 @@ local function toml(text, path, value)
 end
 
 local function json(text, path, value)
-  local tree = trinity.json.decode(text)
+  local tree = trinity.files.json.decode(text)
   local into, names = tree, {}
   for name in path:gmatch '[^.]+' do names[#names + 1] = name end
   for i = 1, #names - 1 do
@@ -56,9 +56,9 @@ local function json(text, path, value)
   if value == '(remove)' then
     into[names[#names]] = nil
   else
-    into[names[#names]] = trinity.json.decode('[' .. value .. ']')[1]
+    into[names[#names]] = trinity.files.json.decode('[' .. value .. ']')[1]
   end
-  return trinity.json.encode(tree)
+  return trinity.files.json.encode(tree)
 end
 
 local function yaml(text, path, value)

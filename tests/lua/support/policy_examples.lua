@@ -1,4 +1,4 @@
--- Valid arguments for trinity.learn, trinity.env and trinity.features: see examples.lua, whose tables this fills.
+-- Valid arguments for trinity.learn, trinity.env and trinity.learn.features: see examples.lua, whose tables this fills.
 
 local trinity = require 'trinity'
 local array = require 'trinity.base.array'
@@ -14,7 +14,7 @@ return function(examples)
   end
   local function small_features() return { node2vec = { dimensions = 2, walks_per_node = 1, epochs = 1 } } end
 
-  local function ranker() return trinity.rankers.new { hidden = { 2 } } end
+  local function ranker() return trinity.search.rankers.new { hidden = { 2 } } end
   -- A chain long enough that moves seldom lead to a placement that is known.
   local chain
   local function long_problem()
@@ -28,7 +28,7 @@ return function(examples)
     return chain
   end
   local function trainer()
-    local made = trinity.rankers.trainer(ranker(), { evaluations = 16 })
+    local made = trinity.search.rankers.trainer(ranker(), { evaluations = 16 })
     made:add(long_problem(), { long_problem():placement() })
     return made
   end
@@ -47,7 +47,7 @@ return function(examples)
     end
     return seen
   end
-  objects['trinity.RankersModule'] = function() return trinity.rankers end
+  objects['trinity.RankersModule'] = function() return trinity.search.rankers end
   objects['trinity.Ranker'] = ranker
   objects['trinity.MoveTrainer'] = trainer
   objects['trinity.MoveCandidates'] = candidates

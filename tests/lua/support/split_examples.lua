@@ -12,7 +12,6 @@ return function(examples)
   end
   local arguments = examples.arguments
   arguments['trinity.pase'] = function() return { graph, { devices = 2, cutoff = 1 } } end
-  arguments['trinity.lower'] = function() return { { graph = graph, cluster = trinity.cluster 'p100x2' } } end
   arguments['trinity.PipelineModule.schedule_bubble'] = function() return { { mesh = { pipeline = 2 }, micro_batches = 4 } } end
   arguments['trinity.Pase.configuration'] = function() return { 1, 1 } end
   arguments['trinity.Pase.layer_cost'] = function() return { 1, 1 } end

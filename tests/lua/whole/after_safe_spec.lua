@@ -59,9 +59,9 @@ describe('runs resume', function()
       print(rawget(_G, 'io') == nil)
       trinity.run:log { a = 1 }
       local path = trinity.run.path .. '/run.json'
-      local about = trinity.json.read(path)
+      local about = trinity.files.json.read(path)
       about.safe, about.start = false, { options = {}, arguments = {}, script = 'stranger.lua', folder = about.folder }
-      trinity.files.write(path, trinity.json.encode(about))]])
+      trinity.files.write(path, trinity.files.json.encode(about))]])
     expect(run 'runs resume r'):matches 'true\n.*stopped'
     local folder_of_other, run_other = failed_run [[trinity.run:log { a = 1 }
       trinity.files.write(trinity.run.path .. '/script.lua', 'evil')]]
@@ -144,7 +144,7 @@ describe('a safe script writes', function()
     local folder, run = place [[
       local trinity = require 'trinity'
       for _, path in ipairs { 'runs/fake/run.json', 'runs/fake/script.lua', 'a.json' } do
-        trinity.files.write(path, path:match 'run%.json' and trinity.json.encode { kind = 'trinity run 1', name = 'fake',
+        trinity.files.write(path, path:match 'run%.json' and trinity.files.json.encode { kind = 'trinity run 1', name = 'fake',
           status = 'failed', script = 'stranger.lua', folder = '.', safe = false,
           start = { options = {}, arguments = {}, script = 'stranger.lua' } } or trinity.files.read 'stranger.lua')
       end]]

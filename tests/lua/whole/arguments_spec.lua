@@ -215,7 +215,7 @@ local left_out = { ['trinity.write_file'] = true, ['trinity.run_workers'] = true
 local function objects()
   local e = examples.shared()
   for op = 1, #e.placement do e.placement[op] = 1 end -- functions that fill arrays were given it
-  local net = trinity.layers.new 'bound'
+  local net = trinity.graph.layers.new 'bound'
   net:linear('linear', net:input('x', { 2, 4 }), 3)
   local problem = trinity.problem({ graph = e.graph, cluster = e.cluster }).handle
   local x = trinity.tensor.new { { 1, 2 }, { 3, 4 } }

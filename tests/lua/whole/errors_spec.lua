@@ -158,7 +158,7 @@ describe('what functions return', function()
       found:breakdown(), found:breakdown().devices[1], timeline:critical_path(), timeline:critical_steps(), timeline:by_type()[1],
       cluster:collective { kind = 'all_reduce', bytes = 1e6, devices = { 1, 2 } }, plans, plans.plans[1], plans.plans[1].point,
       problem:step_state(found.placement), problem:moves(), builder, builder:add { name = 'a', type = 'A', outputs = { { bytes = 1 } } },
-      trinity.layers.new 'n', trinity.topology.new { name = 'x' }, row, trinity.methods.info 'heft' } do
+      trinity.graph.layers.new 'n', trinity.devices.topology.new { name = 'x' }, row, trinity.methods.info 'heft' } do
       expect(('%d %s'):format(i, tostring(object)):find ': 0x%x%x'):equals(nil)
     end
     expect(tostring(cluster.devices[1])):equals 'device: name gpu0, type p100, speed 1, capacity_bytes 16.6 GB'

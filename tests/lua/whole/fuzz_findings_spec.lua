@@ -46,7 +46,7 @@ describe('found by fuzzing', function()
     expect(attributes.none):equals(-0.5)
   end)
   it('attention to a matrix, and under a mask of too many axes', function()
-    local net = trinity.layers.new 'attention'
+    local net = trinity.graph.layers.new 'attention'
     local matrix, x = net:input('matrix', { 2, 2 }), net:input('x', { 1, 4, 8 })
     expect(function() net:self_attention('a', matrix, { heads = 2 }) end):raises 'expected a tensor of 3 axes, got one of 2'
     expect(function() net:lstm('b', matrix, { hidden = 2 }) end):raises 'expected a tensor of 3 axes, got one of 2'

@@ -192,7 +192,7 @@ end)
 
 describe('the search path', function()
   it("has the script's folder first, then the library", function()
-    write('project/main.lua', "print(require 'part', require 'whole', require('trinity').version)")
+    write('project/main.lua', "print(require 'part', require 'whole', require('trinity').system.version)")
     write('project/part.lua', "return 'part'")
     write('project/whole/init.lua', "return 'whole'")
     says('trinity project/main.lua', 0, '^part\twhole\t%d')

@@ -85,7 +85,7 @@ describe('sizes', function()
     expect(function() builder:build() end):raises 'more than 2%^60 bytes'
   end)
   it('of clusters end at 131072 devices', function()
-    expect(function() trinity.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 131072'
+    expect(function() trinity.devices.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 131072'
     local devices = {}
     for i = 1, 1.4e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
     expect(function()

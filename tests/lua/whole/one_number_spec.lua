@@ -12,7 +12,7 @@ local function shell(words)
 end
 local function json_of(words)
   local text = shell(words)
-  return trinity.json.decode(text:match '{.*}' or error(words .. text))
+  return trinity.files.json.decode(text:match '{.*}' or error(words .. text))
 end
 
 local function draws_of(seed)
@@ -61,7 +61,7 @@ end
 
 local function kept_step_s(run)
   local results = core.list_folder(('%s/runs/%s/results'):format(folder, run))
-  return trinity.json.decode(core.read_file(('%s/runs/%s/results/%s'):format(folder, run, results[1]))).data.step_time_s
+  return trinity.files.json.decode(core.read_file(('%s/runs/%s/results/%s'):format(folder, run, results[1]))).data.step_time_s
 end
 
 describe('a drawn plan', function()
@@ -74,7 +74,7 @@ describe('a drawn plan', function()
       local loaded = problem:load(file)
       expect(('%d: %.17g'):format(seed, loaded.metrics.step_time_s)):equals(('%d: %.17g'):format(seed, expected))
       expect(loaded.reevaluated):equals(nil)
-      local made_for = trinity.json.decode(core.read_file(file)).made_for
+      local made_for = trinity.files.json.decode(core.read_file(file)).made_for
       expect(made_for.micro_batch):equals(problem.graph.batch_size)
       expect(made_for.global_batch):equals(problem.graph.batch_size * (found.micro_batches or 1)
         * (found.mesh and found.mesh.data or 1))

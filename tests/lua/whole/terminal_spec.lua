@@ -86,7 +86,7 @@ it('what launchers, profiles and the prompt are given is printed as text', funct
     if at then error(('%s: %q'):format(text, output:sub(math.max(1, at - 60), at + 60)), 0) end
     if output:find('[31m', 1, true) then shown = shown + 1 else error(text .. ': ' .. output, 0) end
   end
-  local net = require('trinity').layers.new('net' .. mark)
+  local net = require('trinity').graph.layers.new('net' .. mark)
   net:linear('linear', net:input('x', { 2, 4 }), 3)
   net:build():save(folder .. '/net.json')
   output_of(("cd '%s' && '%s' execute --model net.json --steps 2 --warm_up 1 --largest_copy 4096 --profile p.json --run none")

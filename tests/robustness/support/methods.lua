@@ -3,7 +3,7 @@
 
 local trinity = require 'trinity'
 
-local net = trinity.layers.new('towers', { batch_size = 8 })
+local net = trinity.graph.layers.new('towers', { batch_size = 8 })
 local x = net:input('x', { 8, 8 })
 local a, b = x, x
 for i = 1, 3 do

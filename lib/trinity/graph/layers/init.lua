@@ -326,31 +326,31 @@ local layers = {}
 
 --- Returns layers on a new graph called `name`. options.dtype: dtype of activations and weights (default 'float32';
 --- 'float8': bfloat16 with FP8 operands of matmuls, see net:operand). Other fields are ignored, so a model can pass its
---- own options. Example: `local net = trinity.layers.new 'mine'; net:linear('y', net:input('x', { 2, 4 }), 3)`
+--- own options. Example: `local net = trinity.graph.layers.new 'mine'; net:linear('y', net:input('x', { 2, 4 }), 3)`
 ---@param name string
 ---@param options? table<string, any>
 ---@return trinity.Layers
 function layers.new(name, options)
-  check.argument('layers.new', 1, 'name', name, 'string')
-  if options ~= nil then check.argument('layers.new', 2, 'options', options, 'table') end
-  if options and options.dtype ~= nil then check.argument('layers.new', 'option', 'dtype', options.dtype, 'string') end
+  check.argument('graph.layers.new', 1, 'name', name, 'string')
+  if options ~= nil then check.argument('graph.layers.new', 2, 'options', options, 'table') end
   local dtype = options and options.dtype or 'float32'
+  check.argument('graph.layers.new', 'option', 'dtype', dtype, 'string')
   return setmetatable({ builder = graph.new { name = name }, dtype = dtype == 'float8' and 'bfloat16' or dtype,
     products = dtype }, Layers)
 end
 
 --- Returns the entry of a table of choices for an option's value. Raises an error that lists the choices for another
---- value. Example: `trinity.layers.choice('model', 'size', 'small', { small = 1, large = 2 })`
+--- value. Example: `trinity.graph.layers.choice('model', 'size', 'small', { small = 1, large = 2 })`
 ---@param model string
 ---@param option string
 ---@param value string
 ---@param choices table<string, any>
 ---@return any
 function layers.choice(model, option, value, choices)
-  check.argument('layers.choice', 1, 'model', model, 'string')
-  check.argument('layers.choice', 2, 'option', option, 'string')
-  check.argument('layers.choice', 3, 'value', value, 'string')
-  check.argument('layers.choice', 4, 'choices', choices, 'table')
+  check.argument('graph.layers.choice', 1, 'model', model, 'string')
+  check.argument('graph.layers.choice', 2, 'option', option, 'string')
+  check.argument('graph.layers.choice', 3, 'value', value, 'string')
+  check.argument('graph.layers.choice', 4, 'choices', choices, 'table')
   if choices[value] ~= nil then return choices[value] end
   util.fail("model '%s': option '%s': unknown value %s", model, option, util.unknown(value, util.sorted_keys(choices)))
 end

@@ -1,4 +1,4 @@
--- Options of layers (trinity.layers), except for windows and attention, which are in the files of these layers.
+-- Options of layers (trinity.graph.layers), except for windows and attention, which are in the files of these layers.
 
 local options = require 'trinity.base.options'
 

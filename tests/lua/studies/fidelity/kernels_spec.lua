@@ -22,7 +22,7 @@ local exchange = 'h100_sxm,deepep,1,normal,%d,%d,7168,4096,8,256,bf16,20,%.17g,%
 
 describe('measured kernels', function()
   it('are compared with one operator on one GPU, by size and dtype; FP8 with the copy of its input', function()
-    local net = trinity.layers.new('one', { dtype = 'float8' })
+    local net = trinity.graph.layers.new('one', { dtype = 'float8' })
     net:linear('product', net:operand('copy', net:input('x', { 4096, 2048 })), 1024)
     local graph = net:build()
     local problem = trinity.problem { graph = graph, check_memory = false,

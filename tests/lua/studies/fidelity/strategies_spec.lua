@@ -52,7 +52,7 @@ describe('cases of strategies', function()
       .. '"vocabulary": 100}, "batch": {"micro_batch": 1, "sequence": 16, "micro_batches": 2}, '
       .. '"strategy": {"mesh": {"data": 2}}}]}')
     local text = trinity_says(("study fidelity strategies --cases '%s' --json"):format(path), 0, '"refused": null')
-    local case = trinity.json.decode(text).cases[1]
+    local case = trinity.files.json.decode(text).cases[1]
     expect(case.name):equals 'one'
     expect(case.stages[1].collectives[1].kind):equals 'all-reduce'
   end)
@@ -62,7 +62,7 @@ describe('published memory', function()
   local head = 'id,hidden,layers,heads,sequence,micro_batch,tp,pp,vpp,recompute,sequence_parallel,what,unit,value\n'
   local function told(path, code, words)
     local out = trinity_says(("study fidelity published --memory '%s' --json"):format(path), code or 0, words)
-    return trinity.json.decode(out:match '{.*}').rows
+    return trinity.files.json.decode(out:match '{.*}').rows
   end
   local function file_of(text, columns)
     local path = temporary '.csv'

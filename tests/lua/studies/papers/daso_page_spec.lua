@@ -70,7 +70,7 @@ end)
 
 -- A network of two layers with 8 MB of weights each, some milliseconds a step on an A100.
 local function small_network()
-  local net = trinity.layers.new 'small'
+  local net = trinity.graph.layers.new 'small'
   local x = net:input('x', { 4096, 1414 })
   for i = 1, 2 do x = net:relu('relu' .. i, net:linear('linear' .. i, x, 1414)) end
   net:softmax_cross_entropy('loss', x, net:input('labels', { 4096 }, 'int64'))

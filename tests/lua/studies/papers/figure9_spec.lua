@@ -25,7 +25,7 @@ describe('figure 9', function()
   end)
 
   it('measures every placement, each once among the placements', function()
-    local net = trinity.layers.new('small', { batch_size = 8 })
+    local net = trinity.graph.layers.new('small', { batch_size = 8 })
     local x = net:input('x', { 8, 64 })
     local sum = net:add('sum', net:relu('relu', net:linear('first', x, 96)), net:linear('second', x, 96))
     net:softmax_cross_entropy('loss', net:linear('last', sum, 10), net:input('labels', { 8 }, 'int64'))
