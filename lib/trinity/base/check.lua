@@ -117,7 +117,7 @@ function check.guard(class, prefix, verify, declared)
         if give then return give(method(self, ...)) end
         return method(self, ...)
       end
-      fields.original[class[name]] = method
+      fields.original[class[name]] = fields.original[method] or method
     end
   end
 end

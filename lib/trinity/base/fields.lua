@@ -64,13 +64,22 @@ function fields.class(class, declared, internal)
   end })
 end
 
+local getlocal = debug.getlocal -- saved before safe.lua removes it
+
+--- Returns the names of the parameters of a Lua function, from number `first` on.
+function fields.parameters(f, first)
+  f = fields.original[f] or f
+  local names = {}
+  for i = first, debug.getinfo(f, 'u').nparams do names[#names + 1] = (getlocal(f, i)) end
+  return names
+end
+
 --- Raises the error about an excess argument of the function `f`, called `what`: it takes `most` arguments after the
 --- first - 1 uncounted ones. Trailing nils are ignored.
 function fields.refuse_more(what, f, first, most, ...)
-  local names, count = {}, select('#', ...)
+  local names, count = fields.parameters(f, first), select('#', ...)
   while count > most and select(count, ...) == nil do count = count - 1 end
   if count <= most then return end
-  for i = first, debug.getinfo(f, 'u').nparams do names[#names + 1] = (debug.getlocal(f, i)) end
   util.fail('%s: argument %d: expected no more than %d%s, got %s', what, count, most,
     most > 0 and (' (%s)'):format(table.concat(names, ', ')) or '', util.describe((select(count, ...))))
 end

@@ -139,23 +139,4 @@ set key outside top center horizontal
     spec.height or 480)
 end
 
---- Plots curves. spec: { series = { { name =, points = { { x, y }, ... } }, ... }, x =, y = (titles of the axes), title
---- =, log = (x by powers of 2), width =, height = }.
-function plot.lines(path, spec)
-  local blocks, parts = {}, {}
-  for s, series in ipairs(spec.series) do
-    blocks[s] = plot.block('line' .. s, series.points)
-    parts[s] = ("$line%d using 1:2 with linespoints linetype %d title %s noenhanced"):format(s, s,
-      plot.in_quotes(series.name))
-  end
-  if #parts == 0 then return nil, 'there is nothing to plot' end
-  return plot.picture(path, table.concat(blocks) .. ([[
-%sset xlabel %s noenhanced
-set ylabel %s noenhanced
-%sset key outside top center horizontal
-plot %s]]):format(spec.title and 'set title ' .. plot.in_quotes(spec.title) .. ' noenhanced\n' or '',
-    plot.in_quotes(spec.x), plot.in_quotes(spec.y), spec.log and 'set logscale x 2\n' or '',
-    table.concat(parts, ', \\\n  ')), spec.width, spec.height)
-end
-
 return plot

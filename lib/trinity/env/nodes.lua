@@ -77,7 +77,6 @@ function nodes.new(problem, groups, settings)
   index_operators(self, problem)
   add_costs(self, problem)
   local told = features(problem, settings)
-  self.told = told
   add_edges(self, told)
   self.features, self.types = groups_of.rows(told.values, self.node_of, count), array.int32(count)
   local types = told.types:to_array()

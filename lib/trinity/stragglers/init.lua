@@ -13,10 +13,11 @@ local step_of = require 'trinity.stragglers.step'
 local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
-local owner = 'trinity.stragglers'
+local owner = 'stragglers.run'
 
 ---@class trinity.StragglersModule
 ---@since 0.1.0
+---@overload fun(strategy: trinity.Strategy, options?: trinity.StragglerOptions): trinity.Stragglers
 local stragglers = {
   expert_load = require 'trinity.stragglers.expert_load',
   replay = require 'trinity.stragglers.replay',

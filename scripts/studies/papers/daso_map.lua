@@ -2,7 +2,7 @@
 
 local daso = require 'studies.papers.daso_networks'
 local training = require 'studies.papers.daso_training'
-local plot = require 'trinity.base.plot'
+local plot = require 'trinity.report.plot'
 local util = require 'trinity.base.util'
 
 --- Gains over numbers of GPUs at a bandwidth: texts by synchronisation, the counts at which ours is ahead, numbers.
@@ -26,7 +26,7 @@ local function draw(name, counts, bandwidths, gains, settings)
     end) }
   end)
   for _, one in ipairs(series) do table.sort(one.points, function(a, b) return a[1] < b[1] end) end
-  return plot.lines(('%s/%s_bandwidth'):format(settings.output, name), { series = series, log = true,
+  return plot.lines(('%s/%s_bandwidth'):format(settings.output, name), { series = series, log_x = true,
     title = name .. ': gain of DASO on the overlapped all-reduce', x = 'GB/s of a network card',
     y = 'less training time, %', width = 720, height = 480 })
 end

@@ -131,7 +131,7 @@ function Maker:add(node)
   local type, attributes, flops = operators.describe(node, { inputs = shapes, outputs = outputs,
     parameters = parameters })
   if not operators.type(node.operator) then self.unknown[node.target] = (self.unknown[node.target] or 0) + 1 end
-  attributes.module, attributes.modules, attributes.target = node.module, node.modules, node.target
+  attributes.module, attributes.target = node.module, node.target
   local made = { self.builder:add { name = self:unique(node.name), type = type, inputs = inputs, outputs = specs,
     parameters = parameters, attributes = attributes, flops = flops } }
   for i, name in ipairs(node.outputs) do self.made[name] = made[i] end
@@ -158,8 +158,7 @@ function Maker:run()
 end
 
 --- Returns the forward graph of an exported program. Symbolic sizes have the values of the example input at export.
---- Attributes of an operator give its origin: `module` (path), `modules` ("path:Class" of all around it, outermost
---- first, divided by semicolons) and `target`.
+--- Attributes of an operator give its origin: `module` (path) and `target`.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder
 ---@return trinity.Graph

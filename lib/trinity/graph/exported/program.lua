@@ -74,18 +74,15 @@ local function read_argument(argument)
   return {}, nil
 end
 
---- Returns the modules of a node, from "key,path,class;key,path,class": the path of the innermost (nil: the root), and
---- all with their class names without packages, outermost first, as "path:Class;path:Class".
-local function modules_of(node)
+--- Returns the path of the innermost module of a node, from "key,path,class;key,path,class"; nil for the root.
+local function module_of(node)
   local stack = type(node.metadata) == 'table' and node.metadata.nn_module_stack
-  if type(stack) ~= 'string' then return nil end
-  local all, last = {}, nil
-  for item in stack:gmatch '[^;]+' do
-    local path, class = item:match '^[^,]*,(.*),([^,]*)$'
-    if not path then return nil end
-    all[#all + 1], last = ('%s:%s'):format(path, class:match '[^.]*$'), path
+  local last
+  for item in (type(stack) == 'string' and stack or ''):gmatch '[^;]+' do
+    last = item:match '^[^,]*,(.*),[^,]*$'
+    if not last then return nil end
   end
-  return last ~= '' and last or nil, #all > 0 and table.concat(all, ';') or nil
+  return last ~= '' and last or nil
 end
 
 local function node_of(path, n, node)
@@ -97,7 +94,7 @@ local function node_of(path, n, node)
   local read = { target = node.target, operator = node.target:match '([%w_]+)%.[%w_]+$' or node.target:match '[%w_]+$'
     or node.target, name = type(node.name) == 'string' and node.name or ('node_%d'):format(n), tensors = {},
     by_name = {}, values = {}, outputs = {} }
-  read.module, read.modules = modules_of(node)
+  read.module = module_of(node)
   for _, input in ipairs(list_in(path, where .. ": field 'inputs'", node.inputs)) do
     local names, value = read_argument(type(input) == 'table' and input.arg)
     local key = type(input) == 'table' and input.name or ''
@@ -151,7 +148,7 @@ end
 ---@field tensors table<string, { name: string, shape: integer[], dtype: string, floating: boolean, odd: boolean }>
 ---@field inputs { kind: string, tensor: string?, name: string? }[]
 ---@field outputs string[]
----@field nodes table[] in their order: target, operator, name, module, modules, tensors, by_name,
+---@field nodes table[] in their order: target, operator, name, module, tensors, by_name,
 ---  values, outputs
 
 --- Reads the graph of an archive. Errors name the file and the position.

@@ -1,18 +1,31 @@
 -- Argument checks of layers; see trinity.base.check.
 
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 
 local arguments = {}
 
---- Checks the object and argument 1 'name' of every layer.
-function arguments.begin(owner, name)
-  check.argument(owner, 1, 'name', name, 'string')
-end
+-- What an argument of a layer must be, by its name, as for check.value(). Arguments of other names are checked by the
+-- layer itself.
+local rules = { name = 'string', attributes = 'table', dtype = 'string', trainable = 'boolean', masked = 'boolean',
+  memory = { 'tensor', 3 }, tensors = { 'tensors' }, tables = { 'tensors' } }
+for name in ('x a b h c numbers rows logits labels loss other'):gmatch '%S+' do rules[name] = { 'tensor' } end
+local optional = { attributes = true, dtype = true, trainable = true, masked = true }
 
---- Also checks a tensor as argument 2 'x'.
-function arguments.begin_tensor(owner, name, x)
-  arguments.begin(owner, name)
-  check.tensor(owner, 2, 'x', x)
+--- Returns the layer `method`, called `owner`, with checks of its arguments by their names.
+function arguments.checked(owner, method)
+  local names = fields.parameters(method, 2)
+  local function checked(self, ...)
+    for place = 1, #names do
+      local name, value = names[place], (select(place, ...))
+      if rules[name] and (value ~= nil or not optional[name]) then
+        check.value(owner, place, name, value, rules[name])
+      end
+    end
+    return method(self, ...)
+  end
+  fields.original[checked] = method
+  return checked
 end
 
 --- Checks for a permutation of the numbers from 1 to count.

@@ -1,12 +1,9 @@
 -- Attention layers and transformer blocks for sequences [N, T, H]: methods of trinity.Layers.
 
-local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local row_linear = require 'trinity.graph.layers.row_linear'
 local util = require 'trinity.base.util'
-
-local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 
 ---@class trinity.Layers
 ---@since 0.1.0
@@ -138,7 +135,6 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:attention(name, q, k, v, o)
-  begin('layers:attention', name)
   check.tensor('layers:attention', 2, 'q', q, 3)
   check.tensor('layers:attention', 3, 'k', k, 3)
   check.tensor('layers:attention', 4, 'v', v, 3)
@@ -198,7 +194,6 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:self_attention(name, x, o)
-  begin_tensor('layers:self_attention', name, x)
   check.tensor('layers:self_attention', 2, 'x', x, 3)
   o = read_attention('layers:self_attention', 3, o, 'heads')
   local groups = o.num_kv_heads or o.heads
@@ -226,8 +221,6 @@ end
 ---@param heads integer
 ---@return trinity.Tensor
 function Layers:rotary(name, x, tables, heads)
-  begin_tensor('layers:rotary', name, x)
-  check.tensors('layers:rotary', 3, 'tables', tables)
   check.integer('layers:rotary', 4, 'heads', heads, 1)
   return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
     attributes = { num_heads = heads } }))
@@ -240,7 +233,6 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:feed_forward(name, x, o)
-  begin_tensor('layers:feed_forward', name, x)
   o = read_attention('layers:feed_forward', 3, o, 'feed_forward')
   local inner = self:linear(name .. '/inner', self:operand(name .. '/input', x), o.feed_forward,
     { bias = o.bias })
@@ -256,7 +248,6 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:transformer_block(name, x, o)
-  begin_tensor('layers:transformer_block', name, x)
   o = read_attention('layers:transformer_block', 3, o, 'heads', 'feed_forward')
   local epsilon = { epsilon = o.epsilon }
   local function residual(part, layer, norm)

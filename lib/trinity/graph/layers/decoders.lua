@@ -1,12 +1,9 @@
 -- Layers of current decoders for sequences [N, T, H]: gated feed-forward networks, mixtures of experts, multi-head
 -- latent attention. Methods of trinity.Layers.
 
-local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local row_linear = require 'trinity.graph.layers.row_linear'
-
-local begin_tensor = arguments.begin_tensor
 
 ---@class trinity.Layers
 local Layers = {}
@@ -77,7 +74,6 @@ end
 ---@param o trinity.GatedOptions
 ---@return trinity.Tensor
 function Layers:gated_feed_forward(name, x, o)
-  begin_tensor('layers:gated_feed_forward', name, x)
   o = gated_options:read('layers:gated_feed_forward', 3, 'o', o)
   local bias, input = { bias = o.bias }, self:operand(name .. '/input', x)
   local gate = self:linear(name .. '/gate', input, o.feed_forward, bias)
@@ -107,7 +103,6 @@ end
 ---@param o trinity.MixtureOptions
 ---@return trinity.Tensor
 function Layers:mixture_of_experts(name, x, o)
-  begin_tensor('layers:mixture_of_experts', name, x)
   check.tensor('layers:mixture_of_experts', 2, 'x', x, 3)
   o = expert_options:read('layers:mixture_of_experts', 3, 'o', o)
   if o.top_k > o.experts then
@@ -160,7 +155,6 @@ end
 ---@param o trinity.LatentAttentionOptions
 ---@return trinity.Tensor
 function Layers:latent_attention(name, x, o)
-  begin_tensor('layers:latent_attention', name, x)
   check.tensor('layers:latent_attention', 2, 'x', x, 3)
   o = latent_options:read('layers:latent_attention', 3, 'o', o)
   local n, t, a = x.shape[1], x.shape[2], o.heads

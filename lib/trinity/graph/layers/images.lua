@@ -1,12 +1,9 @@
 -- Layers for images [N, C, H, W]: methods of trinity.Layers.
 
-local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local declared = require 'trinity.graph.layers.options'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
-
-local begin_tensor = arguments.begin_tensor
 
 ---@class trinity.Layers
 local Layers = {}
@@ -24,16 +21,15 @@ local window_options = options_of.declare('trinity.WindowOptions', { help = 'Opt
   { 'bias', 'boolean', false, help = 'add a bias to a convolution' },
 })
 
---- Checks the arguments of an image layer: (name, x, o).
-local function begin_image(owner, name, x)
-  begin_tensor(owner, name, x)
+--- Checks that x is an image.
+local function check_image(owner, x)
   if #x.shape ~= 4 then
     check.refuse(owner, 2, 'x', 'expected an image [N, C, H, W], got a tensor of %d axes', #x.shape)
   end
 end
 
-local function begin_window(owner, name, x, o)
-  begin_image(owner, name, x)
+local function begin_window(owner, x, o)
+  check_image(owner, x)
   return window_options:read(owner, 3, 'o', o)
 end
 
@@ -108,7 +104,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:conv(name, x, o)
-  o = begin_window('layers:conv', name, x, o)
+  o = begin_window('layers:conv', x, o)
   local height, width, attributes = window('conv', name, x, o)
   local kernel, group, inputs = attributes.kernel_shape, o.group, x.shape[2]
   if not is_integer(o.channels, 1) then
@@ -131,7 +127,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:depthwise_conv(name, x, o)
-  o = begin_window('layers:depthwise_conv', name, x, o)
+  o = begin_window('layers:depthwise_conv', x, o)
   return self:conv(name, x, { channels = x.shape[2], group = x.shape[2], kernel = o.kernel, stride = o.stride,
     padding = o.padding, bias = o.bias })
 end
@@ -143,7 +139,7 @@ end
 ---@param o trinity.WindowOptions
 ---@return trinity.Tensor
 function Layers:separable_conv(name, x, o)
-  o = begin_window('layers:separable_conv', name, x, o)
+  o = begin_window('layers:separable_conv', x, o)
   local y = self:depthwise_conv(name .. '/depthwise', x, { kernel = o.kernel, stride = o.stride, padding = o.padding })
   return self:conv(name .. '/pointwise', y, { channels = o.channels, kernel = 1 })
 end
@@ -154,7 +150,7 @@ end
 ---@param o? trinity.BatchNormOptions
 ---@return trinity.Tensor
 function Layers:batch_norm(name, x, o)
-  begin_image('layers:batch_norm', name, x)
+  check_image('layers:batch_norm', x)
   o = declared.batch_norm:read('layers:batch_norm', 3, 'o', o)
   local channels = { x.shape[2] }
   local parameters = { self:weight('bias', channels), self:weight('mean', channels, false),
@@ -170,7 +166,7 @@ end
 local function pool(method, type, state)
   local owner = 'layers:' .. method
   return function(self, name, x, o)
-    o = begin_window(owner, name, x, o)
+    o = begin_window(owner, x, o)
     local height, width, attributes = window(type, name, x, o)
     if o.ceil then attributes.ceil_mode = 1 end
     if state then state(attributes, o) end
@@ -188,7 +184,7 @@ end)
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
 function Layers:global_average_pool(name, x)
-  begin_image('layers:global_average_pool', name, x)
+  check_image('layers:global_average_pool', x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
 end
 
@@ -208,7 +204,7 @@ end
 ---@param sides integer[]
 ---@return trinity.Tensor
 function Layers:zero_pad(name, x, sides)
-  begin_image('layers:zero_pad', name, x)
+  check_image('layers:zero_pad', x)
   local top, left, bottom, right = sides_of('layers:zero_pad', sides)
   local n, c, h, w = unpack(x.shape)
   return (self:operator('Pad', name, { inputs = { x }, shapes = { { n, c, h + top + bottom, w + left + right } },
@@ -221,7 +217,7 @@ end
 ---@param sides integer[]
 ---@return trinity.Tensor
 function Layers:crop(name, x, sides)
-  begin_image('layers:crop', name, x)
+  check_image('layers:crop', x)
   local top, left, bottom, right = sides_of('layers:crop', sides)
   local n, c, h, w = unpack(x.shape)
   if top + bottom >= h or left + right >= w then

@@ -9,8 +9,6 @@ local declared = require 'trinity.graph.layers.options'
 local graph = require 'trinity.graph'
 local util = require 'trinity.base.util'
 
-local begin, begin_tensor = arguments.begin, arguments.begin_tensor
-
 ---@class trinity.Layers
 ---@field builder trinity.Builder
 ---@field dtype string dtype of activations and weights
@@ -31,9 +29,7 @@ end
 ---@param trainable? boolean
 ---@return trinity.ParameterSpec
 function Layers:weight(name, shape, trainable)
-  begin('layers:weight', name)
   check.integers('layers:weight', 2, 'shape', shape, 1)
-  if trainable ~= nil then check.argument('layers:weight', 3, 'trainable', trainable, 'boolean') end
   return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
 end
 
@@ -62,9 +58,7 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:input(name, shape, dtype)
-  begin('layers:input', name)
   check.integers('layers:input', 2, 'shape', shape, 1)
-  if dtype ~= nil then check.argument('layers:input', 3, 'dtype', dtype, 'string') end
   return (self.builder:add { name = name, type = 'Input',
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
@@ -76,10 +70,8 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
-  begin('layers:constant', name)
   check.number('layers:constant', 2, 'value', value)
   check.integers('layers:constant', 3, 'shape', shape, 1)
-  if dtype ~= nil then check.argument('layers:constant', 4, 'dtype', dtype, 'string') end
   return (self.builder:add { name = name, type = 'Constant', attributes = { value_float = value },
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
@@ -89,17 +81,13 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:variable(name, shape)
-  begin('layers:variable', name)
   check.integers('layers:variable', 2, 'shape', shape, 1)
   return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
 
 ---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, attributes?: table<string, any>): trinity.Tensor
 local function same_shape(type)
-  local owner = 'layers:' .. type:lower()
   return function(self, name, x, attributes)
-    begin_tensor(owner, name, x)
-    if attributes ~= nil then check.argument(owner, 3, 'attributes', attributes, 'table') end
     return (self:operator(type, name, { inputs = { x }, shapes = { x.shape }, attributes = attributes }))
   end
 end
@@ -135,11 +123,7 @@ end
 --- Element-wise operation with broadcasting.
 ---@return fun(self: trinity.Layers, name: string, a: trinity.Tensor, b: trinity.Tensor): trinity.Tensor
 local function binary(type)
-  local owner = 'layers:' .. type:lower()
   return function(self, name, a, b)
-    begin(owner, name)
-    check.tensor(owner, 2, 'a', a)
-    check.tensor(owner, 3, 'b', b)
     return (self:operator(type, name, { inputs = { a, b }, shapes = { broadcast(type, name, a, b) } }))
   end
 end
@@ -154,8 +138,6 @@ Layers.div = binary 'Div'
 ---@param axis? integer
 ---@return trinity.Tensor
 function Layers:concat(name, tensors, axis)
-  begin('layers:concat', name)
-  check.tensors('layers:concat', 2, 'tensors', tensors)
   if axis ~= nil then check.integer('layers:concat', 3, 'axis', axis, 1,#tensors[1].shape) end
   axis = axis or 2
   for i = 1, #tensors do check.tensor('layers:concat', 2, 'tensors', tensors[i], #tensors[1].shape) end
@@ -180,7 +162,6 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:reshape(name, x, shape)
-  begin_tensor('layers:reshape', name, x)
   check.integers('layers:reshape', 3, 'shape', shape, -1)
   local total, known, open = 1, 1, nil
   for _, extent in ipairs(x.shape) do total = total * extent end
@@ -204,7 +185,6 @@ end
 ---@param order integer[]
 ---@return trinity.Tensor
 function Layers:transpose(name, x, order)
-  begin_tensor('layers:transpose', name, x)
   local shape, permutation = {}, {}
   arguments.permutation('layers:transpose', 3, 'order', order, #x.shape)
   for i, axis in ipairs(order) do shape[i], permutation[i] = x.shape[axis], axis - 1 end
@@ -217,7 +197,6 @@ end
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
 function Layers:flatten(name, x)
-  begin_tensor('layers:flatten', name, x)
   local features = 1
   for i = 2, #x.shape do features = features * x.shape[i] end
   return (self:operator('Flatten', name, { inputs = { x }, shapes = { { x.shape[1], features } }, dtype = x.dtype,
@@ -231,7 +210,6 @@ end
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
 function Layers:operand(name, x)
-  begin_tensor('layers:operand', name, x)
   if self.products == self.dtype then return x end
   return (self:operator('Cast', name, { inputs = { x }, shapes = { x.shape }, dtype = self.products }))
 end
@@ -243,7 +221,6 @@ end
 ---@param o? trinity.LinearLayerOptions
 ---@return trinity.Tensor
 function Layers:linear(name, x, features, o)
-  begin_tensor('layers:linear', name, x)
   check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
   o = declared.linear:read('layers:linear', 4, 'o', o)
   local shape, inner = {}, x.shape[#x.shape]
@@ -270,9 +247,6 @@ end
 ---@param b trinity.Tensor
 ---@return trinity.Tensor
 function Layers:matmul(name, a, b)
-  begin('layers:matmul', name)
-  check.tensor('layers:matmul', 2, 'a', a)
-  check.tensor('layers:matmul', 3, 'b', b)
   local rank = #a.shape
   local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
   for i = 1, rank - 2 do fits = fits and (a.shape[i] == b.shape[i] or b.shape[i] == 1) end
@@ -289,9 +263,6 @@ end
 ---@param labels trinity.Tensor
 ---@return trinity.Tensor
 function Layers:softmax_cross_entropy(name, logits, labels)
-  begin('layers:softmax_cross_entropy', name)
-  check.tensor('layers:softmax_cross_entropy', 2, 'logits', logits)
-  check.tensor('layers:softmax_cross_entropy', 3, 'labels', labels)
   return (self:operator('SoftmaxCrossEntropyLoss', name, { inputs = { logits, labels }, shapes = { { 1 } } }))
 end
 
@@ -302,9 +273,6 @@ end
 ---@param weight number
 ---@return trinity.Tensor
 function Layers:add_loss(name, loss, other, weight)
-  begin('layers:add_loss', name)
-  check.tensor('layers:add_loss', 2, 'loss', loss)
-  check.tensor('layers:add_loss', 3, 'other', other)
   check.number('layers:add_loss', 4, 'weight', weight)
   return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
 end
@@ -316,6 +284,12 @@ function Layers:build() return self.builder:build() end
 for _, part in ipairs { 'images', 'sequences', 'attention', 'decoders' } do
   local methods = require('trinity.graph.layers.' .. part)
   for name, method in util.sorted_pairs(methods) do Layers[name] = method end
+end
+
+for name, method in util.sorted_pairs(Layers) do
+  if type(method) == 'function' and not name:match '^__' then
+    Layers[name] = arguments.checked('layers:' .. name, method)
+  end
 end
 
 check.methods(Layers, 'trinity.Layers')

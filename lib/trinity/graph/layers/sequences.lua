@@ -1,11 +1,8 @@
 -- Layers for sequences [N, T, H]: methods of trinity.Layers. Axes are counted from 1.
 
-local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local declared = require 'trinity.graph.layers.options'
 local util = require 'trinity.base.util'
-
-local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 
 ---@class trinity.Layers
 local Layers = {}
@@ -24,8 +21,6 @@ end
 ---@param numbers trinity.Tensor
 ---@return trinity.Tensor
 function Layers:gather(name, x, numbers)
-  begin_tensor('layers:gather', name, x)
-  check.tensor('layers:gather', 3, 'numbers', numbers)
   local shape = copy(numbers.shape)
   for i = 2, #x.shape do shape[#shape + 1] = x.shape[i] end
   return (self:operator('Gather', name, { inputs = { x, numbers }, shapes = { shape }, dtype = x.dtype,
@@ -38,8 +33,6 @@ end
 ---@param o trinity.EmbeddingLayerOptions
 ---@return trinity.Tensor
 function Layers:embedding(name, numbers, o)
-  begin('layers:embedding', name)
-  check.tensor('layers:embedding', 2, 'numbers', numbers)
   check.argument('layers:embedding', 3, 'o', o, 'table')
   declared.embedding:check('layers:embedding', o)
   if o.weight == nil then check.needed('layers:embedding', o, 'rows', 'features') end
@@ -56,7 +49,6 @@ end
 ---@param o? trinity.NormLayerOptions
 ---@return trinity.Tensor
 function Layers:layer_norm(name, x, o)
-  begin_tensor('layers:layer_norm', name, x)
   o = declared.norm:read('layers:layer_norm', 3, 'o', o)
   local width = { x.shape[#x.shape] }
   return (self:operator('LayerNormalization', name, { inputs = { x }, shapes = { x.shape },
@@ -70,7 +62,6 @@ end
 ---@param o? trinity.NormLayerOptions
 ---@return trinity.Tensor
 function Layers:rms_norm(name, x, o)
-  begin_tensor('layers:rms_norm', name, x)
   o = declared.norm:read('layers:rms_norm', 3, 'o', o)
   return (self:operator('RMSNormalization', name, { inputs = { x }, shapes = { x.shape },
     parameters = { self:weight('scale', { x.shape[#x.shape] }) },
@@ -84,7 +75,6 @@ end
 ---@param sizes integer[]
 ---@return trinity.Tensor[]
 function Layers:split(name, x, axis, sizes)
-  begin_tensor('layers:split', name, x)
   check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
   check.integers('layers:split', 4, 'sizes', sizes, 1)
   local shapes = {}
@@ -103,7 +93,6 @@ end
 ---@param axis integer
 ---@return trinity.Tensor[]
 function Layers:unstack(name, x, axis)
-  begin_tensor('layers:unstack', name, x)
   check.integer('layers:unstack', 3, 'axis', axis, 1, #x.shape)
   local shapes = util.listed(x.shape[axis], function() return without(x.shape, axis) end)
   return { self:operator('Split', name, { inputs = { x }, shapes = shapes, dtype = x.dtype,
@@ -117,8 +106,6 @@ end
 ---@param axis integer
 ---@return trinity.Tensor
 function Layers:stack(name, tensors, axis)
-  begin('layers:stack', name)
-  check.tensors('layers:stack', 2, 'tensors', tensors)
   check.integer('layers:stack', 3, 'axis', axis, 1, #tensors[1].shape + 1)
   local shape = copy(tensors[1].shape)
   table.insert(shape, axis, #tensors)
@@ -134,7 +121,6 @@ end
 ---@param count integer
 ---@return trinity.Tensor
 function Layers:slice(name, x, axis, first, count)
-  begin_tensor('layers:slice', name, x)
   check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
   check.integer('layers:slice', 4, 'first', first, 1)
   check.integer('layers:slice', 5, 'count', count, 1)
@@ -150,7 +136,6 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:expand(name, x, shape)
-  begin_tensor('layers:expand', name, x)
   check.integers('layers:expand', 3, 'shape', shape, 1)
   return (self:operator('Expand', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
     attributes = { shape = shape } }))
@@ -163,7 +148,6 @@ end
 ---@return trinity.Tensor values
 ---@return trinity.Tensor numbers
 function Layers:top_k(name, x, k)
-  begin_tensor('layers:top_k', name, x)
   check.integer('layers:top_k', 3, 'k', k, 1, x.shape[#x.shape])
   local shape = copy(x.shape)
   shape[#shape] = k
@@ -178,8 +162,6 @@ end
 ---@param axis integer
 ---@return trinity.Tensor
 function Layers:one_hot(name, numbers, depth, axis)
-  begin('layers:one_hot', name)
-  check.tensor('layers:one_hot', 2, 'numbers', numbers)
   check.integer('layers:one_hot', 3, 'depth', depth, 1, 2 ^ 31)
   check.integer('layers:one_hot', 4, 'axis', axis, 1, #numbers.shape + 1)
   local shape = copy(numbers.shape)
@@ -195,9 +177,6 @@ end
 ---@param rows trinity.Tensor
 ---@return trinity.Tensor
 function Layers:scatter_add(name, x, numbers, rows)
-  begin_tensor('layers:scatter_add', name, x)
-  check.tensor('layers:scatter_add', 3, 'numbers', numbers)
-  check.tensor('layers:scatter_add', 4, 'rows', rows)
   return (self:operator('ScatterND', name, { inputs = { x, numbers, rows }, shapes = { x.shape },
     attributes = { reduction = 'add' } }))
 end
@@ -207,7 +186,6 @@ end
 local function reduction(method, type)
   local owner = 'layers:' .. method
   return function(self, name, x, axis)
-    begin_tensor(owner, name, x)
     check.integer(owner, 3, 'axis', axis, 1, #x.shape)
     local shape = copy(x.shape)
     shape[axis] = 1
@@ -223,10 +201,7 @@ Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
 --- Element-wise operation on any number of tensors of equal shape.
 ---@return fun(self: trinity.Layers, name: string, tensors: trinity.Tensor[]): trinity.Tensor
 local function variadic(type)
-  local owner = 'layers:' .. type:lower()
   return function(self, name, tensors)
-    begin(owner, name)
-    check.tensors(owner, 2, 'tensors', tensors)
     return (self:operator(type, name, { inputs = tensors, shapes = { tensors[1].shape } }))
   end
 end
@@ -243,9 +218,6 @@ Layers.mean = variadic 'Mean'
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
 function Layers:lstm_cell(name, x, h, c, o)
-  begin_tensor('layers:lstm_cell', name, x)
-  check.tensor('layers:lstm_cell', 3, 'h', h)
-  check.tensor('layers:lstm_cell', 4, 'c', c)
   o = declared.lstm_cell:read('layers:lstm_cell', 5, 'o', o)
   return self:operator('LSTMCell', name, { inputs = { x, h, c, o.weight, o.bias }, shapes = { h.shape, c.shape },
     attributes = { hidden_size = h.shape[2] } })
@@ -257,7 +229,6 @@ end
 ---@param o trinity.LstmStepsOptions
 ---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
 function Layers:lstm_steps(name, o)
-  begin('layers:lstm_steps', name)
   o = declared.lstm_steps:read('layers:lstm_steps', 2, 'o', o)
   if o.h == nil then check.needed('layers:lstm_steps', o, 'batch_size') end
   local weights = { weight = self:variable(name .. '/weight', { o.inputs + o.hidden, 4 * o.hidden }),
@@ -283,7 +254,6 @@ end
 ---@return trinity.Tensor h
 ---@return trinity.Tensor c
 function Layers:lstm(name, x, o)
-  begin_tensor('layers:lstm', name, x)
   check.tensor('layers:lstm', 2, 'x', x, 3)
   o = declared.lstm:read('layers:lstm', 3, 'o', o)
   local first, second, inputs = x.shape[1], x.shape[2], x.shape[3]
@@ -305,9 +275,7 @@ end
 ---@param masked? boolean
 ---@return trinity.Tensor
 function Layers:drop(name, x, ratio, masked)
-  begin_tensor('layers:drop', name, x)
   if ratio ~= nil then check.number('layers:drop', 3, 'ratio', ratio, 0,1) end
-  if masked ~= nil then check.argument('layers:drop', 4, 'masked', masked, 'boolean') end
   if not ratio or ratio == 0 then return x end
   if not masked then return self:dropout(name, x, { ratio = ratio }) end
   return (self.builder:add { name = name, type = 'Dropout', inputs = { x }, attributes = { ratio = ratio },
@@ -329,8 +297,6 @@ end
 ---@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:additive_attention(name, memory, units)
-  begin('layers:additive_attention', name)
-  check.tensor('layers:additive_attention', 2, 'memory', memory, 3)
   check.integer('layers:additive_attention', 3, 'units', units, 1, 2 ^ 31)
   local n, s = memory.shape[1], memory.shape[2]
   local keys = self:linear(name .. '/keys', memory, units) -- its bias is b
@@ -357,8 +323,6 @@ end
 ---@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:multiplicative_attention(name, memory, units)
-  begin('layers:multiplicative_attention', name)
-  check.tensor('layers:multiplicative_attention', 2, 'memory', memory, 3)
   check.integer('layers:multiplicative_attention', 3, 'units', units, 1, 2 ^ 31)
   local keys = self:linear(name .. '/keys', memory, units, { bias = false })
   keys = self:transpose(name .. '/keys_transpose', keys, { 1, 3, 2 })
