@@ -20,7 +20,6 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
     .. "cluster's names, numbers)" },
   units = { default = false, help = 'dot: one node per colocation unit, for large graphs' },
   lossless = { default = false, help = 'refuse what a format cannot express, instead of naming it on standard error' },
-  cut_blocks = { default = false, help = 'accelerate: layers may be split over devices' },
 }))
 
 cli.complete(options)
@@ -70,7 +69,7 @@ end
 local function export_plan()
   local problem, plan = find_plan()
   local result = plan:export { format = options.format, folder = options.output_dir, lossless = options.lossless,
-    cut_blocks = options.cut_blocks, device_names = device_names(problem.cluster) }
+    device_names = device_names(problem.cluster) }
   if type(result) == 'string' then return result end
   for _, path in ipairs(result) do print('wrote ' .. path) end
 end

@@ -1,6 +1,5 @@
 -- Device maps of Hugging Face's accelerate 1.15.0: { module path: device }, with the shortest paths whose operators
--- share a device. Layers stay whole (a residual connection crosses them) unless cut_blocks is set; modules with a tied
--- weight are on one device.
+-- share a device. Layers stay whole (a residual connection crosses them); modules with a tied weight are on one device.
 
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
@@ -37,42 +36,20 @@ function Map:add(path, device)
   end
 end
 
--- Returns for every layer whether its operators share a device.
-local function whole_blocks(outline, device_of)
-  local first, whole = {}, {}
-  outline:each_operator(function(i)
-    local layer, device = outline.layer_of[i], device_of(i)
-    if layer > 0 and layer <= outline.layers then
-      if first[layer] == nil then first[layer], whole[layer] = device, true end
-      whole[layer] = whole[layer] and first[layer] == device
-    end
-  end)
-  return whole
-end
-
 local function refuse_cut(what, class)
-  util.fail("export: accelerate: %s is on several devices, but %s is kept whole, because a residual crosses it; use "
-    .. "cut_blocks to cut it", what, class)
-end
-
--- Returns the path of an operator within a block that is cut, or nil for an operator without weights.
-local function inner_path(outline, names, i)
-  if names.partial or next(names.inner) == nil then
-    util.fail("export: accelerate: the modules within blocks of network '%s' are unknown, so no block can be cut",
-      outline.graph.name)
-  end
-  return modules.of_operator(names, outline, i)
+  util.fail('export: accelerate: %s is on several devices, but %s is kept whole, because a residual crosses it', what,
+    class)
 end
 
 -- Adds every module of a network that a library has, with whole layers.
 local function fill(map, outline, options, names)
-  local device_of = devices_of(outline, options)
-  local whole = whole_blocks(outline, device_of)
+  local device_of, device_of_layer = devices_of(outline, options), {}
   outline:each_operator(function(i)
-    local layer, path = outline.layer_of[i], modules.of_operator(names, outline, i)
+    local layer, path = outline.layer_of[i], modules.outside_layers(names, outline, i)
     if layer > 0 and layer <= outline.layers then
-      if not whole[layer] and not options.cut_blocks then refuse_cut(('layer %d'):format(layer), names.block_class) end
-      path = whole[layer] and names.block(layer) or inner_path(outline, names, i)
+      device_of_layer[layer] = device_of_layer[layer] or device_of(i)
+      if device_of_layer[layer] ~= device_of(i) then refuse_cut(('layer %d'):format(layer), names.block_class) end
+      path = names.block(layer)
     end
     if path then map:add(path, device_of(i)) end
   end)
@@ -192,7 +169,7 @@ end
 local function fill_own(map, outline, options, unspoken)
   local paths = modules.paths(outline)
   local device_of = tied_devices(outline, devices_of(outline, options), paths, unspoken)
-  if not options.cut_blocks then check_blocks(outline, device_of) end
+  check_blocks(outline, device_of)
   if modules.is_exported(outline) then return fill_exported(map, outline, device_of, unspoken) end
   local items = {}
   outline:each_operator(function(i) items[#items + 1] = { paths[i], device_of(i) } end)

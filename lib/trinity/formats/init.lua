@@ -46,7 +46,6 @@ local declared = options_of.declare('trinity.ExportOptions', { help = 'Options o
   { 'folder', 'string', help = 'write the files to this folder; otherwise a single file is returned as text' },
   { 'lossless', 'boolean', false, help = 'raise an error if the format cannot represent the whole strategy, instead '
     .. 'of a warning' },
-  { 'cut_blocks', 'boolean', false, help = 'accelerate: allow one layer on several devices' },
   { 'device_names', 'table', as = 'string[]', otherwise = 'numbers from 0',
     help = 'accelerate: names of devices' },
 })

@@ -13,61 +13,33 @@ local util = require 'trinity.base.util'
 --   after          string[]: modules after the layers
 --   plain          string[]: modules without weights that are on the device of the first layer
 --   block          fun(layer: integer): string: the module of a layer, from 1
---   inner          table<string, string>: module within its block, by operator name within a layer
---   partial?       boolean: true: `inner` lacks some weights of a layer
 --   tied?          string[]: modules that share a weight
 
 local modules = {}
 
-local gated = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
-  ['attention/query'] = 'self_attn.q_proj',
-  ['attention/key'] = 'self_attn.k_proj', ['attention/value'] = 'self_attn.v_proj',
-  ['attention/output'] = 'self_attn.o_proj', ['feed_forward/gate'] = 'mlp.gate_proj',
-  ['feed_forward/up'] = 'mlp.up_proj', ['feed_forward/down'] = 'mlp.down_proj' }
-local head_norms = util.merged(gated, { ['attention/query_norm'] = 'self_attn.q_norm',
-  ['attention/key_norm'] = 'self_attn.k_norm' })
-
--- Mixtures of experts; the experts are one module.
-local shared = { ['feed_forward/shared/gate'] = 'mlp.shared_experts.gate_proj',
-  ['feed_forward/shared/up'] = 'mlp.shared_experts.up_proj',
-  ['feed_forward/shared/down'] = 'mlp.shared_experts.down_proj' }
-local latent = util.merged(gated, shared, { ['attention/query_down'] = 'self_attn.q_a_proj',
-  ['attention/query_up'] = 'self_attn.q_b_proj', ['attention/key_value'] = 'self_attn.kv_b_proj' })
-latent['attention/key'] = nil -- shared by all heads, within kv_a_proj_with_mqa
-
--- Queries, keys and values of a head are adjacent, so a cut between heads is possible.
-local neox = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
-  ['attention/query'] = 'attention.query_key_value', ['attention/key'] = 'attention.query_key_value',
-  ['attention/value'] = 'attention.query_key_value', ['attention/output'] = 'attention.dense',
-  ['feed_forward/inner'] = 'mlp.dense_h_to_4h', ['feed_forward/outer'] = 'mlp.dense_4h_to_h' }
-
 -- Common names of decoders in transformers.
-local function decoder(class, inner, further)
+local function decoder(class, further)
   return util.merged({ library = 'transformers', block_class = class, before = { 'model.embed_tokens' },
-    after = { 'model.norm', 'lm_head' }, plain = { 'model.rotary_emb' }, inner = inner or gated,
+    after = { 'model.norm', 'lm_head' }, plain = { 'model.rotary_emb' },
     block = function(layer) return ('model.layers.%d'):format(layer - 1) end }, further)
 end
-
-local without_inner = {}
 
 local families = {
   llama = decoder 'LlamaDecoderLayer',
   mistral = decoder 'MistralDecoderLayer',
-  mixtral = decoder('MixtralDecoderLayer', gated, { partial = true }),
+  mixtral = decoder 'MixtralDecoderLayer',
   qwen2 = decoder 'Qwen2DecoderLayer',
-  qwen3 = decoder('Qwen3DecoderLayer', head_norms),
-  qwen3_moe = decoder('Qwen3MoeDecoderLayer', head_norms, { partial = true }),
-  deepseek_v2 = decoder('DeepseekV2DecoderLayer', latent, { partial = true }),
-  deepseek_v3 = decoder('DeepseekV3DecoderLayer', latent, { partial = true }),
-  phi3 = decoder('Phi3DecoderLayer', without_inner),
-  gemma2 = decoder('Gemma2DecoderLayer', util.merged(gated, { norm_1_post = 'post_attention_layernorm',
-    norm_2 = 'pre_feedforward_layernorm', norm_2_post = 'post_feedforward_layernorm' })),
-  gpt2 = decoder('GPT2Block', without_inner, { before = { 'transformer.wte', 'transformer.wpe' },
+  qwen3 = decoder 'Qwen3DecoderLayer',
+  qwen3_moe = decoder 'Qwen3MoeDecoderLayer',
+  deepseek_v2 = decoder 'DeepseekV2DecoderLayer',
+  deepseek_v3 = decoder 'DeepseekV3DecoderLayer',
+  phi3 = decoder 'Phi3DecoderLayer',
+  gemma2 = decoder 'Gemma2DecoderLayer',
+  gpt2 = decoder('GPT2Block', { before = { 'transformer.wte', 'transformer.wpe' },
     after = { 'transformer.ln_f', 'lm_head' }, plain = { 'transformer.drop' },
     block = function(layer) return ('transformer.h.%d'):format(layer - 1) end }),
-  gpt_neox = decoder('GPTNeoXLayer', neox, { before = { 'gpt_neox.embed_in' },
-    partial = true, after = { 'gpt_neox.final_layer_norm', 'lm_head' },
-    plain = { 'gpt_neox.emb_dropout', 'gpt_neox.rotary_emb' },
+  gpt_neox = decoder('GPTNeoXLayer', { before = { 'gpt_neox.embed_in' },
+    after = { 'gpt_neox.final_layer_norm', 'lm_head' }, plain = { 'gpt_neox.emb_dropout', 'gpt_neox.rotary_emb' },
     block = function(layer) return ('gpt_neox.layers.%d'):format(layer - 1) end }),
 }
 
@@ -237,21 +209,16 @@ end
 --- Returns whether a network is a decoder with layers after one embedding table, as torchtitan's models.
 function modules.is_decoder(outline) return is_decoder(outline) end
 
---- Returns the module of an operator of a decoder in transformers: its own module if matmuls are modules, else its
---- block; nil if unknown (reductions, the loss).
+--- Returns the module of an operator of a decoder in transformers that is in no layer; nil if unknown (reductions, the
+--- loss).
 ---@param names table
 ---@param outline table
 ---@param i integer
 ---@return string?
-function modules.of_operator(names, outline, i)
-  local layer, name = outline.layer_of[i], outline.graph:operator(i).name
-  if layer > 0 and layer <= outline.layers then
-    local within = names.inner[name:match '^layer_%d+/(.*)$' or '']
-    return within and names.block(layer) .. '.' .. within
-  end
+function modules.outside_layers(names, outline, i)
   local top = { embed = names.before[1], ['embed/token'] = names.before[1], ['embed/position'] = names.before[2],
     norm = names.after[1], logits = names.after[2] }
-  return top[name]
+  return top[outline.graph:operator(i).name]
 end
 
 return modules

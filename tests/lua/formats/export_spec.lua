@@ -3,7 +3,6 @@
 local core = require 'trinity.core'
 local program = require 'trinity.graph.exported.program'
 local trinity = require 'trinity'
-local util = require 'trinity.base.util'
 local examples = core.home .. '/tests/data/clients/models/'
 
 local function problem_of(model, cluster, options)
@@ -123,18 +122,12 @@ describe('device maps', function()
     local named = strategy:export { format = 'accelerate', device_names = { 'cuda:0', 'cuda:1', 'cpu', 'disk' } }
     expect(trinity.files.json.decode(named)['model.norm']):equals 'cpu'
   end)
-  it('cut no block unless that is asked', function()
+  it('cut no block', function()
     local strategy = llama:strategy(placed(llama, function(layer, name)
       return (layer > 2 or layer == 2 and name:match 'feed_forward' or name:match '^layer_2/norm_2') and 2 or 1
     end))
     refused(strategy, { format = 'accelerate' },
       'export: accelerate: layer 2 is on several devices, but LlamaDecoderLayer is kept whole')
-    local map = trinity.files.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))
-    expect(map['model.layers.1']):equals(nil)
-    expect(map['model.layers.1.self_attn.q_proj']):equals(0)
-    expect(map['model.layers.1.mlp.down_proj']):equals(1)
-    expect(map['model.layers.1.input_layernorm']):equals(0)
-    expect(map['model.layers.2']):equals(1)
   end)
   it('keep tied weights together, and say so', function()
     local problem = problem_of('gpt2', 'p100x2')
@@ -173,7 +166,7 @@ it('a network without layers is none of Megatron-LM, and that is said', function
     "export: megatron cannot represent: the network 'lstm' (Megatron-LM's models have repeated layers")
 end)
 
-it('device maps of other networks cut no block that a residual crosses unless that is asked', function()
+it('device maps of other networks cut no block that a residual crosses', function()
   local net = trinity.graph.layers.new('own', { batch_size = 8 })
   local x = net:input('x', { 8, 16 })
   for i = 1, 4 do x = net:add(('block_%d/sum'):format(i), net:linear(('block_%d/linear'):format(i), x, 16), x) end
@@ -183,19 +176,18 @@ it('device maps of other networks cut no block that a residual crosses unless th
     return problem.graph:operator(op).name:match '^block_2/sum' and 2 or 1
   end))
   refused(strategy, { format = 'accelerate' }, "export: accelerate: block 'block_2' is on several devices, but a block is "
-    .. 'kept whole, because a residual crosses it; use cut_blocks to cut it')
-  expect(trinity.files.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))['block_2.sum']):equals(1)
+    .. 'kept whole, because a residual crosses it')
 end)
 
 describe('device maps of exported programs', function()
   --- The map of a placement of a program in tests/data/exported, and what it does not say.
-  local function map_of(name, device_of, further)
+  local function map_of(name, device_of)
     local problem = trinity.problem { graph = trinity.model(('%s/tests/data/exported/%s.pt2'):format(core.home, name)),
       cluster = trinity.cluster 'p100x2' }
     local placement = problem:placement_by_unit(function(_, op)
       return device_of(problem.graph:operator(op).attributes.module or '')
     end)
-    local text, unsaid = problem:strategy(placement):export(util.merged({ format = 'accelerate' }, further or {}))
+    local text, unsaid = problem:strategy(placement):export { format = 'accelerate' }
     return trinity.files.json.decode(text), table.concat(unsaid, '\n')
   end
   it('keep modules together that share a weight, and say so', function()
@@ -209,11 +201,13 @@ describe('device maps of exported programs', function()
   end)
   it('have every weight where its module is', function()
     for _, name in ipairs { 'bert', 'densenet', 'llama', 'mobilenet_v3', 'unet', 'vit' } do
-      local random, device_of, count = trinity.random(1, name), {}, 0
+      local random, device_of, device_of_block, count = trinity.random(1, name), {}, {}, 0
       local map = map_of(name, function(path)
-        device_of[path] = device_of[path] or random:integer(2)
+        local block = path:match '^.-[._]%d+' or path:match '^[^.]*%.?[^.]*' -- which is never cut
+        device_of_block[block] = device_of_block[block] or random:integer(2)
+        device_of[path] = device_of_block[block]
         return device_of[path]
-      end, { cut_blocks = true })
+      end)
       for _, input in ipairs(program.read(('%s/tests/data/exported/%s.pt2'):format(core.home, name)).inputs) do
         if input.kind == 'parameter' then
           local entry, module = input.name, input.name:match '^(.*)%.'
@@ -231,16 +225,14 @@ describe('device maps of exported programs', function()
   it('say which operators without weights are elsewhere than what they read', function()
     local _, unsaid = map_of('llama', function() return 1 end)
     expect(unsaid):equals ''
-    _, unsaid = map_of('llama', function(path) return path == 'model.layers.1.mlp' and 2 or 1 end, { cut_blocks = true })
+    _, unsaid = map_of('vit', function(path) return path == 'encoder.dropout' and 2 or 1 end)
     expect(unsaid):matches '^the devices of %d+ operators without weights, such as \'[%w_]+\' %(they run where their inputs are%)$'
   end)
-  it('cut no block unless that is asked', function()
+  it('cut no block', function()
     local function device_of(path) return path == 'encoder.layers.encoder_layer_1.ln_2' and 2 or 1 end
     expect(function() map_of('vit', device_of) end):raises(plain(
       "export: accelerate: block 'encoder.layers.encoder_layer_1' is on several devices, but a block is kept whole"))
-    local map = map_of('vit', device_of, { cut_blocks = true })
-    expect(map['encoder.layers.encoder_layer_1.ln_2']):equals(1)
-    map = map_of('vit', function(path) return path:find('encoder_layer_1', 1, true) and 2 or 1 end)
+    local map = map_of('vit', function(path) return path:find('encoder_layer_1', 1, true) and 2 or 1 end)
     expect(map['encoder.layers.encoder_layer_1']):equals(1)
     expect(map['encoder.layers.encoder_layer_0']):equals(0)
     expect(function()
