@@ -1,5 +1,5 @@
 -- The base of all modules of nn: parameters are found among the fields in order of assignment, initial weights come
--- from named random streams; training mode, files.
+-- from named random streams; files.
 --
 --   local Policy = nn.class 'policy'
 --   function Policy:build(options)
@@ -24,7 +24,6 @@ local internal = late.table('trinity.nn.internal', function() return core.tensor
 --- A module of a network: m(...) calls forward(...).
 ---@class trinity.Module
 ---@since 0.1.0
----@field training boolean set by train()
 ---@field forward (fun(self: trinity.Module, ...: any): any) computation of m(...)
 local Module = {}
 
@@ -107,17 +106,6 @@ function Module:parameter_count()
   local count = 0
   for _, parameter in ipairs(self:parameters()) do count = count + parameter:numel() end
   return count
-end
-
---- Sets training mode (default true: dropout is active) or evaluation mode of this module and its children. Example:
---- `network:train(false)`
----@param on? boolean
----@return trinity.Module itself
-function Module:train(on)
-  if on == nil then on = true end
-  check.argument('module:train', 1, 'on', on, 'boolean')
-  walk(self, '', nothing, function(_, module) rawset(module, 'training', on) end, {})
-  return self
 end
 
 --- Clears gradients. Example: `network:zero_grad()`
@@ -303,7 +291,6 @@ local function class(name, declared)
     local self = {}
     orders[self], assigned[self] = {}, {}
     setmetatable(self, instance)
-    rawset(self, 'training', true)
     self:build(options)
     if methods.reset then reset(self, options.seed or 1, options.name or name, options.seed ~= nil) end
     if not methods.reset or not declared then settle(self, options.seed) end
