@@ -1,6 +1,9 @@
 -- The networks of the PaSE paper with what it states of them, their strategies and what these take, for the sections of
 -- its page, which share them.
 
+local array = require 'trinity.base.array'
+local core = require 'trinity.core'
+local graph_class = require 'trinity.graph'
 local model = require 'trinity.graph.model'
 local page = require 'studies.papers.page'
 local pase = require 'trinity.pase'
@@ -90,15 +93,19 @@ function networks.search(name, p, batch_size)
 end
 
 --- Prices strategies of a search on a cluster by the event simulator: a function of a list of configurations that
---- gives metrics. `given`: rules, cost as trinity.problem takes them (rules: default networks.queue).
+--- gives metrics. `given`: rules, cost as trinity.problem takes them (rules: default networks.queue); cost is of the
+--- lowered operators, slices and joins included.
 function networks.simulator(search, cluster, given)
   return function(found)
-    local low = splits.lower { graph = search.graph, cluster = cluster, splits = search.pase:splits(found) }
-    local problem = problems.simulator(util.merged({ graph = low.graph, cluster = cluster,
+    local entries = splits.entries('networks.simulator', search.graph, search.pase:splits(found))
+    local handle, devices = core.lower_splits(search.graph.handle, #cluster.devices,
+      array.filled(search.graph.operators, 1), entries)
+    local low = graph_class.wrap(handle)
+    local problem = problems.simulator(util.merged({ graph = low, cluster = cluster,
       rules = { queue = networks.queue } }, given))
-    local metrics = problem:evaluate(low.placement)
+    local metrics = problem:evaluate(array.int32_of(devices))
     problem:close()
-    low.graph:close()
+    low:close()
     return metrics
   end
 end
