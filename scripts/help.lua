@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
--- Help: commands and pages, or what a name stands for. Also the reference as Markdown, completions of
--- shells, and what this machine or, under a launcher, its job lacks:
+-- Help: commands and pages, or what a name stands for. Also the reference as Markdown, completion for
+-- bash, and what this machine or, under a launcher, its job lacks:
 --   trinity help search                                   the page, command, model, function ... of that name
 --   trinity help ZeRO stage                               the pages and terms with these words
 --   trinity help --markdown problem:evaluate
@@ -16,7 +16,7 @@ local options = trinity.options {
   words = { default = {}, position = true,
     help = "a page, a command, a model, 'methods', 'formats', a function (problem:evaluate), or words to find" },
   markdown = { default = false, help = 'print the reference as Markdown: all of it, or one entry' },
-  completion = { type = 'string', help = 'print completion for bash, zsh or fish, or the manual page (man)' },
+  completion = { type = 'string', help = 'print completion for bash, or the manual page (man)' },
   check = { default = false, help = 'check this machine and, under a launcher, its job' },
   output = { type = 'string', writes = '', help = 'write --markdown or --completion to this file (default: standard '
     .. 'output)' },
@@ -29,7 +29,7 @@ end
 
 local function completion(shell)
   local make = require 'trinity.command.completion'
-  local known = { 'bash', 'fish', 'man', 'zsh' }
+  local known = { 'bash', 'man' }
   if not make[shell] then util.fail_usage("option '--completion': unknown shell %s", util.unknown(shell, known)) end
   return make[shell]()
 end

@@ -103,7 +103,7 @@ local stopped = trinity.system.stoppable(function(stop_requested)
 end)
 
 if rows[1] and rows[1].round > first_round then
-  print(('the newest %d rounds; metrics.csv in the run folder has all'):format(most_rows))
+  print(('the newest %d rounds; metrics.jsonl in the run folder has all'):format(most_rows))
 end
 print(trinity.system.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
   util.map(rows, function(r)

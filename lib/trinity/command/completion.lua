@@ -1,4 +1,4 @@
--- Shell completion for bash, zsh and fish, and the manual page, both made from the commands' declarations.
+-- Shell completion for bash and the manual page, both made from the commands' declarations.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
@@ -22,13 +22,12 @@ local function options_of(command)
   local list = {}
   for name, option in util.sorted_pairs(command.options) do
     if not option.hidden then
-      list[#list + 1] = { name = declared.shown(name), help = declared.about(option), common = option.common,
-        takes_value = option.type ~= 'boolean' }
+      list[#list + 1] = { name = declared.shown(name), help = declared.about(option), common = option.common }
     end
   end
-  list[#list + 1] = { name = '--help', help = 'list the options', common = true, takes_value = false }
+  list[#list + 1] = { name = '--help', help = 'list the options', common = true }
   if declared.has_rare(command.options) then
-    list[#list + 1] = { name = '--help-all', help = 'list rare options, too', common = true, takes_value = false }
+    list[#list + 1] = { name = '--help-all', help = 'list rare options, too', common = true }
   end
   return list
 end
@@ -63,68 +62,6 @@ function completion.bash()
     '    COMPREPLY=($(compgen -W "$options" -- "$word"))', '  fi', '}',
     'complete -o default -o bashdefault -F _trinity trinity' }
   for _, line in ipairs(rest) do out[#out + 1] = line end
-  return table.concat(out, '\n') .. '\n'
-end
-
---- A text in single quotes of a shell.
-local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
-
---- The description of an option of zsh: brackets and colons have a meaning there.
-local function zsh_text(text) return (text:gsub('[%[%]:\\]', '\\%0'):gsub('\n', ' ')) end
-
---- Completion for zsh.
-function completion.zsh()
-  local out = { '#compdef trinity', '_trinity() {', '  local line state', '  local -a commands', '  commands=(' }
-  local every = every_command()
-  for _, command in ipairs(every) do
-    out[#out + 1] = '    ' .. quoted(command.name .. ':' .. zsh_text(command.description))
-  end
-  out[#out + 1] = '  )'
-  out[#out + 1] = '  _arguments -C \\'
-  for _, p in ipairs(program) do
-    local name, value = p[1]:gsub('=$', '')
-    out[#out + 1] = ('    %s \\'):format(quoted(('%s[%s]%s'):format(name, zsh_text(p[2]),
-      value > 0 and ':value:_files' or '')))
-  end
-  out[#out + 1] = "    '1: :->command' '*:: :->rest'"
-  out[#out + 1] = '  case $state in'
-  out[#out + 1] = '    command) _describe command commands; _files ;;'
-  out[#out + 1] = '    rest) case $line[1] in'
-  for _, command in ipairs(every) do
-    local list = util.map(options_of(command), function(option)
-      return quoted(('%s[%s]%s'):format(option.name, zsh_text(option.help),
-        option.takes_value and ':value:_files' or ''))
-    end)
-    local rest = command.name == 'help' and ('topic:(%s)'):format(table.concat(topics(), ' ')) or 'file:_files'
-    out[#out + 1] = ("      %s) _arguments %s '*:%s' ;;"):format(command.name, table.concat(list, ' '), rest)
-  end
-  out[#out + 1] = '      *) _files ;;'
-  out[#out + 1] = '    esac ;;'
-  out[#out + 1] = '  esac'
-  out[#out + 1] = '}'
-  out[#out + 1] = 'compdef _trinity trinity'
-  return table.concat(out, '\n') .. '\n'
-end
-
---- Completion for fish.
-function completion.fish()
-  local out = { '# fish completion of trinity' }
-  for _, p in ipairs(program) do
-    local name, value = p[1]:gsub('=$', '')
-    out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand %s %s%s -d %s'):format(
-      name:sub(1, 2) == '--' and '-l'
-      or '-s', name:gsub('^%-+', ''), value > 0 and ' -r' or '', quoted(p[2]))
-  end
-  for _, command in ipairs(every_command()) do
-    out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand -a %s -d %s'):format(command.name,
-      quoted(command.description))
-    for _, option in ipairs(options_of(command)) do
-      out[#out + 1] = ("complete -c trinity -n '__fish_seen_subcommand_from %s' -l %s%s -d %s"):format(command.name,
-        option.name:sub(3), option.takes_value and ' -r' or '', quoted(option.help))
-    end
-  end
-  out[#out + 1] = ("complete -c trinity -f -n '__fish_seen_subcommand_from help' -a %s"):format(
-    quoted(table.concat(topics(), ' ')))
   return table.concat(out, '\n') .. '\n'
 end
 

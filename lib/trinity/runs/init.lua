@@ -6,7 +6,7 @@
 --   trinity.run.path, trinity.run.name     of the folder, once it is made
 --   trinity.run:result(kind, data, summary, label)
 --                                          writes results/LABEL.json { kind, label, summary, data }
---   trinity.run:log { step =, loss = ... } adds a row to metrics.csv, metrics.jsonl and TensorBoard
+--   trinity.run:log { step =, loss = ... } adds a row to metrics.jsonl and TensorBoard
 --
 -- Its name is SCRIPT-MODEL-CLUSTER-COUNT, or the name in --run. With --safe the folder is made before the script is
 -- read, is called SCRIPT-COUNT, and is removed if the script does not use it. An existing folder is only written to
@@ -28,8 +28,8 @@
 --                  arguments = [words], folder, safe (whether with --safe) }, which `trinity runs resume` starts
 --                  again. A safe script can change all other files, but makes no links (engine/base/confine.h)
 --   script.lua     the script's text
---   metrics.csv, metrics.jsonl, events.out.tfevents.*
---                  a row now and then of every search, the same in all three; see lib/trinity/runs/metrics.lua. Fields:
+--   metrics.jsonl, events.out.tfevents.*
+--                  a row now and then of every search, the same in both; see lib/trinity/runs/metrics.lua. Fields:
 --                  search (its id, a text), problem (its id), method, seed, model, cluster, step, evaluations, seconds
 --                  (since the search began), mean_reward, best_reward, best_step_time_s, best_peak_memory_bytes,
 --                  best_peak_communication_bytes, fits (0 or 1), lower_bound_s, and what learners say of themselves:
@@ -116,8 +116,8 @@ function Run:result(kind, data, summary, label)
   check.refuse('run:result', 2, 'data', '%s', message)
 end
 
---- Adds a row to metrics.csv, metrics.jsonl and TensorBoard. Raises an error for values other than numbers, strings and
---- booleans. Example: `trinity.run:log { step = 1, loss = 0.5 }`
+--- Adds a row to metrics.jsonl and TensorBoard. Raises an error for values other than numbers, strings and booleans.
+--- Example: `trinity.run:log { step = 1, loss = 0.5 }`
 ---@param fields table<string, number|string|boolean> `step` is the step in TensorBoard
 function Run:log(fields)
   check.argument('run:log', 1, 'fields', fields, 'table')

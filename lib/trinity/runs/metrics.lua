@@ -1,6 +1,6 @@
--- The rows of a run: the same scalars in metrics.csv and metrics.jsonl, written immediately, and in a TensorBoard event
--- file, written within a second or with the next row. Numbers have 17 digits, so that they are read back exactly
--- (TensorBoard stores 32 bits). A new field adds a column to the CSV file, which is then rewritten.
+-- The rows of a run: the same scalars in metrics.jsonl, written immediately, and in a TensorBoard event file, written
+-- within a second or with the next row. Numbers have 17 digits, so that they are read back exactly (TensorBoard stores
+-- 32 bits).
 --
 -- The steps of a search that make a row depend on counts alone (search.lua), and all numbers except `seconds` on the
 -- seed alone.
@@ -14,19 +14,17 @@ local metrics = {}
 local Metrics = {}
 Metrics.__index = Metrics
 
--- Columns of every search, in order; the first six identify the search.
-local columns = { 'search', 'problem', 'method', 'seed', 'model', 'cluster', 'step', 'evaluations', 'seconds',
+-- Fields of every search, in order; the first six identify the search.
+local first_names = { 'search', 'problem', 'method', 'seed', 'model', 'cluster', 'step', 'evaluations', 'seconds',
   'mean_reward', 'best_reward', 'best_step_time_s', 'best_peak_memory_bytes', 'best_peak_communication_bytes', 'fits',
   'lower_bound_s', 'loss', 'entropy', 'entropy_groups', 'entropy_devices' }
 local no_scalar = { search = true, problem = true, method = true, seed = true, model = true, cluster = true,
   step = true, evaluations = true }
 
 local function number_text(value)
-  if value - value ~= 0 then return nil end -- excludes infinity and NaN
+  if value - value ~= 0 then return 'null' end -- infinity and NaN
   return ('%.17g'):format(value)
 end
-
-local function csv_cell(text) return text:find '[",\r\n]' and '"' .. text:gsub('"', '""') .. '"' or text end
 
 -- Cache of names and texts as JSON.
 local encoded = setmetatable({}, { __mode = 'k', __index = function(t, text)
@@ -34,22 +32,18 @@ local encoded = setmetatable({}, { __mode = 'k', __index = function(t, text)
   return t[text]
 end })
 
---- Returns a row as a line of CSV and one of JSON, with the fields of `names` in order.
-local function lines_of(names, row)
-  local cells, parts = {}, {}
+--- Returns a row as a line of JSON, with the fields of `names` in order.
+local function line_of(names, row)
+  local parts = {}
   for i = 1, #names do
-    local name = names[i]
-    local value, cell = row[name], ''
+    local name, value = names[i], row[names[i]]
     if type(value) == 'number' then
-      cell = number_text(value)
-      parts[#parts + 1] = encoded[name] .. ':' .. (cell or 'null')
+      parts[#parts + 1] = encoded[name] .. ':' .. number_text(value)
     elseif value ~= nil then
-      cell = csv_cell(tostring(value))
       parts[#parts + 1] = encoded[name] .. ':' .. encoded[tostring(value)]
     end
-    cells[i] = cell or ''
   end
-  return table.concat(cells, ',') .. '\n', '{' .. table.concat(parts, ',') .. '}\n'
+  return '{' .. table.concat(parts, ',') .. '}\n'
 end
 
 --- Returns the rows of a file with JSON lines, and the number of invalid lines (truncated by a crash), which are
@@ -97,7 +91,7 @@ function Metrics:event(row, wall_time_s)
   return tensorboard.scalars(wall_time_s, math.max(0, math.min(2 ^ 53, math.floor(step))), list, values)
 end
 
---- Adds columns for new fields of `row`. Returns true if the CSV file must be rewritten.
+--- Adds new fields of `row` to the names.
 function Metrics:learn_names(row)
   local grown = {}
   for name in pairs(row) do -- new ones are sorted below
@@ -108,27 +102,16 @@ function Metrics:learn_names(row)
     self.known[name] = true
     self.names[#self.names + 1] = name
   end
-  return #grown > 0
-end
-
---- Rewrites metrics.csv from the rows of metrics.jsonl, with the current columns.
-function Metrics:rewrite_csv()
-  local lines = { self:head() }
-  for _, row in ipairs(metrics.read(self.folder.path .. '/metrics.jsonl')) do
-    lines[#lines + 1] = lines_of(self.names, row)
-  end
-  self.folder:write('metrics.csv', table.concat(lines))
 end
 
 --- Writes a row with time `wall_time_s`.
 function Metrics:write(row, wall_time_s)
-  local folder, grown = self.folder, self:learn_names(row)
-  local csv, line = lines_of(self.names, row)
+  self:learn_names(row)
+  local folder, line = self.folder, line_of(self.names, row)
   if self.lines_only then return folder:append(self.path, line) end
   self.rows = self.rows + 1
   if not self.begun then self:begin(wall_time_s) end
   folder:append('metrics.jsonl', line)
-  if grown and self.rows > 1 then self:rewrite_csv() else folder:append('metrics.csv', csv) end
   self.held[#self.held + 1] = self:event(row, wall_time_s)
   if wall_time_s - self.flushed_s >= 1 then self:flush(wall_time_s) end
 end
@@ -139,14 +122,10 @@ function Metrics:flush(wall_time_s)
   self.held, self.flushed_s = {}, wall_time_s or self.flushed_s
 end
 
---- Returns the first line of metrics.csv.
-function Metrics:head() return table.concat(self.names, ',') .. '\n' end
-
 --- Writes the heads of the files, before the first row.
 function Metrics:begin(wall_time_s)
   self.begun = true
   self.folder:write('metrics.jsonl', '')
-  self.folder:write('metrics.csv', self:head())
   self.folder:write(self.events, tensorboard.head(wall_time_s))
 end
 
@@ -154,17 +133,16 @@ end
 function metrics.new(folder, started_s, rows)
   local self = setmetatable({ folder = folder, names = {}, known = {}, tags = {}, rows = 0, held = {}, flushed_s = 0,
     events = ('events.out.tfevents.%d.trinity'):format(started_s) }, Metrics)
-  for i, name in ipairs(columns) do self.names[i], self.known[name] = name, true end
+  for i, name in ipairs(first_names) do self.names[i], self.known[name] = name, true end
   if not rows or #rows == 0 then return self end
-  local csv, lines, events = {}, {}, { tensorboard.head(started_s) }
+  local lines, events = {}, { tensorboard.head(started_s) }
   for _, entry in ipairs(rows) do self:learn_names(entry.row) end
   for i, entry in ipairs(rows) do
     self.rows = i
-    csv[i], lines[i] = lines_of(self.names, entry.row)
+    lines[i] = line_of(self.names, entry.row)
     events[#events + 1] = self:event(entry.row, entry.wall_time_s)
   end
   folder:write('metrics.jsonl', table.concat(lines))
-  folder:write('metrics.csv', self:head() .. table.concat(csv))
   folder:write(self.events, table.concat(events))
   self.begun = true
   return self

@@ -50,19 +50,6 @@ describe('completion', function()
     expect(offered { 'trinity', 'search', 'gp' }):equals ''
   end)
 
-  it('is understood by the shells that are here', function()
-    for shell, check in pairs { zsh = 'zsh -n', fish = 'fish -n' } do
-      if has(shell) then
-        local path = os.tmpname()
-        core.write_file(path, completion[shell]())
-        expect(os.execute(('%s %s'):format(check, path))):equals(0)
-        os.remove(path)
-      end
-    end
-    expect(completion.zsh()):matches '#compdef trinity\n'
-    expect(completion.fish()):matches 'complete %-c trinity %-n __fish_use_subcommand %-a search'
-  end)
-
   it('makes a page that groff reads without a warning', function()
     local page = completion.man()
     expect(page):matches '%.SS trinity search\n'
