@@ -5,7 +5,7 @@ local util = require 'trinity.base.util'
 
 local options = {
   model = { default = 'inception_v3', position = true,
-    help = 'model by name, a file (.lua .onnx .pt2 .et .json .txt), or a directory with config.json' },
+    help = 'model by name, a file (.lua .onnx .pt2 .json .txt), or a directory with config.json' },
   set = settings.of_model,
   batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
   cluster = { default = 'p100x2', help = "a cluster ('p100x2', 'dgx_a100:2'), a Lua file, or a profile .json (trinity "

@@ -201,11 +201,11 @@ local function with_recipe(made, name, options)
 end
 
 --- Loads the graph of a model: a name in models/, a published decoder ('llama-3-8b', ...: trinity help networks;
---- options trinity.DecoderOptions), a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et (Chakra trace
---- of one rank, next to the traces of the other ranks), .json (trinity, dnn-partitioning, Piper, or a decoder's
---- config.json or its folder: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured
---- times ignore batch_size; graphs of a whole step are not changed. Raises an error with a suggestion for an unknown
---- name or option. Example: `trinity.model('gpt2', { batch_size = 4, layers = 2 })`
+--- options trinity.DecoderOptions), a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .json (trinity,
+--- dnn-partitioning, Piper, or a decoder's config.json or its folder: options trinity.DecoderOptions) or .txt
+--- (PipeDream, DAPPLE, Doppler). Files with measured times ignore batch_size; graphs of a whole step are not changed.
+--- Raises an error with a suggestion for an unknown name or option. Example: `trinity.model('gpt2', { batch_size = 4,
+--- layers = 2 })`
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph

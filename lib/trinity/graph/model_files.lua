@@ -1,4 +1,4 @@
--- Graphs from files of other programs: ONNX, PyTorch's exported programs, Chakra traces, and research formats. Warnings
+-- Graphs from files of other programs: ONNX, PyTorch's exported programs, and research formats. Warnings
 -- about a file go to standard error.
 
 local check = require 'trinity.base.check'

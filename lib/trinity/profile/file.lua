@@ -8,77 +8,53 @@ local util = require 'trinity.base.util'
 
 local file = { format = 'trinity-profile', version = 2 }
 
-local residual_fields = { count = 'number', median = 'number', mean = 'number', largest = 'number' }
-local fields = {
-  profile = { format = 'string', version = 'number', trinity = 'string', date = 'string', machine = 'table',
-    libraries = 'table', model = 'table', settings = 'table', devices = 'table', kinds = 'table', links = 'table' },
-  machine = { processor = 'string', cores = 'number', memory_bytes = 'number' },
-  libraries = { torch = 'string', threads = 'number' },
-  model = { name = 'string', batch_size = 'number', operators = 'number', fingerprint = 'string' },
+-- Rules of values: 'text', 'number' (from 0), 'positive', an object by its fields, or { each = rule of every entry }.
+local residuals = { count = 'number', median = 'number', mean = 'number', largest = 'number' }
+local efficiencies = { compute_efficiency = 'positive', memory_efficiency = 'positive', contention = 'positive' }
+local rules = { format = 'text', version = 'number', trinity = 'text', date = 'text',
+  machine = { processor = 'text', cores = 'number', memory_bytes = 'number' },
+  libraries = { torch = 'text', threads = 'number' },
+  model = { name = 'text', batch_size = 'number', operators = 'number', fingerprint = 'text' },
   settings = { steps = 'number', warm_up = 'number', copies = 'number' },
-  device = { name = 'string', kind = 'string', speed = 'number' },
-  kind = { memory_bytes = 'number', peak_flops_per_s = 'number',
-    memory_bandwidth_bytes_per_s = 'number', launch_s = 'number', compute_efficiency = 'number',
-    memory_efficiency = 'number', operators = 'table', residuals = 'table', operator_time_s = 'table',
-    contention = 'number' },
-  link = { from = 'string', to = 'string', bytes = 'table', time_s = 'table', latency_s = 'number',
-    bandwidth_bytes_per_s = 'number', residuals = 'table' },
+  devices = { each = { name = 'text', kind = 'text', speed = 'positive' } },
+  kinds = { each = { memory_bytes = 'positive', peak_flops_per_s = 'positive',
+    memory_bandwidth_bytes_per_s = 'positive', launch_s = 'number', compute_efficiency = 'positive',
+    memory_efficiency = 'positive', contention = 'positive', operators = { each = efficiencies },
+    residuals = residuals, operator_time_s = { each = 'number' } } },
+  links = { each = { from = 'text', to = 'text', bytes = { each = 'number' }, time_s = { each = 'number' },
+    latency_s = 'number', bandwidth_bytes_per_s = 'positive', residuals = residuals } },
 }
+local optional = { [efficiencies] = true } -- objects whose fields may be missing
+local expected = { text = 'a text', number = 'a number from 0', positive = 'more than 0' }
 
 local most_devices = 256
 
---- Checks the types of a table's fields; numbers must be finite and not negative.
-local function check_table(where, value, rules)
-  if type(value) ~= 'table' then util.fail('%s: expected an object, got %s', where, util.describe(value)) end
-  util.refuse_unknown(where, value, rules, 'field')
-  for name, kind in util.sorted_pairs(rules) do
-    local got = value[name]
-    if got == nil then util.fail("%s: field '%s' is missing", where, name) end
-    if type(got) ~= kind or (kind == 'number' and not (got >= 0 and got < math.huge)) then
-      local expected = kind == 'number' and 'a number from 0' or kind == 'table' and 'a list or an object' or 'a text'
-      util.fail("%s: field '%s': expected %s, got %s", where, name, expected, util.describe(got))
+local function is_valid(rule, value)
+  if rule == 'text' then return type(value) == 'string' end
+  return type(value) == 'number' and value < math.huge and (value > 0 or rule == 'number' and value == 0)
+end
+
+--- Checks a value and all that it contains.
+local function check_value(where, rule, value)
+  if expected[rule] then
+    if is_valid(rule, value) then return end
+    util.fail('%s: expected %s, got %s', where, expected[rule], util.describe(value))
+  end
+  if type(value) ~= 'table' then util.fail('%s: expected a list or an object, got %s', where, util.describe(value)) end
+  if rule.each then
+    for key, entry in util.sorted_pairs(value) do
+      local name = type(key) == 'number' and tostring(key) or util.quoted(util.shortened(key, 40))
+      check_value(('%s: %s'):format(where, name), rule.each, entry)
     end
+    return
   end
-  return value
-end
-
-local function check_positive(where, value, ...)
-  for _, name in ipairs { ... } do
-    if not (value[name] > 0) then util.fail("%s: field '%s': expected more than 0", where, name) end
-  end
-end
-
-local function check_efficiencies(where, operators)
-  for key, of in util.sorted_pairs(operators) do
-    local place = ("%s: operators: '%s'"):format(where, util.shortened(tostring(key), 40))
-    if type(of) ~= 'table' then util.fail('%s: expected an object, got %s', place, util.describe(of)) end
-    util.refuse_unknown(place, of, { compute_efficiency = true, memory_efficiency = true, contention = true }, 'field')
-    for name, value in util.sorted_pairs(of) do
-      if type(value) ~= 'number' or not (value > 0 and value < 1e9) then
-        util.fail("%s: field '%s': expected a positive number, got %s", place, name, util.describe(value))
-      end
+  util.refuse_unknown(where, value, rule, 'field')
+  for name, inner in util.sorted_pairs(rule) do
+    if value[name] ~= nil then
+      check_value((expected[inner] and "%s: field '%s'" or '%s: %s'):format(where, name), inner, value[name])
+    elseif not optional[rule] then
+      util.fail("%s: field '%s' is missing", where, name)
     end
-  end
-end
-
-local function check_times(where, times)
-  for name, value in util.sorted_pairs(times) do
-    if type(name) ~= 'string' or type(value) ~= 'number' or not (value >= 0 and value < 1e6) then
-      util.fail("%s: operator_time_s: '%s': expected seconds from 0, got %s", where,
-        util.shortened(tostring(name), 60), util.describe(value))
-    end
-  end
-end
-
-local function check_kinds(source, kinds)
-  for name, kind in util.sorted_pairs(kinds) do
-    local where = ("%s: kinds: '%s'"):format(source, util.shortened(tostring(name), 40))
-    check_table(where, kind, fields.kind)
-    check_positive(where, kind, 'memory_bytes', 'peak_flops_per_s', 'memory_bandwidth_bytes_per_s',
-      'compute_efficiency', 'memory_efficiency', 'contention')
-    check_table(where .. ': residuals', kind.residuals, residual_fields)
-    check_efficiencies(where, kind.operators)
-    check_times(where, kind.operator_time_s)
   end
 end
 
@@ -89,8 +65,6 @@ local function check_devices(source, profile)
   end
   for i, device in ipairs(profile.devices) do
     local where = ('%s: device %d'):format(source, i)
-    check_table(where, device, fields.device)
-    check_positive(where, device, 'speed')
     if known[device.name] then util.fail("%s: expected different names, got '%s' twice", where,
       util.shortened(device.name, 40)) end
     if not profile.kinds[device.kind] then
@@ -105,9 +79,6 @@ local function check_links(source, profile, known)
   local there = {}
   for i, link in ipairs(profile.links) do
     local where = ('%s: link %d'):format(source, i)
-    check_table(where, link, fields.link)
-    check_positive(where, link, 'bandwidth_bytes_per_s')
-    check_table(where .. ': residuals', link.residuals, residual_fields)
     for _, name in ipairs { 'from', 'to' } do
       if not known[link[name]] then
         util.fail("%s: field '%s': no device '%s'", where, name, util.shortened(link[name], 40))
@@ -140,11 +111,7 @@ function file.check(source, profile)
     util.fail('%s: got a profile of format version %s, expected version %d; profile again', source,
       util.shortened(tostring(profile.version), 20), file.version)
   end
-  check_table(source, profile, fields.profile)
-  for _, name in ipairs { 'machine', 'libraries', 'model', 'settings' } do
-    check_table(('%s: %s'):format(source, name), profile[name], fields[name])
-  end
-  check_kinds(source, profile.kinds)
+  check_value(source, rules, profile)
   check_links(source, profile, check_devices(source, profile))
   return profile
 end
@@ -161,7 +128,7 @@ end
 
 function file.write(path, profile)
   local plain = {}
-  for name in util.sorted_pairs(fields.profile) do plain[name] = profile[name] end
+  for name in util.sorted_pairs(rules) do plain[name] = profile[name] end
   util.write_file('profile:save', path, core.to_json(plain) .. '\n')
 end
 
