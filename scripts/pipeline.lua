@@ -5,7 +5,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local pipeline_schedule = require 'trinity.pipeline.schedule'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
@@ -50,7 +49,7 @@ end)
 --- The nodes of a stage as the file calls them.
 local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
 
---- What the run keeps: stages, and the simulated schedule where the network can be simulated.
+--- What the run keeps: the stages.
 local function keep()
   local stages = {}
   for i, stage in ipairs(found.stages) do
@@ -59,14 +58,9 @@ local function keep()
       first = tostring(nodes[1]), last = tostring(nodes[#nodes]), replicas = stage.replicas,
       memory_bytes = stage.memory_bytes }
   end
-  local schedule, name
-  if #stages > 1 then
-    local ok, spans, title = pcall(pipeline_schedule.of, found, options.model, options.cluster, model_options)
-    if ok then schedule, name = spans, title end
-  end
   trinity.run:result('pipeline', { network = found.network, method = found.method, unit = found.unit,
     max_load = found.max_load, feasible = found.feasible, optimal = found.optimal, seconds = found.seconds,
-    stages = stages, schedule = schedule, schedule_name = name }, found.max_load
+    stages = stages }, found.max_load
     and ('%s cuts %s into %d stages; the slowest takes %.6g %s.'):format(found.method, found.network, #stages,
       found.max_load, found.unit) or ('No cut of %s fits.'):format(found.network))
 end

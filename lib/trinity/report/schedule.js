@@ -35,14 +35,12 @@ function scheduleChart(spans, names, label) {
   return box;
 }
 
-const phaseLegend = () => legend(phaseNames.map((name, i) => [boxSwatch(phaseColours[i]), name]));
-
 function scheduleCard(problem) {
   const found = problem.strategies.find(s => s.timeline && list(s.timeline.schedule).length);
   if (!found) return null;
   const timeline = found.timeline, names = list(timeline.devices).map((name, d) => problem.devices[d] || name);
   return el('div', { class: 'card' }, el('h3', {}, problem.model + ' on ' + problem.cluster + ', by ' + found.method),
-    phaseLegend(),
+    legend(phaseNames.map((name, i) => [boxSwatch(phaseColours[i]), name])),
     scheduleChart(timeline.schedule, names, 'Schedule of ' + timeline.micro_batches + ' micro-batches on '
       + names.length + ' devices'));
 }
@@ -57,7 +55,7 @@ function stagesTable(data) {
       { numbers: [2, 3] });
 }
 
-/** A result of kind pipeline: stages, their loads, and the simulated schedule where there is one. */
+/** A result of kind pipeline: stages and their loads. */
 function pipelineCard(result) {
   const data = result.data, stages = list(data.stages),
     loads = stages.map((stage, i) => ({ label: 'stage ' + (i + 1),
@@ -67,8 +65,5 @@ function pipelineCard(result) {
     loads.some(row => isNumber(row.value)) ? bars(loads,
       { label: 'Load of every stage', title: 'load of a stage'
       + (data.unit && data.unit !== 's' ? ' (' + data.unit + ')' : ''), unit: data.unit === 's' ? 's' : '' }) : null,
-    stages.some(stage => stage.first !== undefined) ? stagesTable(data) : null,
-    list(data.schedule).length ? [el('h3', {}, 'The schedule, simulated'
-      + (data.schedule_name ? ': ' + data.schedule_name : '')), phaseLegend(),
-      scheduleChart(data.schedule, stages.map((stage, i) => 'stage ' + (i + 1)), 'Schedule of the stages')] : null);
+    stages.some(stage => stage.first !== undefined) ? stagesTable(data) : null);
 }

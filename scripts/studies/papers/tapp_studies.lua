@@ -13,7 +13,6 @@ local layer_chain = require 'trinity.tapp.layer_chain'
 local methods = require 'trinity.methods'
 local page = require 'studies.papers.page'
 local parallel_map = require 'trinity.parallel'
-local pipeline_schedule = require 'trinity.pipeline.schedule'
 local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
@@ -55,13 +54,6 @@ local function learned(variant, problem, settings)
   return util.merged(results[order[math.floor(#order / 2) + 1]], row), best
 end
 
-local function schedule_of(problem, placement)
-  local timeline = problem:timeline(placement)
-  local spans = pipeline_schedule.spans(timeline, problem.graph)
-  timeline:close()
-  return spans
-end
-
 local function study(case, settings)
   local cluster, rows, known = baselines.cluster(case.nodes), {}, {}
   baselines.add_replicas(rows, case.model, cluster)
@@ -71,16 +63,14 @@ local function study(case, settings)
   for _, row in ipairs(rows) do
     if row.placement then known[#known + 1] = row end
   end
-  local own, best = {}, nil
+  local own = {}
   for i, variant in ipairs(studies.variants) do
-    own[i], best = learned(variant, problem, settings)
-    known[#known + 1] = best
+    own[i], known[#known + 1] = learned(variant, problem, settings)
   end
   rows[#rows + 1] = baselines.fastest(problem, chain, known)
   for _, row in ipairs(own) do rows[#rows + 1] = row end
   for _, row in ipairs(rows) do row.placement = nil end
-  return { number = case.number, model = case.model, nodes = case.nodes, rows = rows,
-    schedule = schedule_of(problem, best.placement) }
+  return { number = case.number, model = case.model, nodes = case.nodes, rows = rows }
 end
 
 --- The row of a method in a study; nil where it has none.
@@ -106,7 +96,7 @@ end
 
 local made = setmetatable({}, { __mode = 'k' }) -- by settings
 
---- All cases that settings ask for, in order, each { model =, nodes =, rows =, schedule = }; studied once.
+--- All cases that settings ask for, in order, each { model =, nodes =, rows = }; studied once.
 function studies.of(settings)
   local key = settings.shared or settings
   if not made[key] then

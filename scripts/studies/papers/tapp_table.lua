@@ -19,21 +19,6 @@ local function notes_of(case, row)
   return table.concat(notes, ', ')
 end
 
---- The schedule of a case's best cut by the default, for the run's report.
-local function keep(case, settings)
-  if not settings.keep then return end
-  local stages = {}
-  for _, span in ipairs(case.schedule) do
-    local stage = stages[span.device + 1] or { devices = 1, load = 0 }
-    stages[span.device + 1] = stage
-    stage.load = stage.load + span.busy_ns / 1e9
-  end
-  for d = 1, case.nodes do stages[d] = stages[d] or { devices = 1, load = 0 } end
-  settings.keep('pipeline', { network = ('%s, %d machines'):format(case.model, case.nodes), method = 'tapp',
-    unit = 's', stages = stages, schedule = case.schedule,
-    schedule_name = ('1F1B, %d micro-batches'):format(baselines.micro_batches) })
-end
-
 return { name = 'cases', title = 'Every case', learns = true, quick = studies.quick,
   heads = { literal = 'times as fast as equal shards' },
   about = ('Simulated steps in ms; batch %d, pipelines with %d micro-batches, machines with a V100, GTX 1080 Ti, P100 '
@@ -48,6 +33,5 @@ return { name = 'cases', title = 'Every case', learns = true, quick = studies.qu
           updates = row.updates and row.updates[1], seeds = row.steps_s and #row.steps_s,
           verdict = { text = notes_of(case, row) } }
       end
-      keep(case, settings)
     end
   end }

@@ -133,7 +133,7 @@ local function experiments()
       types = { { type = 'Conv', operators = 5, measured_s = 0.1, simulated_s = 0.08 } } } },
     pipeline = { kind = 'pipeline', label = 'pipeline', summary = 'Stages.', data = { network = 'vgg16', method = 'max_load_annealing',
       unit = 's', max_load = 0.3, feasible = true, stages = { { nodes = 3, devices = 1, load = 0.2, first = 'a', last = 'c' },
-        { nodes = 2, devices = 1, load = 0.3, first = 'd', last = 'e' } }, schedule = spans, schedule_name = '1f1b' } },
+        { nodes = 2, devices = 1, load = 0.3, first = 'd', last = 'e' } } } },
     plan = { kind = 'plan', label = 'plan', summary = 'Plans.', data = { plans = {
       { step_time_s = 0.5, pipeline = 2, memory_bytes = 5e9, shown = drawn_plan('<b>plan</b>', spans_by_stage(spans)) },
       { step_time_s = 0.6, pipeline = 1, memory_bytes = 5e9, shown = drawn_plan('another', {}) } } } },
@@ -303,7 +303,7 @@ describe('a report', function()
       'summary result-plan result-pase result-daso result-measured result-pipeline result-table')
     expect(kinds.injected):equals(0)
     for _, text in ipairs { 'proved optimal', 'conv1 <b>', 'When replicas synchronise', 'Measured and simulated',
-      'The schedule, simulated: 1f1b', '<i>x</i>' } do
+      'Stages of vgg16', '<i>x</i>' } do
       expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
     end
     expect(kinds.charts):equals(15)

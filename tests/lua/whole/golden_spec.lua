@@ -1,7 +1,6 @@
 -- Golden texts of what the simulator says of fixed placements, and of what every method and every planner finds at a small
 -- size. A change of any prediction shows in the diff of tests/golden (support/golden.lua says how it is accepted).
 
-local pipeline_schedule = require 'trinity.pipeline.schedule'
 local trinity = require 'trinity'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local varies = dofile(root .. '/tests/lua/support/varying_methods.lua')
@@ -103,19 +102,6 @@ end)
 describe('planners of pipelines', function()
   local files = { 'pipeline/training.json', 'pipeline/piper.json', 'profiles/small.graph.txt' }
   local methods = { 'expert', 'gpipe', 'max_load_annealing', 'max_load_dp', 'pipedream', 'piper' }
-  it_golden('pipeline_schedule', function()
-    local lines = {}
-    for _, method in ipairs { 'gpipe', 'max_load_dp' } do
-      local plan = trinity.pipeline('alexnet', { method = method, devices = 3, quiet = true })
-      local spans, name = pipeline_schedule.of(plan, 'alexnet', 'p100')
-      lines[#lines + 1] = ('%s: %s'):format(method, name)
-      for _, span in ipairs(spans) do
-        lines[#lines + 1] = ('  device %d, micro-batch %d, phase %d: %.0f to %.0f ns, %.0f of them busy'):format(span.device,
-          span.micro_batch, span.phase, span.start_ns, span.end_ns, span.busy_ns)
-      end
-    end
-    return table.concat(lines, '\n') .. '\n'
-  end)
   it_golden('planners', function()
     local lines = {}
     for _, file in ipairs(files) do
