@@ -61,20 +61,6 @@ local function exact_tail(ranks, least)
   return tail
 end
 
-local normal = 1.959963984540054
-
---- Returns the 0.975 quantile of Student's t distribution: half of a 95 % interval in standard errors of the mean.
---- Exact for 1 and 2 degrees of freedom, then within 0.02 (Abramowitz and Stegun 26.7.5).
----@param freedom integer
----@return number
-function statistics.student(freedom)
-  if freedom == 1 then return 12.706204736 end
-  if freedom == 2 then return 4.302652730 end
-  local z, n = normal, freedom
-  return z + (z ^ 3 + z) / (4 * n) + (5 * z ^ 5 + 16 * z ^ 3 + 3 * z) / (96 * n ^ 2)
-    + (3 * z ^ 7 + 19 * z ^ 5 + 17 * z ^ 3 - 15 * z) / (384 * n ^ 3)
-end
-
 local most_exact = 100 -- differences; for more, the normal approximation is used
 
 --- Returns the two-sided p-value of Wilcoxon's signed-rank test for paired differences (infinite ones are the largest;

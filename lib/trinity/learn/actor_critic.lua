@@ -6,7 +6,6 @@
 -- so that it fits environments of all sizes.
 
 local check = require 'trinity.base.check'
-local checks = require 'trinity.learn.policy_checks'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
@@ -35,11 +34,18 @@ local function distribution(self, owner, observation)
     local mask = observation.mask:eq(0)
     logits = logits:masked_fill(logits:dim() == 3 and mask:unsqueeze(2) or mask, never)
   end
-  if not checks.is_finite(logits) then
+  local sum = tensor.no_grad(logits.sum, logits):item() -- finite where all of them are
+  if not (sum > -math.huge and sum < math.huge) then
     check.refuse(owner, 1, 'observation', 'the policy diverged: its logits are no finite numbers; use a smaller '
       .. 'learning_rate')
   end
   return logits:log_softmax(-1), values
+end
+
+-- A tensor with dtype and shape, 'tensor float32 [3 x 2]'; other values as util.describe has them.
+local function described(value)
+  if not tensor.is(value) then return util.describe(value) end
+  return ('tensor %s [%s]'):format(value.dtype, table.concat(value:size(), ' x '))
 end
 
 -- Log-probabilities of actions; 0 for nodes that there are not.
@@ -77,9 +83,9 @@ function ActorCritic:evaluate(observation, actions)
   local rows, values = distribution(self, 'policy:evaluate', observation)
   local shape = rows:size()
   table.remove(shape)
-  if not checks.is_shape(actions, shape) or actions.dtype ~= 'int64' then
-    check.refuse('policy:evaluate', 2, 'actions', 'expected tensor int64 [%s], got %s', table.concat(shape, ' x '),
-      checks.describe(actions))
+  local expected = ('tensor int64 [%s]'):format(table.concat(shape, ' x '))
+  if described(actions) ~= expected then
+    check.refuse('policy:evaluate', 2, 'actions', 'expected %s, got %s', expected, described(actions))
   end
   return of_actions(self, observation, rows, actions), -(rows:exp() * rows):sum(-1), values
 end
