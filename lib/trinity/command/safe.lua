@@ -144,9 +144,9 @@ local public = {}
 for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.nodes cluster.topology
     command.cli command.serve
     command.options command.prompt command.reference dist dist.daso execute execute.profile
-    graph graph.decoder.network graph.layers graph.model layers learn methods
+    graph graph.decoder.network graph.layers graph.model learn methods
     methods.compare nn nn.tensor pase pipeline report runs search search.warm_start select strategy.problem
-    strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline topology]]):gmatch '%S+' do
+    strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline]]):gmatch '%S+' do
   public['trinity.' .. name] = true
 end
 local families = { 'graph%.layers', 'nn' }

@@ -306,7 +306,7 @@ describe('a report', function()
       'Stages of vgg16', '<i>x</i>' } do
       expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
     end
-    expect(kinds.charts):equals(15)
+    expect(kinds.charts):equals(14)
   end)
   it('draws the loss of every step of a training, which falls as a text is learnt', function()
     if not learnt() then skip 'there is no LibTorch' end
