@@ -9,7 +9,6 @@ local json = require 'trinity.base.json'
 local plan_picture = require 'trinity.report.plan_picture'
 local problems = require 'trinity.report.problems'
 local read = require 'trinity.report.read'
-local sentence = require 'trinity.report.sentence'
 local util = require 'trinity.base.util'
 local vega = require 'trinity.report.vega'
 
@@ -30,6 +29,28 @@ local function problem_of(run, data)
   end
 end
 
+local states = { running = 'It is still running.', interrupted = 'It was interrupted before its end.',
+  failed = 'It failed before its end.' }
+
+--- Returns what a run found, in the sentences of its results (at most three), and the values that it logged. Scripts
+--- also give names of tables as summaries, which are shown above the tables.
+local function sentence_of(run, logged)
+  local parts = {}
+  for _, result in ipairs(run.results) do
+    local summary = result.summary
+    if #parts < 3 and type(summary) == 'string' and summary:find '%s.*[.!?]%s*$' then
+      parts[#parts + 1] = util.shortened(summary, 300)
+    end
+  end
+  if #logged > 0 then
+    local names = util.map(logged, function(chart) return (chart.name:gsub('_', ' ')) end)
+    parts[#parts + 1] = util.shortened(('This run logged %s.'):format(table.concat(names, ', ')), 300)
+  end
+  if #parts == 0 then parts[1] = ('Searches: %d. Results: %d.'):format(#run.search_ids, #run.results) end
+  parts[#parts + 1] = states[run.about.status]
+  return table.concat(parts, ' ')
+end
+
 local function run_data(page, path)
   local run = read.run(path)
   local about = run.about
@@ -40,7 +61,7 @@ local function run_data(page, path)
   data.curves, data.logged = curves.of(run), curves.logged(run)
   data.results = run.results
   data.searches = #run.search_ids
-  data.sentence = sentence.of(run, data)
+  data.sentence = sentence_of(run, data.logged)
   for _, result in ipairs(run.results) do
     if result.kind == 'comparison' then result.data.problem = result.data.problem or problem_of(run, result.data) end
     if result.kind == 'plan' then plan_picture.add_to(result.data) end
