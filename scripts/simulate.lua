@@ -129,10 +129,7 @@ end
 if options.output then found:save(options.output) end
 if options.picture then found:picture(options.picture) end
 if options.strategy or options.method == 'given' then cli.keep(found) end -- a search saves its own result
-if options.trace and not options.json then
-  require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)
-else
-  if options.trace then problem:timeline(found):save(options.trace) end
-  cli.report(options, found, further)
-end
+cli.report(options, found, further)
+if options.trace and options.json then problem:timeline(found):save(options.trace) end
+if options.trace and not options.json then require 'trinity.command.timeline'(found, options.trace) end
 if spread and not options.json then print_stragglers(spread) end

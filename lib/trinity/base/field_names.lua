@@ -154,7 +154,6 @@ given.names = {
   ['trinity.TypeShare'] = [[type tasks total_s]],
   ['trinity.UnitEdges'] = [[count from to bytes]],
   ['trinity.UpdateReport'] = [[timesteps episode_return policy_loss value_loss entropy approx_kl]],
-  ['trinity.Work'] = [[job]],
 }
 
 given.nested = {

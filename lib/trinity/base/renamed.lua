@@ -88,6 +88,8 @@ renamed['trinity.rank_order'] = 'strategy:rank_orders()'
 renamed['trinity.lower'] = 'problem:strategy { splits = }'
 renamed['trinity.profile.trace'] = "option cost of trinity.problem, or 'trinity execute --profile FILE'"
 renamed['trinity.schedule_bubble'] = 'trinity.pipeline.schedule_bubble'
+renamed['job.start_all_reduce'] = 'job:all_reduce()'
+renamed['job.average_gradients'] = "job:all_reduce(parameter.grad, { reduction = 'mean' }) of every parameter"
 renamed['trinity.models'] = "'trinity help models'"
 renamed['trinity.clusters'] = "'trinity help clusters'"
 renamed['trinity.select'] = "'trinity study select'"

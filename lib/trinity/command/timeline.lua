@@ -1,38 +1,21 @@
--- The report of `simulate --trace`: how the time of one step is spent, and a Chrome trace of it.
+-- What `simulate --trace` adds to the costs of a strategy: how the time of its step is spent, and a Chrome trace of it.
 
-local cli = require 'trinity.command.cli'
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
-local text = require 'trinity.base.text'
+local seconds = require('trinity.base.text').seconds
 
 local function percent(part, whole) return whole > 0 and ('%.1f %%'):format(100 * part / whole) or '-' end
-local seconds = text.seconds -- in tables
-local function said(s) return ('%.6g s'):format(s) end
-
-local function print_step(metrics, plan, bounds)
-  print(('step time    %s%s'):format(said(metrics.step_time_s), metrics.feasible and ''
-    or (', does not fit by %s'):format(core.format_bytes(metrics.excess_memory_bytes))))
-  if plan.mesh or plan.splits then -- bound of the lowered graph
-    local bound_s = plan.mesh and plan:bounds().step_time_s
-    return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(said(bound_s),
-      metrics.step_time_s / bound_s) or '')
-  end
-  print(('lower bound  %s, the step is %.2f times that (longest path %s, work / devices %s, intervals %s)\n'):format(
-    said(bounds.step_time_s), metrics.step_time_s / bounds.step_time_s, said(bounds.critical_path_s),
-    said(bounds.work_s), said(bounds.interval_s)))
-end
 
 local function print_devices(cluster, metrics, exposed)
   local rows = {}
   for d, device in ipairs(cluster.devices) do
     local busy = metrics:compute_busy_s(d)
-    rows[d] = { ('%s (%s)'):format(device.name, device.type), seconds(busy), percent(busy, metrics.step_time_s),
-      seconds(metrics.step_time_s - busy), seconds(exposed[d]), core.format_bytes(metrics:memory_bytes(d)),
+    rows[d] = { ('%s (%s)'):format(device.name, device.type), percent(busy, metrics.step_time_s),
+      seconds(metrics.step_time_s - busy), seconds(exposed[d]),
       percent(metrics:memory_bytes(d), device.capacity_bytes), core.format_bytes(metrics:sent_bytes(d)),
       core.format_bytes(metrics:received_bytes(d)) }
   end
-  print(format_table({ 'device', 'busy', 'of step', 'idle', 'waits for data', 'memory', 'of capacity', 'sent',
-    'received' }, rows))
+  print(format_table({ 'device', 'busy', 'idle', 'waits for data', 'memory', 'sent', 'received' }, rows))
 end
 
 -- Returns the end of the last task: the step time, or the time of all mini-batches of an asynchronous pipeline.
@@ -46,13 +29,11 @@ local function span_of(timeline)
 end
 
 local function print_path(timeline, exposed_s, span_s)
-  local path, step_s = timeline:critical_path(), span_s
+  local path = timeline:critical_path()
   print(('\ncritical path of %d events: %s computing, %s in transfers, %s in collectives, %s waiting for a device or '
-    .. 'link')
-    :format(#path.steps, percent(path.compute_s, step_s), percent(path.wire_s, step_s),
-      percent(path.collective_s, step_s), percent(path.queue_s, step_s)))
-  print(('exposed communication: %s of the step on at least one device\n'):format(
-    percent(exposed_s, step_s)))
+    .. 'link'):format(#path.steps, percent(path.compute_s, span_s), percent(path.wire_s, span_s),
+    percent(path.collective_s, span_s), percent(path.queue_s, span_s)))
+  print(('exposed communication: %s of the step on at least one device\n'):format(percent(exposed_s, span_s)))
 end
 
 local function print_types(timeline)
@@ -67,32 +48,26 @@ local function print_types(timeline)
   if #shares > #rows then print(('and %d more types'):format(#shares - #rows)) end
 end
 
---- Prints how the time of a strategy's step is spent. source: origin of the strategy. path: file of the trace.
-return function(problem, plan, source, path)
-  local start = core.clock_s()
-  local timeline = problem:timeline(plan)
-  local took = core.clock_s() - start
-  print(('%s on %s, %s: %s, %d micro-batch%s'):format(problem.graph.name, problem.cluster.name, source,
-    plan.schedule or 'fifo', plan.micro_batches or 1, (plan.micro_batches or 1) > 1 and 'es' or ''))
-  print(('%d tasks, %d transfers, simulated in %.2f ms\n'):format(timeline.tasks, timeline.metrics.transfers,
-    1e3 * took))
+-- Returns what the timeline is of where that is not a step of the strategy's step time, or nil.
+local function other_span(found, timeline)
+  if found.schedule == 'pipedream' or found.mesh and (found.sync or {}).asynchronous then
+    return ('all %d mini-batches of the asynchronous pipeline'):format(timeline.micro_batches)
+  elseif timeline.metrics.step_time_s ~= found.metrics.step_time_s then
+    return 'the step that synchronizes the replicas'
+  end
+end
+
+--- Prints how the time of a strategy's step is spent, and writes its trace to `path`.
+return function(found, path)
+  local timeline = found.problem:timeline(found)
   local exposed_s, exposed = timeline:exposed_communication()
-  local span_s = span_of(timeline)
-  local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.sync or {}).asynchronous
-  print_step(plan.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
-  if timeline.metrics.step_time_s ~= plan.metrics.step_time_s and not stream then
-    print(('mean over the steps between two synchronizations of replicas; the step that synchronizes, %s, is shown '
-      .. 'below\n')
-      :format(said(timeline.metrics.step_time_s)))
-  end
-  if stream then
-    print(('asynchronous pipeline: waiting times and the numbers below are for all %d mini-batches, %s\n'):format(
-      timeline.micro_batches, said(span_s)))
-  end
-  print_devices(problem.cluster, timeline.metrics, exposed)
+  local span_s, other = span_of(timeline), other_span(found, timeline)
+  print(('\n%s, %d micro-batch%s: %d tasks, %d transfers in %.6g s%s\n'):format(found.schedule or 'fifo',
+    found.micro_batches or 1, (found.micro_batches or 1) > 1 and 'es' or '', timeline.tasks,
+    timeline.metrics.transfers, span_s, other and (' (%s)'):format(other) or ''))
+  print_devices(found.problem.cluster, timeline.metrics, exposed)
   print_path(timeline, exposed_s, span_s)
   print_types(timeline)
-  cli.print_basis(problem, plan)
   timeline:save(path)
   print(('\nopen %s in https://ui.perfetto.dev to view the trace'):format(path))
   timeline:close()

@@ -35,13 +35,6 @@ function Job.__tostring(self)
   return ('job: rank %d of %d, on node %d of %d (%s)'):format(self.rank, self.size, self.node, self.nodes, self.source)
 end
 
---- A running reduction.
----@class trinity.Work
----@since 0.1.0
----@field job trinity.Job
-local Work = { __name = 'work' }
-Work.__index = Work
-
 local joined -- the job of this process
 local alone = 0 -- number of running calls of dist.alone()
 
@@ -158,21 +151,9 @@ local function check_tensor(owner, x)
   return x
 end
 
---- Starts an in-place all-reduce of a tensor over the ranks of a scope, and returns immediately. Do not use the tensor
---- before work:wait(). All ranks of the scope must start the same reductions in the same order. Example: `local work =
---- job:start_all_reduce(x)`
+--- All-reduces a tensor in place over the ranks of a scope. All ranks of the scope must call the same reductions in the
+--- same order. Example: `job:all_reduce(x, { reduction = 'mean' })`
 ---@param x trinity.TorchTensor contiguous, in CPU memory, without gradients
----@param options? trinity.AllReduceOptions
----@return trinity.Work
-function Job:start_all_reduce(x, options)
-  check_tensor('job:start_all_reduce', x)
-  options = reduce_options:read('job:start_all_reduce', 2, 'options', options)
-  return setmetatable({ job = self, handle = self.handle:all_reduce(x, options) }, Work)
-end
-
---- All-reduces a tensor in place over the ranks of a scope and waits; see job:start_all_reduce. Example:
---- `job:all_reduce(x, { reduction = 'mean' })`
----@param x trinity.TorchTensor
 ---@param options? trinity.AllReduceOptions
 ---@return trinity.TorchTensor x
 function Job:all_reduce(x, options)
@@ -198,13 +179,6 @@ function Job:broadcast(x, options)
   return x
 end
 
---- Waits until the reduction has ended. Example: `job:start_all_reduce(x):wait()`
-function Work:wait() self.job.handle:wait(self.handle) end
-
---- Returns whether the reduction has ended. Example: `work:done()`
----@return boolean
-function Work:done() return self.job.handle:is_done(self.handle) end
-
 --- Returns the mean of a number over all ranks. Example: `job:mean(loss)`
 ---@param number number
 ---@return number
@@ -212,25 +186,6 @@ function Job:mean(number)
   check.argument('job:mean', 1, 'number', number, 'number')
   if self.size == 1 then return number end
   return self:all_reduce(tensor.new({ number }, { dtype = 'float64' }), { reduction = 'mean' }):select(1, 1):item()
-end
-
---- Averages the gradients of parameters over all ranks. Example: `job:average_gradients(network:parameters())`
----@param parameters trinity.TorchTensor[]
-function Job:average_gradients(parameters)
-  check.argument('job:average_gradients', 1, 'parameters', parameters, 'table')
-  if self.size == 1 then return end
-  local count = 0
-  for i, parameter in ipairs(parameters) do
-    if not tensor.is(parameter) then
-      check.refuse('job:average_gradients', 1, 'parameters', 'entry %d: expected a tensor, got %s', i,
-        util.describe(parameter))
-    end
-    count = count + parameter:numel()
-  end
-  local flat = tensor.zeros(count)
-  core.dist.pack(parameters, flat, true)
-  self.handle:wait(self.handle:all_reduce(flat, { reduction = 'mean' }))
-  core.dist.unpack(flat, parameters, true)
 end
 
 --- Returns the best of the strategies that all ranks found for the same problem, on every rank. Example:
@@ -273,6 +228,5 @@ function Job:close()
 end
 
 check.methods(Job, 'trinity.Job')
-check.methods(Work, 'trinity.Work')
 
 return dist

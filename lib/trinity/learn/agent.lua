@@ -86,10 +86,6 @@ function Agent:imitate(placements, settings)
   return self.handle:imitate(placements, imitation:read('agent:imitate', 2, 'settings', settings))
 end
 
---- Forgets the moving averages of reward and advantage, or sets the baseline.
----@param value? number
-function Agent:reset_baseline(value) self.handle:reset_baseline(value) end
-
 --- Saves weights, state of the optimiser, baseline and step, for the options `load` and `resume`.
 ---@param path string
 function Agent:save(path) self.handle:save(path) end

@@ -83,11 +83,6 @@ function Pase:find(layer, factors)
   return self.handle:find(layer, factors)
 end
 
---- Returns the engine's problem of choices: one node per layer, one strategy per configuration. Example:
---- `pase:selection()`
----@return userdata
-function Pase:selection() return self.handle:selection() end
-
 --- Returns the configurations of a list of strategies, one per layer.
 local function configurations_of(self, solution)
   return util.listed(#self.layers, function(i) return self.handle:configuration(i, solution[i]) end)

@@ -10,7 +10,7 @@ local values = require 'api_values'
 local left_out = { ['trinity.parallel_map'] = true, ['trinity.ProfileModule.measure'] = true, ['trinity.global'] = true,
   ['trinity.options'] = true }
 local modules_out = { ['trinity.DistModule'] = true, ['trinity.Job'] = true,
-  ['trinity.Work'] = true, ['trinity.Run'] = true }
+  ['trinity.Run'] = true }
 
 local modules = { ['trinity'] = trinity }
 for _, name in ipairs(values.declared.order) do

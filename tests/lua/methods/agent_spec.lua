@@ -53,8 +53,6 @@ describe('the policy', function()
     expect(report.agreement > 0.99):truthy()
     expect(report.steps):equals(0)
     expect(table.concat(agent:greedy():totable(), ' ')):equals(table.concat(placement:totable(), ' '))
-    agent:reset_baseline()
-    agent:reset_baseline(-1)
     run(agent, 1)
     expect(function() agent:imitate {} end):raises 'agent:imitate: .*expected 1 to 64 placements'
     expect(function() agent:imitate { 1 } end):raises 'agent:imitate: .*entry 1: expected a placement'

@@ -6,11 +6,8 @@ return function(examples)
   local objects, arguments = examples.objects, examples.arguments
   objects['trinity.DistModule'] = function() return trinity.dist end
   objects['trinity.Job'] = function() return trinity.dist.init() end
-  objects['trinity.Work'] = function() return trinity.dist.init():start_all_reduce(trinity.tensor.ones(2)) end
   arguments['trinity.DistModule.init'] = function() return { {} } end
-  arguments['trinity.Job.start_all_reduce'] = function() return { trinity.tensor.ones(2), { scope = 'node' } } end
-  arguments['trinity.Job.all_reduce'] = arguments['trinity.Job.start_all_reduce']
+  arguments['trinity.Job.all_reduce'] = function() return { trinity.tensor.ones(2), { scope = 'node' } } end
   arguments['trinity.Job.broadcast'] = function() return { trinity.tensor.ones(2), { scope = 'node', root = 0 } } end
   arguments['trinity.Job.print'] = function() return { '' } end
-  arguments['trinity.Job.average_gradients'] = function() return { { trinity.tensor.ones(2) } } end
 end

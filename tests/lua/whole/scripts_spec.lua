@@ -114,14 +114,14 @@ describe('simulate --trace', function()
     local trinity = require 'trinity'
     local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
     local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(temporary())
-    expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
+    expect(run('--strategy ' .. saved)):matches('\nlifo, 3 micro%-batches: %d+ tasks, ')
     expect(select(2, run_trinity('simulate --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches; use %-%-reevaluate'
-    expect(run('--schedule critical_path --reevaluate --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
-    expect(run('--micro_batches 1 --reevaluate --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
+    expect(run('--schedule critical_path --reevaluate --strategy ' .. saved)):matches('\ncritical_path, 3 micro%-batches: ')
+    expect(run('--micro_batches 1 --reevaluate --strategy ' .. saved)):matches('\nlifo, 1 micro%-batch: ')
   end)
   it('takes any method', function()
-    expect(run '--method round_robin'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
-    expect(run '--method random --evaluations 8'):matches ', random: fifo'
+    expect(run '--method round_robin'):matches 'inception_v3 on p100x2: .*\nfifo, 1 micro%-batch: '
+    expect(run '--method random --evaluations 8'):matches '\nfifo, '
     trinity_says('simulate --method rondom', 2, "no method 'rondom', did you mean 'random'%?")
     trinity_says('simulate --rules queue=rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
   end)
