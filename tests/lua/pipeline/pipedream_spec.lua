@@ -111,7 +111,7 @@ describe("PipeDream's optimiser", function()
     local compared = 0
     for _, folder in ipairs { 'pipedream', 'dapple' } do
       local path = ('%s/../shared/data/%s/'):format(root, folder)
-      for _, result in ipairs(trinity.json.read(path .. 'expected.json').results) do
+      for _, result in ipairs(trinity.files.json.read(path .. 'expected.json').results) do
         local model, compressed = result.model:gsub('_compressed$', '')
         local found = trinity.pipeline(('%s%s%s.txt'):format(path, model, folder == 'dapple' and '' or '.graph'), {
           method = 'pipedream', quiet = true, devices = result.n, bandwidth_bytes_per_s = result.bw,
