@@ -50,6 +50,7 @@ local trinity = {}
 ---@field colocrl fun(problem: trinity.Problem, options?: trinity.PlacerOptions): trinity.Strategy A recurrent placer of given groups, by REINFORCE (Mirhoseini et al. 2017).
 ---@field hierarchical fun(problem: trinity.Problem, options?: trinity.PlacerOptions): trinity.Strategy A grouper and a recurrent placer, by REINFORCE (Mirhoseini et al. 2018).
 ---@field placeto fun(problem: trinity.Problem, options?: trinity.PlacetoOptions): trinity.Strategy Messages along the graph, one node after the other, by REINFORCE (Addanki et al. 2019).
+---@field doppler fun(problem: trinity.Problem, options?: trinity.DopplerOptions): trinity.Strategy Two policies that imitate a list scheduler, then learn by REINFORCE (Yao et al. 2026).
 ---@field tapp fun(problem: trinity.Problem, options?: trinity.TappOptions): trinity.Strategy Layers into groups, groups to devices with attention, by REINFORCE (Appl. Sci. 2021, 11(11), 4785).
 ---@field pase fun(problem: trinity.Problem, options?: trinity.PaseMethodOptions): trinity.Strategy Every layer split over all devices, exactly by PaSE's cost model (IPDPS 2021), or by a baseline's rule.
 ---@field heuristics fun(problem: trinity.Problem, options?: trinity.HeuristicsOptions): trinity.Strategy The best of the cheap heuristics, without a search.

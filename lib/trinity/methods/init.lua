@@ -46,8 +46,7 @@ end
 function methods.names() return util.sorted_keys(registered) end
 
 -- Methods of earlier versions by what is said in their place.
-local renamed = { doppler = "use 'annealing'", gpipe = "use 'contiguous'", max_load = "use 'max_load_dp'",
-  m_sct = "use 'm_etf'" }
+local renamed = { gpipe = "use 'contiguous'", max_load = "use 'max_load_dp'", m_sct = "use 'm_etf'" }
 
 local function unknown(name)
   return renamed[name] and ('%s; %s'):format(util.quoted(name), renamed[name]) or util.unknown(name, methods.names())
@@ -128,7 +127,7 @@ require 'trinity.methods.random'(methods)
 require 'trinity.methods.trinity'(methods)
 require 'trinity.methods.constructive'(methods)
 require 'trinity.methods.searchers'(methods)
-for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'tapp', 'pase' } do
+for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)
 end
 for name in util.sorted_pairs(registered) do builtin[name] = true end

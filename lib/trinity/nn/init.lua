@@ -42,6 +42,11 @@ function nn.embedding(options) return layers.embedding(options) end
 ---@return trinity.Module
 function nn.lstm(options) return recurrent.lstm(options) end
 
+--- GRU: m(x [T, N, inputs], h or nil) to output [T, N, hidden], h. Example: `trinity.nn.gru { inputs = 4, hidden = 8 }`
+---@param options trinity.RecurrentOptions
+---@return trinity.Module
+function nn.gru(options) return recurrent.gru(options) end
+
 --- Cross-entropy loss of logits [..., categories] and targets [...] from 1. Example: `trinity.nn.cross_entropy(logits,
 --- targets)`
 ---@param logits trinity.TorchTensor

@@ -1,5 +1,5 @@
--- LSTM over sequences, time first. Gates in LibTorch's order: input, forget, cell, output. Forget gates start with
--- bias 1.
+-- LSTM and GRU over sequences, time first. Gates in LibTorch's order: LSTM input, forget, cell, output;
+-- GRU reset, update, new. Forget gates start with bias 1.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -8,19 +8,16 @@ local layers = require 'trinity.nn.layers'
 local module = require 'trinity.nn.module'
 
 local operations = require 'trinity.nn.operations'
+local recurrent = {}
 
-local lstm = module.class('lstm', options_of.declare('trinity.RecurrentOptions', { extends = layers.declared,
-  help = 'Options of nn.lstm.',
-  layers.size('inputs', 'width of what comes in'), layers.size('hidden', 'width of the state'),
-  { 'layers', 'integer', 1, least = 1, most = 1000, help = 'number of stacked layers' },
-  { 'bidirectional', 'boolean', false, help = 'run each layer in both directions' },
-}))
+-- Numbers of gates and names of state tensors.
+local kinds = { lstm = { gates = 4, states = { 'hidden', 'cell' } }, gru = { gates = 3, states = { 'hidden' } } }
 
-function lstm:build(options)
+local function build(self, options)
   self.inputs, self.hidden = options.inputs, options.hidden
   self.layers, self.bidirectional = options.layers, options.bidirectional
   self.directions = self.bidirectional and 2 or 1
-  local width, rows, names = self.inputs, 4 * self.hidden, {}
+  local width, rows, names = self.inputs, kinds[self.kind].gates * self.hidden, {}
   for layer = 1, self.layers do
     for direction = 1, self.directions do
       local suffix = layer .. (direction == 2 and '_reverse' or '')
@@ -35,47 +32,69 @@ function lstm:build(options)
   self.weight_names = names
 end
 
-function lstm:reset(stream_of)
+local function reset(self, stream_of)
   for _, name in ipairs(self.weight_names) do
     local weight = self[name]
     if weight:dim() == 2 then
       layers.glorot(weight, stream_of(name))
     else
       layers.fill(weight, 0)
-      if name:match '^input' then layers.fill(weight:detach():narrow(1, self.hidden + 1, self.hidden), 1) end
+      if self.kind == 'lstm' and name:match '^input' then
+        layers.fill(weight:detach():narrow(1, self.hidden + 1, self.hidden), 1)
+      end
     end
   end
 end
 
--- Returns the given state, or zeros: hidden and cell, [layers * directions, N, hidden] each.
+-- Returns the given state, or zeros [layers * directions, N, hidden].
 local function start(self, x, state)
-  if state ~= nil then check.argument('nn.lstm', 2, 'state', state, 'table') end
+  local owner, names = 'nn.' .. self.kind, kinds[self.kind].states
+  local list = #names == 1 and state ~= nil and { state } or state or {}
+  check.argument(owner, 2, 'state', list, 'table')
   local shape, result = { self.layers * self.directions, x:size(2), self.hidden }, {}
   local want = table.concat(shape, ' x ')
-  for i, name in ipairs { 'hidden', 'cell' } do
-    local part = state and state[i]
+  for i, name in ipairs(names) do
+    local part = list[i]
     if state == nil then part = tensor.zeros(shape, { dtype = x.dtype, device = x.device }) end
     if not tensor.is(part) or table.concat(part:size(), ' x ') ~= want then
-      check.refuse('nn.lstm', 2, 'state', 'expected a tensor %s [%s]', name, want)
+      check.refuse(owner, 2, 'state', 'expected a tensor %s [%s]', name, want)
     end
     result[i] = part
   end
   return result
 end
 
-function lstm:forward(x, state)
+local function forward(self, x, state)
+  local kind = self.kind
   if not tensor.is(x) or x:dim() ~= 3 then
-    check.wrong('nn.lstm', 1, 'x', x, 'a tensor [steps x samples x inputs]')
+    check.wrong('nn.' .. kind, 1, 'x', x, 'a tensor [steps x samples x inputs]')
   end
   local first, weights = start(self, x, state), {}
   for i, name in ipairs(self.weight_names) do weights[i] = self[name] end
+  if kind == 'gru' then return operations.gru(x, first[1], weights, self.layers, self.bidirectional) end
   local output, hidden, cell = operations.lstm(x, first[1], first[2], weights, self.layers, self.bidirectional)
   return output, { hidden, cell }
 end
 
-function lstm:describe()
+local function describe(self)
   local more = self.layers > 1 and (', %d layers'):format(self.layers) or ''
   return ('%d -> %d%s%s'):format(self.inputs, self.hidden, more, self.bidirectional and ', bidirectional' or '')
 end
 
-return { lstm = lstm }
+local declared = options_of.declare('trinity.RecurrentOptions', { extends = layers.declared,
+  help = 'Options of nn.lstm and nn.gru.',
+  layers.size('inputs', 'width of what comes in'), layers.size('hidden', 'width of the state'),
+  { 'layers', 'integer', 1, least = 1, most = 1000, help = 'number of stacked layers' },
+  { 'bidirectional', 'boolean', false, help = 'run each layer in both directions' },
+})
+
+local function recurrent_class(kind)
+  local class = module.class(kind, declared)
+  class.kind, class.build, class.reset, class.forward, class.describe = kind, build, reset, forward, describe
+  return class
+end
+
+recurrent.lstm = recurrent_class 'lstm'
+recurrent.gru = recurrent_class 'gru'
+
+return recurrent

@@ -1,4 +1,4 @@
--- Doppler's graphs and rules through the commands.
+-- Doppler's graphs and rules through the commands, and its method.
 
 local core = require 'trinity.core'
 local cli = require 'trinity.command.cli'
@@ -64,4 +64,48 @@ describe('trinity simulate and search with --rules doppler', function()
     refused(("simulate --model '%s' --rules doppler --placement 0,2"):format(ties), "entry 2: expected a device from 0 to 1, got '2'")
   end)
 
+end)
+
+describe('doppler', function()
+  with_torch()
+
+  -- Mean step time, s, of the latest updates.
+  local function last_s(found)
+    local sum, count = 0, 0
+    for i = math.max(1, #found.curve - 9), #found.curve do sum, count = sum - found.curve[i].mean_reward, count + 1 end
+    return sum / count
+  end
+
+  it('imitates a list scheduler before it learns from rewards', function()
+    local problem = problem_of(ties, 2)
+    local untrained = trinity.methods.doppler(problem, { evaluations = 40, hidden = 8, learn = false, quiet = true })
+    expect(untrained.updates):equals(0)
+    local path = os.tmpname()
+    local taught = trinity.methods.doppler(problem, { evaluations = 480, imitation = 1e6, hidden = 8, learning_rate = 1e-9,
+      save = path, quiet = true }) -- a quarter imitates, the rest hardly learns
+    expect(taught.updates):equals(120)
+    expect(last_s(taught)):below(last_s(untrained))
+    -- Weights are of no graph and no number of devices.
+    local elsewhere = trinity.methods.doppler(problem_of(ties, 3), { evaluations = 40, hidden = 8, learn = false,
+      load = path, quiet = true })
+    expect(elsewhere:found_by()):equals 'doppler'
+    expect(function()
+      trinity.methods.doppler(problem, { evaluations = 8, hidden = 4, load = path, quiet = true })
+    end):raises 'of this policy'
+  end)
+
+  it("takes its authors' settings", function()
+    local found = trinity.methods.doppler(problem_of(ties, 2), { preset = 'paper', hidden = 8, evaluations = 12, quiet = true })
+    expect(found.updates):equals(12)
+    expect(found.evaluations):equals(12)
+  end)
+
+  it('gives the same from the same seed', function()
+    local problem = problem_of(ties, 2)
+    local function search(evaluations)
+      return trinity.methods.doppler(problem, { evaluations = evaluations, hidden = 4, quiet = true, seed = 5 })
+    end
+    local a, b = search(40), search(40)
+    for i = 1, #a.curve do expect(a.curve[i].mean_reward):equals(b.curve[i].mean_reward) end
+  end)
 end)

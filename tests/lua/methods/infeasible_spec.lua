@@ -17,7 +17,7 @@ local names = library_methods()
 
 -- Those that look for what is best, and so for what is nearest to fitting.
 local searching = { annealing = true, best = true, exhaustive = true, local_search = true, mcmc = true, random = true,
-  trinity = true, post = true, placeto = true, hierarchical = true, colocrl = true }
+  trinity = true, post = true, placeto = true, doppler = true, hierarchical = true, colocrl = true }
 
 describe('a problem that nothing fits', function()
   local problem = heavy(3)

@@ -13,6 +13,7 @@ local cases = {
   colocrl = { evaluations = 960, hidden = 32 },
   hierarchical = { evaluations = 960, hidden = 32, entropy_weight = 1e-3 },
   placeto = { evaluations = 2016, hidden = 16, samples = 8 },
+  doppler = { evaluations = 960, hidden = 16 },
 }
 local episode_steps = { placeto = 2 * two_chains.length } -- a batch of the others is a whole placement
 

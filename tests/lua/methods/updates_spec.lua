@@ -43,6 +43,8 @@ describe('updates of a policy', function()
     for _, name in ipairs { 'post', 'hierarchical', 'colocrl' } do
       expect(trinity.methods[name](p, { evaluations = 48, samples = 16, quiet = true }).updates):equals(3)
     end
+    expect(trinity.methods.doppler(p, { evaluations = 10, quiet = true }).updates):equals(3) -- of 4, 4 and 2
+    expect(trinity.methods.doppler(p, { evaluations = 10, learn = false, quiet = true }):found_by()):equals 'doppler, untrained'
     expect(trinity.methods.placeto(p, { evaluations = 2, quiet = true }):found_by()):equals 'placeto, untrained'
   end)
 end)

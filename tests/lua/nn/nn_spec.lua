@@ -79,6 +79,19 @@ describe('layers', function()
     check_gradient(both, input(3, 2, 3))
     check_gradient(nn.lstm { inputs = 2, hidden = 2 }, input(3, 2, 2), nil)
   end)
+  it('gru: one step by hand, and derivatives', function()
+    local layer = nn.gru { inputs = 1, hidden = 1 }
+    set(layer.input_weight_1, { { 0.1 }, { 0.2 }, { 0.3 } })
+    set(layer.hidden_weight_1, { { 0.5 }, { 0.6 }, { 0.7 } })
+    set(layer.hidden_bias_1, { 0, 0, 0.2 })
+    local function sigmoid(z) return 1 / (1 + math.exp(-z)) end
+    local x, h = 2, 0.3
+    local r, z = sigmoid(0.1 * x + 0.5 * h), sigmoid(0.2 * x + 0.6 * h)
+    local new = 2 * sigmoid(2 * (0.3 * x + r * (0.7 * h + 0.2))) - 1
+    local output = layer(tensor.new { { { x } } }, tensor.new { { { h } } })
+    close_to(output, { { { (1 - z) * new + z * h } } })
+    check_gradient(nn.gru { inputs = 2, hidden = 3, layers = 2 }, input(3, 2, 2))
+  end)
   it('activations are functions', function()
     close_to(nn.relu(tensor.new { -1, 2 }), { 0, 2 })
     close_to(nn.softmax(tensor.new { 0, 0 }), { 0.5, 0.5 })

@@ -28,7 +28,7 @@ local kinds = { 'new', 'lua', 'file' }
 local in_libraries = { '^trinity%.TensorModule', '^trinity%.TorchTensor', '^trinity%.Module', '^trinity%.NnModule',
   '^trinity%.NetworkOptimiser', '^trinity%.Job', '^trinity%.Work', '^trinity%.DistModule',
   '^trinity%.PoliciesModule', '^trinity%.Policy', '^trinity%.ProfileModule', '^trinity%.execute', '%.best',
-  '%.post', '%.colocrl', '%.hierarchical', '%.placeto', '%.tapp', '%.ppo', '%.reinforce', '%.cross_entropy',
+  '%.post', '%.colocrl', '%.hierarchical', '%.placeto', '%.doppler', '%.tapp', '%.ppo', '%.reinforce', '%.cross_entropy',
   '%.describe_torch' }
 
 local function is_of_libraries(name)

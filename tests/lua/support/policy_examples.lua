@@ -89,7 +89,8 @@ return function(examples)
   local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
   of('LearnModule', 'contiguous_groups', function() return { problem(), 2 } end)
   of('LearnModule', 'agent', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
-  local quick = { post = {}, colocrl = { hidden = 2 }, hierarchical = { hidden = 2 }, placeto = { hidden = 2 } }
+  local quick = { post = {}, colocrl = { hidden = 2 }, hierarchical = { hidden = 2 }, placeto = { hidden = 2 },
+    doppler = { hidden = 2 } }
   for name, own in trinity.system.sorted_pairs(quick) do
     of('MethodsModule', name, function()
       own.samples, own.groups, own.evaluations, own.quiet = 2, 2, 3, true

@@ -64,7 +64,7 @@ local function runs_of(placement)
 end
 
 -- Budgets so small that all methods take seconds; the others' are 60 evaluations.
-local budgets = { post = 16, colocrl = 16, hierarchical = 16, placeto = 24, trinity = 16, tapp = 24 }
+local budgets = { post = 16, colocrl = 16, hierarchical = 16, placeto = 24, doppler = 24, trinity = 16, tapp = 24 }
 
 local function found_by(name, problem)
   local options = { quiet = true, seed = 1 }

@@ -177,7 +177,7 @@ describe('a policy that diverges', function()
         expect(found):matches 'the best so far %('
       end
     end
-    for _, name in ipairs { 'post', 'placeto', 'hierarchical', 'colocrl', 'tapp' } do
+    for _, name in ipairs { 'post', 'placeto', 'doppler', 'hierarchical', 'colocrl', 'tapp' } do
       tried(name, function() return trinity.methods[name](problem, { evaluations = 60, learning_rate = 1000, quiet = true }) end)
     end
     for _, name in ipairs { 'ppo', 'reinforce', 'cross_entropy' } do

@@ -10,7 +10,7 @@ local chosen = {
 
 local text = [[
 local trinity = require 'trinity'
-local learns = { colocrl = true, hierarchical = true, placeto = true, post = true, tapp = true } -- LibTorch's networks
+local learns = { colocrl = true, hierarchical = true, placeto = true, doppler = true, post = true, tapp = true } -- LibTorch's networks
 for _, model in ipairs { 'inception_v3', 'rnnlm' } do
   local problem = trinity.problem { graph = trinity.model(model, { batch_size = 8 }), cluster = trinity.cluster 'p100x2',
     reward = trinity.rewards.mdpe() }

@@ -77,6 +77,7 @@ local searches = {
   { 'colocrl', 'methods.colocrl', 250, 'hidden = 16' },
   { 'hierarchical', 'methods.hierarchical', 250, 'hidden = 16' },
   { 'placeto', 'methods.placeto', 1200, 'hidden = 8, groups = 10' },
+  { 'doppler', 'methods.doppler', 400, 'hidden = 8, groups = 10' },
   { 'ppo', 'methods.ppo', 1000 },
   { 'reinforce', 'methods.reinforce', 3000 },
   { 'cross_entropy', 'methods.cross_entropy', 6000 },
