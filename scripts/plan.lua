@@ -115,6 +115,10 @@ if options.export then
   if not known[options.export] then
     util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, names))
   end
+  if options.export == 'chakra' then
+    util.fail_usage("option '--export': format 'chakra' has several files; use --output FILE, then 'trinity export "
+      .. "--strategy FILE --format chakra --output-dir DIR'")
+  end
 end
 if options.reward ~= 'time' and not dimensions.rewards[options.reward] then
   util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward,

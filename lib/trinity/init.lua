@@ -19,6 +19,7 @@ function hooks.export(...) return require('trinity.formats').export(...) end
 function hooks.picture(found)
   return require('trinity.report.plan_picture').svg(require('trinity.report.shown').of(found))
 end
+function hooks.read_chakra(...) return require('trinity.formats.chakra_reader').graph(...) end
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity

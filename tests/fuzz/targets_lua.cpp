@@ -110,6 +110,7 @@ std::vector<Target> lua_targets() {
           target("records", "profiles, run folders, JSON"),
           target("exported", "programs that PyTorch exported"),
           target("decoder", "decoders by their config.json"),
+          target("chakra", "Chakra's execution traces"),
           target("formats", "schedules and layouts of other programs"),
           target("api", "random programs over everything that scripts can call")};
 }

@@ -19,6 +19,9 @@ function hooks.export() error('no trinity', 0) end
 --- A strategy as a picture (SVG): lib/trinity/report/plan_picture.lua.
 function hooks.picture() error('no trinity', 0) end
 
+--- The graph of Chakra's traces: graph() of lib/trinity/formats/chakra_reader.lua.
+function hooks.read_chakra() error('no trinity', 0) end
+
 --- Moves and step states of a problem: lib/trinity/search/moves.lua.
 hooks.moves = {}
 

@@ -19,7 +19,7 @@ local formats = {}
 ---@field text string
 
 local writers = {}
-for _, name in ipairs { 'accelerate', 'deepspeed', 'megatron', 'pytorch_schedule', 'torchtitan' } do
+for _, name in ipairs { 'accelerate', 'chakra', 'deepspeed', 'megatron', 'pytorch_schedule', 'torchtitan' } do
   writers[name] = require('trinity.formats.' .. name)
 end
 

@@ -167,11 +167,12 @@ local function read(name, shared, rest)
     return decoder(within, shared, rest)
   end
   local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
-    or extension == 'pt2'
+    or extension == 'pt2' or extension == 'et'
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype, shared.cluster) end
     if extension == 'pt2' then return model_files.exported(name, rest) end
+    if extension == 'et' then return model_files.chakra(name, rest) end
     if extension == 'json' and is_decoder(name) then return decoder(name, shared, rest) end
     return model_files.import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then

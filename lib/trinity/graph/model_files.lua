@@ -4,13 +4,14 @@
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local graph = require 'trinity.graph'
+local hooks = require 'trinity.base.hooks'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local model_files = {}
 
 --- File name endings of model files, as a text.
-model_files.endings = '.lua, .onnx, .pt2 (torch.export.save), .json (own, dnn-partitioning, Piper, '
+model_files.endings = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
   .. 'config.json of decoders), .txt (PipeDream, DAPPLE profile, Doppler)'
 
 local warned = {} -- warnings that were printed: a search may read a file once per micro-batch size
@@ -47,6 +48,12 @@ function model_files.exported(path, rest)
   local made = require('trinity.graph.exported').graph(path, graph.new)
   model_files.warn(path, made.source.warnings)
   return made
+end
+
+--- Returns the graph of Chakra traces of all ranks.
+function model_files.chakra(path, rest)
+  check.fields(('trinity.model: model file %s'):format(path), rest, {})
+  return hooks.read_chakra(path, graph.new)
 end
 
 return model_files

@@ -23,8 +23,9 @@ local function record_of(format)
   return records[format]
 end
 
-local function check_case(strategy, case, format)
-  local taken = record_of(format).cases[case.name]
+--- Of a format that two programs take, `record` names that of the other.
+local function check_case(strategy, case, format, record)
+  local taken = record_of(record or format).cases[case.name]
   if not taken then error(('no client took case %s of %s'):format(case.name, format), 0) end
   local files, seen = cases.files(strategy, format), 0
   for _, file in ipairs(files) do
@@ -48,9 +49,19 @@ describe('files that clients took', function()
       local strategy = cases.strategy(case)
       for format in trinity.system.sorted_pairs(case.formats) do
         check_case(strategy, case, format)
+        if format == 'chakra' then check_case(strategy, case, format, 'astra_sim') end
       end
     end)
   end
+  it('run in ASTRA-sim until every rank has finished', function()
+    for name, case in trinity.system.sorted_pairs(record_of('astra_sim').cases) do
+      local ranks = record_of('chakra').cases[name].answer.ranks
+      expect(#case.answer.ranks):equals(#ranks)
+      for rank, computed in ipairs(ranks) do -- not before what it computes is over, which it does one after the other
+        expect(case.answer.ranks[rank].cycles >= 1000 * computed.computation_micros):equals(true)
+      end
+    end
+  end)
   it('are of every format, each by a named client', function()
     for _, format in ipairs(trinity.formats.names()) do
       local record = record_of(format)

@@ -80,12 +80,16 @@ describe('the best plan', function()
 end)
 
 describe('files of other programs', function()
+  local folder = temporary '.d'
+  trinity.problem { graph = trinity.model(model), cluster = trinity.cluster 'p100x2' }:strategy({ mesh = { data = 2 } })
+    :export { format = 'chakra', folder = folder }
   local function says(file, what) return ("%s '%s' --run none"):format(what, file) end
   -- Name, ending, a good file, and how it is read.
   local readers = {
     { 'pt2', '.pt2', data .. 'exported/lstm.pt2', function(file) return says(file, 'info') end },
     { 'onnx', '.onnx', data .. 'onnx/lstm.onnx', function(file) return says(file, 'info') end },
     { 'config.json', '.json', model, function(file) return says(file, 'info') end },
+    { 'chakra', '.0.et', folder .. '/trace.0.et', function(file) return says(file, 'info') end },
     { 'pytorch_schedule', '.csv', '', function(file)
       return ("%s --schedule_csv '%s'"):format(pipeline:gsub("^export '[^']*'", ("simulate --model '%s'"):format(model)), file)
     end },

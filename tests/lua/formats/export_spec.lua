@@ -52,6 +52,13 @@ describe('what a format cannot say', function()
   end)
 end)
 
+describe('a trace', function()
+  it('is of what has steps', function()
+    refused(llama:strategy { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } },
+      { format = 'chakra', folder = temporary() }, 'asynchronous schedules (pipedream, asynchronous = true) have no step boundary')
+  end)
+end)
+
 describe('files', function()
   local strategy = llama:strategy { mesh = { pipeline = 2 }, micro_batches = 2, schedule = 'zb-h1' }
   it('are one text, or several in a folder', function()

@@ -11,6 +11,10 @@ local function model(path) return trinity.model(path, { training = false }).oper
 
 -- Of every format that is read: its target of tests/fuzz, and a file that is read here.
 local readers = {
+  chakra = { 'chakra', function()
+    local record = trinity.files.json.read(data .. 'clients/chakra_own.json').traces['two_comp_nodes_dependent.0.et']
+    return model(file_with(record.hex:gsub('%x%x', function(digits) return string.char(tonumber(digits, 16)) end), '.0.et'))
+  end },
   pytorch_schedule = { 'formats', function()
     local problem = trinity.problem { graph = trinity.model(data .. 'clients/models/llama.json', { sequence = 32 }),
       cluster = trinity.cluster 'p100x2' }
