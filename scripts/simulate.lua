@@ -41,6 +41,8 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   draws = { default = 200, min = 1, integer = true, help = 'number of steps that --noise simulates' },
   expert_load = { type = 'string', help = 'load of the experts of a mesh: zipf:EXPONENT, or a JSON file with one list '
     .. 'of counts per layer' },
+  dispatcher = { type = 'string', help = "token dispatcher of --expert-load: 'alltoall', 'deepep' or 'hybridep' "
+    .. "(default: the strategy's all-to-alls)" },
   capacity_factor = { type = 'number', min = 0, help = 'maximum load of an expert over the mean, with --expert-load; '
     .. 'more tokens are dropped' },
   trace = { type = 'string', writes = '', help = 'write a Chrome trace to this file, and print where the time of the '
@@ -53,7 +55,7 @@ local problem = cli.problem(options)
 if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
 if not (options.noise or options.lengths) then cli.refuse(options, 'draws', 'belongs to --noise') end
 if not options.lengths then cli.refuse(options, 'fill deal', 'belongs to --lengths') end
-if not options.expert_load then cli.refuse(options, 'capacity_factor', 'belongs to --expert-load') end
+if not options.expert_load then cli.refuse(options, 'capacity_factor dispatcher', 'belongs to --expert-load') end
 if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
@@ -120,7 +122,7 @@ end
 if options.expert_load then
   local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
   local loaded = trinity.expert_load(found, { load = exponent and { zipf = exponent } or options.expert_load,
-    capacity_factor = options.capacity_factor, seed = options.seed })
+    capacity_factor = options.capacity_factor, dispatcher = options.dispatcher, seed = options.seed })
   further.expert_load = options.json and util.merged(loaded) or ('step %.6g s (%.4g times the even one), fullest rank '
     .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,
     loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.system.format_bytes(loaded.peak_memory_bytes),
