@@ -14,7 +14,10 @@
 --   reevaluated             with --reevaluate: the problem that the strategy was made for
 --   cost                    with --cost: the operators whose times the file gives
 --   expert_load             with --expert-load: result of trinity.expert_load (trinity help ExpertLoad)
---   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, 'draws', waits, remedies
+--   stragglers              with --noise or --lengths: step_time_s, mean_s, p50_s, p95_s, error_s, 'draws', waits,
+--                           remedies
+--   context_degrees         with --context-degrees: a list of what, mesh, micro_batches, mean_s, p50_s, p95_s, error_s,
+--                           degrees (trinity help ContextDegree)
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -38,6 +41,8 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   fill = { default = 'padded', help = 'how --lengths fill a micro-batch: padded to the longest sequence, or packed' },
   deal = { default = 'drawn', help = "how --lengths assign micro-batches to replicas: 'drawn' (at random), 'sorted' by "
     .. "length, or 'balanced' by work" },
+  context_degrees = { default = false, help = 'also compare context-parallel degrees for --lengths: one for all '
+    .. 'micro-batches, and the best one of each' },
   draws = { default = 200, min = 1, integer = true, help = 'number of steps that --noise simulates' },
   expert_load = { type = 'string', help = 'load of the experts of a mesh: zipf:EXPONENT, or a JSON file with one list '
     .. 'of counts per layer' },
@@ -54,7 +59,7 @@ cli.complete(options)
 local problem = cli.problem(options)
 if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
 if not (options.noise or options.lengths) then cli.refuse(options, 'draws', 'belongs to --noise') end
-if not options.lengths then cli.refuse(options, 'fill deal', 'belongs to --lengths') end
+if not options.lengths then cli.refuse(options, 'fill deal context_degrees', 'belongs to --lengths') end
 if not options.expert_load then cli.refuse(options, 'capacity_factor dispatcher', 'belongs to --expert-load') end
 if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
@@ -70,7 +75,7 @@ end
 
 -- Returns the results of --noise as JSON fields.
 local function straggler_facts(found)
-  local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p95_s', 'error_s' })
+  local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p50_s', 'p95_s', 'error_s' })
   facts.draws = #found.draws_s
   facts.waits = util.map(found.waits, function(row)
     return util.picked(row, { 'device', 'stage', 'replica', 'type', 'time_s' })
@@ -105,8 +110,22 @@ local function print_stragglers(found)
     end)))
 end
 
+-- Prints the results of --context-degrees.
+local function print_degrees(rows)
+  print()
+  print(trinity.system.format_table({ 'degree', 'mean s', 'median s', '95 % within', 'micro-batches by degree' },
+    util.map(rows, function(row)
+      local parts = {}
+      for degree, share in util.sorted_pairs(row.degrees) do
+        parts[#parts + 1] = ('%d: %.0f %%'):format(degree, 100 * share)
+      end
+      return { row.what, ('%.6g'):format(row.mean_s), ('%.6g'):format(row.p50_s), ('%.6g'):format(row.p95_s),
+        table.concat(parts, ', ') }
+    end)))
+end
+
 local found = cli.rescheduled(options, problem, make_strategy())
-local further, spread = {}, nil
+local further, spread, degrees = {}, nil, nil
 if options.schedule_csv then
   if not found.mesh then
     util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
@@ -115,9 +134,11 @@ if options.schedule_csv then
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
 end
 if options.noise or options.lengths then
-  spread = trinity.stragglers(found, { noise = options.noise or 0, lengths = options.lengths, fill = options.fill,
-    deal = options.deal, draws = options.draws, seed = options.seed })
-  if options.json then further.stragglers = straggler_facts(spread) end
+  local sampled = { noise = options.noise or 0, lengths = options.lengths, fill = options.fill, deal = options.deal,
+    draws = options.draws, seed = options.seed }
+  spread = trinity.stragglers(found, sampled)
+  degrees = options.context_degrees and trinity.context_degrees(found, sampled) or nil
+  if options.json then further.stragglers, further.context_degrees = straggler_facts(spread), degrees end
 end
 if options.expert_load then
   local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
@@ -138,3 +159,4 @@ else
   cli.report(options, found, further)
 end
 if spread and not options.json then print_stragglers(spread) end
+if degrees and not options.json then print_degrees(degrees) end

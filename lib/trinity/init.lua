@@ -77,6 +77,7 @@ local trinity = late.modules('trinity', function()
     plan = require 'trinity.plan',
     replay = require 'trinity.stragglers.replay',
     stragglers = require 'trinity.stragglers',
+    context_degrees = require 'trinity.stragglers.context_degrees',
     rank_order = require 'trinity.strategy.rank_order',
     expert_load = require 'trinity.stragglers.expert_load',
     parallel_map = require 'trinity.parallel',

@@ -23,6 +23,7 @@ given.names = {
   ['trinity.Command'] = [[name description options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped unkept]],
   ['trinity.ComparisonRow'] = [[method label runs best failures by_seed fixed]],
+  ['trinity.ContextDegree'] = [[what mesh micro_batches mean_s p50_s p95_s error_s degrees]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
   ['trinity.CriticalSteps'] = [[count kind task device ready_s start_s end_s]],
   ['trinity.CurvePoint'] = [[evaluations mean_reward best_reward best_step_time_s]],
@@ -137,7 +138,7 @@ given.names = {
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
   ['trinity.StepWait'] = [[device stage replica type time_s]],
-  ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
+  ['trinity.Stragglers'] = [[step_time_s mean_s p50_s p95_s error_s draws_s degrees waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method
     seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated placement
@@ -200,6 +201,7 @@ given.returns = {
   ['trinity.lower'] = [[Lowered]],
   ['trinity.job'] = [[JobFile]],
   ['trinity.stragglers'] = [[Stragglers]],
+  ['trinity.context_degrees'] = [[ContextDegree*]],
   ['trinity.rank_order'] = [[RankOrder*]],
   ['trinity.expert_load'] = [[ExpertLoad]],
   ['trinity.Agent.update'] = [[AgentReport]],

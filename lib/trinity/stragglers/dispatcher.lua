@@ -21,8 +21,8 @@ function dispatcher.destinations(groups, experts, top_k)
   return groups * (1 - none)
 end
 
--- Arguments `about` are of one rank: { tokens, token_bytes, experts (of all ranks), top_k, group_topk (ranks whose experts
--- a token may use), padded (rows are also copied to the multiples that FP8 matmuls take), multiprocessors (of DeepEP) }.
+-- Arguments `about` are of one rank: { tokens, token_bytes, experts (of all ranks), top_k, group_topk (ranks whose
+-- experts a token may use), padded (rows are also copied to the multiples that FP8 matmuls take), multiprocessors }.
 
 --- Returns to how many ranks a token goes.
 local function copies_of(about, ranks)

@@ -1,5 +1,6 @@
 -- trinity.expert_load: predicts the step of a strategy whose experts get unequal numbers of tokens.
 
+local balance = require 'trinity.stragglers.balance'
 local check = require 'trinity.base.check'
 local dispatchers = require 'trinity.stragglers.dispatcher'
 local json = require 'trinity.base.json'
@@ -131,34 +132,16 @@ local function weights_of(options, layers, experts)
   end
 end
 
---- Assigns each expert, fullest first, to the emptiest rank with a free slot; of equal ranks, to the emptiest one over
---- previous layers (`totals`).
-local function by_load(loads, ranks, totals)
-  local order, sums, lists = {}, {}, {}
-  for e = 1, #loads do order[e] = e end
-  for r = 1, ranks do sums[r], lists[r], totals[r] = 0, {}, totals[r] or 0 end
-  table.sort(order, function(a, b)
-    if loads[a] ~= loads[b] then return loads[a] > loads[b] end
-    return a < b
-  end)
-  for _, e in ipairs(order) do
-    local to
-    for r = 1, ranks do
-      local emptier = to and (sums[r] < sums[to] or sums[r] == sums[to] and totals[r] < totals[to])
-      if #lists[r] < #loads / ranks and (not to or emptier) then to = r end
-    end
-    table.insert(lists[to], e)
-    sums[to], totals[to] = sums[to] + loads[e], totals[to] + loads[e]
-  end
-  local placed = {}
-  for r = 1, ranks do for _, e in ipairs(lists[r]) do placed[#placed + 1] = e end end
-  return placed
-end
-
 local function placed_experts(options, layer, loads, ranks, totals)
   local place = options.place
   if place == 'in_order' then return util.listed(#loads, function(e) return e end) end
-  if place == 'by_load' then return by_load(loads, ranks, totals) end
+  if place == 'by_load' then -- of equal ranks, to the one with the least tokens of previous layers
+    local items, placed = util.listed(#loads, function(e) return { work = loads[e], size = 1, expert = e } end), {}
+    for _, list in ipairs(balance(items, ranks, #loads / ranks, totals)) do
+      for _, item in ipairs(list) do placed[#placed + 1] = item.expert end
+    end
+    return placed
+  end
   if type(place) ~= 'function' then
     check.wrong(owner, 'option', 'place', place, "'in_order', 'by_load' or a function")
   end

@@ -2,6 +2,7 @@
 -- remedies.
 
 local check = require 'trinity.base.check'
+local contexts = require 'trinity.stragglers.contexts'
 local lengths_of = require 'trinity.stragglers.lengths'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
@@ -25,6 +26,8 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
     help = 'sequences of a micro-batch: padded to the longest, or packed up to the full length' },
   { 'deal', options_of.words('trinity.SequenceDeal', { 'drawn', 'sorted', 'balanced' }), 'drawn',
     help = 'order of sequences over replicas: as sampled, sorted by length, or balanced by work' },
+  { 'context', options_of.words('trinity.ContextChoice', { 'fixed', 'per_micro_batch' }), 'fixed',
+    help = "context-parallel degree: the mesh's, or for every micro-batch the best divisor (tokens are exchanged)" },
   { 'draws', 'integer', 200, least = 1, most = 1e6, help = 'number of steps to sample' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'random seed' },
   { 'remedies', 'boolean', true, help = 'also simulate remedies' },
@@ -50,9 +53,11 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
 ---@class trinity.Stragglers
 ---@field step_time_s number without noise, with the slow devices of the cluster
 ---@field mean_s number mean over the samples
+---@field p50_s number median of the samples
 ---@field p95_s number 95th percentile of the samples
 ---@field error_s number standard error of the mean
 ---@field draws_s number[] sampled step times
+---@field degrees table<integer, number> with option `lengths`: fraction of micro-batches by context-parallel degree
 ---@field waits trinity.StepWait[] longest time first
 ---@field remedies trinity.Remedy[] best first; empty unless the cluster has option `slow`
 
@@ -78,48 +83,68 @@ local function passes_of(nodes)
   return pass_of, count
 end
 
---- Returns for every node how its time depends on lengths ('linear', 'square' or nil), and the fraction of quadratic
---- work.
-local function scaled_nodes(step)
-  local kind_of, work_s, square_s, at, types = {}, 0, 0, step.low.coordinates, {}
-  for op = 1, step.operators do types[op] = step.graph:operator(op).type end
+--- Returns for every node how its time depends on lengths ('linear', 'square', 'context' or nil), and the seconds of
+--- one micro-batch on one device (lengths.lua). factor: of contexts.factors.
+local function scaled_nodes(step, strategy, degrees, factor)
+  local kind_of, at, mesh, operators = {}, step.low.coordinates, strategy.mesh, {}
+  local work = { linear_s = 0, square_s = 0, context_s = {} }
+  local passes = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.pipeline or 1) * (mesh.context or 1)
+    * (strategy.micro_batches or 1)
+  for op = 1, step.operators do operators[op] = step.graph:operator(op) end
+  for _, degree in ipairs(degrees) do work.context_s[degree] = 0 end
   for i, node in ipairs(step.nodes) do
-    local kind = types[node.operator or 0] or ''
+    local op, devices, kind = operators[node.operator or 0], node.devices or { node.device }, nil
+    local inside, kind_name = true, op and op.type or ''
+    for _, device in ipairs(devices) do inside = inside and at.data[device] == at.data[node.device] end
     if node.kind == 'forward' or node.kind == 'backward' then
-      kind_of[i] = kind:find '^Attention' and 'square' or 'linear'
-      work_s = work_s + step.time_s[i]
-      if kind_of[i] == 'square' then square_s = square_s + step.time_s[i] end
-    elseif node.kind == 'send' then
-      kind_of[i] = 'linear'
-    elseif node.kind == 'collective' then
-      local inside = true
-      for _, device in ipairs(node.devices) do inside = inside and at.data[device] == at.data[node.device] end
-      if inside or kind:find '^AllToAll' then kind_of[i] = 'linear' end
+      kind = kind_name:find '^Attention' and 'square' or 'linear'
+    elseif not (op and contexts.is_of_weights(op)) and (inside or kind_name:find '^AllToAll') then
+      kind = contexts.is_shared(at, devices) and inside and 'context' or 'linear'
     end
+    local time_s = step.time_s[i] * #devices / passes
+    kind_of[i] = kind
+    if kind == 'context' then
+      for degree, sum_s in util.sorted_pairs(work.context_s) do
+        work.context_s[degree] = sum_s + time_s * factor(node, degree)
+      end
+    elseif computes[node.kind] and kind then work[kind .. '_s'] = work[kind .. '_s'] + time_s end
   end
-  return kind_of, square_s / work_s
+  return kind_of, work
 end
 
---- Returns a function: sample -> (node -> factor of its time by the lengths of its micro-batch).
+--- Returns a function: sample -> (node -> factor of its time by the lengths of its micro-batch, seconds to add), and
+--- the number of micro-batches by degree, over samples.
 local function by_lengths(step, strategy, options)
-  if options.lengths == nil then return function() return function() return 1 end end end
+  local used = {}
+  if options.lengths == nil then
+    if options.context ~= 'fixed' then util.fail("%s: option 'context': expected option 'lengths' with it", owner) end
+    return function() return function() return 1, 0 end end, used
+  end
   if not strategy.mesh then util.fail("%s: option 'lengths': expected a strategy with a mesh", owner) end
   if options.fill == 'packed' and options.deal == 'sorted' then
     util.fail("%s: option 'deal': expected 'drawn' or 'balanced' with fill = 'packed', got 'sorted'", owner)
   end
-  local kind_of, share = scaled_nodes(step)
-  local deal, at = lengths_of(owner, strategy, options, share), step.low.coordinates
+  local degrees = options.context == 'fixed' and { strategy.mesh.context or 1 } or contexts.degrees(strategy)
+  local factor, at = contexts.factors(step, strategy), step.low.coordinates
+  local kind_of, work = scaled_nodes(step, strategy, degrees, factor)
+  local waiting = {}
+  if #degrees > 1 then work.switch_s, waiting = contexts.switching(step, strategy) end
+  local deal = lengths_of(owner, strategy, options, work)
   return function(draw)
     local dealt = deal(random(options.seed, 'lengths', draw))
-    return function(i)
-      local node, kind, factor = step.nodes[i], kind_of[i], 0
-      if not kind then return 1 end
-      for _, device in ipairs(node.devices or { node.device }) do
-        factor = math.max(factor, dealt[at.data[device]][node.micro_batch][kind])
-      end
-      return factor
+    for _, bins in util.sorted_pairs(dealt) do
+      for _, bin in ipairs(bins) do used[bin.degree] = (used[bin.degree] or 0) + 1 end
     end
-  end
+    return function(i)
+      local node, kind, most = step.nodes[i], kind_of[i], 0
+      if not kind then return 1, 0 end
+      for _, device in ipairs(node.devices or { node.device }) do
+        local bin = dealt[at.data[device]][node.micro_batch]
+        most = math.max(most, kind == 'context' and bin.linear * factor(node, bin.degree) or bin[kind])
+      end
+      return most, waiting[i] and dealt[at.data[node.device]][node.micro_batch].switch_s or 0
+    end
+  end, used
 end
 
 --- Returns a function that adds a critical path to sums by device and type of work, and one that lists the sums.
@@ -151,12 +176,15 @@ return function(strategy, options)
   local sigma = math.sqrt(math.log(1 + options.noise ^ 2))
   local factors, draws_s = { [0] = 1 }, {}
   local add, waits = waits_of(step, strategy.problem.cluster, options.draws)
-  local lengths = by_lengths(step, strategy, options)
+  local lengths, used = by_lengths(step, strategy, options)
   for draw = 1, options.draws do
     local stream = random(options.seed, 'stragglers', draw)
     for pass = 1, passes do factors[pass] = math.exp(sigma * stream:normal() - sigma * sigma / 2) end
     local factor = lengths(draw)
-    for i = 1, #pass_of do step.tasks:set(i, step.time_s[i] * factors[pass_of[i]] * factor(i)) end
+    for i = 1, #pass_of do
+      local scale, more_s = factor(i)
+      step.tasks:set(i, step.time_s[i] * factors[pass_of[i]] * scale + more_s)
+    end
     local path
     draws_s[draw], path = step.tasks:run()
     add(path)
@@ -164,8 +192,11 @@ return function(strategy, options)
   end
   local sorted = util.merged(draws_s)
   table.sort(sorted)
+  local replicas, micro_batches = strategy.mesh and strategy.mesh.data or 1, strategy.micro_batches or 1
+  for degree, count in util.sorted_pairs(used) do used[degree] = count / (replicas * micro_batches * options.draws) end
   return result { step_time_s = strategy.metrics.step_time_s, mean_s = statistics.mean(draws_s),
-    p95_s = sorted[math.ceil(0.95 * #sorted)], draws_s = draws_s, waits = waits(),
+    p50_s = util.median(sorted), p95_s = sorted[math.ceil(0.95 * #sorted)], draws_s = draws_s, degrees = used,
+    waits = waits(),
     error_s = (statistics.deviation(draws_s) or 0) / math.sqrt(#draws_s),
     remedies = options.remedies and remedies(strategy, model.healthy(strategy.problem.cluster)) or {} }
 end

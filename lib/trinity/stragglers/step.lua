@@ -112,7 +112,7 @@ return function(owner, found)
   local sent = {}
   for _, transfer in ipairs(timeline:transfers()) do
     local node = add { kind = 'send', start_s = transfer.start_s, end_s = transfer.end_s, device = transfer.from,
-      micro_batch = transfer.micro_batch }
+      devices = { transfer.from, transfer.to }, micro_batch = transfer.micro_batch }
     after(node, node_of[transfer.task])
     local to = sent[transfer.task] or {}
     sent[transfer.task], to[transfer.to] = to, to[transfer.to] or {}

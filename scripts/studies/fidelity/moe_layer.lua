@@ -1,5 +1,5 @@
 -- trinity study fidelity moe_layer: forward and backward pass of one layer of experts on 8 H100, which Megatron-LM's
--- functional tests time (tests/functional_tests/test_cases/common/moe_perf), compared with trinity.expert_load of an
+-- functional tests time (common/moe_perf there), compared with trinity.expert_load of an
 -- even load and the test's token dispatcher.
 --
 -- The test runs the layer alone: after pauses, with nothing else on the GPU. Its constants are therefore those of

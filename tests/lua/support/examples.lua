@@ -274,6 +274,7 @@ examples.arguments = {
   ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
   ['trinity.replay'] = function() return { recorded } end,
   ['trinity.stragglers'] = function() return { examples.shared().strategy, { draws = 1 } } end,
+  ['trinity.context_degrees'] = function() return { experts(), { lengths = function() return 4 end, draws = 1 } } end,
   ['trinity.rank_order'] = function() return { experts() } end,
   ['trinity.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
   ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
