@@ -199,9 +199,9 @@ local function grouped_s(time_s, loads, weight_bytes, device, kind)
   local launch_s = math.min(time_s, (kind.launch_s or 0) / device.speed)
   local each_s = (time_s - launch_s) / #loads
   local read_s = weight_bytes / #loads / kind.memory_bandwidth_bytes_per_s / (kind.memory_efficiency or 0.75)
-  local least_s, sum_s = math.min(each_s, read_s / device.speed), launch_s
-  for _, load in ipairs(loads) do sum_s = sum_s + math.max(each_s * load, least_s) end
-  return sum_s
+  local least_s, sum_s, is_even = math.min(each_s, read_s / device.speed), launch_s, true
+  for _, load in ipairs(loads) do sum_s, is_even = sum_s + math.max(each_s * load, least_s), is_even and load == 1 end
+  return is_even and time_s or sum_s -- without rounding
 end
 
 local views = { Reshape = true, Flatten = true }

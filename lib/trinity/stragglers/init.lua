@@ -185,8 +185,8 @@ return function(strategy, options)
       local scale, more_s = factor(i)
       step.tasks:set(i, step.time_s[i] * factors[pass_of[i]] * scale + more_s)
     end
-    local path
-    draws_s[draw], path = step.tasks:run()
+    local step_s, path = step.tasks:run()
+    draws_s[draw] = strategy.metrics.step_time_s + (step_s - step.quiet_s) -- metrics: mean of a period of `sync.every`
     add(path)
     stream:close()
   end
