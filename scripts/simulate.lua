@@ -110,6 +110,13 @@ local function print_stragglers(found)
     end)))
 end
 
+-- Returns a result of --context-degrees as JSON fields.
+local function degree_facts(row)
+  local by_degree = {}
+  for degree, share in util.sorted_pairs(row.degrees) do by_degree[tostring(degree)] = share end
+  return util.merged(row, { degrees = by_degree })
+end
+
 -- Prints the results of --context-degrees.
 local function print_degrees(rows)
   print()
@@ -138,7 +145,9 @@ if options.noise or options.lengths then
     draws = options.draws, seed = options.seed }
   spread = trinity.stragglers(found, sampled)
   degrees = options.context_degrees and trinity.context_degrees(found, sampled) or nil
-  if options.json then further.stragglers, further.context_degrees = straggler_facts(spread), degrees end
+  if options.json then
+    further.stragglers, further.context_degrees = straggler_facts(spread), degrees and util.map(degrees, degree_facts)
+  end
 end
 if options.expert_load then
   local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')

@@ -58,6 +58,18 @@ describe('a context-parallel degree per micro-batch', function()
   end)
 end)
 
+it('trinity simulate --context-degrees prints them, as text and as JSON', function()
+  local lengths, path = temporary '.csv', temporary '.json'
+  trinity.files.write(lengths, 'length,count\n32,3\n128,1\n')
+  local network = trinity.model('llama-3-8b', { layers = 1, sequence = 128, batch_size = 1 })
+  trinity.problem { graph = network, cluster = cluster }:strategy({ mesh = { context = 4 }, micro_batches = 4 }):save(path)
+  local words = ("simulate --model llama-3-8b --set layers=1,sequence=128 --batch_size 1 --cluster dgx_h100x1 --run none "
+    .. "--strategy '%s' --lengths '%s' --fill packed --context-degrees --draws 3"):format(path, lengths)
+  trinity_says(words, 0, 'context 1 [^\n]*1: 100 %%', 'one per micro%-batch')
+  trinity_says(words .. ' --json', 0, '"what": ?"context 4"', '"4": ?1[,}%s]', '"p50_s"')
+  trinity_says((words:gsub("%-%-lengths '[^']*' %-%-fill packed", '--noise 0')), 2, 'belongs to %-%-lengths')
+end)
+
 it('trinity.context_degrees compares divisors of the degree, with the sequences of trinity.stragglers', function()
   local lengths = temporary '.csv'
   trinity.files.write(lengths, 'length,count\n1024,8\n4096,4\n16384,1\n')
