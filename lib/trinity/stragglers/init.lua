@@ -94,11 +94,11 @@ local function scaled_nodes(step, strategy, degrees, factor)
   for _, degree in ipairs(degrees) do work.context_s[degree] = 0 end
   for i, node in ipairs(step.nodes) do
     local op, devices, kind = operators[node.operator or 0], node.devices or { node.device }, nil
-    local inside, kind_name = true, op and op.type or ''
+    local inside, type_name = true, op and op.type or ''
     for _, device in ipairs(devices) do inside = inside and at.data[device] == at.data[node.device] end
     if node.kind == 'forward' or node.kind == 'backward' then
-      kind = kind_name:find '^Attention' and 'square' or 'linear'
-    elseif not (op and contexts.is_of_weights(op)) and (inside or kind_name:find '^AllToAll') then
+      kind = type_name:find '^Attention' and 'square' or 'linear'
+    elseif not (op and contexts.is_of_weights(op)) and (inside or type_name:find '^AllToAll') then
       kind = contexts.is_shared(at, devices) and inside and 'context' or 'linear'
     end
     local time_s = step.time_s[i] * #devices / passes
