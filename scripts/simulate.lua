@@ -14,7 +14,10 @@
 --   reevaluated             with --reevaluate: the problem that the strategy was made for
 --   cost                    with --cost: the operators whose times the file gives
 --   expert_load             with --expert-load: result of trinity.stragglers.expert_load (trinity help ExpertLoad)
---   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, 'draws', waits, remedies
+--   stragglers              with --noise or --lengths: step_time_s, mean_s, p50_s, p95_s, error_s, 'draws', waits,
+--                           remedies
+--   context_degrees         with --context-degrees: a list of what, mesh, micro_batches, mean_s, p50_s, p95_s, error_s,
+--                           degrees (trinity help ContextDegree)
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -38,9 +41,13 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   fill = { default = 'padded', help = 'how --lengths fill a micro-batch: padded to the longest sequence, or packed' },
   deal = { default = 'drawn', help = "how --lengths assign micro-batches to replicas: 'drawn' (at random), 'sorted' by "
     .. "length, or 'balanced' by work" },
+  context_degrees = { default = false, help = 'also compare context-parallel degrees for --lengths: one for all '
+    .. 'micro-batches, and the best one of each' },
   draws = { default = 200, min = 1, integer = true, help = 'number of steps that --noise simulates' },
   expert_load = { type = 'string', help = 'load of the experts of a mesh: zipf:EXPONENT, or a JSON file with one list '
     .. 'of counts per layer' },
+  dispatcher = { type = 'string', help = "token dispatcher of --expert-load: 'alltoall', 'deepep' or 'hybridep' "
+    .. "(default: the strategy's all-to-alls)" },
   capacity_factor = { type = 'number', min = 0, help = 'maximum load of an expert over the mean, with --expert-load; '
     .. 'more tokens are dropped' },
   trace = { type = 'string', writes = '', help = 'write a Chrome trace to this file, and print where the time of the '
@@ -52,8 +59,8 @@ cli.complete(options)
 local problem = cli.problem(options)
 if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
 if not (options.noise or options.lengths) then cli.refuse(options, 'draws', 'belongs to --noise') end
-if not options.lengths then cli.refuse(options, 'fill deal', 'belongs to --lengths') end
-if not options.expert_load then cli.refuse(options, 'capacity_factor', 'belongs to --expert-load') end
+if not options.lengths then cli.refuse(options, 'fill deal context_degrees', 'belongs to --lengths') end
+if not options.expert_load then cli.refuse(options, 'capacity_factor dispatcher', 'belongs to --expert-load') end
 if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
@@ -68,7 +75,7 @@ end
 
 -- Returns the results of --noise as JSON fields.
 local function straggler_facts(found)
-  local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p95_s', 'error_s' })
+  local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p50_s', 'p95_s', 'error_s' })
   facts.draws = #found.draws_s
   facts.waits = util.map(found.waits, function(row)
     return util.picked(row, { 'device', 'stage', 'replica', 'type', 'time_s' })
@@ -103,8 +110,29 @@ local function print_stragglers(found)
     end)))
 end
 
+-- Returns a result of --context-degrees as JSON fields.
+local function degree_facts(row)
+  local by_degree = {}
+  for degree, share in util.sorted_pairs(row.degrees) do by_degree[tostring(degree)] = share end
+  return util.merged(row, { degrees = by_degree })
+end
+
+-- Prints the results of --context-degrees.
+local function print_degrees(rows)
+  print()
+  print(trinity.system.format_table({ 'degree', 'mean s', 'median s', '95 % within', 'micro-batches by degree' },
+    util.map(rows, function(row)
+      local parts = {}
+      for degree, share in util.sorted_pairs(row.degrees) do
+        parts[#parts + 1] = ('%d: %.0f %%'):format(degree, 100 * share)
+      end
+      return { row.what, ('%.6g'):format(row.mean_s), ('%.6g'):format(row.p50_s), ('%.6g'):format(row.p95_s),
+        table.concat(parts, ', ') }
+    end)))
+end
+
 local found = cli.rescheduled(options, problem, make_strategy())
-local further, spread = {}, nil
+local further, spread, degrees = {}, nil, nil
 if options.schedule_csv then
   if not found.mesh then
     util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
@@ -113,14 +141,18 @@ if options.schedule_csv then
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
 end
 if options.noise or options.lengths then
-  spread = trinity.stragglers(found, { noise = options.noise or 0, lengths = options.lengths, fill = options.fill,
-    deal = options.deal, draws = options.draws, seed = options.seed })
-  if options.json then further.stragglers = straggler_facts(spread) end
+  local sampled = { noise = options.noise or 0, lengths = options.lengths, fill = options.fill, deal = options.deal,
+    draws = options.draws, seed = options.seed }
+  spread = trinity.stragglers(found, sampled)
+  degrees = options.context_degrees and trinity.stragglers.context_degrees(found, sampled) or nil
+  if options.json then
+    further.stragglers, further.context_degrees = straggler_facts(spread), degrees and util.map(degrees, degree_facts)
+  end
 end
 if options.expert_load then
   local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
   local loaded = trinity.stragglers.expert_load(found, { load = exponent and { zipf = exponent } or options.expert_load,
-    capacity_factor = options.capacity_factor, seed = options.seed })
+    capacity_factor = options.capacity_factor, dispatcher = options.dispatcher, seed = options.seed })
   further.expert_load = options.json and util.merged(loaded) or ('step %.6g s (%.4g times the even one), fullest rank '
     .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,
     loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.system.format_bytes(loaded.peak_memory_bytes),
@@ -133,3 +165,4 @@ cli.report(options, found, further)
 if options.trace and options.json then problem:timeline(found):save(options.trace) end
 if options.trace and not options.json then require 'trinity.command.timeline'(found, options.trace) end
 if spread and not options.json then print_stragglers(spread) end
+if degrees and not options.json then print_degrees(degrees) end

@@ -23,6 +23,7 @@ given.names = {
   ['trinity.Command'] = [[name description options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped]],
   ['trinity.ComparisonRow'] = [[method label runs best failures by_seed fixed]],
+  ['trinity.ContextDegree'] = [[what mesh micro_batches mean_s p50_s p95_s error_s degrees]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
   ['trinity.CriticalSteps'] = [[count kind task device ready_s start_s end_s]],
   ['trinity.CurvePoint'] = [[evaluations mean_reward best_reward best_step_time_s]],
@@ -118,7 +119,7 @@ given.names = {
   ['trinity.ProfileLink'] = [[from to bytes time_s latency_s bandwidth_bytes_per_s residuals]],
   ['trinity.ProfileResiduals'] = [[count median mean largest]],
   ['trinity.RandomStream'] = [[]],
-  ['trinity.RankOrder'] = [[order step_time_s straddles rank_file]],
+  ['trinity.RankOrder'] = [[order step_time_s straddles segment_size devices rank_file]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
   ['trinity.Remedy'] = [[what step_time_s samples_per_s gain stages devices micro_batches]],
@@ -135,7 +136,7 @@ given.names = {
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
   ['trinity.StepWait'] = [[device stage replica type time_s]],
-  ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
+  ['trinity.Stragglers'] = [[step_time_s mean_s p50_s p95_s error_s draws_s degrees waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method
     seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated placement

@@ -1,6 +1,8 @@
 -- trinity.stragglers.expert_load: predicts the step of a strategy whose experts get unequal numbers of tokens.
 
+local balance = require 'trinity.stragglers.balance'
 local check = require 'trinity.base.check'
+local dispatchers = require 'trinity.stragglers.dispatcher'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
@@ -22,6 +24,11 @@ local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'Optio
     help = 'assignment of experts to ranks: in_order, by_load (the fullest expert first, to the emptiest rank), or a '
       .. 'function' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'random seed of the order of experts with Zipf' },
+  { 'dispatcher', options_of.words('trinity.TokenDispatcher', dispatchers.names),
+    otherwise = "the strategy's all-to-alls", help = 'token dispatcher of Megatron-LM: its messages of 16 bits, and '
+      .. "its passes over memory in place of the constant 'routing'" },
+  { 'group_topk', 'integer', least = 1, most = 65536, otherwise = 'all',
+    help = 'with dispatcher: ranks whose experts a token may use (--moe-router-group-topk, one group per rank)' },
 })
 
 ---@class trinity.ExpertLoad
@@ -47,7 +54,9 @@ local function layers_of(graph, step)
       local name = op.name:match '^.*/' or op.name
       if not layers[name] then
         count = count + 1
-        layers[name] = { name = name, number = count, all = out.shape[1] }
+        layers[name] = { name = name, number = count, all = out.shape[1], top_k = op.attributes.experts_per_token,
+          padded = op.inputs[1].dtype == 'float8',
+          token_bytes = op.inputs[1].shape[3] * (op.inputs[1].dtype == 'float32' and 4 or 2) }
       end
       is_product[i] = layers[name]
     end
@@ -68,13 +77,16 @@ local function is_of(layer, tensor)
   return #shape >= 2 and shape[1] == layer.experts and shape[2] == layer.tokens
 end
 
+local function is_permutation(op) return op.type:find '^ExpertDispatch' or op.type:find '^ExpertCombine' end
+
 --- Returns the expert layer of an operator of the lowered graph: an operator with the prefix of its matmuls, or an
---- all-to-all or reduction next to them; nil for other operators.
+--- all-to-all, reduction, dispatch or combination next to them; nil for other operators.
 local function layer_of(layers, op)
   for name, layer in util.sorted_pairs(layers) do
     local around = name:match '^(.*/)[^/]*/$' or name
-    local is_near = op.name:sub(1, #name) == name or op.name:sub(1, #around) == around
-      and (op.type:find '^AllToAll' or op.type == 'Sum')
+    local is_around = op.name:sub(1, #around) == around
+    if is_around and is_permutation(op) then return layer end
+    local is_near = op.name:sub(1, #name) == name or is_around and (op.type:find '^AllToAll' or op.type == 'Sum')
     for _, list in ipairs(is_near and { op.inputs, op.outputs } or {}) do
       for _, tensor in ipairs(list) do
         if is_of(layer, tensor) then return layer end
@@ -120,34 +132,16 @@ local function weights_of(options, layers, experts)
   end
 end
 
---- Assigns each expert, fullest first, to the emptiest rank with a free slot; of equal ranks, to the emptiest one over
---- previous layers (`totals`).
-local function by_load(loads, ranks, totals)
-  local order, sums, lists = {}, {}, {}
-  for e = 1, #loads do order[e] = e end
-  for r = 1, ranks do sums[r], lists[r], totals[r] = 0, {}, totals[r] or 0 end
-  table.sort(order, function(a, b)
-    if loads[a] ~= loads[b] then return loads[a] > loads[b] end
-    return a < b
-  end)
-  for _, e in ipairs(order) do
-    local to
-    for r = 1, ranks do
-      local emptier = to and (sums[r] < sums[to] or sums[r] == sums[to] and totals[r] < totals[to])
-      if #lists[r] < #loads / ranks and (not to or emptier) then to = r end
-    end
-    table.insert(lists[to], e)
-    sums[to], totals[to] = sums[to] + loads[e], totals[to] + loads[e]
-  end
-  local placed = {}
-  for r = 1, ranks do for _, e in ipairs(lists[r]) do placed[#placed + 1] = e end end
-  return placed
-end
-
 local function placed_experts(options, layer, loads, ranks, totals)
   local place = options.place
   if place == 'in_order' then return util.listed(#loads, function(e) return e end) end
-  if place == 'by_load' then return by_load(loads, ranks, totals) end
+  if place == 'by_load' then -- of equal ranks, to the one with the least tokens of previous layers
+    local items, placed = util.listed(#loads, function(e) return { work = loads[e], size = 1, expert = e } end), {}
+    for _, list in ipairs(balance(items, ranks, #loads / ranks, totals)) do
+      for _, item in ipairs(list) do placed[#placed + 1] = item.expert end
+    end
+    return placed
+  end
   if type(place) ~= 'function' then
     check.wrong(owner, 'option', 'place', place, "'in_order', 'by_load' or a function")
   end
@@ -205,9 +199,9 @@ local function grouped_s(time_s, loads, weight_bytes, device, kind)
   local launch_s = math.min(time_s, (kind.launch_s or 0) / device.speed)
   local each_s = (time_s - launch_s) / #loads
   local read_s = weight_bytes / #loads / kind.memory_bandwidth_bytes_per_s / (kind.memory_efficiency or 0.75)
-  local least_s, sum_s = math.min(each_s, read_s / device.speed), launch_s
-  for _, load in ipairs(loads) do sum_s = sum_s + math.max(each_s * load, least_s) end
-  return sum_s
+  local least_s, sum_s, is_even = math.min(each_s, read_s / device.speed), launch_s, true
+  for _, load in ipairs(loads) do sum_s, is_even = sum_s + math.max(each_s * load, least_s), is_even and load == 1 end
+  return is_even and time_s or sum_s -- without rounding
 end
 
 local views = { Reshape = true, Flatten = true }
@@ -236,6 +230,45 @@ local function peak_of(step, device, changes)
   return step.timeline.metrics:memory_bytes(device) + math.floor(after - before + 0.5)
 end
 
+--- Returns a function: node, its operator { op, layer }, whether the load is even -> its seconds. even_s: as simulated.
+local function times_of(options, step, cluster, ranks, rank_of)
+  local function matmuls_s(node, of, even_s)
+    local device = cluster.devices[node.device]
+    local forward = of.op.forward and step.graph:operator(of.op.forward) or of.op
+    return grouped_s(even_s, of.layer.loads[rank_of(node.device)], forward.parameter_bytes, device,
+      model.device_type(cluster, device.type))
+  end
+  local function dispatched(layer, most)
+    return util.merged(layer, { tokens = most * layer.experts * layer.tokens / layer.top_k, experts = layer.all,
+      group_topk = options.group_topk })
+  end
+  local function message_s(node, of, most, even_s)
+    if options.dispatcher and of.op.outputs[1].shape[3] > 1 then
+      return dispatchers.message_s(options.dispatcher, cluster, node.devices, dispatched(of.layer, most))
+    elseif options.dispatcher and options.dispatcher ~= 'alltoall' then return 0 end -- weights travel with tokens
+    local query = { kind = 'all_to_all', devices = node.devices, bytes = of.op.outputs[1].bytes }
+    local even = cluster:collective(query)
+    query.bytes = math.floor(query.bytes * most + 0.5)
+    return even_s * (cluster:collective(query).time_s / even.time_s)
+  end
+  local function permutation_s(node, of, factor)
+    local device = cluster.devices[node.device]
+    local kind = model.device_type(cluster, device.type)
+    local bytes = dispatchers.permuted_bytes(options.dispatcher, ranks, dispatched(of.layer, 1), factor)
+    return ((kind.launch_s or 0)
+      + bytes / kind.memory_bandwidth_bytes_per_s / (kind.memory_efficiency or 0.75)) / device.speed
+  end
+  return function(node, of, is_even, even_s)
+    if node.kind == 'send' then return even_s end
+    if node.kind == 'collective' then
+      return of.op.type:find '^AllToAll' and message_s(node, of, is_even and 1 or of.layer.most, even_s) or even_s
+    end
+    local factor = is_even and 1 or of.layer.factor[rank_of(node.device)]
+    if is_permutation(of.op) then return options.dispatcher and permutation_s(node, of, factor) or even_s end
+    return not is_even and of.op.type:find '^Einsum' and matmuls_s(node, of, even_s) or even_s * factor
+  end
+end
+
 --- Predicts the step of a strategy with unequal expert load: matmuls by the tokens of each expert, all-to-alls by their
 --- fullest rank, memory of the fullest device. The order of work is the one of an even load. Raises an error if the
 --- strategy has no experts. Example: `trinity.stragglers.expert_load(strategy, { load = { zipf = 0.5 } }).slowdown`
@@ -245,44 +278,35 @@ end
 return function(strategy, options)
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   options = declared:read(owner, 2, 'options', options)
-  if not strategy.mesh or strategy.order then
-    util.fail('%s: strategy: expected a mesh in the default order of axes', owner)
-  end
+  if not strategy.mesh then util.fail('%s: strategy: expected a mesh, got a placement', owner) end
   local step, cluster, ranks = step_of(owner, strategy), strategy.problem.cluster, strategy.mesh.expert or 1
   local layers, count = layers_of(strategy.problem.graph, step)
   if count == 0 then
     util.fail("%s: strategy: expected experts with one operator per matmul (as from a config.json), got graph '%s'",
-      owner,
-      strategy.problem.graph.name)
+      owner, strategy.problem.graph.name)
+  end
+  for _, layer in util.sorted_pairs(options.dispatcher and layers or {}) do
+    if not layer.top_k then
+      util.fail("%s: option 'dispatcher': expected matmuls with attribute 'experts_per_token', got none", owner)
+    end
   end
   local facts = loads_of(options, layers, count, ranks)
-  local about, changes, quiet_s = {}, {}, step.quiet_s
+  local about, changes = {}, {}
   local function rank_of(device) return step.low.coordinates.data[device] % ranks end
   for i = 1, step.graph.operators do
     local op = step.graph:operator(i)
     local layer = layer_of(layers, op)
     if layer then about[i] = { op = op, layer = layer } end
   end
-  local rows = step.graph:csr 'out'
-  for i, node in ipairs(step.nodes) do
-    local of, time_s = about[node.operator or 0], step.time_s[i]
-    if of and node.kind == 'collective' and of.op.type:find '^AllToAll' then
-      local query = { kind = 'all_to_all', devices = node.devices, bytes = of.op.outputs[1].bytes }
-      local even = cluster:collective(query)
-      query.bytes = math.floor(query.bytes * of.layer.most + 0.5)
-      time_s = time_s * (cluster:collective(query).time_s / even.time_s)
-    elseif of and node.kind ~= 'collective' and node.kind ~= 'send' then
-      local rank, device = rank_of(node.device), cluster.devices[node.device]
-      local forward = of.op.forward and step.graph:operator(of.op.forward) or of.op
-      if of.op.type:find '^Einsum' then
-        time_s = grouped_s(time_s, of.layer.loads[rank], forward.parameter_bytes, device,
-          model.device_type(cluster, device.type))
-      else
-        time_s = time_s * of.layer.factor[rank]
-      end
+  local time_of = times_of(options, step, cluster, ranks, rank_of)
+  local function step_s(is_even)
+    for i, node in ipairs(step.nodes) do
+      local of = about[node.operator or 0]
+      step.tasks:set(i, of and time_of(node, of, is_even, step.time_s[i]) or step.time_s[i])
     end
-    step.tasks:set(i, time_s)
+    return strategy.metrics.step_time_s + ((step.tasks:run()) - step.quiet_s)
   end
+  local rows = step.graph:csr 'out'
   for task, node in util.sorted_pairs(step.node_of) do
     local op = (task - 1) % step.operators + 1
     local of, device = about[op], step.timeline.device[task]
@@ -304,7 +328,7 @@ return function(strategy, options)
     local bytes = changes[d] and peak_of(step, d, changes[d]) or step.timeline.metrics:memory_bytes(d)
     if bytes > peak then peak, fullest = bytes, cluster.devices[d].name end
   end
-  local step_s = strategy.metrics.step_time_s + ((step.tasks:run()) - quiet_s)
-  return result(util.merged(facts, { step_time_s = step_s, slowdown = step_s / strategy.metrics.step_time_s,
+  local time_s, even_s = step_s(false), options.dispatcher and step_s(true) or strategy.metrics.step_time_s
+  return result(util.merged(facts, { step_time_s = time_s, slowdown = time_s / even_s,
     peak_memory_bytes = peak, fullest_device = fullest }))
 end

@@ -9,11 +9,13 @@ local util = require 'trinity.base.util'
 local owner = 'trinity.stragglers'
 local remedy = printed.as('remedy', { 'what', 'step_time_s', 'samples_per_s', 'gain' })
 
---- Returns the set of slow devices, by comparison with the healthy cluster.
+--- Returns the slow devices with their times relative to the healthy cluster.
 local function slowed(cluster, healthy)
-  local set = {}
-  for d, device in ipairs(cluster.devices) do set[d] = device.speed < healthy.devices[d].speed or nil end
-  return set
+  local factors = {}
+  for d, device in ipairs(cluster.devices) do
+    if device.speed < healthy.devices[d].speed then factors[d] = healthy.devices[d].speed / device.speed end
+  end
+  return factors
 end
 
 --- Returns the plan with changed fields, or nil if it is impossible.
@@ -37,7 +39,7 @@ local function with_layers_moved(problem, plan, low, slow)
     local next_best
     for from = 1, #best do
       for to = 1, (on_slow[from] and best[from] > 1) and #best or 0 do
-        if not on_slow[to] then
+        if to ~= from then
           local stages = util.merged(best)
           stages[from], stages[to] = stages[from] - 1, stages[to] + 1
           local metrics = priced(problem, util.merged(plan, { stages = stages }))
@@ -53,21 +55,27 @@ local function with_layers_moved(problem, plan, low, slow)
   return moved and util.merged(plan, { stages = best }) or nil
 end
 
---- Drops the replicas with slow devices; the others take their micro-batches.
+--- Returns the plans without the slowest replica, the two slowest and so on: the others take their micro-batches.
 local function without_replicas(plan, low, slow)
-  local bad, at, kept, dropped = {}, low.coordinates.data, {}, 0
-  for device in util.sorted_pairs(slow) do
-    if at[device] and not bad[at[device]] then bad[at[device]], dropped = true, dropped + 1 end
+  local at, worst, bad, plans = low.coordinates.data, {}, {}, {}
+  for device, factor in util.sorted_pairs(slow) do
+    if at[device] then worst[at[device]] = math.max(worst[at[device]] or 1, factor) end
   end
-  local data = (plan.mesh.data or 1) - dropped
-  if dropped == 0 or data < 1 then return nil end
-  local order = plan.devices
-  if not order then order = util.sorted_keys(at) end
-  for _, device in ipairs(order) do
-    if at[device] and not bad[at[device]] then kept[#kept + 1] = device end
+  local order = util.sorted_keys(worst)
+  table.sort(order, function(a, b)
+    if worst[a] ~= worst[b] then return worst[a] > worst[b] end
+    return a < b
+  end)
+  for dropped, replica in ipairs(order) do
+    local data, kept = (plan.mesh.data or 1) - dropped, {}
+    bad[replica] = true
+    for _, device in ipairs(plan.devices or util.sorted_keys(at)) do
+      if at[device] and not bad[at[device]] then kept[#kept + 1] = device end
+    end
+    plans[dropped] = data > 0 and util.merged(plan, { mesh = util.merged(plan.mesh, { data = data }), devices = kept,
+      micro_batches = math.ceil((plan.micro_batches or 1) * (plan.mesh.data or 1) / data) }) or nil
   end
-  return util.merged(plan, { mesh = util.merged(plan.mesh, { data = data }), devices = kept,
-    micro_batches = math.ceil((plan.micro_batches or 1) * (plan.mesh.data or 1) / data) })
+  return plans
 end
 
 --- Returns the effect of each remedy, most samples per second first; empty without a healthy cluster to compare with.
@@ -96,9 +104,13 @@ return function(strategy, healthy)
       local row = add('layers moved from slow stages', changed)
       if row then row.stages = changed.stages end
     end
-    local fewer = without_replicas(plan, low, slow)
-    local row = add('replicas with slow devices dropped', fewer)
-    if row then row.devices, row.micro_batches = fewer.devices, fewer.micro_batches end
+    local count, best = #list, nil
+    for _, fewer in ipairs(without_replicas(plan, low, slow)) do
+      local row = add('replicas with slow devices dropped', fewer)
+      if row then row.devices, row.micro_batches = fewer.devices, fewer.micro_batches end
+      if row and (not best or row.gain > best.gain) then best = row end
+      list[count + 1], list[count + 2] = best, nil
+    end
   end
   table.sort(list, function(a, b) return a.gain > b.gain end)
   return list

@@ -97,12 +97,13 @@ end
 
 local function shown(kind) return operations.types[kind].shown or kind end
 
---- Simulates a step. gaps: include gaps; chosen: per operation, whether it is as recorded (otherwise typical).
+--- Simulates a step. gaps: include gaps; chosen: function of an operation, whether it is as recorded (otherwise
+--- typical).
 local function run(self, step, gaps, chosen)
   local tasks = step.tasks
   for i, of in ipairs(step.operations) do
     tasks:set(tasks.gap[i], gaps and step.gap_s[i] or 0)
-    tasks:set(tasks.own[i], chosen[i] and step.time_s[i] or self.handle.typical[of.type])
+    tasks:set(tasks.own[i], chosen(of) and step.time_s[i] or self.handle.typical[of.type])
   end
   return tasks:run()
 end
@@ -111,9 +112,8 @@ local function simulate(self, gaps, chosen)
   return util.map(self.handle.steps, function(step) return (run(self, step, gaps, chosen)) end)
 end
 
-local function every(self, value)
-  return util.map(self.handle.steps[1].operations, function() return value end)
-end
+local function all() return true end
+local function none() return false end
 
 local declared = options_of.declare('trinity.ReplayChoice', {
   help = 'A choice of operations of a replay: those that match all fields.',
@@ -154,15 +154,12 @@ end
 ---@return trinity.ReplayAnswer
 function Replay:what_if(choice)
   refuse_choice(self, choice)
-  local only, others = {}, {}
-  for i, of in ipairs(self.handle.steps[1].operations) do
-    only[i] = (choice.type == nil or choice.type == shown(of.type))
-      and (choice.worker == nil or choice.worker == of.worker)
-      and (choice.stage == nil or choice.stage == of.stage)
-    others[i] = not only[i]
+  local function only(of)
+    return (choice.type == nil or choice.type == shown(of.type))
+      and (choice.worker == nil or choice.worker == of.worker) and (choice.stage == nil or choice.stage == of.stage)
   end
-  local mean = statistics.mean
-  local alone_s, without_s = simulate(self, false, only), simulate(self, false, others)
+  local mean, alone_s = statistics.mean, simulate(self, false, only)
+  local without_s = simulate(self, false, function(of) return not only(of) end)
   local busy_s, typical_s = mean(self.busy_s), mean(self.typical_s)
   return answer { slowdown = mean(alone_s) / typical_s, alone_s = alone_s, without_s = without_s,
     saved = busy_s > typical_s and (busy_s - mean(without_s)) / (busy_s - typical_s) or 0 }
@@ -181,7 +178,6 @@ local wait = printed.as('wait', { 'worker', 'stage', 'type', 'time_s' })
 --- Example: `replay:waits()[1]`
 ---@return trinity.ReplayWait[]
 function Replay:waits()
-  local all = every(self, true)
   local add, list = tasks_of.sums(function(of)
     return wait { worker = of.worker, stage = of.stage, type = shown(of.type), time_s = 0 }
   end)
@@ -216,13 +212,13 @@ return function(path)
     recorded(step, order)
   end
   self.handle.typical = typical_of(steps)
-  local types, all = {}, every(self, true)
+  local types = {}
   for kind in util.sorted_pairs(self.handle.typical) do types[shown(kind)] = true end
   self.types = util.sorted_keys(types)
   self.steps = util.map(steps, function(step) return step.step end)
   self.recorded_s = util.map(steps, function(step) return step.recorded_s end)
   self.replayed_s, self.busy_s = simulate(self, true, all), simulate(self, false, all)
-  self.typical_s = simulate(self, false, every(self, false))
+  self.typical_s = simulate(self, false, none)
   self.slowdown = statistics.mean(self.busy_s) / statistics.mean(self.typical_s)
   return self
 end

@@ -31,16 +31,6 @@ local function queues_of(cluster)
   end
 end
 
---- Returns the facts about operators that are needed here.
-local function about_operators(graph)
-  local phase, member = {}, {}
-  for i = 1, graph.operators do
-    local op = graph:operator(i)
-    phase[i], member[i] = op.phase, op.collective
-  end
-  return phase, member
-end
-
 --- Returns the step as tasks: { tasks, nodes, time_s, low, graph, timeline, quiet_s, node_of }. A node is { kind,
 --- start_s, end_s, device, micro_batch, operator, stage }, a collective's with all its devices.
 return function(owner, found)
@@ -58,9 +48,17 @@ return function(owner, found)
     util.fail('%s: strategy: expected at most %.0f tasks, got %.0f; use fewer replicas, layers or micro-batches', owner,
       most_tasks, timeline.tasks)
   end
-  local phase, member = about_operators(graph)
+  local phase, members, is_member = {}, {}, {}
+  for i = 1, count do
+    local op = graph:operator(i)
+    phase[i], is_member[i] = op.phase, op.collective ~= nil
+    if op.collective then
+      members[op.collective] = members[op.collective] or {}
+      table.insert(members[op.collective], i)
+    end
+  end
   local start_s, end_s, device = timeline.start_s, timeline.end_s, timeline.device
-  local nodes, node_of, by_device, members = {}, {}, {}, {}
+  local nodes, node_of, by_device = {}, {}, {}
   local function add(node)
     nodes[#nodes + 1] = node
     node.number, node.earlier = #nodes, {}
@@ -73,20 +71,13 @@ return function(owner, found)
 
   for task = 1, timeline.tasks do
     local op = (task - 1) % count + 1
-    if start_s[task] == start_s[task] and not member[op] then
+    if start_s[task] == start_s[task] and not is_member[op] then
       local node = add { kind = phase[op], start_s = start_s[task], end_s = end_s[task], device = device[task],
         micro_batch = math.floor((task - 1) / count) + 1, rank = task, operator = op,
         stage = low and low.stage and low.stage[op] }
       node_of[task] = node
       by_device[node.device] = by_device[node.device] or {}
       table.insert(by_device[node.device], node)
-    end
-  end
-  for op = 1, count do
-    local name = member[op]
-    if name then
-      members[name] = members[name] or {}
-      table.insert(members[name], op)
     end
   end
   local queues, occupied = queues_of(problem.cluster), {}
@@ -112,7 +103,7 @@ return function(owner, found)
   local sent = {}
   for _, transfer in ipairs(timeline:transfers()) do
     local node = add { kind = 'send', start_s = transfer.start_s, end_s = transfer.end_s, device = transfer.from,
-      micro_batch = transfer.micro_batch }
+      devices = { transfer.from, transfer.to }, micro_batch = transfer.micro_batch }
     after(node, node_of[transfer.task])
     local to = sent[transfer.task] or {}
     sent[transfer.task], to[transfer.to] = to, to[transfer.to] or {}

@@ -11,6 +11,8 @@ local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } 
 ---@field order string[] axes, innermost first: the value for field `order` of a mesh
 ---@field step_time_s number
 ---@field straddles string[] axes whose groups span several machines
+---@field segment_size? integer every machine has whole groups of this number of ranks, and its other devices are idle
+---@field devices? integer[] with a segment_size: the devices, for field `devices` of a mesh
 ---@field rank_file string rank file of Open MPI with the machine and GPU of every rank: 'rank 0=n0 slot=0'
 
 local row_of = printed.as('rank order', { 'step_time_s' })
@@ -78,18 +80,51 @@ local function layout(order, sizes, devices, list)
   return straddles, table.concat(lines)
 end
 
---- Returns the orders of the axes of a strategy's mesh; trinity.Strategy describes it.
+--- Returns `count` devices in groups of `size` ranks that no machine divides; nil if there are too few.
+local function in_segments(list, count, size)
+  local by_node, devices = util.grouped(util.listed(#list, function(d) return d end), function(d)
+    return list[d].node
+  end), {}
+  for _, node in ipairs(by_node) do
+    for k = 1, math.min(math.floor(#node / size) * size, count - #devices) do devices[#devices + 1] = node[k] end
+  end
+  return #devices == count and devices or nil
+end
+
+--- Returns the choices of devices for an order: the strategy's own, and with several machines those in segments of the
+--- groups of its innermost axes, if that changes them.
+local function choices_of(order, sizes, own, list)
+  local choices, size, known = { { devices = own or util.listed(#list, function(d) return d end) } }, 1, {}
+  local _, count = strides_of(order, sizes)
+  known[table.concat(choices[1].devices, ' ', 1, count)] = true
+  for _, axis in ipairs(own and {} or order) do
+    size = size * sizes[axis]
+    local devices = in_segments(list, count, size)
+    local key = devices and table.concat(devices, ' ')
+    if key and not known[key] then
+      known[key] = true
+      choices[#choices + 1] = { devices = devices, segment_size = size }
+    end
+  end
+  return choices
+end
+
+--- Simulates a strategy with a mesh in every order of its axes on the devices, also with devices left idle so that no
+--- machine divides the groups of inner axes; trinity.Strategy describes it.
 return function(strategy)
   if not strategy.mesh then util.fail('%s: expected a strategy with a mesh, got a placement', owner) end
   local problem, rows = strategy.problem, {}
   local plan, sizes = parallelism.fields(owner, strategy, problem.graph), sizes_of(strategy.mesh)
-  local devices = plan.devices or util.listed(#problem.cluster.devices, function(d) return d end)
-  for number, order in ipairs(orders_of(sizes)) do
-    local metrics = problem:evaluate(util.merged(plan, { order = order }))
-    local straddles, rank_file = layout(order, sizes, devices, problem.cluster.devices)
-    if metrics.feasible then
-      rows[#rows + 1] = { number, row_of { order = order, step_time_s = metrics.step_time_s, straddles = straddles,
-        rank_file = rank_file } }
+  local list = problem.cluster.devices
+  for _, order in ipairs(orders_of(sizes)) do
+    for _, choice in ipairs(choices_of(order, sizes, plan.devices, list)) do
+      local devices = choice.segment_size and choice.devices or plan.devices
+      local metrics = problem:evaluate(util.merged(plan, { order = order, devices = devices }))
+      local straddles, rank_file = layout(order, sizes, choice.devices, list)
+      if metrics.feasible then
+        rows[#rows + 1] = { #rows, row_of { order = order, step_time_s = metrics.step_time_s, straddles = straddles,
+          rank_file = rank_file, segment_size = choice.segment_size, devices = choice.segment_size and devices } }
+      end
     end
   end
   table.sort(rows, function(a, b)

@@ -14,7 +14,8 @@ local util = require 'trinity.base.util'
 local fidelity = {}
 
 --- Names of the comparisons, in the order of the help.
-fidelity.names = { 'kernels', 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
+fidelity.names = { 'kernels', 'moe_layer', 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden',
+  'plan' }
 
 local function comparison(name) return require('studies.fidelity.' .. name) end
 

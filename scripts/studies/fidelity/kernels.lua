@@ -1,10 +1,11 @@
 -- trinity study fidelity kernels: matmuls that AIConfigurator measured one by one (github ai-dynamo/aiconfigurator),
 -- and its exchanges between experts (DeepEP, a pass of normal mode). A matmul is a graph of that operator, with the
--- copy of its input to FP8, on one GPU with the default constants; an exchange is the all-to-all that strategies on a
--- named machine would wait for. Nothing is fitted to these rows: kernels run one at a time, at clocks that a GPU does
--- not hold in training.
+-- copy of its input to FP8, on one GPU with the default constants; an exchange is a message of dispatcher 'deepep' on a
+-- named machine. Nothing is fitted to these rows but how fast DeepEP copies (stragglers/dispatcher.lua): kernels
+-- run one at a time, at clocks that a GPU does not hold in training.
 
 local csv = require 'trinity.base.csv'
+local dispatcher = require 'trinity.stragglers.dispatcher'
 local errors = require 'studies.fidelity.errors'
 local json = require 'trinity.base.json'
 local layers = require 'trinity.graph.layers'
@@ -53,11 +54,12 @@ local function matmul_times(kind, dtype, rows)
   return found
 end
 
---- Rows of matmuls { group, class, predicted, measured }.
-local function matmuls(options)
+--- Rows of matmuls { group, class, predicted, measured }; kind: of this kind of GPU alone.
+local function matmuls(options, kind)
   local found, read = {}, csv.read(options.rows, 'system', 'dtype', 'm', 'n', 'k', 'time_us')
   for _, same in ipairs(util.grouped(read, function(row) return row.system .. ' ' .. row.dtype end)) do
     local system, rows = systems[same[1].system], {}
+    if kind and system and system[1] ~= kind then system = nil end
     for i = 1, system and dtypes[same[1].dtype] and #same or 0, options.every do
       local row = same[i]
       local function whole(column) return csv.whole(options.rows, row, column) end
@@ -76,10 +78,12 @@ local function matmuls(options)
 end
 
 --- Rows of all-to-alls of the same form: every GPU's tokens go to the GPUs of their experts and back, 20 or 24
---- multiprocessors copy them.
+--- multiprocessors copy them. Dispatch sends FP8 with a scale of 32 bits per 128 values, whatever `dtype` states:
+--- between nodes it takes half as long as combination, and 16 bits would exceed the rate of the network adapters.
 local function exchanges(path)
   local found, clusters = {}, {}
-  for _, row in ipairs(csv.read(path, 'system', 'mode', 'ep', 'hidden', 'tokens_per_gpu', 'top_k', 'sms')) do
+  for _, row in ipairs(csv.read(path, 'system', 'mode', 'ep', 'hidden', 'tokens_per_gpu', 'top_k', 'experts',
+    'sms')) do
     local system, ep = systems[row.system], csv.whole(path, row, 'ep')
     if system and system[2] and row.mode == 'normal' and (row.sms == '20' or row.sms == '24') then
       local key = system[2] .. ep
@@ -87,15 +91,33 @@ local function exchanges(path)
       local tokens, top_k = csv.whole(path, row, 'tokens_per_gpu'), csv.whole(path, row, 'top_k')
       local members = {}
       for i = 1, ep do members[i] = i end
-      for _, pass in ipairs { { 'dispatch', row.dtype == 'fp8' and 1 or 2 }, { 'combine', 2 } } do
-        local cost = clusters[key]:collective { kind = 'all_to_all', devices = members,
-          bytes = tokens * top_k * csv.whole(path, row, 'hidden') * pass[2] }
+      local hidden = csv.whole(path, row, 'hidden')
+      for _, pass in ipairs { { 'dispatch', hidden + hidden / 32 }, { 'combine', 2 * hidden } } do
+        local predicted_s = dispatcher.message_s('deepep', clusters[key], members, { tokens = tokens, top_k = top_k,
+          token_bytes = pass[2], experts = csv.whole(path, row, 'experts'), multiprocessors = tonumber(row.sms) })
         local size = tokens < 1024 and 'below 1,024' or '1,024 or more'
         found[#found + 1] = { group = ('%s, %s'):format(system[1], pass[1]), order = tokens,
-          class = ('nodes: %d, %s tokens'):format(csv.whole(path, row, 'nodes'), size), predicted = cost.time_s,
+          class = ('nodes: %d, %s tokens'):format(csv.whole(path, row, 'nodes'), size), predicted = predicted_s,
           measured = 1e-6 * csv.number(path, row, pass[1] .. '_us') }
       end
     end
+  end
+  return found
+end
+
+--- By group of wide matmuls, the factor that corrects the kind's rate: the median of predicted / measured.
+---@param path string
+---@param kind string of GPU
+---@return table<string, number>
+function kernels.factors(path, kind)
+  local found = {}
+  for _, group in ipairs(util.grouped(matmuls({ rows = path, every = kernels.options.every.default }, kind),
+    function(row) return row.group end)) do
+    local ratios = {}
+    for _, row in ipairs(group) do
+      if row.order > 2 then ratios[#ratios + 1] = row.predicted / row.measured end -- from 0.1 TFLOP up
+    end
+    found[group.name] = #ratios > 0 and util.median(ratios) or nil
   end
   return found
 end

@@ -1,6 +1,7 @@
 -- trinity.stragglers.expert_load: laws of experts that get unlike numbers of tokens.
 
 local core = require 'trinity.core'
+local dispatcher = require 'trinity.stragglers.dispatcher'
 local trinity = require 'trinity'
 local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
 
@@ -75,6 +76,30 @@ describe('experts with unlike loads', function()
     local turned = trinity.stragglers.expert_load(four, { load = load, place = function() return { 8, 2, 3, 4, 5, 6, 7, 1 } end })
     expect(turned.rank_factor):equals(2)
   end)
+  it('need fewer bytes where a token goes once to each rank, in any order of ranks', function()
+    local network = trinity.model('mixtral-8x7b', { layers = 1, sequence = 2048, batch_size = 2 })
+    local found = trinity.problem { graph = network, cluster = cluster }:strategy { mesh = { data = 4, expert = 4 } }
+    local function step(name, more)
+      return trinity.stragglers.expert_load(found, merged({ load = 'uniform', dispatcher = name }, more))
+    end
+    expect(step 'alltoall'.slowdown):equals(1)
+    expect(step 'hybridep'.step_time_s):below(step 'alltoall'.step_time_s)
+    expect(step('hybridep', { group_topk = 1 }).step_time_s):below(step 'hybridep'.step_time_s)
+    expect(1):below(step('deepep', { load = { zipf = 1 } }).slowdown)
+    local turned = four.problem:strategy { mesh = { data = 4, expert = 4 }, order = { 'data', 'expert', 'tensor', 'context',
+      'placement', 'pipeline' } }
+    expect(trinity.stragglers.expert_load(turned, { load = 'uniform' }).step_time_s):equals(turned.metrics.step_time_s)
+  end)
+  it('go to as many ranks as random experts are on', function()
+    expect(dispatcher.destinations(8, 8, 1)):near(1, 1e-12)
+    expect(dispatcher.destinations(4, 8, 8)):near(4, 1e-12)
+    expect(dispatcher.destinations(2, 4, 2)):near(2 * (1 - 2 / 4 * 1 / 3), 1e-12)
+    local members = { 1, 2, 3, 4, 5, 6, 7, 8 }
+    local about = { tokens = 4096, token_bytes = 14336, experts = 32, top_k = 8 }
+    local copies = cluster:collective { kind = 'all_to_all', devices = members, bytes = 4096 * 8 * 14336 }.time_s
+    expect(dispatcher.message_s('alltoall', cluster, members, about)):equals(copies)
+    expect(dispatcher.message_s('hybridep', cluster, members, about) / copies):near(dispatcher.destinations(8, 32, 8) / 8, 0.03)
+  end)
   it('are refused where they are not those of the network', function()
     local function loaded(options, found) return function() trinity.stragglers.expert_load(found or four, options) end end
     local path = temporary '.json'
@@ -85,6 +110,7 @@ describe('experts with unlike loads', function()
     expect(loaded { load = { zipf = -1 } }):raises "option 'load'.*zipf = 0 to 100"
     expect(loaded { load = function() return 0 end }):raises 'layer 1: expected tokens, got none'
     expect(loaded { load = function() return -1 end }):raises 'expert 1: expected 0 or more tokens, got number %-1'
+    expect(loaded { load = 'uniform', dispatcher = 'deepep' }):raises "option 'dispatcher'.*experts_per_token"
     expect(loaded { load = 'uniform', place = function() return { 1, 1 } end }):raises 'expected every expert from 1 to 8 once'
     local dense = trinity.problem { graph = trinity.model('gpt2', { layers = 2 }), cluster = cluster }
     expect(loaded({ load = 'uniform' }, dense:strategy { mesh = { data = 2 } })):raises 'expected experts with one operator per matmul'

@@ -101,6 +101,18 @@ describe('a recorded step', function()
     expect(replay.replayed_s[1]):near(14, 1e-9)
     expect(replay.busy_s[1]):near(10, 1e-9)
   end)
+  it('may collect garbage in some steps alone', function()
+    local rows = chunked(1)
+    for _, row in ipairs(chunked(2)) do
+      if row[5]:find '^optimizer' then row[10] = row[10] + 3 end
+      rows[#rows + 1] = row
+    end
+    for stage = 0, 1 do rows[#rows + 1] = { 2, 0, stage, stage, 'gc', 0, -1, -1, -1, 10 - stage, 3 + stage } end
+    local replay = trinity.stragglers.replay(written(rows))
+    expect(replay.busy_s[1]):near(10, 1e-9)
+    expect(replay.busy_s[2]):near(13, 1e-9)
+    expect(replay:what_if { type = 'gc' }.alone_s[1]):near(replay.typical_s[1], 1e-9)
+  end)
 end)
 
 it('a trace or choice that says something else is refused by name', function()

@@ -109,6 +109,15 @@ describe('what helps against a slow device', function()
     expect(dropped.micro_batches):equals(8)
     expect(dropped.gain):near(dropped.samples_per_s / found.metrics.samples_per_s - 1, 1e-12)
   end)
+  it('drops the slowest replica alone, and moves layers to a stage that is less slow, where that gains most', function()
+    local both = strategy({ mesh = { data = 4, pipeline = 2 }, micro_batches = 4, zero_stage = 1 },
+      { ['n0/gpu0'] = 1.2, ['n0/gpu7'] = 3 }) -- replicas 1 and 4, stages 1 and 2
+    local rows = {}
+    for _, row in ipairs(trinity.stragglers(both, { noise = 0, draws = 1 }).remedies) do rows[row.what] = row end
+    expect(#rows['replicas with slow devices dropped'].devices):equals(6)
+    expect(rows['layers moved from slow stages'].stages[2]):below(rows['layers moved from slow stages'].stages[1])
+    expect(0):below(rows['layers moved from slow stages'].gain)
+  end)
   it('is nothing where nothing is slow', function()
     expect(#trinity.stragglers(strategy(plans['1f1b, ZeRO 1']), { noise = 0, draws = 1 }).remedies):equals(0)
   end)

@@ -39,6 +39,22 @@ describe('orders of ranks', function()
       expect(ranks):equals(16)
     end
   end)
+  it('leave GPUs of unequal islands idle so that none divides a group, with the rank file of the others', function()
+    local islands = trinity.problem { graph = graph, cluster = trinity.cluster 'dgx_a100:6+dgx_a100:6' }
+    local found = (islands:strategy { mesh = { tensor = 4, data = 2 } }):rank_orders()
+    local best = found[1]
+    expect(best.segment_size):equals(4)
+    expect(table.concat(best.devices, ' ')):equals '1 2 3 4 7 8 9 10'
+    expect(table.concat(best.straddles, ' ')):equals 'data'
+    expect(best.rank_file:match 'rank 4=[^\n]*'):equals 'rank 4=n1 slot=0'
+    expect(islands:evaluate({ mesh = { tensor = 4, data = 2 }, order = best.order, devices = best.devices }).step_time_s):equals(
+      best.step_time_s)
+    for _, row in ipairs(found) do
+      if not row.segment_size and row.order[1] == 'tensor' then expect(best.step_time_s):below(row.step_time_s) end
+    end
+    local own = islands:strategy { mesh = { tensor = 2, data = 2 }, devices = { 1, 2, 7, 8 } }
+    for _, row in ipairs(own:rank_orders()) do expect(row.segment_size == nil):equals(true) end
+  end)
   it('have experts as a factor of data', function()
     local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 2, hidden = 32, heads = 4, num_kv_heads = 2,
       feed_forward = 64, experts = 8, top_k = 2, vocabulary = 96, batch_size = 2, sequence = 32 }

@@ -269,6 +269,9 @@ examples.arguments = {
   ['trinity.StragglersModule.replay'] = function() return { recorded } end,
   ['trinity.StragglersModule.run'] = function() return { examples.shared().strategy, { draws = 1 } } end,
   ['trinity.StragglersModule.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
+  ['trinity.StragglersModule.context_degrees'] = function()
+    return { experts(), { lengths = function() return 4 end, draws = 1 } }
+  end,
   ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.FilesModule.read'] = function() return { core.home .. '/README.md' } end,

@@ -332,6 +332,8 @@ describe('the editor types', function()
   local slow = trinity.cluster('p100x4', { slow = { [trinity.cluster 'p100x4'.devices[1].name] = 3 } })
   see('trinity.Stragglers', trinity.stragglers(trinity.problem { cluster = slow, graph = trinity.model('gpt2', { layers = 4 }) }:strategy {
     mesh = { data = 2, pipeline = 2 } }, { draws = 1 }))
+  local islands = trinity.problem { cluster = trinity.cluster 'dgx_a100:6+dgx_a100:6', graph = trinity.model('gpt2', { layers = 2 }) }
+  see('trinity.RankOrder', islands:strategy({ mesh = { tensor = 4, data = 2 } }):rank_orders()[1])
   see_bounds()
   local decoder = os.tmpname() .. '.json'
   require('trinity.core').write_file(decoder, '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9}')

@@ -1,6 +1,7 @@
 -- trinity study fidelity kernels: measured matmuls and all-to-alls of experts against single operators and collectives.
 
 local core = require 'trinity.core'
+local dispatcher = require 'trinity.stragglers.dispatcher'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
@@ -38,12 +39,14 @@ describe('measured kernels', function()
     expect(list[3].signed):near(0.25, 1e-9)
     expect(list[3].form):near(0, 1e-9)
   end)
-  it('of experts are compared with the all-to-all of the bytes that every GPU sends', function()
+  it('of experts are compared with a message of DeepEP, which dispatches in FP8', function()
     local members = {}
     for i = 1, 16 do members[i] = i end
-    local time_s = trinity.cluster('dgx_h100x2'):collective { kind = 'all_to_all', devices = members,
-      bytes = 4096 * 8 * 7168 * 2 }.time_s
-    local list = json.decode(says('', exchange:format(2, 16, 2e6 * time_s, 0.5e6 * time_s), 0)).kernels
+    local function time_s(bytes)
+      return dispatcher.message_s('deepep', trinity.cluster 'dgx_h100x2', members, { tokens = 4096, top_k = 8, experts = 256,
+        token_bytes = bytes, multiprocessors = 20 })
+    end
+    local list = json.decode(says('', exchange:format(2, 16, 2e6 * time_s(7168 + 4 * 7168 / 128), 0.5e6 * time_s(2 * 7168)), 0)).kernels
     expect(#list == 2 and list[1].group == 'h100, dispatch' and list[2].group == 'h100, combine'):truthy()
     expect(list[1].signed):near(-0.5, 1e-9)
     expect(list[2].signed):near(1, 1e-9)

@@ -1,0 +1,136 @@
+-- trinity study fidelity moe_layer: forward and backward pass of one layer of experts on 8 H100, which Megatron-LM's
+-- functional tests time (common/moe_perf there), compared with trinity.stragglers.expert_load of an
+-- even load and the test's token dispatcher.
+--
+-- The test runs the layer alone: after pauses, with nothing else on the GPU. Its constants are therefore those of
+-- kernels that run alone, and none is fitted to these rows: rates of matmuls by AIConfigurator's table (kernels.lua),
+-- messages at the rate of collectives, copies at 0.92 of the memory's bandwidth (3.07 TB/s, STREAM triad and copies on
+-- H100 of 80 GB). The test has no shared expert: its configuration does not pass shared_ffn on.
+
+local csv = require 'trinity.base.csv'
+local errors = require 'studies.fidelity.errors'
+local expert_load = require 'trinity.stragglers.expert_load'
+local json = require 'trinity.base.json'
+local kernels = require 'studies.fidelity.kernels'
+local layers = require 'trinity.graph.layers'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local runtimes = require 'trinity.cluster.runtimes'
+local statistics = require 'trinity.base.statistics'
+local step_of = require 'trinity.stragglers.step'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local moe_layer = {
+  help = "a layer of experts of Megatron-LM's functional tests",
+  shared = { rows = 'megatron-golden/moe_layer.csv', matmuls = 'aiconfigurator/gemm.csv.gz' },
+  options = {
+    rows = { default = '', help = 'table of layers (CSV)' },
+    matmuls = { default = '', help = 'table of matmuls that gives their rates (CSV)' },
+  },
+}
+
+local kind, machine = 'h100', 'dgx_h100x1'
+local copy_share = 0.92
+local bytes_of_kind = 3.35e12
+
+--- Constants of kernels that run alone.
+local function constants_of(path)
+  local own = require('trinity.cluster.constants').calibrated(kind)
+  local factor = kernels.factors(path, kind)
+  return { [kind] = { compute_efficiency = own.compute_efficiency * factor[kind .. ', bfloat16'],
+    fp8 = own.fp8 * factor[kind .. ', float8'], memory_efficiency = copy_share, expert = 1, routing = 1,
+    inside_share = 1, launch_s = 3e-6, expert_dispatch_s = 3e-6 } }
+end
+
+--- A layer as a graph: experts, and a mean in place of what follows.
+local function graph_of(one)
+  local net = layers.new('layer', { dtype = one.float8 and 'float8' or 'bfloat16', batch_size = one.micro_batch })
+  local x = net:input('x', { one.micro_batch, one.sequence, one.hidden })
+  local y = net:mixture_of_experts('layer_1/moe', x, { feed_forward = one.moe_ffn, experts = one.experts,
+    top_k = one.top_k, kernels = 'flash', router = one.is_deepseek and 'sigmoid' or 'softmax' })
+  net:reduce_mean('loss', net:reshape('loss/input', y, { one.micro_batch * one.sequence * one.hidden }), 1)
+  return net:build()
+end
+
+--- Seconds of a graph's passes with a dispatcher, without the loss and the update, and the peak of a GPU's allocations.
+local function passes_of(one, graph, cluster)
+  local strategy = problems.simulator { graph = graph, cluster = cluster }:strategy { mesh = { data = one.ep,
+    expert = one.ep } }
+  local step, last_s, loss_s = step_of('moe_layer', strategy), 0, 0
+  for _, node in ipairs(step.nodes) do
+    local op = step.graph:operator(node.operator)
+    if op.phase ~= 'update' and op.type ~= 'AllReduce' then last_s = math.max(last_s, node.end_s) end
+    if node.device == 1 and op.name:find '^loss' then loss_s = loss_s + node.end_s - node.start_s end
+  end
+  local found = expert_load(strategy, { load = 'uniform', dispatcher = one.dispatcher,
+    group_topk = one.is_deepseek and 4 or nil }) -- moe_router_group_topk of its DeepSeek case
+  return found.step_time_s - (strategy.metrics.step_time_s - last_s) - loss_s,
+    found.peak_memory_bytes - runtimes.read().context_bytes
+end
+
+--- Copies to FP8 that the graph does not have, seconds forward and backward and the bytes that stay. Transformer Engine
+--- quantizes weights in every forward pass (the test does not say which micro-batch is the first), and everything by
+--- rows and by columns: elements read in 16 bits and written twice in 8.
+local function copies_of(one)
+  if not one.float8 then return 0, 0, 0 end
+  local rows, local_experts = one.sequence * one.micro_batch * one.top_k, one.experts / one.ep
+  local weights = 3 * local_experts * one.hidden * one.moe_ffn
+  local columns, gradients = rows * (one.hidden + one.moe_ffn), rows * (one.hidden + 2 * one.moe_ffn)
+  local function seconds(bytes) return bytes / (copy_share * bytes_of_kind) end
+  return seconds(4 * weights + columns), seconds(4 * gradients), 2 * weights + columns
+end
+
+local function predicted(one, cluster)
+  local graph = graph_of(one)
+  local forward_s = passes_of(one, graph, cluster)
+  local both_s, peak_bytes = passes_of(one, graph:to_training { optimizer = 'sgd' }, cluster)
+  local more_forward_s, more_backward_s, more_bytes = copies_of(one)
+  return { forward_s = forward_s + more_forward_s, backward_s = both_s - forward_s + more_backward_s,
+    peak_bytes = peak_bytes + more_bytes }
+end
+
+--- The layers of a file, each with the measured seconds.
+local function read(path)
+  return util.map(csv.read(path, 'case', 'ep', 'dispatcher', 'precision', 'hidden', 'moe_ffn', 'experts', 'top_k',
+    'forward_ms', 'backward_ms', 'max_allocated_bytes'), function(row)
+    local one = { name = row.case, dispatcher = csv.word(path, row, 'dispatcher', { 'alltoall', 'deepep', 'hybridep' }),
+      float8 = row.precision:find '^fp8' ~= nil, is_deepseek = row.case:find '^deepseek' ~= nil,
+      measured = { forward_s = 1e-3 * csv.number(path, row, 'forward_ms'),
+        backward_s = 1e-3 * csv.number(path, row, 'backward_ms'),
+        peak_bytes = csv.number(path, row, 'max_allocated_bytes') } }
+    for _, name in ipairs { 'ep', 'sequence', 'micro_batch', 'hidden', 'moe_ffn', 'experts', 'top_k' } do
+      one[name] = csv.whole(path, row, name)
+    end
+    return one
+  end)
+end
+
+local columns = { { 'forward_s', 'forward ms', 1e3 }, { 'backward_s', 'backward ms', 1e3 },
+  { 'peak_bytes', 'peak GB', 1e-9 } }
+
+function moe_layer.run(options)
+  local cluster = model.cluster(machine, { constants = constants_of(options.matmuls) })
+  local rows = util.map(read(options.rows), function(one)
+    return { name = one.name, measured = one.measured, predicted = predicted(one, cluster) }
+  end)
+  if options.json then return print(json.encode { rows = rows }) end
+  local head, off = { 'layer' }, {}
+  for _, column in ipairs(columns) do
+    for _, name in ipairs { column[2], 'predicted', 'off' } do head[#head + 1] = name end
+  end
+  print(text.format_table(head, util.map(rows, function(row)
+    local cells = { row.name }
+    for _, column in ipairs(columns) do
+      local measured, found = row.measured[column[1]], row.predicted[column[1]]
+      for _, value in ipairs { measured, found } do cells[#cells + 1] = ('%.2f'):format(value * column[3]) end
+      cells[#cells + 1] = errors.signed(found / measured - 1)
+      if column[1] ~= 'peak_bytes' then off[#off + 1] = found / measured - 1 end
+    end
+    return cells
+  end)))
+  local s = statistics.summary(off)
+  print(('passes: mean error %s, worst %s'):format(errors.percent(s.mean), errors.percent(s.worst)))
+end
+
+return moe_layer

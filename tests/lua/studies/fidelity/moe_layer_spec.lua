@@ -1,0 +1,43 @@
+-- trinity study fidelity moe_layer: a layer of experts under the dispatchers of Megatron-LM.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+
+local head = 'case,gpus,ep,dispatcher,precision,sequence,micro_batch,hidden,moe_ffn,experts,top_k,shared_ffn,forward_ms,'
+  .. 'backward_ms,max_allocated_bytes\n'
+local matmuls = 'system,dtype,kernel,m,n,k,time_us\nh100_sxm,bfloat16,k,8192,8192,8192,1400\nh100_sxm,fp8,k,8192,8192,8192,1000\n'
+
+local function written(text)
+  local path = temporary '.csv'
+  core.write_file(path, text)
+  return path
+end
+
+local function rows_of(...)
+  local said = trinity_says(("study fidelity moe_layer --json --rows '%s' --matmuls '%s'"):format(
+    written(head .. table.concat({ ... }, '\n') .. '\n'), written(matmuls)), 0)
+  return json.decode(said:match '{.*}').rows
+end
+
+describe('a layer of experts', function()
+  it('takes longer with all copies sent than with DeepEP, and with DeepEP than with HybridEP', function()
+    local rows = rows_of('deepseek_a,8,8,alltoall,bf16,4096,1,7168,2048,32,8,2048,7,10,2e9',
+      'deepseek_b,8,8,deepep,bf16,4096,1,7168,2048,32,8,2048,7,10,2e9',
+      'deepseek_c,8,8,hybridep,bf16,4096,1,7168,2048,32,8,2048,7,10,2e9')
+    for i = 2, 3 do
+      expect(rows[i].predicted.forward_s):below(rows[i - 1].predicted.forward_s)
+      expect(rows[i].predicted.backward_s):below(rows[i - 1].predicted.backward_s)
+    end
+    -- matmuls of 2.9 TFLOP forward at no more than the peak
+    expect(6 * 4096 * 8 * 7168 * 2048 / 989e12):below(rows[3].predicted.forward_s)
+  end)
+  it_shared("is within 10 % of Megatron-LM's tests", function()
+    local said = trinity_says(("study fidelity moe_layer --json --rows '%s' --matmuls '%s'"):format(
+      shared 'megatron-golden/moe_layer.csv', shared 'aiconfigurator/gemm.csv.gz'), 0)
+    for _, row in ipairs(json.decode(said:match '{.*}').rows) do
+      for _, pass in ipairs { 'forward_s', 'backward_s' } do
+        expect(row.predicted[pass] / row.measured[pass]):near(1, 0.1)
+      end
+    end
+  end)
+end)
