@@ -276,9 +276,8 @@ bool check_pieces(const Drawn& given, OrderEngine& engine) {
   }
   Metrics found, expected;
   Timeline timeline;  // which the event loop alone fills
-  const OrderGraph all(problem);
   const auto run = [&](int64_t limit_ns) {
-    return engine.run(all, low.arranged.placement, pieces, nullptr, limit_ns, found);
+    return engine.run(problem, low.arranged.placement, pieces, nullptr, limit_ns, found);
   };
   if (!run(kNoLimit)) return false;
   Simulator(problem).run(Plan{low.arranged.placement, &schedule}, expected, &timeline);
