@@ -141,7 +141,7 @@ struct Collective {
   int64_t bytes = 0;             ///< full size of the tensor
   std::vector<int32_t> members;  ///< operators, ascending
   /// Of a lowered mesh: bits of the axes that it is over (strategy/splits.h); -1: of others.
-  int32_t partition = -1;
+  int32_t axes = -1;
 };
 
 }  // namespace trinity

@@ -261,9 +261,9 @@ class OrderEngine {
   void feed(const Feed& feed, int32_t micro, int64_t time_ns);
   void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
             bool last = false) {
-    events_.push_back({time_ns, kind << 62 | number,
-                       static_cast<uint64_t>(what) << 32 | static_cast<uint64_t>(micro) << 1 | last});
-    std::push_heap(events_.begin(), events_.end(), std::greater<>());
+    const Event event{time_ns, kind << 62 | number,
+                      static_cast<uint64_t>(what) << 32 | static_cast<uint64_t>(micro) << 1 | last};
+    events_.insert(std::upper_bound(events_.begin(), events_.end(), event, std::greater<>()), event);
   }
   void push_book(int32_t collective, int32_t micro, int64_t time_ns);
   void send(int32_t op, int32_t micro, bool last, bool free);
@@ -348,7 +348,7 @@ class OrderEngine {
   std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per collective: time, or -1
   std::vector<int32_t> pieces_done_;                    // per list
-  std::vector<Event> events_;                           // a heap, the first one on top
+  std::vector<Event> events_;                           // the first one last
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
   std::vector<int32_t> asked_by_;  // per queue: 2 * device, + 1: the task took no time
   uint64_t ticket_ = 0;
@@ -362,7 +362,6 @@ class OrderEngine {
   int32_t each_left_ = 0, newest_ = 0;  // initial value of left_; last micro-batch begun
   std::vector<Flight> flights_;                         // in order of booking; some have arrived
   std::vector<int64_t> state_;                          // state at a mark
-  std::vector<Event> waiting_events_;                   // pending events at a mark, in order
   std::vector<Mark> marks_;                             // first kept_ entries are valid
   size_t kept_ = 0;
   int32_t keeps_every_ = 1;                             // interval of marks in micro-batches

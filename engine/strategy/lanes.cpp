@@ -64,8 +64,8 @@ void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
     const int32_t device = replica.device_of(collective.members[0]);
     if (!replica.joined.empty() && replica.joined[number])
       group_of_.push_back(kJoins);
-    else if (collective.partition >= 0)
-      group_of_.push_back(add_over(device, collective.partition));
+    else if (collective.axes >= 0)
+      group_of_.push_back(add_over(device, collective.axes));
     else
       group_of_.push_back(add_alike(devices_of(replica, collective), kinds));
   }

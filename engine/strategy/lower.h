@@ -34,7 +34,7 @@ struct LoweredGraph {
 /// of the pipeline x width + part.
 ///
 /// Of lower_lane(): `lanes` names of every device of a stage the first that does the same; these are
-/// made. A collective over axes (Collective::partition) is between a group of its stage's devices, any
+/// made. A collective over axes (Collective::axes) is between a group of its stage's devices, any
 /// other one between its members, and the others of their kind have the same.
 struct LoweredReplica : Lowered {
   Parallelism of = {};

@@ -313,7 +313,7 @@ class Lowering {
              });
     };
     const auto joins = [&](const Collective& collective) {
-      return collective.kind == CollectiveKind::all_reduce && collective.partition == kOverContext &&
+      return collective.kind == CollectiveKind::all_reduce && collective.axes == kOverContext &&
              std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
                const auto [begin, end] = boost::out_edges(op, graph.csr());
                return graph.op(op).phase == Phase::update &&

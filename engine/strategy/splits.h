@@ -72,7 +72,7 @@ struct Lowered {
   }
 };
 
-/// Axes of a mesh over which a collective joins the devices of a run (bits of Collective::partition).
+/// Axes of a mesh over which a collective joins the devices of a run (bits of Collective::axes).
 inline constexpr int32_t kOverTensor = 1, kOverContext = 2;
 
 struct SplitOptions {

@@ -310,13 +310,12 @@ bool OrderEngine::go_on(int64_t limit_ns) {
       mark();
       if (period_.copies > 0) return true;
     }
-    const Event event = events_.front();
+    const Event event = events_.back();
     now_ns_ = event.time_ns;
     if (now_ns_ > limit_ns) {
       rejected_ = true;
       return true;
     }
-    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     events_.pop_back();
     if (kind_of(event) == kBooks)
       book_collective(what_of(event), micro_of(event));

@@ -71,7 +71,7 @@ void OrderEngine::open_rows(int32_t micro) {
 /// stored, every second one is dropped and the interval of marks doubles.
 void OrderEngine::mark() {
   last_mark_ = pieces_done_[0];
-  const int64_t now_ns = events_.front().time_ns;
+  const int64_t now_ns = events_.back().time_ns;
   std::erase_if(flights_, [now_ns](const Flight& flight) { return flight.end_ns <= now_ns; });
   while (first_open_ < micros_ && left_[first_open_] == 0) ++first_open_;
   int32_t first = first_open_;
@@ -153,10 +153,7 @@ void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
 }
 
 void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
-  auto& events = waiting_events_;
-  events = events_;
-  std::sort(events.begin(), events.end());
-  for (const auto& event : events) {
+  for (const auto& event : events_) {
     const uint64_t kind = kind_of(event);
     auto number = static_cast<int64_t>(event.key << 2 >> 2);
     if (kind == kTaskSends)
@@ -170,7 +167,7 @@ void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
                                 int64_t{last_of(event)}})
       note(value);
   }
-  note(static_cast<int64_t>(events.size()));
+  note(static_cast<int64_t>(events_.size()));
 }
 
 /// Position of the segment that a device begins next.
@@ -224,7 +221,7 @@ int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces
 void OrderEngine::leave_out(const Mark& before, int32_t copies) {
   period_.copies = copies;
   period_.micros = last_mark_ - before.micro;
-  period_.time_ns = events_.front().time_ns - before.time_ns;
+  period_.time_ns = events_.back().time_ns - before.time_ns;
   period_.step_before_ns = step_ns_;
   period_.between.clear();
   auto& rest = period_.rest;

@@ -127,7 +127,7 @@ void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<siz
                                int32_t axes) {
   Collective collective;
   collective.kind = CollectiveKind::all_gather;
-  collective.partition = axes;
+  collective.axes = axes;
   collective.name = name_of([&] {
     const auto name = fmt::format("{}/gather", producer_name(tensor));
     const int32_t before = gathers_[name]++;

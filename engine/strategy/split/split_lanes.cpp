@@ -150,13 +150,14 @@ int32_t SplitLowering::axes_of(const Where& where) const {
   const bool whole = tensor_ > 0 && std::ssize(where) == run_;
   const bool over_tensor = whole && tensor_ > 1 && same(0, 1);
   const bool over_context = whole && run_ > tensor_ && same(0, tensor_);
-  std::set<int32_t> groups;
+  const auto first = [&](int32_t lane) {  // of its group, if they are over these
+    return (over_context ? 0 : lane / tensor_ * tensor_) + (over_tensor ? 0 : lane % tensor_);
+  };
   bool fits = whole;
   for (int32_t lane = 0; lane < run_ && fits; ++lane) {
-    const int32_t part = over_tensor ? 0 : lane % tensor_, row = over_context ? 0 : lane / tensor_;
-    const int32_t first = row * tensor_ + part;
-    const bool begins = lane == first && groups.insert(group_of[at(lane)]).second;
-    fits = group_of[at(lane)] >= 0 && same(lane, first) && begins == (lane == first);
+    fits = group_of[at(lane)] >= 0 && same(lane, first(lane));
+    for (int32_t other = 0; first(lane) == lane && other < lane && fits; ++other)
+      fits = first(other) != other || !same(lane, other);
   }
   if (!fits && width_ > 0) throw LanesDiffer{};
   return fits ? kOverTensor * over_tensor + kOverContext * over_context : -1;

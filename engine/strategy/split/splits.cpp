@@ -235,7 +235,7 @@ void SplitLowering::join(int32_t op, size_t output, const std::vector<int32_t>& 
     if (!makes(layout_.device(op, part))) continue;
     auto& collective = collectives[group[part]];
     if (collective.members.empty()) {
-      collective.partition = axes;
+      collective.axes = axes;
       collective.name = name_of([&] { return fmt::format("{}.{}", name, group[part]); });
       collective.bytes = bytes(part);
       if (scatters) collective.kind = CollectiveKind::reduce_scatter;
@@ -393,7 +393,7 @@ void SplitLowering::reduce(size_t k) {
   for (size_t part = 0; part < bucket.where.size(); ++part) {
     if (!makes(bucket.where[part].second)) continue;
     auto& collective = collectives[bucket.where[part].first];
-    collective.partition = axes;
+    collective.axes = axes;
     collective.name = fmt::format("{}.{}", name, bucket.where[part].first);
     const int32_t id =
         add_member(first.op, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
