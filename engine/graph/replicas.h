@@ -99,8 +99,6 @@ struct Replicated {
   std::vector<int32_t> origin;
   std::vector<int32_t> stage;    ///< [operator]; 0 without stages
   std::vector<int32_t> replica;  ///< [operator]: its replica of the stage, from 0
-  /// [operator]: its last output is the token that others wait for (`behind`).
-  std::vector<bool> tells;
   /// Meeting::in_turn: [operator] the replica whose gradient it computes or applies, or after whose
   /// gradient it fetches weights; differs from `replica` on a server. Empty otherwise.
   std::vector<int32_t> turn = {};

@@ -140,8 +140,8 @@ struct Collective {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   int64_t bytes = 0;             ///< full size of the tensor
   std::vector<int32_t> members;  ///< operators, ascending
-  /// Set by lower_lanes(): index in Lowered::partitions of the partition with its group; else -1.
-  int32_t partition = -1;
+  /// Of a lowered mesh: bits of the axes that it is over (strategy/splits.h); -1: of others.
+  int32_t axes = -1;
 };
 
 }  // namespace trinity

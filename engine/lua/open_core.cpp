@@ -24,7 +24,6 @@ int open_core(lua_State* L) {
   open_strategy(L);
   open_outline(L);
   open_mesh_bound(L);
-  open_replicas(L);
   open_parallel(L);
   open_features(L);
   open_env(L);

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <compare>
+#include <span>
+#include <vector>
 
 #include "simulator/record.h"
 
@@ -35,36 +36,47 @@ class DopplerEngine {
   void run(std::span<const int32_t> placement, int64_t limit_ns, Record& record);
 
  private:
+  enum class Kind : uint8_t { request, start, finish, release, send, arrive, take };
   struct Edge {
     int32_t reader, output;
   };
-  /// A later event; `order` holds its ticket, then its type.
-  struct Later {
-    int64_t time_ns;
-    uint64_t order;
-    auto operator<=>(const Later&) const = default;
+  struct Event {
+    int64_t time_ns, ticket;
+    Kind kind;
+    int32_t op;
+    bool operator>(const Event& other) const {
+      return time_ns != other.time_ns ? time_ns > other.time_ns : ticket > other.ticket;
+    }
   };
   struct Device {
-    int32_t front, back;  // of its queue; -1: empty
-    bool taken;
+    int32_t front = -1, back = -1;  // of its queue; -1: empty
+    bool taken = false;
   };
-  template <bool kLimited, bool kRecord>
-  class Run;
-  template <bool kLimited>
-  void choose(const int32_t* placement, int64_t limit_ns, Record& record);
-  void order_edges();
+
+  void put(int64_t time_ns, Kind kind, int32_t op);
+  void handle(Kind kind, int32_t op);
+  void join(int32_t op);
+  void grant(int32_t number);
+  void start(int32_t op);
+  void note(int32_t op, int64_t end_ns);
+  void deliver(int32_t op);
+  std::span<const Edge> edges(int32_t op) const {
+    const auto first = static_cast<size_t>(first_edge_[op]);
+    return std::span(edges_).subspan(first, static_cast<size_t>(first_edge_[op + 1]) - first);
+  }
 
   const Problem& problem_;
   std::vector<Edge> edges_;               // by producer, in file order
   std::vector<int32_t> first_edge_;       // operators + 1 entries
-  std::vector<int64_t> one_wire_ns_;      // per operator: time of all its edges; -1: they differ
   std::vector<int32_t> sources_;          // in file order
-  std::vector<int32_t> inputs_, missing_;  // per operator
+  std::vector<int32_t> missing_;          // per operator
   std::vector<int32_t> next_waiting_;     // per operator: next in its device's queue
-  std::vector<uint32_t> due_;             // events of this instant, in order
-  std::vector<Later> near_, far_;         // earliest events, descending; a heap of the later ones
+  std::vector<Event> events_;             // a heap
   std::vector<Device> devices_;
   std::vector<int32_t> next_position_;    // per device
+  std::span<const int32_t> placement_;
+  Record* record_ = nullptr;
+  int64_t limit_ns_ = kNoLimit, now_ns_ = 0, tickets_ = 0;
 };
 
 }  // namespace trinity

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "cluster/collectives.h"
-#include "simulator/event_lanes.h"
 #include "simulator/metrics.h"
-#include "simulator/order_graph.h"
 #include "simulator/problem.h"
 #include "simulator/simulator.h"
 #include "strategy/pieces.h"
@@ -35,11 +36,6 @@ namespace trinity {
 /// shifted in time, the run is periodic for as long as the order is. Periods are then skipped, and
 /// the results follow from a run with fewer micro-batches.
 ///
-/// Some collectives are booked early: those whose inputs one device alone provides, task by task,
-/// and whose queues nothing else uses. They become ready in the order of that device's tasks, and
-/// are booked when the task that provides the last input begins. If two of them become ready at one
-/// instant against the order of their numbers, the run is repeated without early booking.
-///
 /// Terms: a *row* is a collective or the route of a transfer (collectives come first); a *cell* is
 /// a row in one micro-batch. A *segment* is a run of operators on one device without an incoming
 /// tensor in between. A *mark* is a snapshot of the state that is searched for repetition.
@@ -54,7 +50,7 @@ class OrderEngine {
   /// Fills `metrics` as Simulator::run() does for the same order. Returns false, with `metrics`
   /// unchanged, if the result could differ from the event loop's, or if the order is faulty and the
   /// event loop should report why.
-  bool run(const OrderGraph& graph, std::span<const int32_t> placement, const OrderPieces& pieces,
+  bool run(const Problem& problem, std::span<const int32_t> placement, const OrderPieces& pieces,
            const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
 
   /// Number of micro-batches that the last run skipped as repetitions.
@@ -93,7 +89,6 @@ class OrderEngine {
     int64_t duration_ns = 0;
     int32_t missing = 0;  // edges into all members
     bool once = false;
-    bool at_once = false;  // booked early (see above)
     int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
     // ranges for all members
     int32_t feeds_begin = 0, feeds_end = 0, sends_begin = 0, sends_end = 0;
@@ -107,8 +102,15 @@ class OrderEngine {
   };
   /// Types of events at one instant, in their order.
   static constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
-  /// An event's key is its type << 62 plus a number of that type.
-  using Event = EventLanes::Event;
+  struct Event {
+    int64_t time_ns;
+    uint64_t key;   // its type << 62, plus a number of that type
+    uint64_t data;  // what_of(), micro_of(), last_of()
+    bool operator<(const Event& other) const {
+      return time_ns != other.time_ns ? time_ns < other.time_ns : key < other.key;
+    }
+    bool operator>(const Event& other) const { return other < *this; }
+  };
   static uint64_t kind_of(const Event& event) { return event.key >> 62; }
   /// Event::data: operator or collective << 32, micro-batch << 1, and for an operator whether its
   /// accumulation is complete.
@@ -137,7 +139,7 @@ class OrderEngine {
   struct End {
     enum Kind : uint8_t { starts, ends, sent, runs };
     Kind kind;       // of a member's collective: starts, ends; of a route's transfer: sent
-    int32_t number;  // member or route; for `runs` the operator
+    int32_t number;  // operator; for `sent` the route
     int32_t next;
   };
   /// Snapshot of a run before an event. Equal states have equal futures.
@@ -176,31 +178,6 @@ class OrderEngine {
     int32_t list = -1, starts = -1, ends = -1;
   };
 
-  /// Memory query that depends on a row's start or end: a hold that begins or ends there, or a
-  /// column of positions to fill.
-  struct MemoryQuery {
-    int64_t bytes = 0, after_ns = 0;            // relative to the begin
-    int32_t row = 0, device = 0;
-    int32_t column = -1;                        // -1: a hold
-    int32_t list = -1, index = 0;               // position where the hold begins; -1: with the row
-    int32_t until_list = -1, until_index = 0;   // another use of the hold
-    bool once = false;                          // the row runs once per step
-    bool sums = false;  // two columns: first and last begin of the row
-    bool same_group(const MemoryQuery& other) const {
-      return row == other.row && device == other.device && sums == other.sums;
-    }
-  };
-  /// A row's queries on one device.
-  struct QueryGroup {
-    int32_t device, first;  // index in queries_
-    bool sums;
-  };
-  /// A booking with queries, as seen by one device.
-  struct BookingSample {
-    int64_t start_ns;
-    int32_t micro, first;  // index in queries_
-  };
-
   // order_engine.cpp: compile the order.
   bool compile();
   bool place_lists();
@@ -222,25 +199,29 @@ class OrderEngine {
   bool find_segments(int32_t list);
   bool find_needs(int32_t op);
   bool accumulates(int32_t op, int32_t reader) const {
-    return micros_ > 1 && graph_->once(reader) && !graph_->once(op);
+    return micros_ > 1 && problem_->once(reader) && !problem_->once(op);
   }
-  bool member(int32_t op) const { return graph_->collective(op) >= 0; }
+  int32_t collectives() const {
+    return static_cast<int32_t>(problem_->graph().collectives().size());
+  }
+  const Collective& collective_at(int32_t c) const {
+    return problem_->graph().collectives()[static_cast<size_t>(c)];
+  }
+  int32_t collective_of(int32_t op) const { return problem_->graph().op(op).collective; }
+  bool member(int32_t op) const { return collective_of(op) >= 0; }
   int32_t cluster_device(int32_t device) const {
     return quotient_ ? quotient_->devices[device] : device;
   }
   int64_t cost_ns(int32_t op) const {
-    return graph_->cost_ns(cluster_device(placement_[op]), op);
+    return problem_->cost_ns(cluster_device(placement_[op]), op);
   }
 
-  // order_queues.cpp: queues of transfers and collectives.
   void add_queues(int32_t from, int32_t to);
-  void find_queue_classes();
-  void join_queues();
-  void find_at_once();
-  bool own(int32_t collective) const;
-  std::span<const int32_t> queues_of(const Group& group) const {
-    return std::span(queues_).subspan(static_cast<size_t>(group.queues_begin),
-                                      static_cast<size_t>(group.queues_end - group.queues_begin));
+  /// row: a group or a route.
+  template <class Row>
+  std::span<const int32_t> queues_of(const Row& row) const {
+    return std::span(queues_).subspan(static_cast<size_t>(row.queues_begin),
+                                      static_cast<size_t>(row.queues_end - row.queues_begin));
   }
 
   // order_periods.cpp: find and skip repetitions.
@@ -267,7 +248,6 @@ class OrderEngine {
 
   // order_engine.cpp: run.
   bool simulate(int64_t limit_ns);
-  bool run_events(int64_t limit_ns);
   bool go_on(int64_t limit_ns);
   void begin();
   void clear_lists();
@@ -279,24 +259,24 @@ class OrderEngine {
   void begin_segment(int32_t device, int32_t segment, int32_t list, int32_t micro,
                      int64_t start_ns);
   void feed(const Feed& feed, int32_t micro, int64_t time_ns);
-  void push(int32_t device, int64_t time_ns, uint64_t kind, uint64_t number, int32_t what,
-            int32_t micro, bool last = false) {
-    events_.push(static_cast<size_t>(device), time_ns, kind << 62 | number,
-                 static_cast<uint64_t>(what) << 32 | static_cast<uint64_t>(micro) << 1 | last);
+  void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
+            bool last = false) {
+    const Event event{time_ns, kind << 62 | number,
+                      static_cast<uint64_t>(what) << 32 | static_cast<uint64_t>(micro) << 1 | last};
+    events_.insert(std::upper_bound(events_.begin(), events_.end(), event, std::greater<>()), event);
   }
   void push_book(int32_t collective, int32_t micro, int64_t time_ns);
   void send(int32_t op, int32_t micro, bool last, bool free);
   void check_turn(int32_t queue, int32_t device, bool free);
-  void book_collective(int32_t collective, int32_t micro, int64_t ready_ns);
-  int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
-  void note_booked(int32_t row, int32_t micro, int64_t start_ns, int64_t end_ns);
+  void book_collective(int32_t collective, int32_t micro);
+  int64_t book(std::span<const int32_t> queues, int64_t duration_ns);
+  void note_booked(int32_t row, int32_t micro, int64_t end_ns);
   void arrive(int32_t collective, int32_t micro, int64_t time_ns);
   void wake(int32_t device, int32_t row) {
     if (devices_[device].blocked == row) advance(device);
   }
 
   // order_memory.cpp: memory of devices.
-  void seek_levels();
   void find_holds();
   void find_awaited();
   void note_awaited(int32_t list, const Segment& segment, int32_t collective);
@@ -308,28 +288,11 @@ class OrderEngine {
   Use last_of(const Use& use);
   void find_levels();
   void account(Metrics& metrics);
-  void find_queries();
-  bool request(const Hold& hold);
-  void request(int32_t slot, bool ends, bool sums);
-  MemoryQuery query_of(int32_t slot, bool ends) const;
-  void find_query_groups();
-  void meet_spots(int32_t row, int32_t micro, int64_t start_ns);
-  void settle_samples(int32_t device);
-  void settle(const MemoryQuery& query, int32_t micro, int32_t position);
-  /// Slot in which a hold begins; -1: at an operator.
-  int32_t slot_of(const Hold& hold) const {
-    return hold.list >= 0 ? -1
-           : hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
-                           : member_number_[static_cast<size_t>(hold.op)];
-  }
-  /// Slot whose begin or end releases a hold.
-  int32_t slot_of(const End& end) const {
-    return end.kind == End::sent ? static_cast<int32_t>(members_.size()) + end.number : end.number;
-  }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
-  int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
-  bool sums_up(const Hold& hold) const;
-  bool settle_sum(Hold& hold) const;
+  int32_t position_of(int32_t row, bool ends, int32_t micro, int32_t device);
+  int32_t last_position(const Hold& hold, int32_t micro, int32_t first);
+  bool sums_in_list(const Hold& hold) const;
+  void settle_sum(const Hold& hold);
   void find_bases();
   void settle(Hold& hold, int32_t micro);
   void add(int64_t bytes, int32_t first, int32_t last);
@@ -352,7 +315,6 @@ class OrderEngine {
 
   CollectiveGroups prices_;
   std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by Quotient::price, on demand
-  const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;
   const Quotient* quotient_ = nullptr;
@@ -372,17 +334,12 @@ class OrderEngine {
   std::vector<int32_t> needed_by_;                      // per need: the last list that has it
   std::vector<Emit> emits_;
   std::vector<Feed> feeds_;
-  std::vector<int32_t> member_number_;                  // per operator: slot, or -1
-  std::vector<int32_t> members_;                        // operators
-  std::vector<Route> routes_;                           // their slots follow those of members
+  std::vector<Route> routes_;
   std::vector<int32_t> route_first_;                    // per operator, and the end
   std::vector<int32_t> feeds_begin_, feeds_end_;  // per operator: feeds of members on its device
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
   size_t queue_count_ = 0;                              // upper limit of numbers in queues_
-  struct {
-    std::vector<int32_t> of_queue, row, number;         // the last row that uses one
-  } classes_;                                           // while equal queues are merged
 
   size_t rows_ = 0;                                     // collectives, then routes
   std::vector<Device> devices_;
@@ -391,16 +348,13 @@ class OrderEngine {
   std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per collective: time, or -1
   std::vector<int32_t> pieces_done_;                    // per list
-  EventLanes events_;                                   // a lane per device
+  std::vector<Event> events_;                           // the first one last
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
   std::vector<int32_t> asked_by_;  // per queue: 2 * device, + 1: the task took no time
   uint64_t ticket_ = 0;
   int64_t now_ns_ = 0, step_ns_ = 0;
   int32_t booked_ = 0;
-  bool unsure_ = false, rejected_ = false, tied_ = false;
-  std::vector<int32_t> queue_device_;                   // per queue: its only device, or none
-  // per device: last early booking: time, collective
-  std::vector<std::pair<int64_t, int64_t>> booked_last_;
+  bool unsure_ = false, rejected_ = false;
 
   bool seeks_ = false;
   int32_t last_mark_ = 0, first_open_ = 0;              // earlier micro-batches are finished
@@ -408,7 +362,6 @@ class OrderEngine {
   int32_t each_left_ = 0, newest_ = 0;  // initial value of left_; last micro-batch begun
   std::vector<Flight> flights_;                         // in order of booking; some have arrived
   std::vector<int64_t> state_;                          // state at a mark
-  std::vector<Event> waiting_events_;                   // pending events at a mark, in order
   std::vector<Mark> marks_;                             // first kept_ entries are valid
   size_t kept_ = 0;
   int32_t keeps_every_ = 1;                             // interval of marks in micro-batches
@@ -416,24 +369,12 @@ class OrderEngine {
 
   std::vector<std::vector<Started>> started_;           // per device
   std::vector<int32_t> reached_;                        // per micro-batch, while lists are ordered
-  struct Hints {
-    size_t starts = 0, ends = 0, came = 0, sent = 0;
-  };
+  std::array<size_t, 4> hints_{};  // of position_at(): collectives' starts and ends, transfers'
   std::vector<Use> view_use_;                           // per operator
-  std::vector<WaitPositions> wait_positions_;           // per member slot
+  std::vector<WaitPositions> wait_positions_;           // per operator, of members
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists, and list
-  std::vector<MemoryQuery> queries_;                    // sorted by row and device
-  std::vector<QueryGroup> query_groups_;                // sorted by row
-  std::vector<int32_t> query_group_first_;              // per row, and the end
-  std::vector<size_t> query_groups_of_;                 // per device: number of query groups
-  std::vector<int32_t> booked_before_;                  // per group that sums
-  std::vector<std::vector<BookingSample>> samples_;     // per device, in order
-  std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
-  std::vector<int32_t> sum_column_;                     // per slot, or -1
-  std::vector<int32_t> places_;                         // [micro][column]: positions
-  int32_t columns_ = 0;
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: first and last position
   std::vector<int64_t> delta_;                          // per position of a device
   bool levels_repeat_ = true;  // levels repeat between the marks of period_

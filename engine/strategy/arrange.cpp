@@ -51,6 +51,18 @@ bool goes_in_rings(const Parallelism& given) {
   return given.cp_comm_type == ContextKind::ring && given.mesh.context > 1;
 }
 
+bool joins_context(const Parallelism& given) {
+  return given.mesh.context > 1 &&
+         (given.sync.kind == Synchronise::all_reduce || given.mesh.data == 1);
+}
+
+int32_t shard_group(const Parallelism& given) {
+  const auto& way = given.sync;
+  if (joins_context(given)) return given.mesh.data * given.mesh.context;
+  if (given.mesh.data == 1) return 1;
+  return way.in_runs() ? way.inner : given.mesh.data;
+}
+
 bool copies_are_alike(const Parallelism& given) {
   return given.sync.kind == Synchronise::all_reduce;
 }
@@ -88,7 +100,6 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
 
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
   std::vector<bool> keep;
-  std::vector<int32_t> number(replica.roles.size(), -1);
   for (const auto& role : replica.roles) keep.push_back(devices[role.device]);
   auto part = subgraph(replica.graph, keep);
   LoweredReplica result;
@@ -99,18 +110,7 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   result.ranks = replica.ranks;
   result.layers = replica.layers;
   result.pipeline = replica.pipeline;
-  for (size_t op = 0; op < part.origin.size(); ++op)
-    number[at(part.origin[op])] = static_cast<int32_t>(op);
-  for (const int32_t op : part.origin) {
-    if (!replica.behind.empty()) {
-      const int32_t sends = replica.behind[op];
-      result.behind.push_back(sends < 0 ? -1 : number[at(sends)]);
-    }
-    result.roles.push_back(replica.roles[op]);
-    result.spread.push_back(replica.spread[op]);
-    if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
-    if (!replica.together.empty()) result.together.push_back(replica.together[op]);
-  }
+  for (const int32_t op : part.origin) result.roles.push_back(replica.roles[op]);
   for (const int32_t collective : part.collective) {
     result.collective.push_back(replica.collective[collective]);
     if (!replica.joined.empty()) result.joined.push_back(replica.joined[collective]);

@@ -22,11 +22,23 @@ std::vector<int32_t> devices_of(const LoweredReplica& replica, const Collective&
   return devices;
 }
 
+/// Devices of which one sends to the other, in order of the first operator that reads.
+std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredReplica& replica) {
+  std::vector<std::pair<int32_t, int32_t>> sends;
+  std::unordered_set<uint64_t> seen;
+  for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
+    for (const int32_t input : replica.graph.op(o).inputs) {
+      const int32_t from = replica.device_of(replica.graph.tensor(input).producer);
+      const int32_t to = replica.device_of(o);
+      if (from != to && seen.insert(uint64_t{at(from)} << 32 | at(to)).second) sends.emplace_back(from, to);
+    }
+  return sends;
+}
+
 }  // namespace
 
 ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   find_lanes(replica, whole);
-  find_sends(replica);
   if (!replica.lanes.empty()) {
     repeat_kinds(replica);
   } else {
@@ -52,8 +64,8 @@ void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
     const int32_t device = replica.device_of(collective.members[0]);
     if (!replica.joined.empty() && replica.joined[number])
       group_of_.push_back(kJoins);
-    else if (collective.partition >= 0)
-      group_of_.push_back(add_partition(device, replica.partitions[at(collective.partition)]));
+    else if (collective.axes >= 0)
+      group_of_.push_back(add_over(device, collective.axes));
     else
       group_of_.push_back(add_alike(devices_of(replica, collective), kinds));
   }
@@ -74,18 +86,21 @@ int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   return found->second;
 }
 
-/// All groups of a partition of a device's stage; that of the device. first: of every device of a
-/// stage the first of its group.
-int32_t ReplicaLanes::add_partition(int32_t device, const std::vector<int32_t>& first) {
+/// All groups over axes in a device's stage; that of the device.
+int32_t ReplicaLanes::add_over(int32_t device, int32_t axes) {
   const int32_t stage = device / width_ * width_;
+  const auto first = [&](int32_t offset) {  // of its group
+    const int32_t part = (axes & kOverTensor) != 0 ? 0 : offset % parts_;
+    return part + ((axes & kOverContext) != 0 ? 0 : offset / parts_ * parts_);
+  };
   int32_t own = -1;
   for (int32_t lead = 0; lead < width_; ++lead) {
-    if (first[at(lead)] != lead) continue;
+    if (first(lead) != lead) continue;
     std::vector<int32_t> devices;
     for (int32_t offset = lead; offset < width_; ++offset)
-      if (first[at(offset)] == lead) devices.push_back(stage + offset);
+      if (first(offset) == lead) devices.push_back(stage + offset);
     const int32_t number = add_group(std::move(devices));
-    if (first[at(device - stage)] == lead) own = number;
+    if (first(device - stage) == lead) own = number;
   }
   return own;
 }
@@ -122,6 +137,8 @@ std::vector<int32_t> ReplicaLanes::outline() const {
 void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   const auto& mesh = replica.of.mesh;
   width_ = mesh.width();
+  parts_ = mesh.tensor;
+  place_ = mesh.parts();
   std::vector<int32_t> root(at(mesh.pipeline * mesh.width()));
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&root](int32_t d) {
@@ -134,14 +151,8 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   };
   if (whole)
     for (size_t d = 1; d < root.size(); ++d) join(0, static_cast<int32_t>(d));
-  for (const auto& op : replica.graph.operators())
-    for (const int32_t input : op.inputs)
-      for (const int32_t output : op.outputs)
-        join(replica.device_of(replica.graph.tensor(input).producer),
-             replica.device_of(replica.graph.tensor(output).producer));
-  for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
-    for (const int32_t input : replica.graph.op(o).inputs)
-      join(replica.device_of(replica.graph.tensor(input).producer), replica.device_of(o));
+  const auto sends = find_sends(replica);
+  for (const auto& [from, to] : sends) join(from, to);
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
     const auto offset = static_cast<int32_t>(d) % width_;
@@ -162,6 +173,7 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
     number_.push_back(static_cast<int32_t>(operators.size()));
     operators.push_back(o);
   }
+  for (const auto& send : sends) lanes_[lane_of_[send.second]].sends.push_back(send);
 }
 
 void ReplicaLanes::find_groups(const LoweredReplica& replica) {
@@ -187,8 +199,6 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
 /// Of every place of a stage and part over `tensor` the devices that hold the same weights.
 void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   const auto& mesh = replica.of.mesh;
-  parts_ = mesh.tensor;
-  place_ = mesh.parts();
   first_joined_ = static_cast<int32_t>(groups_.size());
   for (int32_t place = 0; place < mesh.pipeline * mesh.placement; ++place)
     for (int32_t part = 0; part < parts_; ++part) {
@@ -203,17 +213,6 @@ void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   for (size_t c = 0; c < group_of_.size(); ++c)
     if (group_of_[c] == kJoins)
       group_of_[c] = joined_of(replica.device_of(replica.graph.collectives()[c].members[0]));
-}
-
-void ReplicaLanes::find_sends(const LoweredReplica& replica) {
-  std::unordered_set<uint64_t> seen;
-  for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
-    for (const int32_t input : replica.graph.op(o).inputs) {
-      const int32_t from = replica.device_of(replica.graph.tensor(input).producer);
-      const int32_t to = replica.device_of(o);
-      if (from == to || !seen.insert(uint64_t{at(from)} << 32 | at(to)).second) continue;
-      lanes_[lane_of_[to]].sends.emplace_back(from, to);
-    }
 }
 
 void ReplicaLanes::find_kinds(const LoweredReplica& replica) {
@@ -234,7 +233,7 @@ bool ReplicaLanes::same_operator(const LoweredReplica& replica, int32_t a, int32
       replica.roles[a].stage != replica.roles[b].stage || !same_work(x, y) || rank_[a] != rank_[b] ||
       x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size())
     return false;
-  if (!replica.gathered.empty() && replica.gathered[a] != replica.gathered[b]) return false;
+  if (replica.roles[a].gathered != replica.roles[b].gathered) return false;
   for (size_t i = 0; i < x.inputs.size(); ++i) {
     const int32_t p = graph.tensor(x.inputs[i]).producer, q = graph.tensor(y.inputs[i]).producer;
     if (number_[p] != number_[q] || x.inputs[i] - graph.op(p).outputs.front() !=

@@ -51,11 +51,10 @@ class ReplicaLanes {
   void find_lanes(const LoweredReplica& replica, bool whole);
   void find_groups(const LoweredReplica& replica);
   void add_joined(const LoweredReplica& replica);
-  void find_sends(const LoweredReplica& replica);
   void find_kinds(const LoweredReplica& replica);
   void repeat_kinds(const LoweredReplica& replica);
   int32_t add_group(std::vector<int32_t> devices);
-  int32_t add_partition(int32_t device, const std::vector<int32_t>& first);
+  int32_t add_over(int32_t device, int32_t axes);
   int32_t add_alike(const std::vector<int32_t>& group, const std::vector<int32_t>& kinds);
   void note(int32_t device, int32_t group);
   bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
@@ -70,8 +69,8 @@ class ReplicaLanes {
   std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
   std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
   int32_t width_ = 1;
-  int32_t place_ = 1;          // devices that share an operator
-  int32_t parts_ = 1;          // of a place whose gradients meet over all replicas: `tensor`
+  int32_t place_ = 1;          // devices that share an operator: `context` x `tensor`
+  int32_t parts_ = 1;          // `tensor`
   int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
 };

@@ -177,13 +177,13 @@ std::vector<int32_t> stages_of_parts(const Lowered& low, const std::vector<int32
                                      int32_t devices) {
   constexpr int32_t kNone = -1;
   std::vector<int32_t> of_device(at(devices), kNone), stages;
-  for (size_t op = 0; op < low.origin.size(); ++op) {
-    stages.push_back(low.origin[op] < 0 ? kNone : stage[low.origin[op]]);
-    auto& first = of_device[low.placement[op]];
-    if (low.origin[op] >= 0 && first == kNone) first = stages.back();
+  for (const auto& role : low.roles) {
+    stages.push_back(role.origin < 0 ? kNone : stage[role.origin]);
+    auto& first = of_device[role.device];
+    if (role.origin >= 0 && first == kNone) first = stages.back();
   }
   for (size_t op = 0; op < stages.size(); ++op)
-    if (low.origin[op] < 0) stages[op] = std::max(0, of_device[low.placement[op]]);
+    if (low.roles[op].origin < 0) stages[op] = std::max(0, of_device[low.roles[op].device]);
   return stages;
 }
 
@@ -200,8 +200,8 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
   if (!strategy.schedule.stage.empty())
     result.stage = stages_of_parts(low, strategy.schedule.stage, devices);
   result.graph = std::move(low.graph);
-  result.origin = std::move(low.origin);
-  result.rank = std::move(low.placement);
+  result.origin = low.each(&OperatorRole::origin);
+  result.rank = low.each(&OperatorRole::device);
   result.home = strategy.placement;
   return result;
 }
@@ -235,21 +235,46 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
   return lowered_copy(parallelism, rings, run);
 }
 
+namespace {
+
+/// ReplicaOptions::behind.
+std::vector<int32_t> last_sends(const LoweredReplica& replica) {
+  std::map<std::pair<int32_t, int32_t>, int32_t> sends;  // by device and stage
+  for (size_t op = 0; op < replica.roles.size(); ++op)
+    if (const auto& role = replica.roles[op]; role.sends_last)
+      sends[{role.device, role.stage}] = static_cast<int32_t>(op);
+  std::vector<int32_t> behind;
+  for (const auto& role : replica.roles) {
+    if (sends.empty()) break;
+    const auto found = sends.find({role.device, role.stage});
+    behind.push_back(found == sends.end() ? -1 : found->second);
+  }
+  return behind;
+}
+
+}  // namespace
+
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
                            std::span<const int32_t> numbers) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
   if (mesh.data > 1) set_meeting(replica.of, options);
-  if (mesh.data > 1 || !replica.gathered.empty()) options.joined = replica.joined;
+  const bool sharded = shards_states(replica.of);
+  if (mesh.data > 1 || sharded) options.joined = replica.joined;
   options.joined_of = mesh.context;
-  options.together = replica.together;
-  options.behind = replica.behind;
-  options.gathered = replica.gathered;
-  if (!replica.gathered.empty()) options.zero_stage = replica.of.zero_stage;
+  const auto together = replica.each(&OperatorRole::together), behind = last_sends(replica);
+  const auto gathered = replica.each(&OperatorRole::gathered);
+  options.together = together;
+  options.behind = behind;
+  if (sharded) {
+    options.gathered = gathered;
+    options.zero_stage = replica.of.zero_stage;
+  }
   options.bucket_bytes = replica.of.bucket_bytes;
-  const auto device_of = replica.devices();
+  const auto device_of = replica.each(&OperatorRole::device);
   options.device_of = device_of;
-  options.spread = replica.spread;
+  const auto spread = replica.each(&OperatorRole::spread);
+  options.spread = spread;
   if (copies < mesh.data) {
     options.of = mesh.data;
     options.numbers = numbers;
@@ -287,16 +312,15 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   for (const auto& collective : made.graph.collectives()) {
     const int32_t first = collective.members[0], of = made.origin[first];
     const int32_t inner = of < 0 ? -1 : replica.graph.op(of).collective;
-    const bool joins = of >= 0 && !replica.together.empty() && replica.together[of] >= 0;
+    const bool joins = of >= 0 && together[of] >= 0;
     all.collective.push_back(inner >= 0 ? replica.collective[inner]
                              : joins    ? LoweredCopies::kJoins
                                         : -1);
     const bool exchange = of >= 0 && inner < 0 && is_exchange(replica.graph.op(of));
     all.among.push_back(exchange                            ? LoweredCopies::Among::run
-                        : replica.spread[at(like[first])] > 1 ? LoweredCopies::Among::alike
+                        : spread[at(like[first])] > 1 ? LoweredCopies::Among::alike
                                                             : LoweredCopies::Among::all);
   }
-  all.tells = std::move(made.tells);
   result.turn = std::move(made.turn);
   result.graph = std::move(made.graph);
   result.home.reserve(replica.home.size());

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "cluster/cluster.h"
 #include "graph/graph.h"
+#include "strategy/splits.h"
 #include "strategy/strategy.h"
 
 namespace trinity {
@@ -29,48 +30,24 @@ struct LoweredGraph {
   std::vector<int32_t> turn = {};
 };
 
-/// What an operator of one replica is for. Every pass of lowering copies it with the operator.
-struct OperatorRole {
-  int32_t device = 0;   ///< of the replica: stage of the pipeline x width + part
-  int32_t origin = -1;  ///< operator of the original graph; -1: it moves or reduces data
-  int32_t serves = 0;   ///< operator of the original graph that it works for
-  int32_t stage = 0;    ///< virtual stage
-  int32_t layer = 0;    ///< layer that it works for, from 0; -1: before the layers; their number: after them
-  bool operator==(const OperatorRole&) const = default;
-};
-
-/// The graph of one replica of a mesh, before it is copied.
-struct LoweredReplica {
-  Parallelism of;
-  Graph graph;
-  std::vector<OperatorRole> roles;  ///< [operator]
-  std::vector<int64_t> gathered; ///< as in ReplicaOptions; empty: nothing is
-  std::vector<int32_t> home;     ///< the device of every original operator's first part
-  std::vector<int32_t> home_rank; ///< where experts are shared out: the first rank that has it
-  std::vector<int32_t> layers;   ///< of every virtual stage
-  std::vector<int32_t> pipeline; ///< of every virtual stage: where on that axis it is, from 0
+/// The graph of one replica of a mesh, before it is copied. Devices are those of the replica: stage
+/// of the pipeline x width + part.
+///
+/// Of lower_lane(): `lanes` names of every device of a stage the first that does the same; these are
+/// made. A collective over axes (Collective::axes) is between a group of its stage's devices, any
+/// other one between its members, and the others of their kind have the same.
+struct LoweredReplica : Lowered {
+  Parallelism of = {};
+  std::vector<int32_t> home = {};       ///< the device of every original operator's first part
+  std::vector<int32_t> home_rank = {};  ///< where experts are shared out: the first rank that has it
+  std::vector<int32_t> layers = {};     ///< of every virtual stage
+  std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
   /// Of every collective the number that it had before operators were left out (kept()).
-  std::vector<int32_t> collective;
-  std::vector<int32_t> spread;  ///< as in ReplicaOptions
+  std::vector<int32_t> collective = {};
   /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
-  /// Of lower_lane(): of every device of a stage the first that does the same; these are made. A
-  /// collective with a partition is between a group of its stage's devices, one without between
-  /// its members, and the others of their kind have the same. Else empty.
-  std::vector<int32_t> lanes = {};
-  std::vector<std::vector<int32_t>> partitions = {};  ///< the same: as in Lowered
-  std::vector<bool> joined = {};        ///< the same
-  std::vector<int32_t> together = {};   ///< the same
-  std::vector<int32_t> behind = {};     ///< the same
-
-  int32_t device_of(int32_t op) const { return roles[static_cast<size_t>(op)].device; }
-  std::vector<int32_t> devices() const {
-    std::vector<int32_t> device;
-    device.reserve(roles.size());
-    for (const auto& role : roles) device.push_back(role.device);
-    return device;
-  }
+  std::vector<bool> joined = {};  ///< as in ReplicaOptions
 };
 
 /// Some replicas of it, with the collectives between all.
@@ -85,7 +62,6 @@ struct LoweredCopies {
   /// hold the same experts.
   enum class Among : uint8_t { all, run, alike };
   std::vector<Among> among = {};  ///< of every collective
-  std::vector<bool> tells = {};   ///< of every operator, as in Replicated
 };
 
 /// Where a lowered graph runs, and how often and in which order.
@@ -123,6 +99,16 @@ void check_inside(const Parallelism& given, const Graph& graph);
 
 /// Whether all replicas of a mesh are copies of one, which meet in every step: by an all-reduce.
 bool copies_are_alike(const Parallelism& given);
+/// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
+/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
+/// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
+bool joins_context(const Parallelism& given);
+/// Devices that share out states: all replicas (with their parts of the sequence, where gradients
+/// meet over both), or those of a run.
+int32_t shard_group(const Parallelism& given);
+inline bool shards_states(const Parallelism& given) {
+  return given.zero_stage > 0 && shard_group(given) > 1;
+}
 /// Whether keys and values go round rings, so that parts of the sequence send each other tensors.
 bool goes_in_rings(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.

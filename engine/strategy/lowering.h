@@ -27,23 +27,6 @@
 
 namespace trinity::lowering {
 
-/// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
-/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
-/// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
-inline bool joins_context(const Parallelism& given) {
-  return given.mesh.context > 1 &&
-         (given.sync.kind == Synchronise::all_reduce || given.mesh.data == 1);
-}
-
-/// Devices that share out states: all replicas (with their parts of the sequence, where gradients
-/// meet over both), or those of a run.
-inline int32_t shard_group(const Parallelism& given) {
-  const auto& way = given.sync;
-  if (joins_context(given)) return given.mesh.data * given.mesh.context;
-  if (given.mesh.data == 1) return 1;
-  return way.in_runs() ? way.inner : given.mesh.data;
-}
-
 class Lowering {
  public:
   /// spread: of every operator over how many ranks of `expert` its weights are spread; empty: none.
@@ -94,11 +77,10 @@ class Lowering {
     else if (given_.overlap_tp_grad_allreduce && given_.mesh.tensor > 1)
       derive(made, overlap_sums(made.graph));
     const std::vector<bool> joined_weights = weights_joined(made);
-    if (given_.zero_stage > 0 && shard_group(given_) > 1) shard(made, joined_weights);
-    made.spread = spread_of(made);
+    if (shards_states(given_)) shard(made, joined_weights);
     made.joined = joined_collectives(made);
-    if (!made.joined.empty() && !made.gathered.empty()) made.together = together(made, joined_weights);
-    made.behind = last_sends(made);
+    if (!made.joined.empty() && shards_states(given_)) gather_together(made, joined_weights);
+    find_last_sends(made);
     describe(made);
     return made;
   }
@@ -194,30 +176,22 @@ class Lowering {
     const auto splits = tensor_splits(graph_, parts, placement);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
                                joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t,
-                               scatters_first(), true};
+                               scatters_first(), given_.mesh.tensor, true};
     std::optional<Lowered> made;
     if (one_of_kind)
       made = lower_lanes(graph_, splits, placement, p * width, t, options);
     else
       made = lower_splits(graph_, splits, placement, p * width, options);
     if (!made) return std::nullopt;
-    Lowered& lowered = *made;
-    std::vector<OperatorRole> roles;
-    roles.reserve(lowered.serves.size());
-    for (size_t op = 0; op < lowered.serves.size(); ++op) {
-      const int32_t device = lowered.placement[op], serves = lowered.serves[op];
-      const bool source = graph_.op(serves).inputs.empty();
-      const bool own = device / width == device_of_chunk(schedule_, p, stage_[serves]);
-      const int32_t stage = own || source ? stage_[serves] : stage_of_terms(serves);
-      roles.push_back({device, lowered.origin[op], serves, stage, layers_.of[serves]});
+    for (auto& role : made->roles) {
+      const bool source = graph_.op(role.serves).inputs.empty();
+      const bool own = role.device / width == device_of_chunk(schedule_, p, stage_[role.serves]);
+      role.stage = own || source ? stage_[role.serves] : stage_of_terms(role.serves);
+      role.layer = layers_.of[role.serves];
+      if (!spread_.empty()) role.spread = spread_[role.serves];
     }
-    put_sources_at_readers(lowered.graph, roles);
-    LoweredReplica replica;
-    replica.graph = std::move(lowered.graph);
-    replica.roles = std::move(roles);
-    replica.lanes = std::move(lowered.lanes);
-    replica.partitions = std::move(lowered.partitions);
-    return replica;
+    put_sources_at_readers(made->graph, made->roles);
+    return LoweredReplica{std::move(*made)};
   }
 
   /// A source stands on every device that reads it: there, in the first stage that does.
@@ -242,20 +216,8 @@ class Lowering {
   /// A copy of a tied weight for every stage that reads it.
   LoweredReplica share(const LoweredReplica& made) const {
     if (given_.mesh.pipeline == 1) return made;
-    auto shared = share_variables(made.graph, made.devices(), spread_of(made),
-                                  {given_.bucket_bytes, scatters_first()});
-    LoweredReplica after;
-    after.lanes = made.lanes;
-    after.partitions = made.partitions;
-    after.graph = std::move(shared.graph);
-    after.roles = taken(made, shared.origin);
-    for (size_t op = 0; op < after.roles.size(); ++op) {
-      auto& role = after.roles[op];
-      role.device = shared.device[op];
-      if (shared.sums[op]) role.origin = -1;
-      role.stage = made.roles[shared.with[op]].stage;
-    }
-    return after;
+    auto shared = share_variables(made, {given_.bucket_bytes, scatters_first()});
+    return shared ? LoweredReplica{std::move(*shared)} : made;
   }
 
   /// What attention does by heads.
@@ -285,14 +247,7 @@ class Lowering {
     for (int32_t op = 0; op < made.graph.operator_count(); ++op)
       for (size_t k = 0; k < made.graph.op(op).outputs.size(); ++k)
         whole[made.graph.op(op).outputs[k]] = is_whole(made, op, k);
-    auto sent = send_parts(made.graph, made.devices(), given_.mesh.tensor, whole);
-    auto roles = taken(made, sent.with);
-    for (size_t op = 0; op < roles.size(); ++op) {
-      roles[op].device = sent.device[op];
-      roles[op].origin = sent.added[op] ? -1 : made.roles[sent.origin[op]].origin;
-    }
-    made.graph = std::move(sent.graph);
-    made.roles = std::move(roles);
+    send_parts(made, given_.mesh.tensor, whole);
   }
 
   /// What is computed again at one time: a layer, what stands before all, what stands behind them.
@@ -321,18 +276,10 @@ class Lowering {
       const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;
       unit.push_back(within || reads ? unit_of(layer) : -1);
     }
-    const auto device = made.devices();
+    const auto device = made.each(&OperatorRole::device);
     RecomputeOptions options;
     options.device = device;
     derive(made, recompute(made.graph, unit, options));
-  }
-
-  /// Of what was made over how many ranks its weights are spread.
-  std::vector<int32_t> spread_of(const LoweredReplica& made) const {
-    std::vector<int32_t> spread;
-    spread.reserve(made.roles.size());
-    for (const auto& role : made.roles) spread.push_back(spread_.empty() ? 1 : spread_[role.serves]);
-    return spread;
   }
 
   /// The roles of operators derived from these: origin[operator] is one of `made`.
@@ -348,7 +295,7 @@ class Lowering {
   }
 
   /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
-  /// that it may do so over all replicas, too; empty: none does. partitions: of split().
+  /// that it may do so over all replicas, too; empty: none does.
   std::vector<bool> joined_collectives(const LoweredReplica& made) const {
     std::vector<bool> joined;
     if (!joins_context(given_)) return joined;
@@ -365,28 +312,11 @@ class Lowering {
                return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
              });
     };
-    const auto whole = [&](const Collective& collective) {  // has a member for every context rank
-      if (collective.partition < 0) return std::ssize(collective.members) == given_.mesh.context;
-      const auto& group = made.partitions[at(collective.partition)];
-      const int32_t lane = made.roles[collective.members[0]].device % given_.mesh.width();
-      int32_t members = 0;
-      for (int32_t other = 0; other < std::ssize(group); ++other) {
-        if (group[at(other)] != group[at(lane)]) continue;
-        if ((other - lane) % given_.mesh.tensor != 0) return false;
-        ++members;
-      }
-      return members == given_.mesh.context;
-    };
     const auto joins = [&](const Collective& collective) {
-      const int32_t first = made.roles[collective.members[0]].device;
-      return collective.kind == CollectiveKind::all_reduce &&
-             whole(collective) &&
+      return collective.kind == CollectiveKind::all_reduce && collective.axes == kOverContext &&
              std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
                const auto [begin, end] = boost::out_edges(op, graph.csr());
-               const int32_t device = made.roles[op].device;
                return graph.op(op).phase == Phase::update &&
-                      device % given_.mesh.tensor == first % given_.mesh.tensor &&
-                      device / given_.mesh.parts() == first / given_.mesh.parts() &&
                       std::all_of(begin, end, [&](const auto& edge) {
                         return for_updates(static_cast<int32_t>(boost::target(edge, graph.csr())));
                       });
@@ -433,27 +363,25 @@ class Lowering {
     return graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
   }
 
-  /// Numbers of gathers of weights on each device by those of the first of its parts: those of one
+  /// Numbers gathers of weights on each device as those of the first of its parts: those of one
   /// number hold the same.
-  std::vector<int32_t> together(const LoweredReplica& made, const std::vector<bool>& weights) const {
-    std::vector<int32_t> numbers(made.gathered.size(), -1);
+  void gather_together(LoweredReplica& made, const std::vector<bool>& weights) const {
     std::map<int32_t, int32_t> on_device;
     std::map<std::pair<int32_t, int32_t>, int32_t> known;
-    for (size_t op = 0; op < made.gathered.size(); ++op) {
-      if (made.gathered[op] == 0 || !weights[at(leader_of(made.roles[op].serves))]) continue;
-      const int32_t device = made.roles[op].device, parts = given_.mesh.parts();
-      const int32_t first = device / parts * parts + device % given_.mesh.tensor;
-      const auto key = std::pair(first, on_device[device]++);
-      numbers[op] = known.emplace(key, static_cast<int32_t>(known.size())).first->second;
+    for (auto& role : made.roles) {
+      if (role.gathered == 0 || !weights[at(leader_of(role.serves))]) continue;
+      const int32_t parts = given_.mesh.parts();
+      const int32_t first = role.device / parts * parts + role.device % given_.mesh.tensor;
+      const auto key = std::pair(first, on_device[role.device]++);
+      role.together = known.emplace(key, static_cast<int32_t>(known.size())).first->second;
     }
-    return numbers;
   }
 
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   /// weights: of original operators whether all of shard_group() share these out, or replicas
   /// alone; empty: all.
   void shard(LoweredReplica& made, const std::vector<bool>& weights) const {
-    auto spread = spread_of(made);
+    auto spread = made.each(&OperatorRole::spread);
     std::vector<int32_t> apart(spread.size(), 0);
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
       if (weights[at(leader_of(made.roles[op].serves))]) continue;
@@ -461,7 +389,7 @@ class Lowering {
       apart[op] = 1;  // as many as share out experts, but others
     }
     const auto whole = sums_ahead(made.graph, joined_collectives(made));
-    const auto device = made.devices();
+    const auto device = made.each(&OperatorRole::device);
     std::vector<int32_t> unit;
     unit.reserve(made.roles.size());
     for (const auto& role : made.roles) unit.push_back(role.layer < layers_.count ? role.layer : -1);
@@ -469,21 +397,22 @@ class Lowering {
                                   spread, apart, whole};
     auto sharded = shard_states(made.graph, options);
     made.roles = taken(made, sharded.near);
-    for (size_t op = 0; op < made.roles.size(); ++op)
+    for (size_t op = 0; op < made.roles.size(); ++op) {
       if (sharded.origin[op] < 0) made.roles[op].origin = -1;
+      made.roles[op].gathered = sharded.gathered[op];
+    }
     made.graph = std::move(sharded.graph);
-    made.gathered = std::move(sharded.gathered);
   }
 
   /// Stages but the first reduce gradients when their last one for the stage before is on its way,
   /// as Megatron-LM does (pipeline_parallel/schedules.py: "Other pipeline stages do grad reduction
   /// during pipeline bubble"); not where gradients are scattered after every micro-batch, nor where
   /// weights have a pass of their own, which ends after all messages.
-  std::vector<int32_t> last_sends(const LoweredReplica& made) const {
+  void find_last_sends(LoweredReplica& made) const {
     const auto& mesh = given_.mesh;
     if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.zero_stage > 1 ||
         splits_backward(schedule_))
-      return {};
+      return;
     const auto& graph = made.graph;
     const auto leaves = [&](int32_t op) {
       if (graph.op(op).phase != Phase::backward || graph.op(op).collective >= 0) return false;
@@ -497,13 +426,7 @@ class Lowering {
     std::map<std::pair<int32_t, int32_t>, int32_t> sends;  // by device and stage
     for (int32_t op = 0; op < graph.operator_count(); ++op)
       if (leaves(op)) sends[{made.roles[op].device, made.roles[op].stage}] = op;
-    std::vector<int32_t> behind;
-    behind.reserve(made.roles.size());
-    for (const auto& role : made.roles) {
-      const auto found = sends.find({role.device, role.stage});
-      behind.push_back(found == sends.end() ? -1 : found->second);
-    }
-    return behind;
+    for (const auto& [place, op] : sends) made.roles[op].sends_last = true;
   }
 
   /// Weight parts of their own, which wait until a device would be idle; but of what is no product or

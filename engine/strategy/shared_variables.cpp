@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 
@@ -27,34 +26,32 @@ struct Shared {
 
 class Sharing {
  public:
-  Sharing(const Graph& graph, std::span<const int32_t> device, std::span<const int32_t> spread,
-          const SharingOptions& options)
-      : graph_(graph),
-        device_(device),
-        spread_(spread),
+  Sharing(const Lowered& made, const SharingOptions& options)
+      : made_(made),
+        graph_(made.graph),
         options_(options),
-        builder_(graph.name()),
-        part_of_(at(graph.operator_count()), -1),
-        id_(at(graph.operator_count()), -1),
-        tensor_(graph.tensors().size(), -1),
-        copied_(graph.tensors().size(), -1),
-        added_bytes_(graph.collectives().size(), 0),
-        replaced_(graph.collectives().size(), false),
-        moved_(at(graph.operator_count()), false) {
-    for (int32_t op = 0; op < graph.operator_count(); ++op)
-      if (is_variable(graph.op(op)) && !graph.op(op).outputs.empty()) find(op);
+        builder_(graph_.name()),
+        part_of_(at(graph_.operator_count()), -1),
+        id_(at(graph_.operator_count()), -1),
+        tensor_(graph_.tensors().size(), -1),
+        copied_(graph_.tensors().size(), -1),
+        added_bytes_(graph_.collectives().size(), 0),
+        replaced_(graph_.collectives().size(), false),
+        moved_(at(graph_.operator_count()), false) {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (is_variable(graph_.op(op)) && !graph_.op(op).outputs.empty()) find(op);
     find_joins();
   }
 
   bool empty() const { return shared_.empty(); }
 
   /// Everything keeps its place in the order of the graph: later numbers are later work.
-  SharedVariables run() {
+  Lowered run() {
     builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (moved_[op]) continue;
       if (part_of_[op] < 0) {
-        id_[op] = add(op, device_[op], graph_.op(op).name, tensor_);
+        id_[op] = add(op, device(op), graph_.op(op).name, tensor_);
         continue;
       }
       Shared& shared = shared_[part_of_[op]];
@@ -64,7 +61,7 @@ class Sharing {
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       if (part_of_[op] < 0 && !moved_[op])
         for (const int32_t input : graph_.op(op).inputs)
-          builder_.read(id_[op], tensor_for(input, device_[op]));
+          builder_.read(id_[op], tensor_for(input, device(op)));
     for (const auto& [member, gradient] : last_reads_) builder_.read(member, gradient);
     builder_.colocate_as(graph_, id_);
     add_collectives();
@@ -72,10 +69,12 @@ class Sharing {
   }
 
  private:
+  int32_t device(int32_t op) const { return made_.device_of(op); }
+
   /// The variable's readers and training; kept where every device that reads has a gradient.
   void find(int32_t variable) {
-    Shared shared{variable, -1, -1, -1, {device_[variable]}, {}, {}, {}, {}, {}, {}};
-    shared.reader[device_[variable]] = variable;
+    Shared shared{variable, -1, -1, -1, {device(variable)}, {}, {}, {}, {}, {}, {}};
+    shared.reader[device(variable)] = variable;
     for (int32_t op = variable + 1; op < graph_.operator_count(); ++op) {
       if (graph_.op(op).forward != variable) continue;
       if (graph_.op(op).phase == Phase::update)
@@ -89,15 +88,15 @@ class Sharing {
     const auto [first, last] = boost::out_edges(variable, graph_.csr());
     for (auto edge = first; edge != last; ++edge) {
       const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-      readers.insert(device_[reader]);
-      shared.reader.emplace(device_[reader], reader);
+      readers.insert(device(reader));
+      shared.reader.emplace(device(reader), reader);
     }
-    readers.erase(device_[variable]);
+    readers.erase(device(variable));
     if (readers.empty()) return;
     shared.devices.insert(shared.devices.end(), readers.begin(), readers.end());
     const auto& parts = graph_.op(shared.sum >= 0 ? shared.sum : shared.gradient).inputs;
     for (const int32_t part : parts)
-      shared.given[device_[graph_.tensor(part).producer]].push_back(part);
+      shared.given[device(graph_.tensor(part).producer)].push_back(part);
     for (const int32_t device : shared.devices)
       if (!shared.given.contains(device)) return;
     if (shared.given.size() != shared.devices.size()) return;
@@ -142,7 +141,7 @@ class Sharing {
 
   int32_t member_on(const Collective& collective, int32_t device) const {
     for (const int32_t member : collective.members)
-      if (device_[member] == device) return member;
+      if (this->device(member) == device) return member;
     return -1;
   }
 
@@ -152,12 +151,13 @@ class Sharing {
     for (size_t c = graph_.collectives().size(); c-- > 0;) {
       const auto& bucket = graph_.collectives()[c];
       const int32_t first = bucket.members[0];
-      const bool same = bucket.kind == other.kind && bucket.partition == other.partition &&
+      const bool same = bucket.kind == other.kind &&
+                        (made_.lanes.empty() || bucket.axes == other.axes) &&
                         bucket.members.size() == other.members.size() &&
                         graph_.op(first).phase == Phase::update &&
-                        spread_[first] == spread_[other.members[0]] &&
+                        made_.roles[first].spread == made_.roles[other.members[0]].spread &&
                         std::all_of(other.members.begin(), other.members.end(), [&](int32_t op) {
-                          return member_on(bucket, device_[op]) >= 0;
+                          return member_on(bucket, device(op)) >= 0;
                         });
       if (!same) continue;
       if (bucket.bytes + added_bytes_[c] + other.bytes > options_.bucket_bytes) return nullptr;
@@ -185,7 +185,7 @@ class Sharing {
     copy.inputs.clear();
     if (copy.forward >= 0) copy.forward = id_[copy.forward];
     const int32_t id = builder_.add_operator(std::move(copy));
-    made_.push_back({device, op, with_ >= 0 ? with_ : op, false});
+    add_role(op, device, with_ >= 0 ? with_ : op);
     for (const int32_t output : graph_.op(op).outputs)
       tensors[output] = builder_.add_output(id, graph_.tensor(output));
     return id;
@@ -260,7 +260,7 @@ class Sharing {
       last_reads_.emplace_back(id, gradient);
       return builder_.add_output(id, Tensor(builder_.tensor(gradient)));
     }
-    id_[member] = add(member, device_[member], graph_.op(member).name, tensor_);
+    id_[member] = add(member, this->device(member), graph_.op(member).name, tensor_);
     builder_.op(id_[member]).phase = Phase::update;
     builder_.read(id_[member], gradient);
     return tensor_[graph_.op(member).outputs[0]];
@@ -274,7 +274,8 @@ class Sharing {
     member.traffic_bytes = 0;
     member.inputs = {gradient};
     const int32_t id = builder_.add_operator(std::move(member));
-    made_.push_back({device, shared.update, shared.reader.at(device), true});
+    add_role(shared.update, device, shared.reader.at(device));
+    roles_.back().origin = -1;
     Tensor sum = builder_.tensor(gradient);
     sum.name.clear();
     reduced_ = builder_.add_output(id, std::move(sum));
@@ -289,28 +290,24 @@ class Sharing {
     return shared_[part_of_[from]].weight.at(device);
   }
 
-  SharedVariables finish() {
-    SharedVariables result;
+  /// Of an operator that copies `op`, or sums for it, on a device, and works with another one.
+  void add_role(int32_t op, int32_t device, int32_t with) {
+    auto& role = roles_.emplace_back(made_.roles[op]);
+    role.device = device;
+    role.stage = made_.roles[with].stage;
+  }
+
+  Lowered finish() {
+    Lowered result{{}, {}, made_.lanes};
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
-    for (auto* list : {&result.device, &result.origin, &result.with}) list->reserve(numbers.size());
-    for (const int32_t number : numbers) {
-      const Made& made = made_[number];
-      result.device.push_back(made.device);
-      result.origin.push_back(made.origin);
-      result.with.push_back(made.with);
-      result.sums.push_back(made.sums);
-    }
+    result.roles.reserve(numbers.size());
+    for (const int32_t number : numbers) result.roles.push_back(roles_[number]);
     return result;
   }
 
-  struct Made {
-    int32_t device, origin, with;
-    bool sums;
-  };
-
+  const Lowered& made_;
   const Graph& graph_;
-  std::span<const int32_t> device_, spread_;
   SharingOptions options_;
   GraphBuilder builder_;
   std::vector<Shared> shared_;
@@ -322,24 +319,17 @@ class Sharing {
   std::vector<bool> replaced_;        // per collective: whether a bucket sums in its stead
   std::vector<bool> moved_;           // per operator: one of Shared::joins
   std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
-  std::vector<Made> made_;        // per operator of the builder
+  std::vector<OperatorRole> roles_;  // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
   int32_t reduced_ = -1;          // the sum of a gradient over all that have some of it
 };
 
 }  // namespace
 
-SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device,
-                                std::span<const int32_t> spread, const SharingOptions& options) {
-  Sharing sharing(graph, device, spread, options);
-  if (!sharing.empty()) return sharing.run();
-  std::vector<int32_t> same(at(graph.operator_count()));
-  std::iota(same.begin(), same.end(), 0);
-  return {graph,
-          {device.begin(), device.end()},
-          same,
-          same,
-          std::vector<bool>(at(graph.operator_count()), false)};
+std::optional<Lowered> share_variables(const Lowered& made, const SharingOptions& options) {
+  Sharing sharing(made, options);
+  if (sharing.empty()) return std::nullopt;
+  return sharing.run();
 }
 
 }  // namespace trinity

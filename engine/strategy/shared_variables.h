@@ -1,21 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
+#include <optional>
 
-#include "graph/graph.h"
+#include "strategy/splits.h"
 
 namespace trinity {
-
-/// A graph whose variables are read where they are.
-struct SharedVariables {
-  Graph graph;
-  std::vector<int32_t> device;  ///< of every operator
-  std::vector<int32_t> origin;  ///< per operator the one that it is, copies or sums for
-  std::vector<int32_t> with;    ///< per operator the one that it works for: of copies a reader
-  std::vector<bool> sums;       ///< per operator: a member of an all-reduce that was added
-};
 
 struct SharingOptions {
   int64_t bucket_bytes = 0;  ///< of gradients that are summed over parts of the sequence together
@@ -28,10 +18,9 @@ struct SharingOptions {
 /// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces that sum a
 /// copy's gradient over parts of the sequence come behind that one, once a step, too, or, where they
 /// scatter, ahead of it: so they may sum over the replicas in the same breath. They do so in the
-/// bucket of the device's other gradients of as many copies (`spread`, of every operator), where it
-/// has room. Variables of which some device would have no gradient stay where they are. Without any
-/// the graph is as it was.
-SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device,
-                                std::span<const int32_t> spread, const SharingOptions& options);
+/// bucket of the device's other gradients of as many copies (OperatorRole::spread), where it has room.
+/// Variables of which some device would have no gradient stay where they are. Nothing where there is
+/// no other.
+std::optional<Lowered> share_variables(const Lowered& made, const SharingOptions& options);
 
 }  // namespace trinity

@@ -37,19 +37,43 @@ using Splits = std::vector<OperatorSplit>;
 /// or member of a collective.
 void check_splits(const Splits& splits, const Graph& graph, int32_t devices);
 
+/// What an operator of a lowered graph is for. Every pass of lowering copies it with the operator.
+struct OperatorRole {
+  int32_t device = 0;
+  int32_t origin = -1;  ///< operator of the original graph; -1: it moves or reduces data
+  int32_t serves = 0;   ///< operator of the original graph that it works for
+  int32_t part = 0;     ///< of the operator that it serves; of a slice or join 0
+  // Of a mesh alone (strategy/lower.h):
+  int32_t stage = 0;      ///< virtual stage
+  int32_t layer = 0;      ///< layer that it works for, from 0; -1: before the layers; their number: after them
+  int32_t spread = 1;     ///< number of ranks that its weights are sharded over
+  int64_t gathered = 0;   ///< as in ReplicaOptions
+  int32_t together = -1;  ///< the same
+  /// It writes the last gradient that its device sends in its stage (ReplicaOptions::behind).
+  bool sends_last = false;
+  bool operator==(const OperatorRole&) const = default;
+};
+
 /// A strategy's graph: its operators cut into parts, with what moves and sums their blocks.
 struct Lowered {
   Graph graph;
-  std::vector<int32_t> placement;  ///< device of every operator, from 0
-  std::vector<int32_t> origin;     ///< operator of the original graph; -1: slices, joins, sums
-  std::vector<int32_t> serves;     ///< the same; of these the one that they are made for
-  std::vector<int32_t> part;       ///< from 0; of a slice or join 0
+  std::vector<OperatorRole> roles;  ///< [operator]
   /// Of lower_lanes(): of every lane the first that does the same. Else empty.
   std::vector<int32_t> lanes = {};
-  /// The same: how collectives part the lanes of a run into groups (Collective::partition): of every
-  /// lane the first one of its group.
-  std::vector<std::vector<int32_t>> partitions = {};
+
+  int32_t device_of(int32_t op) const { return roles[static_cast<size_t>(op)].device; }
+  /// A field of the roles. [operator]
+  template <class Value>
+  std::vector<Value> each(Value OperatorRole::*field) const {
+    std::vector<Value> values;
+    values.reserve(roles.size());
+    for (const auto& role : roles) values.push_back(role.*field);
+    return values;
+  }
 };
+
+/// Axes of a mesh over which a collective joins the devices of a run (bits of Collective::axes).
+inline constexpr int32_t kOverTensor = 1, kOverContext = 2;
 
 struct SplitOptions {
   /// Above 0: partial gradients of weights are reduced together, in buckets of at most so many
@@ -76,6 +100,9 @@ struct SplitOptions {
   /// With runs: gradients are summed across these first, then within each: what is scattered across
   /// them is summed in shares.
   bool across_first = false;
+  /// Above 0 the devices of a run (`width`) are those of a mesh's axes context x tensor, of which the
+  /// latter is as long and innermost. Collectives state between which of them they are.
+  int32_t tensor = 0;
   /// Every block along an axis that is cut is as long as the longest, as if there were more of it
   /// (Megatron-LM pads its vocabulary to equal parts): what lies beyond the end is held, computed
   /// and summed, and counts for nothing.
@@ -119,9 +146,9 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
 /// operator but sources has `width` parts, one on each device of a run. The k-th devices of all runs
 /// are a lane: what is on them reads what these hold, what a group of a run's devices gathers or
 /// exchanges, or what comes round a ring. Blocks are padded, so that all parts of an operator cost
-/// the same; lanes are of one kind where they have the same place in rings. A collective has the
-/// members that are made; its group is one of a partition of the run's lanes (Lowered::partitions),
-/// in which groups with members of the same kinds do the same. Nothing where that is not so.
+/// the same; lanes are of one kind where they have the same place in rings, which go over `context`.
+/// A collective has the members that are made, and is over axes of the mesh: its groups that differ
+/// on other axes do the same. Nothing where that is not so.
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
                                    int32_t width, const SplitOptions& options);

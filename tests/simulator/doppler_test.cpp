@@ -202,23 +202,6 @@ TEST_CASE("doppler's rules where wires differ: each transfer at its own time") {
   CHECK(step_ns({0, 1, 2, 0}) == 10 + 32 + 1);
 }
 
-TEST_CASE("more transfers at once than wait in order: a heap takes the rest") {
-  Rows rows;
-  RandomStream random(3, "many");
-  const int n = 400;
-  std::vector<int> device;
-  for (int v = 0; v < n; ++v) {
-    rows.compute.push_back(1);
-    rows.communication.push_back(1 + static_cast<int64_t>(random.below(1000)));
-    device.push_back(v % 8);
-    if (v % 2 == 0) continue;
-    rows.sources.push_back(v - 1);
-    rows.targets.push_back(v);
-  }
-  const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));
-  CHECK(makespan(graph, device, 8) == reference(rows, device, 8));
-}
-
 TEST_CASE("rules of doppler refuse what they do not know") {
   const Rows rows{{0}, {1}, {1, 1}, {1, 1}};
   const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));

@@ -100,7 +100,7 @@ TEST_CASE("a finer split stays where its data is, the rest goes near") {
   auto splits = split(graph, "first", {2, 1, 1});
   splits[graph.find("softmax")].factors = {2, 2};
   const auto fine = lowered(graph, splits);
-  const auto device = [&](const char* name) { return fine.placement[fine.graph.find(name)]; };
+  const auto device = [&](const char* name) { return fine.device_of(fine.graph.find(name)); };
   CHECK(device("first@0") == 0);
   CHECK(device("first@1") == 4);  // two parts spread over eight devices
   CHECK(device("softmax@0") == device("first@0"));

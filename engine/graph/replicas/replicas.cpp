@@ -110,7 +110,7 @@ Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions&
   if (std::max(replicas, options.of) == 1 && options.joined.empty()) {
     std::vector<int32_t> origin(count);
     std::iota(origin.begin(), origin.end(), 0);
-    return {graph, std::move(origin), stage, stage, std::vector<bool>(count)};
+    return {graph, std::move(origin), stage, stage};
   }
   check_copies(graph, stage, {&replicas, 1});
   ReplicaOptions whole = options;

@@ -329,7 +329,6 @@ Replicated Replication::finish() {
     result.origin.push_back(origin.op);
     result.stage.push_back(origin.stage);
     result.replica.push_back(origin.replica);
-    result.tells.push_back(origin.op >= 0 && sent_.contains({origin.op, 0}));
     if (options_.meeting == Meeting::in_turn)
       result.turn.push_back(origin.turn >= 0 ? origin.turn : origin.replica);
   }

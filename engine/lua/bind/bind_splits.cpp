@@ -72,8 +72,8 @@ auto lower(lua_State* L, const Graph& graph, Integer<"devices", 1, 4096> count) 
   std::vector<int32_t> placement(given.begin(), given.end());
   for (int32_t& device : placement) --device;
   auto lowered = lower_splits(graph, splits_arg(L, 4, graph, devices), placement, devices);
-  return std::tuple(std::make_shared<const Graph>(std::move(lowered.graph)), from_1(std::move(lowered.placement)),
-                    from_1(std::move(lowered.origin)), from_1(std::move(lowered.part)));
+  return std::tuple(std::make_shared<const Graph>(std::move(lowered.graph)), from_1(lowered.each(&OperatorRole::device)),
+                    from_1(lowered.each(&OperatorRole::origin)), from_1(lowered.each(&OperatorRole::part)));
 }
 
 /// state_meaning(graph) -> the same training graph, whose operators say what they mean

@@ -151,7 +151,6 @@ void open_splits(lua_State* L);
 void open_strategy(lua_State* L);  // and more methods of problems, after open_problem()
 void open_outline(lua_State* L);
 void open_mesh_bound(lua_State* L);  // more methods of problems, after open_problem()
-void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
 void open_env(lua_State* L);

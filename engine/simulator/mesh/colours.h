@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -30,6 +31,7 @@ class Colours {
     end_.push_back(words_.size());
     return number;
   }
+  int32_t of(uint64_t a, uint64_t b) { return of(std::array{a, b}); }
   size_t count() const { return hashes_.size(); }
   void clear() {
     std::fill(places_.begin(), places_.end(), -1);
@@ -70,41 +72,6 @@ std::vector<int32_t> first_alike(int32_t count, Key key_of) {
   }
   return result;
 }
-
-/// Interns pairs of numbers, as Colours does for lists. Not thread-safe.
-class PairColours {
- public:
-  int32_t of(uint64_t a, uint64_t b) {
-    if (2 * (count() + 1) > places_.size()) grow();
-    size_t place = place_of(a, b);
-    for (; places_[place] >= 0; place = (place + 1) & (places_.size() - 1))
-      if (const auto& [x, y] = pairs_[places_[place]]; x == a && y == b) return places_[place];
-    places_[place] = static_cast<int32_t>(count());
-    pairs_.emplace_back(a, b);
-    return places_[place];
-  }
-  size_t count() const { return pairs_.size(); }
-  void clear() {
-    std::fill(places_.begin(), places_.end(), -1);
-    pairs_.clear();
-  }
-
- private:
-  size_t place_of(uint64_t a, uint64_t b) const {
-    return mix64(a * 0x9e3779b97f4a7c15ULL ^ b) & (places_.size() - 1);
-  }
-  void grow() {
-    places_.assign(std::max<size_t>(64, 2 * places_.size()), -1);
-    for (size_t i = 0; i < pairs_.size(); ++i) {
-      size_t place = place_of(pairs_[i].first, pairs_[i].second);
-      while (places_[place] >= 0) place = (place + 1) & (places_.size() - 1);
-      places_[place] = static_cast<int32_t>(i);
-    }
-  }
-
-  std::vector<int32_t> places_;  // a hash table; its size is a power of two; -1: free
-  std::vector<std::pair<uint64_t, uint64_t>> pairs_;
-};
 
 /// Multiset of colours, for comparing lists independently of their order. Not thread-safe.
 class ColourCounts {

@@ -293,7 +293,7 @@ class LaneCopies {
   Lists group_queues_;
   QueueList queues_;
   std::vector<int32_t> channel_queue_;               // of every channel, or -1; under route alone
-  PairColours pair_queue_;                           // of every pair of devices; under pair alone
+  Colours pair_queue_;                           // of every pair of devices; under pair alone
   std::vector<bool> alone_;  // per group: it has a colour of its own
   std::vector<bool> apart_;  // per replica: the same for its lanes
 };

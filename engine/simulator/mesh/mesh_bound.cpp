@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "strategy/lowering.h"
+#include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
 
 namespace trinity {
@@ -284,7 +284,7 @@ class MeshBounder::Bounding {
   /// over both.
   std::vector<CollectiveGroup> meeting(CollectiveGroups& groups, int32_t s, int32_t every) const {
     std::vector<CollectiveGroup> all = {replicas(groups, s, given_.mesh.tensor, every)};
-    if (lowering::joins_context(given_))
+    if (joins_context(given_))
       all.push_back(replicas(groups, s, given_.mesh.parts(), every));
     return all;
   }
@@ -321,12 +321,12 @@ class MeshBounder::Bounding {
 
   int64_t share(const SpreadBytes& bytes, bool shared) const {
     if (!shared) return bytes.all;
-    return (bytes.all - bytes.spread) / lowering::shard_group(given_) + bytes.spread / copies();
+    return (bytes.all - bytes.spread) / shard_group(given_) + bytes.spread / copies();
   }
 
   /// Number of replicas that shard an expert's states: those that hold the same experts.
   int64_t copies() const {
-    return std::max<int64_t>(1, lowering::shard_group(given_) / given_.mesh.expert);
+    return std::max<int64_t>(1, shard_group(given_) / given_.mesh.expert);
   }
 
   void begin(int32_t s) {
@@ -421,7 +421,7 @@ class MeshBounder::Bounding {
     }
     if (given_.zero_stage < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.fixed + stage.summed);
     if (given_.zero_stage > 0) {
-      update /= lowering::shard_group(given_);
+      update /= shard_group(given_);
       spread_update /= static_cast<double>(copies());
     }
     update += spread_update;

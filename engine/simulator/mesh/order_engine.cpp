@@ -19,17 +19,16 @@ bool OrderEngine::takes(const Problem& problem) {
          rules.queue != QueueModel::receiver;
 }
 
-bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placement,
+bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement,
                       const OrderPieces& pieces, const Quotient* quotient, int64_t limit_ns,
                       Metrics& metrics) {
-  graph_ = &graph;
-  problem_ = &graph.problem();
+  problem_ = &problem;
   placement_ = placement;
   pieces_ = &pieces;
   quotient_ = quotient;
   micros_ = pieces.micro_batches;
   if (!takes(*problem_) || !compile()) return false;
-  seek_levels();
+  find_holds();
   seek_period();
   if (!simulate(limit_ns)) return false;
   if (period_.copies > 0 && !run_rest(limit_ns)) {
@@ -37,7 +36,7 @@ bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placemen
     pieces_ = &pieces;
     micros_ = pieces.micro_batches;
     if (!compile()) return false;
-    seek_levels();
+    find_holds();
     if (!simulate(limit_ns)) return false;
   }
   if (rejected_) {
@@ -50,8 +49,8 @@ bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placemen
 }
 
 bool OrderEngine::compile() {
-  const int64_t tasks = int64_t{graph_->operators()} * micros_;
-  if (tasks > (int64_t{1} << 30) || graph_->longest_step_ns() * micros_ >= 0x1p61) return false;
+  const int64_t tasks = int64_t{problem_->operators()} * micros_;
+  if (tasks > (int64_t{1} << 30) || problem_->longest_step_ns() * micros_ >= 0x1p61) return false;
   devices_.assign(at(pieces_->devices()), {});
   simulated_.assign(devices_.size(), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
@@ -80,14 +79,14 @@ bool OrderEngine::find_routes() {
   queues_.clear();
   feeds_begin_.resize(list_of_.size());
   feeds_end_.resize(list_of_.size());
-  for (int32_t op = 0; op < graph_->operators(); ++op) {
+  for (int32_t op = 0; op < problem_->operators(); ++op) {
     const int32_t from = placement_[op];
     const size_t first = routes_.size();
     route_first_.push_back(static_cast<int32_t>(first));
-    for (const auto& reader : graph_->readers(op)) {
+    for (const auto& reader : problem_->readers(op)) {
       const int32_t to = placement_[reader.op];
       const bool last = accumulates(op, reader.op);
-      if (graph_->once(op) && !graph_->once(reader.op) && micros_ > 1) return false;
+      if (problem_->once(op) && !problem_->once(reader.op) && micros_ > 1) return false;
       if (to == from) continue;
       const auto known = std::find_if(
           routes_.begin() + static_cast<std::ptrdiff_t>(first), routes_.end(),
@@ -96,7 +95,7 @@ bool OrderEngine::find_routes() {
         if (known->last != last) return false;
         continue;
       }
-      const int64_t bytes = graph_->output_bytes(op, reader.output);
+      const int64_t bytes = problem_->output_bytes(op, reader.output);
       routes_.push_back({op, reader.output, from, to, last, bytes,
                          problem_->wire_ns(cluster_device(from), cluster_device(to), bytes),
                          static_cast<int32_t>(queues_.size()), 0, 0, 0});
@@ -119,7 +118,7 @@ bool OrderEngine::find_routes() {
 
 /// Adds a route's transfers to the devices' counters.
 void OrderEngine::count(const Route& route) {
-  const int32_t times = route.last || graph_->once(route.op) ? 1 : micros_;
+  const int32_t times = route.last || problem_->once(route.op) ? 1 : micros_;
   simulated_[route.from].send_busy_ns += times * route.wire_ns;
   simulated_[route.from].bytes_sent += times * route.bytes;
   simulated_[route.to].bytes_received += times * route.bytes;
@@ -128,14 +127,14 @@ void OrderEngine::count(const Route& route) {
 
 /// Members on a device (-1: any) that read an output.
 void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
-  for (const auto& reader : graph_->readers(op))
+  for (const auto& reader : problem_->readers(op))
     if (member(reader.op) && placement_[reader.op] == device &&
         (output < 0 || reader.output == output))
-      feeds_.push_back({graph_->collective(reader.op), accumulates(op, reader.op)});
+      feeds_.push_back({collective_of(reader.op), accumulates(op, reader.op)});
 }
 
 bool OrderEngine::find_groups() {
-  groups_.assign(at(graph_->collectives()), {});
+  groups_.assign(at(collectives()), {});
   group_devices_.clear();
   group_sends_.clear();
   quotient_groups_.clear();
@@ -144,15 +143,16 @@ bool OrderEngine::find_groups() {
     if (!price(static_cast<int32_t>(c))) return false;
     longest_ns += static_cast<double>(groups_[c].duration_ns + problem_->rules().link_dead_ns);
   }
-  join_queues();
-  find_at_once();
+  queue_count_ = 0;
+  for (const int32_t queue : queues_) queue_count_ = std::max(queue_count_, at(queue) + 1);
+  if (queue_count_ > kMostQueues) return false;
   return longest_ns * micros_ < 0x1p60;
 }
 
 /// For the devices in ring_, or the quotient's group: thousands of collectives share few groups.
 const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
   const bool exchanges =
-      graph_->collective_at(collective).kind == CollectiveKind::all_to_all;
+      collective_at(collective).kind == CollectiveKind::all_to_all;
   if (!quotient_) return prices_.find(ring_, exchanges);
   const int32_t number = quotient_->group[collective];
   const size_t price = 2 * at(quotient_->price[number]) + exchanges;
@@ -163,14 +163,14 @@ const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
 }
 
 bool OrderEngine::price(int32_t collective) {
-  const auto& about = graph_->collective_at(collective);
+  const auto& about = collective_at(collective);
   auto& group = groups_[collective];
   ring_.clear();
-  for (const int32_t op : graph_->members(collective)) {
+  for (const int32_t op : collective_at(collective).members) {
     ring_.push_back(placement_[op]);
-    group.missing += graph_->missing(op);
+    group.missing += problem_->missing(op);
   }
-  group.once = graph_->once(graph_->members(collective)[0]);
+  group.once = problem_->once(collective_at(collective).members[0]);
   std::sort(ring_.begin(), ring_.end());
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
   const auto& found = group_of(collective);
@@ -210,7 +210,7 @@ void OrderEngine::join_members(int32_t collective) {
   auto& group = groups_[collective];
   group.feeds_begin = static_cast<int32_t>(feeds_.size());
   group.sends_begin = static_cast<int32_t>(group_sends_.size());
-  for (const int32_t op : graph_->members(collective)) {
+  for (const int32_t op : collective_at(collective).members) {
     for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f) {
       const Feed feed = feeds_[f];
       feeds_.push_back(feed);
@@ -219,6 +219,22 @@ void OrderEngine::join_members(int32_t collective) {
   }
   group.feeds_end = static_cast<int32_t>(feeds_.size());
   group.sends_end = static_cast<int32_t>(group_sends_.size());
+}
+
+/// Writes the queues of a transfer to queues_.
+void OrderEngine::add_queues(int32_t from, int32_t to) {
+  const auto model = problem_->rules().queue;
+  const auto add = [this](std::span<const int32_t> list) {
+    queues_.insert(queues_.end(), list.begin(), list.end());
+  };
+  if (model == QueueModel::sender)
+    queues_.push_back(from);
+  else if (quotient_ && (model == QueueModel::pair || model == QueueModel::route))
+    add(quotient_->path(from, to));
+  else if (model == QueueModel::pair)
+    queues_.push_back(from * static_cast<int32_t>(devices_.size()) + to);
+  else if (model == QueueModel::route)
+    for (const int32_t channel : problem_->cluster().route(from, to)) queues_.push_back(channel);
 }
 
 /// A new segment begins at each operator that is the first of its list to read an incoming tensor.
@@ -232,12 +248,12 @@ bool OrderEngine::find_segments(int32_t list) {
     const auto end_need = static_cast<int32_t>(needs_.size());
     if (first_need < end_need || i == pieces_->list_first[list]) {
       const auto emit = static_cast<int32_t>(emits_.size());
-      segments_.push_back({i, i, first_need, end_need, emit, emit, 0, 0, graph_->once(op)});
+      segments_.push_back({i, i, first_need, end_need, emit, emit, 0, 0, problem_->once(op)});
       offset_ns = 0;
     }
     const int64_t cost = cost_ns(op);
     offset_ns_[i] = offset_ns;
-    simulated_[list_device_[list]].compute_busy_ns += cost * (graph_->once(op) ? 1 : micros_);
+    simulated_[list_device_[list]].compute_busy_ns += cost * (problem_->once(op) ? 1 : micros_);
     offset_ns += cost;
     const bool sends = route_first_[op] < route_first_[at(op) + 1];
     if (sends || feeds_begin_[op] < feeds_end_[op])
@@ -259,13 +275,16 @@ bool OrderEngine::find_needs(int32_t op) {
     if (needed_by_[need] != list) needs_.push_back(need);
     needed_by_[need] = list;
   };
-  for (const auto& [from, output] : graph_->inputs(op)) {
+  const auto& graph = problem_->graph();
+  for (const int32_t tensor : graph.op(op).inputs) {
+    const int32_t from = graph.tensor(tensor).producer;
+    const int32_t output = tensor - graph.op(from).outputs.front();
     if (placement_[from] != placement_[op]) {
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
-      add(2 * (graph_->collectives() + route));
+      add(2 * (collectives() + route));
     } else if (member(from)) {
-      add(2 * graph_->collective(from) + accumulates(from, op));
+      add(2 * collective_of(from) + accumulates(from, op));
     } else {
       const int32_t before = list_of_[from], list = list_of_[op];
       if (before == list ? index_of_[from] >= index_of_[op] : !always_before(before, list))
@@ -276,13 +295,6 @@ bool OrderEngine::find_needs(int32_t op) {
 }
 
 bool OrderEngine::simulate(int64_t limit_ns) {
-  const bool good = run_events(limit_ns);
-  if (!tied_) return good;
-  for (auto& group : groups_) group.at_once = false;
-  return run_events(limit_ns);
-}
-
-bool OrderEngine::run_events(int64_t limit_ns) {
   begin();
   for (size_t c = 0; c < groups_.size(); ++c)
     for (int32_t k = groups_[c].once ? micros_ - 1 : 0; k < micros_ && groups_[c].missing == 0; ++k)
@@ -293,25 +305,22 @@ bool OrderEngine::run_events(int64_t limit_ns) {
 
 bool OrderEngine::go_on(int64_t limit_ns) {
   StopPoll stop;
-  for (; !events_.empty() && !unsure_ && !tied_; stop.step()) {
+  for (; !events_.empty() && !unsure_; stop.step()) {
     if (reached_mark()) {
       mark();
       if (period_.copies > 0) return true;
     }
-    const Event& event = events_.front();
+    const Event event = events_.back();
     now_ns_ = event.time_ns;
     if (now_ns_ > limit_ns) {
       rejected_ = true;
       return true;
     }
-    const uint64_t kind = kind_of(event);
-    const int32_t what = what_of(event), micro = micro_of(event);
-    const bool last = last_of(event);
-    events_.pop();
-    if (kind == kBooks)
-      book_collective(what, micro, now_ns_);
+    events_.pop_back();
+    if (kind_of(event) == kBooks)
+      book_collective(what_of(event), micro_of(event));
     else
-      send(what, micro, last, kind == kFreeSends);
+      send(what_of(event), micro_of(event), last_of(event), kind_of(event) == kFreeSends);
   }
   int32_t expected = 0;
   for (const auto& group : groups_) expected += group.once ? 1 : micros_;
@@ -330,7 +339,7 @@ void OrderEngine::begin() {
   cells_.clear();
   cells_.reserve(rows() * at(micros_));
   pieces_done_.assign(at(pieces_->lists()), 0);
-  events_.reset(devices_.size());
+  events_.clear();
   clear_lists();
   free_ns_.assign(queue_count_, 0);
   asked_ns_.assign(queue_count_, -1);
@@ -345,9 +354,7 @@ void OrderEngine::begin() {
   ticket_ = 0;
   now_ns_ = step_ns_ = 0;
   booked_ = 0;
-  unsure_ = queue_count_ > kMostQueues;
-  rejected_ = tied_ = false;
-  booked_last_.assign(devices_.size(), {-1, -1});
+  unsure_ = rejected_ = false;
   left_.assign(at(micros_), each_left_);
   last_mark_ = newest_ = first_open_ = 0;
   flights_.clear();
@@ -357,12 +364,8 @@ void OrderEngine::begin() {
 
 /// Clears tables that grow during a run; reserves their full size if that is small.
 void OrderEngine::clear_lists() {
-  booked_before_.assign(query_groups_.size(), 0);
-  samples_.resize(devices_.size());
   started_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
-    samples_[d].clear();
-    samples_[d].reserve(std::min(query_groups_of_[d] * at(micros_), kMostRoom));
     size_t segments = 0;
     for (int32_t p = pieces_->piece_first[d]; p < pieces_->piece_first[d + 1]; ++p) {
       const int32_t list = pieces_->pieces[p].list;
@@ -417,7 +420,7 @@ void OrderEngine::begin_segment(int32_t number, int32_t which, int32_t list, int
     const auto& emit = emits_[i];
     const int64_t end_ns = start_ns + emit.offset_ns;
     if (emit.sends)
-      push(number, end_ns, emit.free ? kFreeSends : kTaskSends,
+      push(end_ns, emit.free ? kFreeSends : kTaskSends,
            emit.free ? ticket_++ : at(micro) * list_of_.size() + at(emit.op), emit.op, micro, last);
     for (int32_t f = emit.feeds_begin; f < emit.feeds_end; ++f)
       if (!feeds_[f].last || last) feed(feeds_[f], micro, end_ns);
@@ -430,15 +433,11 @@ void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   open(micro);
   Cell& cell = cell_of(feed.collective, micro);
   cell.time_ns = std::max(cell.time_ns, time_ns);
-  if (--cell.missing > 0) return;
-  if (groups_[feed.collective].at_once)
-    return book_collective(feed.collective, micro, cell.time_ns);
-  push_book(feed.collective, micro, cell.time_ns);
+  if (--cell.missing == 0) push_book(feed.collective, micro, cell.time_ns);
 }
 
 void OrderEngine::push_book(int32_t collective, int32_t micro, int64_t time_ns) {
-  push(group_devices_[groups_[collective].devices_begin], time_ns, kBooks,
-       at(micro) * groups_.size() + at(collective), collective, micro);
+  push(time_ns, kBooks, at(micro) * groups_.size() + at(collective), collective, micro);
 }
 
 /// Checks that tasks without duration do not compete with another device for a queue.
@@ -451,18 +450,17 @@ void OrderEngine::check_turn(int32_t queue, int32_t device, bool free) {
   asked_by_[queue] = by;
 }
 
-int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns) {
-  int64_t start_ns = now_ns;
+int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t duration_ns) {
+  int64_t start_ns = now_ns_;
   for (const int32_t queue : queues) start_ns = std::max(start_ns, free_ns_[queue]);
   for (const int32_t queue : queues)
     free_ns_[queue] = start_ns + duration_ns + problem_->rules().link_dead_ns;
   return start_ns;
 }
 
-void OrderEngine::note_booked(int32_t row, int32_t micro, int64_t start_ns, int64_t end_ns) {
+void OrderEngine::note_booked(int32_t row, int32_t micro, int64_t end_ns) {
   cell_of(row, micro) = {end_ns, Cell::kBooked};
   if (seeks_now()) flights_.push_back({end_ns, row, micro});
-  meet_spots(row, micro, start_ns);
   --left_[micro];
 }
 
@@ -472,30 +470,23 @@ void OrderEngine::send(int32_t op, int32_t of, bool last, bool free) {
     if (route.last && !last) continue;
     const int32_t micro = route.last ? micros_ - 1 : of;
     open(micro);
-    const auto queues = std::span(queues_).subspan(
-        at(route.queues_begin), at(route.queues_end - route.queues_begin));
+    const auto queues = queues_of(route);
     for (const int32_t queue : queues) check_turn(queue, route.from, free);
-    const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
+    const int64_t start_ns = book(queues, route.wire_ns);
     const int64_t end_ns = start_ns + route.wire_ns;
-    const int32_t row = graph_->collectives() + r;
-    note_booked(row, micro, start_ns, end_ns);
+    const int32_t row = collectives() + r;
+    note_booked(row, micro, end_ns);
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
     wake(route.to, row);
   }
 }
 
-void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t ready_ns) {
+void OrderEngine::book_collective(int32_t collective, int32_t micro) {
   const auto& group = groups_[collective];
   open(micro);
-  if (group.at_once) {
-    auto& before = booked_last_[group_devices_[group.devices_begin]];
-    const std::pair turn(ready_ns, int64_t{micro} * graph_->collectives() + collective);
-    tied_ = tied_ || turn < before;
-    before = turn;
-  }
-  const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
+  const int64_t start_ns = book(queues_of(group), group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  note_booked(collective, micro, start_ns, end_ns);
+  note_booked(collective, micro, end_ns);
   ++booked_;
   step_ns_ = std::max(step_ns_, end_ns);
   arrive(collective, micro, end_ns);
@@ -510,8 +501,7 @@ void OrderEngine::arrive(int32_t collective, int32_t micro, int64_t time_ns) {
   for (int32_t f = group.feeds_begin; f < group.feeds_end; ++f)
     if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);
   for (int32_t i = group.sends_begin; i < group.sends_end; ++i)
-    push(placement_[group_sends_[i]], time_ns, kMemberSends, ticket_++, group_sends_[i], micro,
-         last);
+    push(time_ns, kMemberSends, ticket_++, group_sends_[i], micro, last);
   for (int32_t i = group.devices_begin; i < group.devices_end; ++i)
     wake(group_devices_[i], collective);
 }

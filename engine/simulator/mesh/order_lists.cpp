@@ -8,10 +8,10 @@ namespace trinity {
 
 /// Checks that every operator except members is in one list, on the list's device.
 bool OrderEngine::place_lists() {
-  list_of_.assign(at(graph_->operators()), -1);
+  list_of_.assign(at(problem_->operators()), -1);
   index_of_.resize(list_of_.size());
   list_device_.clear();
-  size_t listed = 0;
+  int32_t listed = 0;
   for (int32_t list = 0; list < pieces_->lists(); ++list) {
     const int32_t begin = pieces_->list_first[list], end = pieces_->list_first[at(list) + 1];
     if (begin == end) return false;
@@ -20,20 +20,14 @@ bool OrderEngine::place_lists() {
     for (int32_t i = begin; i < end; ++i, ++listed) {
       const int32_t op = pieces_->operators[i];
       if (list_of_[op] >= 0 || member(op) || placement_[op] != list_device_.back() ||
-          graph_->once(op) != graph_->once(first))
+          problem_->once(op) != problem_->once(first))
         return false;
       list_of_[op] = list;
       index_of_[op] = i - begin;
     }
   }
-  members_.clear();
-  member_number_.assign(list_of_.size(), -1);
-  for (int32_t op = 0; op < graph_->operators(); ++op)
-    if (member(op)) {
-      member_number_[op] = static_cast<int32_t>(members_.size());
-      members_.push_back(op);
-    }
-  return listed + members_.size() == list_of_.size();
+  for (int32_t op = 0; op < problem_->operators(); ++op) listed += member(op);
+  return listed == problem_->operators();
 }
 
 /// Positions of all pieces. Returns false unless a device runs every list once per micro-batch, and
@@ -60,7 +54,7 @@ bool OrderEngine::order_lists() {
       base = position;
       turns = turns || list_rank_[list] <= reached_[micro];
       reached_[micro] = list_rank_[list];
-      const bool runs_once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
+      const bool runs_once = problem_->once(pieces_->operators[pieces_->list_first[list]]);
       if (runs_once ? micro != micros_ - 1 : once) return false;
       once = once || runs_once;
       for (int32_t k = 0; runs_once && k < micros_; ++k) base_[list_cell(list, k)] = position;

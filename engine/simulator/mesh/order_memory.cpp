@@ -1,35 +1,26 @@
 // Memory of devices while an order runs (simulator.h, MEMORY), and the metrics of the run. Most
 // tensors are held between two positions of lists, equally in every micro-batch; those that begin
-// or end with a transfer or collective are placed individually.
+// or end with a transfer or collective are placed individually, by the arrivals in cells_.
 #include <algorithm>
 #include <limits>
-#include <numeric>
-#include <tuple>
 
 #include "base/index.h"
 #include "simulator/order_engine.h"
 
 namespace trinity {
 
-/// Before a run: decides what to record.
-void OrderEngine::seek_levels() {
-  holds_.clear();
-  queries_.clear();
-  if (problem_->rules().memory == MemoryModel::slots) {
-    find_holds();
-    find_queries();
-  }
-  find_query_groups();
-}
-
+/// Before a run: finds what is held.
 /// Last operators first, so that readers of a view are known before the viewed tensor.
 void OrderEngine::find_holds() {
+  holds_.clear();
+  if (problem_->rules().memory != MemoryModel::slots) return;
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
   list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
   find_awaited();
-  for (int32_t op = graph_->operators() - 1; op >= 0; --op) {
-    for (int32_t output = 0; output < graph_->outputs(op); ++output) {
+  for (int32_t op = problem_->operators() - 1; op >= 0; --op) {
+    const int32_t first = problem_->first_output(op), outputs = problem_->first_output(op + 1) - first;
+    for (int32_t output = 0; output < outputs; ++output) {
       Use own = use_of(op, output, placement_[op]);
       for (int32_t r = route_first_[op]; r < route_first_[at(op) + 1]; ++r) {
         if (routes_[r].output != output) continue;
@@ -37,61 +28,61 @@ void OrderEngine::find_holds() {
         join(own, End::sent, r);
       }
       bool sums = false;
-      for (const auto& reader : graph_->readers(op))
+      for (const auto& reader : problem_->readers(op))
         sums = sums || (reader.output == output && accumulates(op, reader.op));
-      if (!sums && output == 0 && graph_->views(op)) {
+      if (!sums && output == 0 && problem_->alias(op) >= 0) {
         if (member(op))
-          join(own, End::starts, member_number_[op]);
+          join(own, End::starts, op);
         else
           join(own, list_of_[op], index_of_[op]);
         view_use_[op] = own;
       } else {
-        hold({op, -1, own, graph_->held_bytes(op, output), sums});
+        hold({op, -1, own, problem_->held_bytes()[at(first + output)], sums});
       }
     }
     if (problem_->has_workspace() && !member(op))
-      hold({op, -1, {}, graph_->workspace_bytes(op), false});
+      hold({op, -1, {}, problem_->workspace_bytes(op), false});
   }
 }
 
 /// Finds collectives for which a device waits immediately: if an operator that reads the result
 /// follows one that the collective waits for, the collective begins and ends between the two.
 void OrderEngine::find_awaited() {
-  wait_positions_.assign(members_.size(), {});
+  wait_positions_.assign(list_of_.size(), {});
   for (int32_t list = 0; list < pieces_->lists(); ++list)
     for (int32_t s = segment_first_[list] + 1; s < segment_first_[at(list) + 1]; ++s)
       for (int32_t need = segments_[s].needs_begin; need < segments_[s].needs_end; ++need)
-        if (const int32_t row = needs_[need]; row % 2 == 0 && row / 2 < graph_->collectives())
+        if (const int32_t row = needs_[need]; row % 2 == 0 && row / 2 < collectives())
           note_awaited(list, segments_[s], row / 2);
 }
 
 void OrderEngine::note_awaited(int32_t list, const Segment& segment, int32_t collective) {
   const int32_t before = pieces_->operators[at(segment.begin) - 1];
   const int32_t reader = pieces_->operators[at(segment.begin)];
-  const auto readers = graph_->readers(before);
+  const auto readers = problem_->readers(before);
   const bool waits = std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& one) {
-    return graph_->collective(one.op) == collective && placement_[one.op] == placement_[before] &&
+    return collective_of(one.op) == collective && placement_[one.op] == placement_[before] &&
            !accumulates(before, one.op);
   });
   if (!waits) return;
   const bool at_once = segment.needs_end == segment.needs_begin + 1 && cost_ns(reader) > 0 &&
                        problem_->rules().device_dead_ns <= groups_[collective].duration_ns;
   const int32_t index = segment.begin - pieces_->list_first[list];
-  for (const int32_t op : graph_->members(collective))
+  for (const int32_t op : collective_at(collective).members)
     if (placement_[op] == placement_[before])
-      wait_positions_[at(member_number_[op])] = {list, index - 1, at_once ? index : -1};
+      wait_positions_[at(op)] = {list, index - 1, at_once ? index : -1};
 }
 
 /// Readers of an output on a device, including readers of its local views.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
-  for (const auto& reader : graph_->readers(op)) {
+  for (const auto& reader : problem_->readers(op)) {
     if (reader.output != output || placement_[reader.op] != device) continue;
     if (member(reader.op))
-      join(use, End::ends, member_number_[reader.op]);
+      join(use, End::ends, reader.op);
     else
       join(use, list_of_[reader.op], index_of_[reader.op]);
-    if (graph_->views(reader.op, op, output))
+    if (problem_->alias(reader.op) == problem_->first_output(op) + output)
       join(use, view_use_[reader.op]);
   }
   return use;
@@ -128,11 +119,11 @@ OrderEngine::Use OrderEngine::last_of(const Use& use) {
   Use last{use.list, use.index, -1};
   // True if the list's reader runs with or after a reader of the collective.
   const auto waits_for = [&](int32_t op) {
-    const auto readers = graph_->readers(op);
+    const auto readers = problem_->readers(op);
     return std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& reader) {
       const int32_t list = list_of_[reader.op];
       if (list < 0 || placement_[reader.op] != placement_[op] || accumulates(op, reader.op) ||
-          graph_->once(reader.op) != graph_->once(op) || cost_ns(reader.op) == 0)
+          problem_->once(reader.op) != problem_->once(op) || cost_ns(reader.op) == 0)
         return false;
       return list == use.list ? index_of_[reader.op] <= use.index : always_before(list, use.list);
     });
@@ -140,7 +131,7 @@ OrderEngine::Use OrderEngine::last_of(const Use& use) {
   for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
     const auto [kind, number, next] = ends_[at];
     const bool collective = kind == End::starts || kind == End::ends;
-    if (!collective || use.list < 0 || !waits_for(members_[number])) join(last, kind, number);
+    if (!collective || use.list < 0 || !waits_for(number)) join(last, kind, number);
   }
   return last;
 }
@@ -150,7 +141,7 @@ void OrderEngine::hold(const Hold& given) {
   Use until = last_of(given.until);
   auto [list, index] = std::pair(list_of_[given.op], index_of_[given.op]);
   if (member(given.op)) {
-    const auto& awaited = wait_positions_[at(member_number_[given.op])];
+    const auto& awaited = wait_positions_[at(given.op)];
     list = awaited.list, index = awaited.starts;
   }
   if (given.route >= 0) list = -1;
@@ -196,177 +187,47 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
   return position;
 }
 
-/// Prepares queries that depend on instants of rows. Holds that depend only on their begin or one
-/// end are resolved when the booking is processed, and leave holds_; for others the positions are
-/// written into columns.
-void OrderEngine::find_queries() {
-  columns_ = 0;
-  const size_t slots = members_.size() + routes_.size();
-  for (auto* column : {&begin_column_, &end_column_, &sum_column_}) column->assign(slots, -1);
-  const auto settles = [this](const Hold& hold) { return request(hold); };
-  holds_.erase(std::remove_if(holds_.begin(), holds_.end(), settles), holds_.end());
-  for (const auto& hold : holds_) {
-    const bool sums = sums_up(hold);
-    if (const int32_t slot = slot_of(hold); slot >= 0) request(slot, false, sums);
-    for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next)
-      if (ends_[at(i)].kind != End::runs)
-        request(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts, false);
-  }
-  std::sort(queries_.begin(), queries_.end(), [](const MemoryQuery& a, const MemoryQuery& b) {
-    return std::tuple(a.row, a.device, a.sums) < std::tuple(b.row, b.device, b.sums);
-  });
+/// The position in which a row of a device starts or ends. Of a row that runs once the last
+/// micro-batch has it.
+int32_t OrderEngine::position_of(int32_t row, bool ends, int32_t micro, int32_t device) {
+  const bool route = row >= collectives();
+  const Route* sent = route ? &routes_[at(row - collectives())] : nullptr;
+  const bool once = route ? sent->last || problem_->once(sent->op) : groups_[row].once;
+  const int64_t duration_ns = ends ? 0 : route ? sent->wire_ns : groups_[row].duration_ns;
+  const int64_t end_ns = cell_of(row, once ? micros_ - 1 : micro).time_ns;
+  return position_at(device, end_ns - duration_ns, hints_[2 * route + ends]);
 }
 
-/// Requests a column with a slot's begins or ends; for sums the first and the last begin.
-void OrderEngine::request(int32_t slot, bool ends, bool sums) {
-  auto& column = (sums ? sum_column_ : ends ? end_column_ : begin_column_)[at(slot)];
-  if (column >= 0) return;
-  column = columns_++;
-  queries_.push_back(query_of(slot, ends));
-  queries_.back().column = column;
-  queries_.back().sums = sums;
-}
-
-/// True if a hold can be resolved when its begin or end is processed.
-bool OrderEngine::request(const Hold& hold) {
-  const int32_t begin = slot_of(hold), more = hold.until.more;
-  const bool one = begin >= 0 ? more < 0 : more >= 0 && ends_[at(more)].next < 0;
-  if (!one || hold.accumulates || (begin < 0 && ends_[at(more)].kind == End::runs)) return false;
-  const auto end = begin >= 0 ? End{} : ends_[at(more)];
-  auto query = begin >= 0 ? query_of(begin, false)
-                          : query_of(slot_of(end), end.kind != End::starts);
-  if (query.once != (graph_->once(hold.op) || (hold.route >= 0 && routes_[hold.route].last)))
-    return false;
-  query.bytes = hold.bytes;
-  query.until_list = hold.until.list, query.until_index = hold.until.index;
-  if (begin < 0) query.list = hold.list, query.index = hold.index;
-  queries_.push_back(query);
-  return true;
-}
-
-OrderEngine::MemoryQuery OrderEngine::query_of(int32_t slot, bool ends) const {
-  const int32_t r = slot - static_cast<int32_t>(members_.size());
-  MemoryQuery query;
-  if (r < 0) {
-    const int32_t op = members_[at(slot)];
-    query.row = graph_->collective(op);
-    query.device = placement_[op];
-    query.once = groups_[query.row].once;
-    query.after_ns = ends ? groups_[query.row].duration_ns : 0;
-  } else {
-    const auto& route = routes_[r];
-    query.row = static_cast<int32_t>(groups_.size()) + r;
-    query.device = ends ? route.from : route.to;
-    query.once = route.last || graph_->once(route.op);
-    query.after_ns = ends ? route.wire_ns : 0;
-  }
-  return query;
-}
-
-/// Finds, per row, the devices with queries.
-void OrderEngine::find_query_groups() {
-  query_groups_.clear();
-  query_group_first_.assign(rows() + 1, 0);
-  query_groups_of_.assign(devices_.size(), 0);
-  for (size_t i = 0; i < queries_.size(); ++i) {
-    const auto& query = queries_[i];
-    if (i > 0 && queries_[i - 1].same_group(query)) continue;
-    query_groups_.push_back({query.device, static_cast<int32_t>(i), query.sums});
-    ++query_group_first_[at(query.row) + 1];
-    ++query_groups_of_[at(query.device)];
-  }
-  std::partial_sum(query_group_first_.begin(), query_group_first_.end(),
-                   query_group_first_.begin());
-}
-
-void OrderEngine::meet_spots(int32_t row, int32_t micro, int64_t start_ns) {
-  for (int32_t i = query_group_first_[row]; i < query_group_first_[at(row) + 1]; ++i) {
-    const auto& group = query_groups_[at(i)];
-    if (!group.sums) {
-      samples_[group.device].push_back({start_ns, micro, group.first});
-      continue;
-    }
-    const int32_t before = booked_before_[at(i)]++;
-    if (before == 0 || before == micros_ - 1)
-      samples_[group.device].push_back({start_ns, before, group.first});
-  }
-}
-
-/// Resolves the queries of a device, or fills their columns.
-void OrderEngine::settle_samples(int32_t device) {
-  places_.resize(at(columns_) * at(micros_));
-  Hints hints;
-  for (const auto& [start_ns, micro, first] : samples_[at(device)]) {
-    const bool is_route = queries_[at(first)].row >= static_cast<int32_t>(groups_.size());
-    for (size_t i = at(first);
-         i < queries_.size() && queries_[i].same_group(queries_[at(first)]); ++i) {
-      const auto& query = queries_[i];
-      auto& hint = query.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
-                                      : (is_route ? hints.came : hints.starts);
-      settle(query, micro, position_at(device, start_ns + query.after_ns, hint));
-    }
-  }
-}
-
-/// Processes a position that a query asked for.
-void OrderEngine::settle(const MemoryQuery& query, int32_t micro, int32_t position) {
-  if (query.column >= 0) {
-    const int32_t from = query.once ? 0 : micro, end = query.once ? micros_ : micro + 1;
-    for (int32_t k = from; k < end; ++k) places_[cell(at(columns_), query.column, k)] = position;
-    return;
-  }
-  const auto base = [&](int32_t list) { return base_[list_cell(list, micro)]; };
-  const int32_t first = query.list >= 0 ? base(query.list) + query.index : position;
-  int32_t last = std::max(first, position);
-  if (query.until_list >= 0) last = std::max(last, base(query.until_list) + query.until_index);
-  add(query.bytes, first, last);
-}
-
-int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first) const {
+int32_t OrderEngine::last_position(const Hold& hold, int32_t micro, int32_t first) {
+  const Use& use = hold.until;
   int32_t last = first;
   if (use.list >= 0) last = std::max(last, base_[list_cell(use.list, micro)] + use.index);
   for (int32_t i = use.more; i >= 0; i = ends_[i].next) {
-    const auto& end = ends_[i];
-    if (end.kind == End::runs) {
-      last = std::max(last, base_[list_cell(list_of_[end.number], micro)] + index_of_[end.number]);
-      continue;
-    }
-    const auto& columns = end.kind == End::starts ? begin_column_ : end_column_;
-    last = std::max(last, places_[cell(at(columns_), columns[at(slot_of(end))], micro)]);
+    const auto& [kind, number, next] = ends_[i];
+    const int32_t position =
+        kind == End::runs   ? base_[list_cell(list_of_[number], micro)] + index_of_[number]
+        : kind == End::sent ? position_of(collectives() + number, true, micro, device_of(hold))
+                            : position_of(collective_of(number), kind == End::ends, micro, device_of(hold));
+    last = std::max(last, position);
   }
   return last;
 }
 
-/// True if a tensor accumulates, with no use by a transfer's end or another micro-batch's
-/// collective.
-bool OrderEngine::sums_up(const Hold& hold) const {
-  const auto lasts = [&](int32_t end) {
-    const auto& [kind, number, next] = ends_[at(end)];
-    return (kind == End::starts || kind == End::ends) && graph_->once(members_[at(number)]);
-  };
-  bool sums = hold.accumulates;
-  for (int32_t end = hold.until.more; sums && end >= 0; end = ends_[at(end)].next)
-    sums = lasts(end);
+/// True if the first and the last position of a list decide between which positions a tensor
+/// accumulates: it does so in a list, and collectives that end its life run once.
+bool OrderEngine::sums_in_list(const Hold& hold) const {
+  bool sums = hold.accumulates && hold.list >= 0;
+  for (int32_t i = hold.until.more; sums && i >= 0; i = ends_[i].next)
+    sums = (ends_[i].kind == End::starts || ends_[i].kind == End::ends) && problem_->once(ends_[i].number);
   return sums;
 }
 
-/// Resolves an accumulating hold over all micro-batches at once.
-bool OrderEngine::settle_sum(Hold& hold) const {
-  if (!sums_up(hold)) return false;
-  int32_t own = 0;
-  if (const int32_t slot = slot_of(hold); slot >= 0) {
-    const int32_t column = sum_column_[at(slot)];
-    hold.first = places_[cell(at(columns_), column, 0)];
-    own = places_[cell(at(columns_), column, micros_ - 1)];
-  } else {
-    const auto& [least, last] = bases_[at(hold.list)];
-    hold.first = least + hold.index;
-    own = last + hold.index;
-  }
-  hold.last = last_position({-1, -1, hold.until.more}, micros_ - 1, own);
+void OrderEngine::settle_sum(const Hold& hold) {
+  const auto& [first, last] = bases_[at(hold.list)];
+  int32_t end = last_position(hold, micros_ - 1, last + hold.index);
   if (hold.until.list >= 0)
-    hold.last = std::max(hold.last, bases_[at(hold.until.list)].second + hold.until.index);
-  return true;
+    end = std::max(end, bases_[at(hold.until.list)].second + hold.until.index);
+  add(hold.bytes, first + hold.index, end);
 }
 
 /// Finds the first and last position of every list.
@@ -384,13 +245,12 @@ void OrderEngine::find_bases() {
 /// Adds a hold in a micro-batch, or extends an accumulating one.
 void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
-  const bool once = graph_->once(hold.op) || (copy && routes_[hold.route].last);
+  const bool once = problem_->once(hold.op) || (copy && routes_[hold.route].last);
   if (once && micro + 1 < micros_) return;
-  const int32_t slot = slot_of(hold);
-  const int32_t first = slot >= 0
-                            ? places_[cell(at(columns_), begin_column_[at(slot)], micro)]
-                            : base_[list_cell(hold.list, micro)] + hold.index;
-  const int32_t last = last_position(hold.until, micro, first);
+  const int32_t row = copy ? collectives() + hold.route : collective_of(hold.op);
+  const int32_t first = hold.list >= 0 ? base_[list_cell(hold.list, micro)] + hold.index
+                                       : position_of(row, false, micro, device_of(hold));
+  const int32_t last = last_position(hold, micro, first);
   if (hold.accumulates) {
     hold.first = hold.first < 0 ? first : std::min(hold.first, first);
     hold.last = std::max(hold.last, last);
@@ -407,11 +267,11 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
 /// Finds peaks, and whether levels repeat. Device by device, for locality.
 void OrderEngine::find_levels() {
   for (auto& device : simulated_) device.peak_memory_bytes = -1;  // idle
-  for (int32_t op = 0; op < graph_->operators(); ++op) {
+  for (int32_t op = 0; op < problem_->operators(); ++op) {
     const int32_t device = placement_[op];
     int64_t& peak = simulated_[at(device)].peak_memory_bytes;
     if (peak < 0) peak = problem_->framework_bytes(cluster_device(device));
-    peak += graph_->fixed_bytes(op);
+    peak += problem_->fixed_bytes(op);
   }
   for (auto& device : simulated_)
     device.peak_memory_bytes = std::max<int64_t>(device.peak_memory_bytes, 0);
@@ -425,11 +285,12 @@ void OrderEngine::find_levels() {
     const auto begin = end;
     while (end != holds_.end() && device_of(*end) == d) ++end;
     delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
-    settle_samples(d);
-    const auto each = std::partition(begin, end, [&](Hold& hold) { return settle_sum(hold); });
+    hints_.fill(0);
+    const auto each = std::partition(begin, end, [this](const Hold& hold) { return sums_in_list(hold); });
+    std::for_each(begin, each, [this](const Hold& hold) { settle_sum(hold); });
     for (int32_t k = 0; k < micros_; ++k)
       for (auto hold = each; hold != end; ++hold) settle(*hold, k);
-    for (auto hold = begin; hold != end; ++hold)
+    for (auto hold = each; hold != end; ++hold)
       if (hold->accumulates) add(hold->bytes, hold->first, hold->last);
     sum_levels(d);
     levels_repeat_ = levels_repeat_ && (period_.copies == 0 || change(d) == 0);

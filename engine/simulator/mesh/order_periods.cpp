@@ -42,13 +42,13 @@ void OrderEngine::seek_period() {
   const bool waits = std::none_of(groups_.begin(), groups_.end(), [](const Group& group) {
     return !group.once && group.missing == 0;
   });
-  const bool each = list_device_.size() > 0 && !graph_->once(pieces_->operators[0]);
+  const bool each = list_device_.size() > 0 && !problem_->once(pieces_->operators[0]);
   seeks_ = micros_ >= kFewestMicros && waits && each && runs_in_turn();
   each_left_ = 0;
   for (int32_t list = 0; list < pieces_->lists(); ++list)
-    each_left_ += !graph_->once(pieces_->operators[pieces_->list_first[list]]);
+    each_left_ += !problem_->once(pieces_->operators[pieces_->list_first[list]]);
   for (const auto& group : groups_) each_left_ += !group.once;
-  for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
+  for (const auto& route : routes_) each_left_ += !route.last && !problem_->once(route.op);
 }
 
 /// True if every list runs its micro-batches in order.
@@ -57,7 +57,7 @@ bool OrderEngine::runs_in_turn() {
   next.assign(at(pieces_->lists()), 0);
   return std::all_of(pieces_->pieces.begin(), pieces_->pieces.end(), [&](const auto& piece) {
     return next[piece.list]++ == piece.micro_batch ||
-           graph_->once(pieces_->operators[pieces_->list_first[piece.list]]);
+           problem_->once(pieces_->operators[pieces_->list_first[piece.list]]);
   });
 }
 
@@ -71,7 +71,7 @@ void OrderEngine::open_rows(int32_t micro) {
 /// stored, every second one is dropped and the interval of marks doubles.
 void OrderEngine::mark() {
   last_mark_ = pieces_done_[0];
-  const int64_t now_ns = events_.front().time_ns;
+  const int64_t now_ns = events_.back().time_ns;
   std::erase_if(flights_, [now_ns](const Flight& flight) { return flight.end_ns <= now_ns; });
   while (first_open_ < micros_ && left_[first_open_] == 0) ++first_open_;
   int32_t first = first_open_;
@@ -115,7 +115,7 @@ void OrderEngine::note_state(int64_t now_ns, int32_t first) {
   note(first - micro);
   note(newest_ - micro);
   for (size_t list = 0; list < pieces_done_.size(); ++list) {
-    const bool once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
+    const bool once = problem_->once(pieces_->operators[pieces_->list_first[list]]);
     note(once ? pieces_done_[list] : pieces_done_[list] - micro);
   }
   for (size_t queue = 0; queue < free_ns_.size(); ++queue) {
@@ -132,17 +132,13 @@ void OrderEngine::note_state(int64_t now_ns, int32_t first) {
 }
 
 void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
-  const auto turns = static_cast<int64_t>(groups_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
     const auto& device = devices_[d];
     const bool over = device.piece == pieces_->piece_first[d + 1];
     const auto piece = over ? OrderPieces::Piece{-1, micro} : pieces_->pieces[device.piece];
-    const auto& [booked_ns, turn] = booked_last_[d];
-    const bool booked = booked_ns >= now_ns;
-    for (const int64_t value :
-         {int64_t{piece.list}, int64_t{piece.micro_batch - micro}, int64_t{device.segment},
-          int64_t{device.blocked}, since(device.free_ns, now_ns), booked ? booked_ns - now_ns : -1,
-          booked ? turn - turns * micro : -1})
+    for (const int64_t value : {int64_t{piece.list}, int64_t{piece.micro_batch - micro},
+                                int64_t{device.segment}, int64_t{device.blocked},
+                                since(device.free_ns, now_ns)})
       note(value);
     // Segments that instants from now on fall into.
     const auto& list = started_[d];
@@ -157,11 +153,7 @@ void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
 }
 
 void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
-  auto& events = waiting_events_;
-  events.clear();
-  events_.for_each([&](const Event& event) { events.push_back(event); });
-  std::sort(events.begin(), events.end());
-  for (const auto& event : events) {
+  for (const auto& event : events_) {
     const uint64_t kind = kind_of(event);
     auto number = static_cast<int64_t>(event.key << 2 >> 2);
     if (kind == kTaskSends)
@@ -175,7 +167,7 @@ void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
                                 int64_t{last_of(event)}})
       note(value);
   }
-  note(static_cast<int64_t>(events.size()));
+  note(static_cast<int64_t>(events_.size()));
 }
 
 /// Position of the segment that a device begins next.
@@ -189,9 +181,9 @@ int32_t OrderEngine::position(size_t number, const Device& device) const {
 /// True if the last micro-batch, with operators that run once, has already begun: it would be
 /// another one if micro-batches were skipped.
 bool OrderEngine::begins_last() const {
-  bool waits = opened_ == micros_;
-  events_.for_each([&](const Event& event) { waits = waits || micro_of(event) == micros_ - 1; });
-  return waits;
+  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), [this](const Event& event) {
+           return micro_of(event) == micros_ - 1;
+         });
 }
 
 /// How often the stretch since the mark can be skipped in the remaining order; 0 if that saves
@@ -229,7 +221,7 @@ int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces
 void OrderEngine::leave_out(const Mark& before, int32_t copies) {
   period_.copies = copies;
   period_.micros = last_mark_ - before.micro;
-  period_.time_ns = events_.front().time_ns - before.time_ns;
+  period_.time_ns = events_.back().time_ns - before.time_ns;
   period_.step_before_ns = step_ns_;
   period_.between.clear();
   auto& rest = period_.rest;
@@ -260,7 +252,7 @@ void OrderEngine::pass_copies() {
 /// Runs the remainder and adds what was skipped. Returns false if everything must be run.
 bool OrderEngine::run_rest(int64_t limit_ns) {
   pass_copies();
-  if (!order_lists() || !go_on(limit_ns) || tied_) return false;
+  if (!order_lists() || !go_on(limit_ns)) return false;
   if (rejected_) return true;
   if (step_ns_ <= period_.step_before_ns) return false;
   if (problem_->rules().memory == MemoryModel::slots) {

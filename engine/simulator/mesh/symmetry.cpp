@@ -339,7 +339,7 @@ class Refinement : LaneCopies {
   std::vector<size_t> listed_;   // of quotient.members the number in groups_
   Colours colours_;              // of copies and groups
   Colours group_sets_;           // the groups of a queue that has none or several
-  PairColours queue_colours_;
+  Colours queue_colours_;
   std::vector<int32_t> queue_colour_;
   std::vector<int32_t> lane_for_, replica_for_;  // find_first()
 };

@@ -68,7 +68,6 @@ struct SymmetryPricer::Lowered {
 struct SymmetryPricer::Made {
   std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
-  std::optional<OrderGraph> graph;
 };
 
 /// Order and devices of a mesh for a structure. Without a graph: the full mesh is simulated.
@@ -273,7 +272,6 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
   // The problem lives no longer than its owner, which it must not keep alive.
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
   made->problem = std::make_shared<const Problem>(graph, *problem_);
-  made->graph.emplace(*made->problem);
   structure.made.push_back(made);
   return made;
 }
@@ -301,7 +299,7 @@ void SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Pa
   const bool decided = engines_.with(
       [this] { return std::make_unique<OrderEngine>(problem_->cluster()); },
       [&](OrderEngine& engine) {
-        return engine.run(*bound.made->graph, bound.placement, pieces, &bound.quotient, limit_ns,
+        return engine.run(*bound.made->problem, bound.placement, pieces, &bound.quotient, limit_ns,
                           metrics);
       });
   if (!decided) run_events(bound, given, metrics, nullptr, limit_ns);

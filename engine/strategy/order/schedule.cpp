@@ -205,37 +205,36 @@ class Pipeline {
     check_stages();
   }
 
+  /// The tasks of its pieces.
   Schedule run() {
+    const auto pieces = this->pieces();
     result_.micro_batches = micro_batches_;
     result_.dispatch = DispatchRule::order;
-    if (flushes())
-      runs_ = micro_batches_;
-    else
-      begin_stream();
-    check_orders();
-    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1 && orders_.empty())
-      check_circles();
     result_.order_first.push_back(0);
     for (size_t device = 0; device < rank_.size(); ++device) {
-      if (rank_[device] >= 0) add_device(device);
-      if (flushes())
-        for (const int32_t op : updates_[device]) add_task(op, runs_ - 1);
+      for (int32_t p = pieces.piece_first[device]; p < pieces.piece_first[device + 1]; ++p) {
+        const auto [list, micro] = pieces.pieces[p];
+        for (int32_t i = pieces.list_first[list]; i < pieces.list_first[at(list) + 1]; ++i)
+          result_.order.push_back(micro * graph_.operator_count() + pieces.operators[i]);
+      }
       result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
     }
     return std::move(result_);
   }
 
-  /// The same in pieces; not of a stream.
   OrderPieces pieces() {
     runs_ = micro_batches_;
-    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1) check_circles();
+    if (!flushes()) begin_stream();
+    check_orders();
+    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1 && orders_.empty())
+      check_circles();
     OrderPieces result;
     result.micro_batches = micro_batches_;
     result.list_first.push_back(0);
     result.piece_first.push_back(0);
     for (size_t device = 0; device < rank_.size(); ++device) {
       if (rank_[device] >= 0) add_pieces(device, result);
-      if (!updates_[device].empty())
+      if (flushes() && !updates_[device].empty())
         result.pieces.push_back({add_list(updates_[device], result), runs_ - 1});
       result.piece_first.push_back(static_cast<int32_t>(result.pieces.size()));
     }
@@ -361,10 +360,6 @@ class Pipeline {
     });
   }
 
-  void add_task(int32_t op, int32_t micro) {
-    result_.order.push_back(micro * graph_.operator_count() + op);
-  }
-
   int32_t used() const { return static_cast<int32_t>(used_); }
   int32_t chunks() const { return static_cast<int32_t>(stages_.size() / used_); }
   int64_t ahead_of(int32_t rank) const { return warm_up(schedule_, used(), chunks(), runs_, rank); }
@@ -421,16 +416,6 @@ class Pipeline {
     return orders_[at(rank)];
   }
 
-  void add_device(size_t device) {
-    for (const auto& task : tasks_of(rank_[device])) {
-      for (const Part& part : stages_[task.chunk])
-        if (at(part.device) == device)
-          for (const int32_t op : operators(part, task.work)) add_task(op, task.micro_batch);
-      if (task.work == ChunkWork::forward || flushes()) continue;
-      for (const int32_t op : updates_[device]) add_task(op, task.micro_batch);
-    }
-  }
-
   static int32_t add_list(const std::vector<int32_t>& operators, OrderPieces& result) {
     result.operators.insert(result.operators.end(), operators.begin(), operators.end());
     result.list_first.push_back(static_cast<int32_t>(result.operators.size()));
@@ -439,15 +424,17 @@ class Pipeline {
 
   void add_pieces(size_t device, OrderPieces& result) const {
     std::map<const std::vector<int32_t>*, int32_t> number;  // of lists; order does not matter
-    for (const auto& task : tasks_of(rank_[device]))
-      for (const Part& part : stages_[task.chunk]) {
-        if (at(part.device) != device) continue;
-        const auto& list = operators(part, task.work);
-        if (list.empty()) continue;
-        const auto [found, added] = number.try_emplace(&list, -1);
-        if (added) found->second = add_list(list, result);
-        result.pieces.push_back({found->second, task.micro_batch});
-      }
+    const auto add = [&](const std::vector<int32_t>& list, int32_t micro_batch) {
+      if (list.empty()) return;
+      const auto [found, added] = number.try_emplace(&list, -1);
+      if (added) found->second = add_list(list, result);
+      result.pieces.push_back({found->second, micro_batch});
+    };
+    for (const auto& task : tasks_of(rank_[device])) {
+      for (const Part& part : stages_[task.chunk])
+        if (at(part.device) == device) add(operators(part, task.work), task.micro_batch);
+      if (task.work != ChunkWork::forward && !flushes()) add(updates_[device], task.micro_batch);
+    }
   }
 
   const Graph& graph_;
@@ -460,7 +447,7 @@ class Pipeline {
   std::vector<std::vector<int32_t>> updates_;  // per device
   std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
   size_t used_ = 0;                            // stages that have devices of their own
-  Schedule result_;
+  Schedule result_;  // run()
 };
 
 /// Numbers devices so that each comes after those whose results it reads and sends gradients back

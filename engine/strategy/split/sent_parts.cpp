@@ -12,28 +12,27 @@ namespace {
 
 class Sending {
  public:
-  Sending(const Graph& graph, std::span<const int32_t> device, int32_t tensor,
-          const std::vector<bool>& whole)
-      : graph_(graph),
-        device_(device),
+  Sending(Lowered& made, int32_t tensor, const std::vector<bool>& whole)
+      : made_(made),
+        graph_(made.graph),
         parts_(tensor),
         whole_(whole),
-        builder_(graph.name()),
-        cut_of_(graph.tensors().size(), -1),
-        id_(at(graph.operator_count()), -1),
-        tensor_(graph.tensors().size(), -1),
-        readers_(graph.tensors().size()) {
-    for (int32_t op = 0; op < graph.operator_count(); ++op)
-      for (const int32_t input : graph.op(op).inputs) readers_[at(input)].push_back(op);
+        builder_(graph_.name()),
+        cut_of_(graph_.tensors().size(), -1),
+        id_(at(graph_.operator_count()), -1),
+        tensor_(graph_.tensors().size(), -1),
+        readers_(graph_.tensors().size()) {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      for (const int32_t input : graph_.op(op).inputs) readers_[at(input)].push_back(op);
     find();
   }
 
-  SentParts run() {
+  void run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       Operator copy = graph_.op(op);
       copy.inputs.clear();
       if (copy.forward >= 0) copy.forward = id_[copy.forward];
-      id_[op] = add(std::move(copy), op, op, false);
+      id_[op] = add(std::move(copy), made_.roles[op]);
       for (const int32_t output : graph_.op(op).outputs) {
         tensor_[output] = builder_.add_output(id_[op], graph_.tensor(output));
         if (cut_of_[output] >= 0) cuts_[cut_of_[output]].written += 1;
@@ -46,7 +45,10 @@ class Sending {
         builder_.read(id_[op], tensor_for(input, op));
     builder_.colocate_as(graph_, id_);
     builder_.add_collectives_of(graph_, id_);
-    return finish();
+    std::vector<int32_t> numbers;
+    made_.graph = builder_.build(&numbers);
+    made_.roles.clear();
+    for (const int32_t number : numbers) made_.roles.push_back(roles_[number]);
   }
 
  private:
@@ -58,8 +60,8 @@ class Sending {
     std::map<int32_t, std::vector<int32_t>> gathered;  // by group, by place; in the builder
   };
 
-  int32_t group_of(int32_t op) const { return device_[op] / parts_; }
-  int32_t place_of(int32_t op) const { return device_[op] % parts_; }
+  int32_t group_of(int32_t op) const { return made_.device_of(op) / parts_; }
+  int32_t place_of(int32_t op) const { return made_.device_of(op) % parts_; }
 
   /// The name of what a part is of: without the number behind the last '@'.
   static std::string name_of_whole(const std::string& name) {
@@ -73,7 +75,7 @@ class Sending {
   bool groups_reading(int32_t tensor, std::set<int32_t>& groups) const {
     const int32_t from = graph_.tensor(tensor).producer;
     for (const int32_t reader : readers_[at(tensor)]) {
-      if (device_[reader] == device_[from]) continue;
+      if (made_.device_of(reader) == made_.device_of(from)) continue;
       if (group_of(reader) == group_of(from) || place_of(reader) != place_of(from)) return false;
       groups.insert(group_of(reader));
     }
@@ -119,10 +121,16 @@ class Sending {
     cuts_.push_back(std::move(cut));
   }
 
-  int32_t add(Operator op, int32_t origin, int32_t with, bool added) {
-    const int32_t id = builder_.add_operator(std::move(op));
-    made_.push_back({added ? device_of_added_ : device_[origin], origin, with, added});
-    return id;
+  int32_t add(Operator op, const OperatorRole& role) {
+    roles_.push_back(role);
+    return builder_.add_operator(std::move(op));
+  }
+  /// An operator that moves data, on a device, for another one.
+  int32_t add_for(int32_t served, Operator op, int32_t device) {
+    OperatorRole role = made_.roles[served];
+    role.device = device;
+    role.origin = -1;
+    return add(std::move(op), role);
   }
 
   /// The slices of all copies, and their gathers in every group.
@@ -153,8 +161,7 @@ class Sending {
     slice.attributes["starts"] = std::vector<int64_t>{rows * place};
     slice.attributes["ends"] = std::vector<int64_t>{rows * (place + 1)};
     slice.inputs = {tensor_[cut.tensors[at(place)]]};
-    device_of_added_ = device_[of.producer];
-    const int32_t id = add(std::move(slice), of.producer, of.producer, true);
+    const int32_t id = add_for(of.producer, std::move(slice), made_.device_of(of.producer));
     Tensor piece = of;
     piece.name.clear();
     piece.shape.edit()[1] = rows;
@@ -179,8 +186,7 @@ class Sending {
     begins[1] = of.shape[1] / parts_ * place;
     member.attributes["begins"] = std::move(begins);
     member.inputs = {piece};
-    device_of_added_ = group * parts_ + place;
-    const int32_t id = add(std::move(member), of.producer, reader, true);
+    const int32_t id = add_for(reader, std::move(member), group * parts_ + place);
     Tensor whole = of;
     whole.name.clear();
     cut.gathered[group].push_back(builder_.add_output(id, std::move(whole)));
@@ -196,27 +202,8 @@ class Sending {
                                                   : found->second[at(place_of(reader))];
   }
 
-  SentParts finish() {
-    SentParts result;
-    std::vector<int32_t> numbers;
-    result.graph = builder_.build(&numbers);
-    for (const int32_t number : numbers) {
-      const Made& made = made_[at(number)];
-      result.device.push_back(made.device);
-      result.origin.push_back(made.origin);
-      result.with.push_back(made.with);
-      result.added.push_back(made.added);
-    }
-    return result;
-  }
-
-  struct Made {
-    int32_t device, origin, with;
-    bool added;
-  };
-
+  Lowered& made_;
   const Graph& graph_;
-  std::span<const int32_t> device_;
   int32_t parts_;
   const std::vector<bool>& whole_;
   GraphBuilder builder_;
@@ -225,15 +212,13 @@ class Sending {
   std::vector<int32_t> id_;      // in the builder
   std::vector<int32_t> tensor_;  // in the builder
   std::vector<std::vector<int32_t>> readers_;
-  std::vector<Made> made_;  // per operator of the builder
-  int32_t device_of_added_ = -1;
+  std::vector<OperatorRole> roles_;  // per operator of the builder
 };
 
 }  // namespace
 
-SentParts send_parts(const Graph& graph, std::span<const int32_t> device, int32_t tensor,
-                     const std::vector<bool>& whole) {
-  return Sending(graph, device, tensor, whole).run();
+void send_parts(Lowered& made, int32_t tensor, const std::vector<bool>& whole) {
+  Sending(made, tensor, whole).run();
 }
 
 }  // namespace trinity

@@ -76,7 +76,7 @@ void SplitLowering::add_exchange(int32_t op, size_t input, const std::vector<siz
   const auto& homes = layout_.homes(tensor);
   Collective collective;
   collective.kind = CollectiveKind::all_to_all;
-  if (width_ > 0) collective.partition = exchange_partition(op, input);
+  if (width_ > 0) collective.axes = exchange_axes(op, input);
   collective.name = name_of([&] {
     const auto name = fmt::format("{}/exchange", producer_name(tensor));
     const int32_t before = gathers_[name]++;

@@ -70,9 +70,9 @@ std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Bl
 bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
   const auto& found = gathering(op, input, block);
   if (!found) return false;
-  const int32_t partition = width_ > 0 ? gather_partition(op, input) : -1;
+  const int32_t axes = width_ > 0 ? gather_axes(op, input) : -1;
   for (const auto& group : found->groups)
-    add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, partition);
+    add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, axes);
   return true;
 }
 
@@ -124,10 +124,10 @@ int32_t SplitLowering::gradient_for(int32_t op, int32_t tensor, int32_t part) {
 
 void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group,
                                const Block& block, const std::map<int32_t, int32_t>& taking,
-                               int32_t partition) {
+                               int32_t axes) {
   Collective collective;
   collective.kind = CollectiveKind::all_gather;
-  collective.partition = partition;
+  collective.axes = axes;
   collective.name = name_of([&] {
     const auto name = fmt::format("{}/gather", producer_name(tensor));
     const int32_t before = gathers_[name]++;

@@ -30,6 +30,8 @@ void SplitLowering::find_lanes() {
   for (const auto& lane : extents)
     lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                           extents.begin()));
+  for (int32_t lane = 0; lane < width_; ++lane)  // groups over `tensor` are of one kind
+    if (tensor_ == 0 || lanes_[at(lane)] != lanes_[at(lane - lane % tensor_)]) throw LanesDiffer{};
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!layout_.is_source(op)) check_ring(op);
 }
@@ -141,48 +143,28 @@ void SplitLowering::check_ring(int32_t op) const {
   }
 }
 
-int32_t SplitLowering::partition(const Where& where) {
-  if (width_ == 0) return -1;
-  const auto [known, fresh] = partition_of_.try_emplace(where, -1);
-  if (fresh) known->second = find_partition(where);
-  return known->second;
-}
-
-/// Groups with the first lane of a kind have to have that of each of theirs, the first one first (by
-/// whose part bytes go); the others have to be like one of these.
-int32_t SplitLowering::find_partition(const Where& where) {
-  std::map<int32_t, std::vector<int32_t>> groups;  // lanes in the order of their parts
-  std::vector<int32_t> first(at(width_), -1), group_of(at(width_), -1);
-  for (const auto& [group, device] : where) {
-    groups[group].push_back(device % width_);
-    group_of[at(device % width_)] = group;
-  }
-  if (where.size() != at(width_) || std::find(group_of.begin(), group_of.end(), -1) != group_of.end())
-    throw LanesDiffer{};
-  const auto kinds = [this](std::vector<int32_t> lanes) {
-    for (int32_t& lane : lanes) lane = lanes_[at(lane)];
-    return lanes;
+int32_t SplitLowering::axes_of(const Where& where) const {
+  std::vector<int32_t> group_of(at(run_), -1);  // [lane]
+  for (const auto& [group, device] : where) group_of[at(device % run_)] = group;
+  const auto same = [&](int32_t a, int32_t b) { return group_of[at(a)] == group_of[at(b)]; };
+  const bool whole = tensor_ > 0 && std::ssize(where) == run_;
+  const bool over_tensor = whole && tensor_ > 1 && same(0, 1);
+  const bool over_context = whole && run_ > tensor_ && same(0, tensor_);
+  const auto first = [&](int32_t lane) {  // of its group, if they are over these
+    return (over_context ? 0 : lane / tensor_ * tensor_) + (over_tensor ? 0 : lane % tensor_);
   };
-  for (const auto& [group, lanes] : groups) {
-    const auto of = kinds(lanes);
-    for (const int32_t lane : lanes) first[at(lane)] = *std::min_element(lanes.begin(), lanes.end());
-    const bool begins = std::any_of(lanes.begin(), lanes.end(),
-                                    [this](int32_t lane) { return lanes_[at(lane)] == lane; });
-    const auto& like = begins ? lanes : groups[group_of[at(of[0])]];
-    const auto has = [&](int32_t kind) {
-      return std::find(like.begin(), like.end(), kind) != like.end();
-    };
-    if (like[0] != of[0] || kinds(like) != of || !std::all_of(of.begin(), of.end(), has))
-      throw LanesDiffer{};
+  bool fits = whole;
+  for (int32_t lane = 0; lane < run_ && fits; ++lane) {
+    fits = group_of[at(lane)] >= 0 && same(lane, first(lane));
+    for (int32_t other = 0; first(lane) == lane && other < lane && fits; ++other)
+      fits = first(other) != other || !same(lane, other);
   }
-  const auto known = std::find(partitions_.begin(), partitions_.end(), first);
-  const auto number = static_cast<int32_t>(known - partitions_.begin());
-  if (known == partitions_.end()) partitions_.push_back(std::move(first));
-  return number;
+  if (!fits && width_ > 0) throw LanesDiffer{};
+  return fits ? kOverTensor * over_tensor + kOverContext * over_context : -1;
 }
 
-int32_t SplitLowering::gather_partition(int32_t op, size_t input) {
-  const auto [known, fresh] = gather_partitions_.try_emplace(read_of(op, input), -1);
+int32_t SplitLowering::gather_axes(int32_t op, size_t input) {
+  const auto [known, fresh] = gather_axes_.try_emplace(read_of(op, input), -1);
   if (!fresh) return known->second;
   const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
   Where where;
@@ -200,10 +182,10 @@ int32_t SplitLowering::gather_partition(int32_t op, size_t input) {
       ++number;
     }
   }
-  return known->second = partition(where);
+  return known->second = axes_of(where);
 }
 
-int32_t SplitLowering::exchange_partition(int32_t op, size_t input) {
+int32_t SplitLowering::exchange_axes(int32_t op, size_t input) {
   const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
   Where where;
   std::set<std::vector<size_t>> seen;
@@ -215,7 +197,7 @@ int32_t SplitLowering::exchange_partition(int32_t op, size_t input) {
     if (!seen.insert(group).second) continue;
     for (const size_t home : group) where.emplace_back(number, homes[home].device);
   }
-  return partition(where);
+  return axes_of(where);
 }
 
 }  // namespace trinity

@@ -62,6 +62,7 @@ class SplitLowering {
         across_first_(options.across_first),
         exchanges_(options.exchanges),
         run_(options.width),
+        tensor_(options.tensor),
         meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
@@ -70,9 +71,6 @@ class SplitLowering {
   Lowered run();
 
  private:
-  struct Made {
-    int32_t device, origin, part, serves;
-  };
   using Where = std::vector<std::pair<int32_t, int32_t>>;  // by part: group, device
   /// A part's share of a weight's gradient, before it is summed: an operator's output.
   struct Gradient {
@@ -121,9 +119,8 @@ class SplitLowering {
   void check_pieces(int32_t op, size_t input) const;
   void check_shared(int32_t op, size_t input);
   void check_ring(int32_t op) const;
-  /// The number of a collective's partition; -1 without a width.
-  int32_t partition(const Where& where);
-  int32_t find_partition(const Where& where);
+  /// The axes over which collectives join parts, as bits; -1: others, or no mesh.
+  int32_t axes_of(const Where& where) const;
   /// That a device has a lane's own part.
   void check_own(const Home& home, int32_t device) const {
     if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
@@ -251,14 +248,14 @@ class SplitLowering {
   /// block: one of those that parts read.
   const std::optional<Gathering>& gathering(int32_t op, size_t input, const Block& block);
   std::optional<Gathering> find_gathering(int32_t op, size_t input, const Block& block) const;
-  int32_t gather_partition(int32_t op, size_t input);
+  int32_t gather_axes(int32_t op, size_t input);
 
   /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
   /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
   bool exchange(int32_t op, size_t input, const Block& block);
   void add_exchange(int32_t op, size_t input, const std::vector<size_t>& group,
                     const std::vector<int32_t>& parts);
-  int32_t exchange_partition(int32_t op, size_t input);
+  int32_t exchange_axes(int32_t op, size_t input);
   /// The pieces of those devices in the order of the sequence, and the reader on each; none where
   /// they are no exchange.
   std::vector<size_t> exchanged_homes(int32_t op, size_t input, const Block& block,
@@ -270,7 +267,7 @@ class SplitLowering {
 
   /// taking: as in Gathering.
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
-                  const std::map<int32_t, int32_t>& taking, int32_t partition);
+                  const std::map<int32_t, int32_t>& taking, int32_t axes);
 
   /// The home with exactly this block, on the device if there is one there, else in its place of
   /// another run; of others each device takes its turn.
@@ -292,8 +289,6 @@ class SplitLowering {
   const SplitLayout& layout_;
   int32_t width_;
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
-  std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
-  std::map<Where, int32_t> partition_of_;
   std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][lane]
   std::vector<const std::vector<int32_t>*> part_on_;      // [operator]: its list in parts_on_
   int32_t part_on(int32_t op, int32_t lane) const { return (*part_on_[at(op)])[at(lane)]; }
@@ -310,7 +305,7 @@ class SplitLowering {
   int32_t runs_;
   bool across_first_;
   bool exchanges_;
-  int32_t run_;
+  int32_t run_, tensor_;
   bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;
@@ -320,10 +315,10 @@ class SplitLowering {
   std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_, exchanged_;
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
   std::map<std::pair<Read, const Block*>, std::optional<Gathering>> gatherings_;
-  std::map<Read, int32_t> gather_partitions_;
+  std::map<Read, int32_t> gather_axes_;
   /// [devices of the parts, group of every part]
   std::map<std::pair<const std::vector<int32_t>*, std::vector<int32_t>>, Reduction> reductions_;
-  std::vector<Made> made_;  // per operator of the builder
+  std::vector<OperatorRole> roles_;  // per operator of the builder
   int64_t joins_ = 0;
   std::map<std::string, int32_t> gathers_;  // by name
 };

@@ -48,12 +48,12 @@ void SplitLowering::add_whole(int32_t op) {
 }
 
 int32_t SplitLowering::add(Operator op, int32_t device, int32_t origin, int32_t part) {
-  made_.push_back({device, origin, part, origin});
+  roles_.push_back({device, origin, origin, part});
   return builder_.add_operator(std::move(op));
 }
 
 int32_t SplitLowering::add_for(int32_t serves, Operator op, int32_t device, int32_t part) {
-  made_.push_back({device, -1, part, serves});
+  roles_.push_back({device, -1, serves, part});
   return builder_.add_operator(std::move(op));
 }
 
@@ -230,12 +230,12 @@ void SplitLowering::join(int32_t op, size_t output, const std::vector<int32_t>& 
   Where where;
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
     where.emplace_back(group[part], layout_.device(op, part));
-  const int32_t partition = this->partition(where);
+  const int32_t axes = axes_of(where);
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
     if (!makes(layout_.device(op, part))) continue;
     auto& collective = collectives[group[part]];
     if (collective.members.empty()) {
-      collective.partition = partition;
+      collective.axes = axes;
       collective.name = name_of([&] { return fmt::format("{}.{}", name, group[part]); });
       collective.bytes = bytes(part);
       if (scatters) collective.kind = CollectiveKind::reduce_scatter;
@@ -389,11 +389,11 @@ void SplitLowering::reduce(size_t k) {
   const auto name = fmt::format("shared_gradients{}", k);
   const auto& first = bucket.gradients[0];
   std::map<int32_t, Collective> collectives;
-  const int32_t partition = this->partition(bucket.where);
+  const int32_t axes = axes_of(bucket.where);
   for (size_t part = 0; part < bucket.where.size(); ++part) {
     if (!makes(bucket.where[part].second)) continue;
     auto& collective = collectives[bucket.where[part].first];
-    collective.partition = partition;
+    collective.axes = axes;
     collective.name = fmt::format("{}.{}", name, bucket.where[part].first);
     const int32_t id =
         add_member(first.op, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
@@ -419,7 +419,7 @@ void SplitLowering::colocate(std::span<const int32_t> unit) {
   for (const int32_t op : unit)
     for (const int32_t part : parts_of_[op]) {
       if (part < 0) continue;
-      const int32_t device = made_[part].device;
+      const int32_t device = roles_[part].device;
       const auto [found, fresh] = first.emplace(device, part);
       if (!fresh) builder_.colocate(found->second, part);
     }
@@ -429,17 +429,9 @@ Lowered SplitLowering::finish() {
   Lowered result;
   std::vector<int32_t> numbers;
   result.graph = builder_.build(&numbers);
-  for (auto* list : {&result.placement, &result.origin, &result.part, &result.serves})
-    list->reserve(numbers.size());
-  for (const int32_t number : numbers) {
-    const Made& made = made_[number];
-    result.placement.push_back(made.device);
-    result.origin.push_back(made.origin);
-    result.part.push_back(made.part);
-    result.serves.push_back(made.serves);
-  }
+  result.roles.reserve(numbers.size());
+  for (const int32_t number : numbers) result.roles.push_back(roles_[number]);
   result.lanes = lanes_;
-  result.partitions = std::move(partitions_);
   return result;
 }
 

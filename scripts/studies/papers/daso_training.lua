@@ -2,12 +2,12 @@
 -- DASO.
 --
 -- Computation and reductions during the backward pass are simulated as a step: a graph of trinity.graph:replicate on
--- the cluster. DASO's communication of weights between steps takes the time of cluster:collective.
--- engine/strategy/replica_clock.h computes the time of epochs. Simplification: background messages of DASO do not slow
--- the all-reduce inside nodes (on the intended clusters, they use different links).
+-- the cluster. DASO's communication of weights between steps takes the time of cluster:collective. All nodes take
+-- equally long, so one clock serves them. Another clock is that of the network between them, which carries one sum at
+-- a time while the nodes go on. Simplification: background messages of DASO do not slow the all-reduce inside nodes
+-- (on the intended clusters, they use different links).
 
 local array = require 'trinity.base.array'
-local core = require 'trinity.core'
 local daso = require 'trinity.dist.daso'
 local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
@@ -100,8 +100,20 @@ local Daso = {}
 Daso.__index = Daso
 
 function Daso:compute(gradients)
-  if gradients == 'world' then return self.clock:step_of_all(world_step_s(self.run, 25000000, 'automatic')) end
-  self.clock:step(gradients == 'node')
+  local batch_s = gradients == 'world' and world_step_s(self.run, 25000000, 'automatic') or
+    gradients == 'node' and self.node_s or self.alone_s
+  self.now_s = self.now_s + batch_s
+end
+
+--- The nodes wait until the sum has arrived that this batch sent (`sent_s`), or the one before (`earlier_s`).
+function Daso:wait(field)
+  self.now_s = math.max(self.now_s, self[field])
+  self[field] = nil
+end
+
+--- What the batch has sent is under way from now on.
+function Daso:end_batch()
+  self.earlier_s, self.sent_s = self.sent_s or self.earlier_s, nil
 end
 
 local actions = {}
@@ -109,40 +121,40 @@ local actions = {}
 function actions.send(self, action)
   local run, share, members = self.run, action.bfloat16 and 0.5 or 1, {}
   for node = 0, run.nodes - 1 do members[node + 1] = node * run.per_node + action.group end
-  self.clock:add(self.pack_s)
-  self.clock:send(once(run, ('global %d %g'):format(action.group, share), collective_s, run, 'all_reduce', members,
-    share))
+  self.now_s = self.now_s + self.pack_s
+  self.network_free_s = math.max(self.now_s, self.network_free_s) +
+    once(run, ('global %d %g'):format(action.group, share), collective_s, run, 'all_reduce', members, share)
+  self.sent_s = self.network_free_s
 end
 
 function actions.merge(self)
-  self.clock:wait_for_earlier()
-  self.clock:add(self.merge_s)
+  self:wait 'earlier_s'
+  self.now_s = self.now_s + self.merge_s
 end
 
 function actions.average(self)
-  self.clock:wait_for_sent()
-  self.clock:add(self.pack_s)
+  self:wait 'sent_s'
+  self.now_s = self.now_s + self.pack_s
 end
 
 function actions.broadcast(self, action)
   local run, node = self.run, {}
   if run.per_node == 1 then return end
   for r = 0, run.per_node - 1 do node[r + 1] = r end
-  self.clock:add(once(run, 'broadcast ' .. action.group, collective_s, run, 'broadcast', node, 1))
+  self.now_s = self.now_s + once(run, 'broadcast ' .. action.group, collective_s, run, 'broadcast', node, 1)
 end
 
 --- Returns a DASO epoch, simulated batch by batch: its time and its skips.
 local function daso_epoch(self, schedule, batches)
-  local clock = self.clock
   local row = { global_skips = schedule.global_skips, local_skips = schedule.local_skips,
     batches_to_wait = schedule.batches_to_wait, phase = schedule:phase() }
-  local start_s = clock:latest_s()
+  local start_s = self.now_s
   for _ = 1, batches do
     self:compute(schedule.gradients)
     for _, action in ipairs(schedule:after_batch(batches)) do actions[action.what](self, action) end
-    clock:end_batch()
+    self:end_batch()
   end
-  row.time_s = clock:latest_s() - start_s
+  row.time_s = self.now_s - start_s
   return row
 end
 
@@ -151,14 +163,13 @@ end
 function Run:train(epochs, batches)
   local way = self.synchronization
   if not way.daso then return epochs * batches * world_step_s(self, way.bucket_bytes, way.algorithm) end
-  local function by_node(time_s) return util.listed(self.nodes, function() return time_s end) end
-  local clock = core.replica_clock(by_node(compute_s(self)), by_node(node_step_s(self)))
-  local on_clock = setmetatable({ run = self, clock = clock, pack_s = once(self, 'pack', addition_s, self, 1),
+  local clock = setmetatable({ run = self, now_s = 0, network_free_s = 0, alone_s = compute_s(self),
+    node_s = node_step_s(self), pack_s = once(self, 'pack', addition_s, self, 1),
     merge_s = once(self, 'merge', addition_s, self, 2) }, Daso)
   local schedule = daso.schedule(util.merged({ epochs = epochs, groups = self.per_node, nodes = self.nodes }, way.daso))
   local total_s, rows = 0, {}
   for e = 1, epochs do
-    rows[e] = daso_epoch(on_clock, schedule, batches)
+    rows[e] = daso_epoch(clock, schedule, batches)
     schedule:after_epoch(1)
     total_s = total_s + rows[e].time_s
   end
