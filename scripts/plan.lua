@@ -8,13 +8,14 @@
 --   pareto     simulated plans that no other beats in both time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   numbers of points by outcome, which add up, and a lower bound of every plan
 --   constants, runtime   basis of the numbers: { name, kinds = { kind, rows, mean_error } }; the training software
---   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
+--   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound), helps (what would help)
 -- Exit status: 1 if no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
+local networks = require 'trinity.plan.networks'
 local replan = require 'trinity.job.replan'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
@@ -148,7 +149,7 @@ local found = cli.called(search, { graph = recorded and graph() or graph, cluste
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds or math.huge, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
-local tokens = text.tokens(problem.graph)
+local tokens = select(2, networks.samples(problem.graph))
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
@@ -183,8 +184,7 @@ elseif options.json then
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     cost = problem:cost_text(), prices = found.cost_of and found.cost_of.text or nil,
-    nearest = nothing and found.nearest or nil,
-    helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil },
+    nearest = nothing and found.nearest or nil },
     calibrate.data(problem.cluster.basis))))
 else
   local graph_name = problem.graph.name

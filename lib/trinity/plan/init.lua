@@ -103,7 +103,7 @@ end
 -- The samples of a micro-batch that the space begins with, and whether the graph has a batch of its own.
 local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
-    local batch = networks.batch_of(spec.graph)
+    local batch = networks.samples(spec.graph)
     if given.micro_batch ~= nil and given.micro_batch ~= batch then
       check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)",
         batch)
@@ -129,11 +129,8 @@ local function make_space(owner, spec, nets, own_used, devices)
   local per_node, straddles = per_node_of(spec.cluster)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
-    has_attention = function() return nets:has_attention(first) end,
+    selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
-    bucket_bytes = function(point)
-      return model.bucket_bytes(spec.cluster, { mesh = point, zero_stage = point.zero_stage })
-    end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
     natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
 end
@@ -241,6 +238,7 @@ local function result_of(search, nets, given, first)
   local lower = search.lower_bound_s
   if best[1] then lower = math.min(lower, best[1].cost) end
   local nearest = not best[1] and search:find_nearest() or nil
+  if nearest then nearest.helps = text.helps(nearest.point, given.space or {}, given.cluster) end
   return fields.result('trinity.PlanResult', result_of_plans {
     plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
     cost_of = search.cost_of, fused = search.fused or false,

@@ -3,7 +3,10 @@
 
 local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local moves = {}
@@ -39,16 +42,35 @@ local function stages_anew(point, about)
   return anew and 'balanced' or point.stages
 end
 
---- A layer less on the stages whose devices work longest or are fullest, one more on any other neighbour.
+-- Stages of a result whose devices work longest and are fullest, the first of each: a set.
+local function pressed(result)
+  local metrics, set = result.metrics, {}
+  local first = parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(result.strategy,
+    { 'mesh', 'order', 'devices' })) }
+  for _, of in ipairs { 'compute_busy_s', 'memory_bytes' } do
+    local most, at = -1, nil
+    for stage, device in ipairs(first) do
+      if metrics[of](metrics, device) > most then most, at = metrics[of](metrics, device), stage end
+    end
+    set[at] = true
+  end
+  return set
+end
+
+local most_virtual = 32 -- virtual stages that each may give a layer; of more only those of pressed devices
+
+--- A layer less on a virtual stage, one more on a neighbour, the first or the last.
 moves.register('stage', function(point, about)
-  local list = {}
-  if point.pipeline == 1 or about.space.given.stages ~= nil then return list end
-  local counts = by_layer.stages(point, about.space.about.layers)
-  local seen = {}
+  local list, p = {}, point.pipeline
+  if p == 1 or about.space.given.stages ~= nil then return list end
+  local counts, seen = stages.of(point, about.space.about.layers), {}
+  local givers = #counts > most_virtual and pressed(about.result)
   for from = 1, #counts do
     for _, to in ipairs { from - 1, from + 1, 1, #counts } do
       local key = ('%d %d'):format(from, to)
-      if counts[to] and to ~= from and counts[from] > 0 and not seen[key] then
+      local gives = counts[from] > 0 and (not givers
+        or givers[parallelism.place_of(from, p, parallelism.is_v_shaped(point))])
+      if gives and counts[to] and to ~= from and not seen[key] then
         seen[key] = true
         local other = util.merged({}, counts)
         other[from], other[to] = other[from] - 1, other[to] + 1
@@ -59,46 +81,34 @@ moves.register('stage', function(point, about)
   return list
 end)
 
--- Devices of a stage (from 1) of a point, and what tells its kinds from those of others.
-local function stage_of(about, devices, size, stage)
-  local list, kinds = {}, {}
-  for i = 1, size do
-    list[i] = devices[(stage - 1) * size + i]
-    kinds[i] = about.unequal.kind_of[list[i]]
-  end
-  table.sort(kinds)
-  return { first = (stage - 1) * size, kinds = table.concat(kinds, ' ') }
-end
-
--- The devices with those of `count` ranks behind a and behind b in each other's place.
-local function swapped(devices, a, b, count)
-  local other = util.merged({}, devices)
-  for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
-  return other
-end
-
 local most_stages = 8 -- of which all pairs are tried; of more, neighbours and the ends
 
---- Of unequal devices: two stages that consist of unlike ones change them, or one replica's of each; layers are shared
---- out anew.
+--- Of unequal devices: two stages that consist of unlike ones exchange them, or one replica's of each; layers are
+--- balanced anew.
 moves.register('devices', function(point, about)
   local list, unlike, p = {}, about.unequal, point.pipeline
   if not unlike or p == 1 or about.space.given.order ~= nil then return list end
-  local lane = space.width(point)
-  local size = lane * point.data
+  local width, kind_of = space.width(point), unlike.kind_of
+  local size = width * point.data
   local devices = about.devices or util.listed(size * p, function(i) return i end)
-  local stages_left = about.space.given.stages == nil and { stages = 'balanced' } or {}
-  local function add(other)
-    if not unlike:is_word(other) then list[#list + 1] = changed(point, util.merged(stages_left, { order = other })) end
+  local balanced = about.space.given.stages == nil and 'balanced' or nil
+  local function exchange(a, b, count)
+    local other = util.merged({}, devices)
+    for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
+    if not unlike:is_word(other) then list[#list + 1] = changed(point, { order = other, stages = balanced }) end
   end
-  local all = util.listed(p, function(stage) return stage_of(about, devices, size, stage) end)
+  local kinds = util.listed(p, function(stage)
+    local of = util.listed(size, function(i) return kind_of[devices[(stage - 1) * size + i]] end)
+    table.sort(of)
+    return table.concat(of, ' ')
+  end)
   for a = 1, p - 1 do
     for b = a + 1, p do
-      if all[a].kinds ~= all[b].kinds and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
-        add(swapped(devices, all[a].first, all[b].first, size))
-        local x, y = all[a].first, all[b].first + size - lane
-        if point.data > 1 and unlike.kind_of[devices[x + 1]] ~= unlike.kind_of[devices[y + 1]] then
-          add(swapped(devices, x, y, lane))
+      if kinds[a] ~= kinds[b] and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
+        local first, last = (a - 1) * size, b * size - width
+        exchange(first, (b - 1) * size, size)
+        if point.data > 1 and kind_of[devices[first + 1]] ~= kind_of[devices[last + 1]] then
+          exchange(first, last, width)
         end
       end
     end
@@ -179,24 +189,13 @@ end)
 
 for name in util.sorted_pairs(registered) do builtin[name] = true end
 
-local function part_text(value)
-  if type(value) ~= 'table' then return tostring(value) end
-  local parts = {}
-  for name, part in util.sorted_pairs(value) do
-    parts[#parts + 1] = ('%s=%s'):format(tostring(name), part_text(part))
-  end
-  return '{' .. table.concat(parts, ' ') .. '}'
-end
-
 --- What tells two points apart.
 ---@param point trinity.PlanPoint
 ---@return string
 function moves.key_of(point)
-  local parts = {}
-  for name, value in util.sorted_pairs(point) do
-    if name ~= 'devices' and name ~= 'inside' then parts[#parts + 1] = ('%s=%s'):format(name, part_text(value)) end
-  end
-  return table.concat(parts, ' ')
+  local fields = util.merged({}, point)
+  fields.devices, fields.inside = nil, nil -- follow from the rest
+  return core.to_json(fields, 'line')
 end
 
 --- The neighbours of a result that a search has not seen, move by move; a move that fails is an error that names it.

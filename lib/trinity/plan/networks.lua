@@ -22,15 +22,19 @@ local function kinds_of(cluster)
   end)
 end
 
---- Samples of a step of a graph: the first extent of its first input of whole numbers (tokens), or its batch where
---- there is none.
-function networks.batch_of(graph)
+--- Samples of a step of a graph, and tokens of a sample: the extents of its first input of whole numbers; without one,
+--- the batch of the graph and 1.
+---@param graph trinity.Graph
+---@return integer samples
+---@return integer tokens
+function networks.samples(graph)
   for i = 1, graph.operators do
     local op = graph:operator(i)
     local out = op.type == 'Input' and op.outputs[1]
-    if out and #out.shape > 0 and out.dtype:match '^int' then return out.shape[1] end
+    local shape = out and out.dtype:match '^int' and out.shape or {}
+    if shape[1] then return shape[1], #shape == 2 and shape[2] or 1 end
   end
-  return graph.batch_size
+  return graph.batch_size, 1
 end
 
 --- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. cost: as of trinity.problem.
@@ -48,9 +52,9 @@ function Networks:problem(micro_batch, layers)
     if util.class_of(graph) ~= 'graph' then
       check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function')
     end
-    if networks.batch_of(graph) ~= micro_batch then
-      check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
-        networks.batch_of(graph))
+    local batch = networks.samples(graph)
+    if batch ~= micro_batch then
+      check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch, batch)
     end
     self.made[key] = problems.simulator { graph = graph, cluster = self.cluster, cost = self.cost }
   end
@@ -153,12 +157,6 @@ function Networks:base_units(micro_batch, expert, recompute)
   return self.base[key]
 end
 
---- Whether a network has attention, which selective recomputation asks for.
-function Networks:has_attention(micro_batch)
-  if self.attends == nil then self.attends = pcall(self.base_units, self, micro_batch, 1, 'selective') end
-  return self.attends
-end
-
 --- Sums over the units of one device alone: bytes that are kept of a micro-batch, and seconds of work.
 local function kept_and_work(units)
   local bytes, work_s = 0, 0
@@ -194,27 +192,23 @@ function Networks:modules(micro_batch)
   return self.cheapest
 end
 
---- Whether computing selectively again frees next to nothing of what is kept, as where attention is one operator.
-function Networks:frees_nothing(family)
-  local function kept(recompute)
-    return (kept_and_work(self:base_units(family.micro_batch, family.expert, recompute)[1]))
-  end
-  return kept(family.recompute) >= 0.99 * kept 'none'
+--- What selective recomputation frees of what is kept, a share: next to nothing where attention is one operator; nil
+--- without attention.
+function Networks:selective_frees(family)
+  local b, e = family.micro_batch, family.expert
+  local ok, units = pcall(self.base_units, self, b, e, 'selective')
+  return ok and 1 - kept_and_work(units[1]) / kept_and_work(self:base_units(b, e, 'none')[1]) or nil
 end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers
 --- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
 function Networks:totals(family, known)
   if family.recompute == 'by_layer' then return self:between(family, known) end
-  local b, e, again = family.micro_batch, family.expert, family.recompute
-  if not known then
-    return bounds.least(util.map(self:base_units(b, e, again), function(units)
-      return bounds.totals(units, family.tensor * family.context)
-    end))
-  end
-  return bounds.least(util.map(self.kinds, function(kind)
-    return bounds.totals(self:all_units(family, kind.device))
-  end))
+  local parts = not known and family.tensor * family.context or nil
+  local units = known and util.map(self.kinds, function(kind) return self:all_units(family, kind.device) end)
+    or self:base_units(family.micro_batch, family.expert, family.recompute)
+  local list = util.map(units, function(one) return bounds.totals(one, parts) end)
+  return util.merged(bounds.least(list), { slower = units[2] and bounds.slower(units, list, parts) or nil })
 end
 
 --- The same of recomputation by layer: it takes no less time than none and keeps no less than all layers.

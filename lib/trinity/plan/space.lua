@@ -147,7 +147,8 @@ local function of_counts(about, values)
 end
 
 -- What each dimension ranges over where nothing is said. about: devices, per_node, layers, batch (global), experts,
--- has_attention(), unequal, fewer; of unequal devices counts and natural_sorted (unequal.lua).
+-- selective(point) (whether selective recomputation frees anything), unequal, fewer; of unequal devices counts and
+-- natural_sorted (unequal.lua).
 local defaults = {
   micro_batch = function(_, about)
     local list = {}
@@ -159,9 +160,11 @@ local defaults = {
   tensor = function(_, about) return powers_of_two(about.per_node) end,
   context = function(point, about) return powers_of_two(math.max(1, math.floor(about.per_node / point.tensor))) end,
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
-  sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
-  recompute = function(_, about) -- moves try layer by layer
-    if about.has_attention and not about.has_attention() then return { 'none', 'full' } end
+  sequence_parallel = function(point, about) -- devices of a tensor group must not exchange the same tokens twice
+    return point.tensor == 1 and { false } or about.experts and { true } or { true, false }
+  end,
+  recompute = function(point, about) -- moves try layer by layer
+    if about.selective and not about.selective(point) then return { 'none', 'full' } end
     return { 'none', 'selective', 'full' }
   end,
   placement = function() return { 1 } end, -- of operators inside stages, where it is asked for
@@ -208,14 +211,11 @@ local defaults = {
   end,
 }
 
-local function fits_axes(point, about)
-  return space.width(point) * (point.pipeline or 1) * (point.data or 1) <= about.devices
-end
-
 --- Why the words of a point contradict each other; nil where they do not. Of what the whole point decides.
 local function contradiction(point, about)
   local p, v, m = point.pipeline, point.virtual_stages, point.micro_batches
-  if not fits_axes(point, about) then return 'more devices than the cluster has' end
+  local interleaved = point.schedule == 'interleaved' or point.schedule == 'zb-interleaved'
+  if space.used(point) > about.devices then return 'more devices than the cluster has' end
   if point.data > integers.data[2] then return 'more replicas than a mesh takes' end
   if about.batch % (point.micro_batch * point.data) ~= 0 then
     return 'the batch is no multiple of micro_batch x data'
@@ -231,10 +231,10 @@ local function contradiction(point, about)
     if m < 2 * p then return 'fewer micro-batches than fill a schedule in V shape' end
   elseif v > 1 then
     if p == 1 then return 'virtual stages without a pipeline' end
-    if point.schedule ~= 'interleaved' and point.schedule ~= 'zb-interleaved' then
-      return 'virtual stages of a schedule that has none'
-    end
+    if not interleaved then return 'virtual stages of a schedule that has none' end
     if m % p ~= 0 then return 'micro-batches that interleaving cannot deal out' end
+  elseif p > 1 and interleaved then
+    return 'interleaving without virtual stages' -- that is 1F1B or ZB-H1
   end
   if space.delays(point.schedule, p) and m < (point.schedule == 'zb-h2' and 2 * p - 1 or p) then
     return 'fewer micro-batches than fill a zero-bubble schedule'
@@ -248,7 +248,8 @@ end
 
 --- What a dimension ranges over at a point; nil: nothing.
 local function values_of(self, name, point)
-  local given = self.given[name]
+  local own, given = self.own[name], self.given[name]
+  if given == nil and own then given = own.values end
   local list = given ~= nil and listed(self.owner, name, given, point) or defaults[name](point, self.about)
   if not self.rules[name] then return list end
   local allowed = {}
@@ -282,7 +283,7 @@ end
 --- A space over a network and a cluster; runtime: whose rules hold (rules.lua), nil: none.
 function space.new(owner, given, about, own, runtime)
   local self = setmetatable({ owner = owner, given = given, about = about, own = own,
-    own_names = util.sorted_keys(own), rules = rules.of(runtime) }, Space)
+    rest = util.joined(space.rest, util.sorted_keys(own)), rules = rules.of(runtime) }, Space)
   for _, rule in ipairs(self.rules.recompute or {}) do self.uniform = self.uniform or rule.uniform end
   check_rules(self, runtime)
   return self
@@ -291,11 +292,12 @@ end
 local function loop(self, list, i, point, visit)
   local name = list[i]
   if not name then return visit(point) end
+  local fields = self.own[name] and point.own or point
   for _, value in ipairs(values_of(self, name, point)) do
-    point[name] = value
+    fields[name] = value
     loop(self, list, i + 1, point, visit)
   end
-  point[name] = nil
+  fields[name] = nil
 end
 
 --- The families of points, each { micro_batch =, tensor =, ... }.
@@ -309,31 +311,16 @@ function Space:families()
   return list
 end
 
-local function each_own(self, point, i, visit)
-  local name = self.own_names[i]
-  if not name then return visit() end
-  for _, value in ipairs(listed(self.owner, name, self.given[name] or self.own[name].values, point)) do
-    point.own[name] = value
-    each_own(self, point, i + 1, visit)
-  end
-  point.own[name] = nil
-end
-
 --- Calls visit(point, reason) for every point of a family; reason: what it contradicts, or nil. The point is one table.
 function Space:each(family, visit)
-  local start = util.merged({}, family)
-  if #self.own_names > 0 then start.own = {} end
-  loop(self, space.rest, 1, start, function(point)
+  loop(self, self.rest, 1, util.merged(family, { own = next(self.own) and {} or nil }), function(point)
     point.micro_batches = self.about.batch / (point.micro_batch * point.data)
-    local reason = contradiction(point, self.about)
-    if not point.own then return visit(point, reason) end
-    each_own(self, point, 1, function() visit(point, reason) end)
+    visit(point, contradiction(point, self.about))
   end)
 end
 
 --- Why a point is none of this space, or contradicts itself; nil where it is fine.
 function Space:wrong(point)
-  if self.about.batch % (point.micro_batch * point.data) ~= 0 then return "the batch does not divide" end
   point.micro_batches = self.about.batch / (point.micro_batch * point.data)
   for name in util.sorted_pairs(self.rules) do
     local value = point[name]
@@ -353,7 +340,7 @@ function Space:values(name, point)
     if entry[1] == name then return values_of(self, name, known) end
     known[entry[1]] = point[entry[1]]
   end
-  return listed(self.owner, name, self.given[name] or self.own[name].values, point)
+  return values_of(self, name, known)
 end
 
 --- Whether a value of a dimension is one that the space was given, or ranges over by itself.

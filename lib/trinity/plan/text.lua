@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
+local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
 local straddling = require 'trinity.strategy.straddling'
 local util = require 'trinity.base.util'
@@ -15,16 +16,6 @@ local bytes_text = core.format_bytes
 local function seconds_text(seconds) return ('%.4g s'):format(seconds) end
 
 local function percent(part, whole) return ('%.1f %%'):format(100 * part / whole) end
-
---- Tokens of a sample: of the first input of whole numbers with two dimensions; 1 where there is none.
-function text.tokens(graph)
-  for i = 1, graph.operators do
-    local op = graph:operator(i)
-    local out = op.type == 'Input' and op.outputs[1]
-    if out and #out.shape == 2 and out.dtype:match '^int' then return out.shape[2] end
-  end
-  return 1
-end
 
 --- A cost of a step in its unit.
 function text.cost(found, cost)
@@ -56,31 +47,44 @@ end
 text.parts = { { 'computing', 'computing' }, { 'within_stages', 'exposed tensor, context and expert communication' },
   { 'between_stages', 'pipeline bubble' }, { 'rest', 'exposed gradient and weight communication' } }
 
---- Where a device of every stage spends a step: computing, waiting for messages within a stage, for other stages, and
---- what the bound does not have (queues, gradients that nothing hides). Seconds, means over the stages.
+-- Bound of a step of one replica (of as many as share experts) without other replicas, on its devices, in seconds.
+-- at: coordinates of devices.
+local function replica_bound_s(problem, plan, at, layers)
+  local size, devices = util.merged(plan.fields.mesh, { data = plan.expert }), {}
+  for device, data in util.sorted_pairs(at.data) do
+    if data < size.data then
+      local rank = at.pipeline[device] * size.data + data
+      for _, axis in ipairs { 'placement', 'context', 'tensor' } do
+        rank = rank * (size[axis] or 1) + at[axis][device]
+      end
+      devices[rank + 1] = device
+    end
+  end
+  local alone = util.merged(plan.fields, { mesh = size, devices = devices, zero_stage = 0 })
+  alone.sync, alone.order = nil, nil
+  return problem.handle:mesh_bounds({ alone }, layers)[1].step_time_s
+end
+
+--- Where a device spends a step, in seconds, means over the stages: computing, as simulated; waiting for messages
+--- within a stage, and for other stages, which is what the bound of one replica has in addition; and the rest, which
+--- gradients and weights of other replicas take, and messages that queue.
 function text.shares(plan)
   local problem, layers = plan.networks:bounder(plan.point)
-  local fields, m = plan.fields, plan.micro_batches
-  local p, first = plan.pipeline, {}
-  local stride = plan.data * space.width(plan)
-  local busy = 0
-  local units = problem.handle:mesh_units(fields, 1, layers)
-  local waits = 0
-  for _, unit in ipairs(units) do
-    waits = waits + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
-      - unit.forward_work_s - unit.backward_work_s
+  local at = core.mesh_coordinates(util.picked(plan.fields, { 'mesh', 'order', 'devices' }))
+  local p, m, busy, work, own = plan.pipeline, plan.micro_batches, 0, 0, 0
+  for _, device in ipairs(parallelism.first_devices { coordinates = at }) do
+    busy = busy + plan.metrics:compute_busy_s(device) / p
   end
-  local inner = math.max(0, m * waits / p)
-  for stage = 1, p do
-    local rank = (stage - 1) * stride + 1
-    first[stage] = fields.devices and fields.devices[rank] or rank
-    busy = busy + plan.metrics:compute_busy_s(first[stage]) / p
+  for _, unit in ipairs(problem.handle:mesh_units(plan.fields, 1, layers)) do
+    work = work + (m * (unit.forward_work_s + unit.backward_work_s) + unit.update_s) / p
+    own = own + (m * (unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s) + unit.update_s) / p
   end
-  local bound = math.min(plan.bounds.step_time_s, plan.step_time_s)
-  inner = math.min(inner, math.max(0, bound - busy))
-  local between = p > 1 and math.max(0, bound - busy - inner) or 0 -- one stage has no bubble
-  return { computing = busy, within_stages = inner, between_stages = between,
-    rest = plan.step_time_s - busy - inner - between, first = first }
+  local waiting, inner, between = math.max(0, plan.step_time_s - busy), 0, 0
+  if own > (1 + 1e-9) * work then inner = math.min(waiting, own - work) end
+  if p > 1 then -- one stage has no bubble
+    between = math.max(0, math.min(waiting - inner, replica_bound_s(problem, plan, at, layers) - own))
+  end
+  return { computing = busy, within_stages = inner, between_stages = between, rest = waiting - inner - between }
 end
 
 local function memory_table(plan)
@@ -131,13 +135,6 @@ local function straddling_lines(found)
   return lines
 end
 
-local function shares_line(plan)
-  local shares = text.shares(plan)
-  return ('step %s: %s'):format(seconds_text(plan.step_time_s), table.concat(util.map(text.parts, function(part)
-    return ('%s %s'):format(percent(shares[part[1]], plan.step_time_s), part[2])
-  end), ', '))
-end
-
 --- What was searched, and what for not.
 function text.counts(found)
   local c, p = found.counts, found.pruned
@@ -171,12 +168,14 @@ function text.counts(found)
   return lines
 end
 
+-- Plans that nothing beats in both time and memory, in a line those that read alike.
 local function front_lines(found)
   if #found.pareto < 2 then return {} end
-  local lines = { 'fastest plan by memory, of those simulated:' }
-  for _, plan in ipairs(found.pareto) do
-    lines[#lines + 1] = ('  %s, %s: %s'):format(seconds_text(plan.step_time_s), bytes_text(plan.memory_bytes),
-      space.text(plan.point))
+  local lines = { ('%s plan by memory, of those simulated:'):format(found.cost_of and 'best' or 'fastest') }
+  local function ends(plan) return ('%s, %s'):format(text.cost(found, plan.cost), bytes_text(plan.memory_bytes)) end
+  for _, list in ipairs(util.grouped(found.pareto, function(plan) return space.text(plan.point) end)) do
+    local first, last = ends(list[1]), ends(list[#list])
+    lines[#lines + 1] = ('  %s%s: %s'):format(first, first ~= last and ' to ' .. last or '', list.name)
   end
   return lines
 end
@@ -199,12 +198,15 @@ local function refused_lines(found)
   return lines
 end
 
---- What would help where nothing fits.
-function text.helps(point, cluster)
+--- What would help where nothing fits: options whose values excluded what needs less memory, and other hardware.
+function text.helps(point, given, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
-  if point.data > 1 and point.zero_stage < 3 then list[#list + 1] = '--zero-stage 3' end
-  if point.recompute ~= 'full' then list[#list + 1] = '--recompute full' end
-  if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro-batch' end
+  if point.data > 1 and point.zero_stage < 3 and given.zero_stage ~= nil then list[1] = '--zero-stage 3' end
+  if point.recompute ~= 'full' and given.recompute ~= nil then list[#list + 1] = '--recompute full' end
+  if point.micro_batch > 1 and given.micro_batch ~= nil then list[#list + 1] = 'a smaller --micro-batch' end
+  for _, name in ipairs { 'tensor', 'pipeline', 'context' } do
+    if given[name] ~= nil then list[#list + 1] = ('other values of --%s'):format(name) end
+  end
   if larger then list[#list + 1] = ('%s, whose GPUs have more memory'):format(larger) end
   list[#list + 1] = 'more devices, or devices with more memory'
   list[#list + 1] = 'a shorter --sequence'
@@ -227,18 +229,19 @@ function text.nothing(found)
   local lines = { ('no plan fits. The nearest: %s'):format(space.text(near.point)),
     ('its fullest device holds at least %s of %s: %s (%.0f bytes) are missing'):format(bytes_text(near.memory_bytes),
       bytes_text(found.capacity_bytes), bytes_text(near.excess_bytes), near.excess_bytes),
-    'what would help: ' .. table.concat(text.helps(near.point, found.cluster), '; ') }
+    'what would help: ' .. table.concat(near.helps, '; ') }
   for _, line in ipairs(refused_lines(found)) do lines[#lines + 1] = line end
   return lines
 end
 
 --- All of it.
 function text.report(found, tokens)
-  local lines = { text.plans(found, tokens) }
   local best = found.plans[1]
-  lines[#lines + 1] = ''
-  lines[#lines + 1] = shares_line(best)
-  lines[#lines + 1] = memory_table(best)
+  local shares = text.shares(best)
+  local lines = { text.plans(found, tokens), '', ('step %s: %s'):format(seconds_text(best.step_time_s),
+    table.concat(util.map(text.parts, function(part)
+      return ('%s %s'):format(percent(shares[part[1]], best.step_time_s), part[2])
+    end), ', ')), memory_table(best) }
   if found.plans[2] then lines[#lines + 1] = '' end
   for i = 2, #found.plans do
     lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))

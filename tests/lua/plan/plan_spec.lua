@@ -158,6 +158,33 @@ describe('a plan', function()
     expect(shares.computing + shares.within_stages + shares.rest):near(plan.step_time_s, 1e-12)
   end)
 
+  it('divides a step into what its breakdown counts, but for 3 % of it', function()
+    for _, within in ipairs { { tensor = 1, pipeline = 4 }, { tensor = 2, pipeline = 2 }, { tensor = 1, pipeline = 2,
+      zero_stage = 1 } } do
+      local plan = trinity.plan { graph = gpt, cluster = cluster, global_batch = 32, plans = 1, quiet = true,
+        space = merged({ context = 1, micro_batch = 2 }, within) }.plans[1]
+      local shares, waits, bubble_s = text.shares(plan), 0, 0
+      local devices = plan.strategy:breakdown().devices
+      for _, device in ipairs(devices) do
+        waits = waits + device.exposed_s.splits / #devices
+        bubble_s = bubble_s + (device.idle_s + device.exposed_s.activations) / #devices
+      end
+      expect(shares.within_stages):near(waits, 0.03 * plan.step_time_s)
+      expect(shares.between_stages):near(bubble_s, 0.03 * plan.step_time_s)
+      expect(bubble_s > 0.03 * plan.step_time_s):truthy()
+    end
+  end)
+
+  it('lists plans that read alike in one line by memory', function()
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, quiet = true, simulations = 4 }
+    local one = found.plans[1]
+    local slower = setmetatable({ cost = 2 * one.cost }, { __index = one })
+    found.pareto = { one, one, slower, found.plans[2] }
+    local lines = text.report(found, 1)
+    expect(select(2, lines:gsub('\n  [^\n]* s, [^\n]*B: ', ''))):equals(2)
+    expect(lines):matches(('\n  %.4g s, [^,\n]* to %.4g s, '):format(one.step_time_s, 2 * one.step_time_s))
+  end)
+
   it('shares out layers by speed over unlike machines, and wins by it', function()
     local mixed = trinity.cluster 'dgx_h100:2+dgx_a100:2'
     local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none', schedule = '1f1b' }
@@ -214,6 +241,9 @@ describe('a plan', function()
       { from = 'a', to = 'b', bandwidth_bytes_per_s = 1e9, latency_s = 0 }, { from = 'b', to = 'c', bandwidth_bytes_per_s = 1e9, latency_s = 0 } },
       devices = { { name = 'a', type = 'tiny' }, { name = 'b', type = 'tiny' }, { name = 'c', type = 'tiny' } } }, global_batch = 4 }
     expect(table.concat(text.nothing(found), '\n')):matches 'what would help: .*dgx_a100_80gb, whose GPUs have more memory'
+    expect(table.concat(found.nearest.helps, ' ')):matches '^[^-]*%-%-sequence$' -- nothing was excluded
+    found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { zero_stage = 1, recompute = 'none', tensor = 1 } }
+    expect(table.concat(found.nearest.helps, '; ')):matches '%-%-recompute full; other values of %-%-tensor; '
     found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { tensor = 3 } }
     expect(found.nearest):equals(nil) -- no split by 3 is possible, so that memory is not what is missing
     expect(table.concat(text.nothing(found), '\n')):matches '^no plan: every point .*\nrefused: .*which 3 does not divide'
