@@ -123,14 +123,14 @@ end
 
 -- Returns the names of those that were given, or the first one if none was, and whether any was.
 local function arguments_of(found, paths)
-  local given, all = {}, {}
+  local given, first = {}, nil
   for _, path in ipairs(paths) do
     local argument = arguments.of(found, path)
-    if argument then all[#all + 1] = argument end
+    first = first or argument
     if argument and argument.given then given[#given + 1] = argument end
   end
   local some = #given > 0
-  if not some then given = { all[1] or { name = paths[1] } } end
+  if not some then given[1] = first or { name = paths[1] } end
   return util.map(given, function(argument)
     local plain = type(argument.value) ~= 'table' and argument.value
     return { name = argument.name, value = plain or nil }
@@ -148,7 +148,9 @@ function job.settle(found)
     for _, finding in ipairs(list) do
       local paths = rules.arguments(reader, finding.paths)
       local named, given = arguments_of(found, paths)
-      if given or l == 1 or not found.source.partial then -- what is missing may be among words that are not known
+      local clear = given or not found.source.partial -- what is missing may be among words that are not known
+      for _, path in ipairs(paths) do clear = clear and not found.unclear[path] end
+      if clear or l == 1 then
         found.findings[#found.findings + 1] = util.merged(finding, { paths = paths, arguments = named })
         found.legal = found.legal and finding.effect ~= 'refused'
       end
@@ -158,7 +160,7 @@ function job.settle(found)
   found.settled = values
   found.model, found.mesh = {}, {}
   local ok, why = pcall(reader.meaning, found, values)
-  if not ok and found.legal then error(why, 0) end -- values of a refused file may be meaningless
+  if not ok and found.legal and not next(found.unclear) then error(why, 0) end -- other files may be meaningless
   for _, name in ipairs(util.sorted_keys(found.mesh)) do
     if type(found.mesh[name]) == 'string' then found.mesh[name] = nil end
   end
@@ -175,6 +177,7 @@ end
 ---@field micro_batch? integer
 ---@field global_batch? integer
 ---@field micro_batches? integer
+---@field context_exchange? string exchange of keys and values in context parallelism: ring, all_gather, all_to_all
 ---@field rank_order? string[] axes of the mesh from the innermost, of Megatron-LM
 ---@field precision? string
 ---@field recompute? string|table
@@ -187,6 +190,8 @@ end
 ---@field legal boolean true: the client accepts the file
 ---@field path string
 ---@field stages? integer[] layers of every virtual stage
+---@field graph_options? table options of model 'decoder'; nil if the file does not give the network
+---@field strategy? table mesh, schedule, micro_batches, recompute, ...: a strategy of trinity.problem
 ---@field reader table the module of its client
 ---@field words? string[] arguments of the launched program
 ---@field values table given values, by the client's names
@@ -200,6 +205,7 @@ end
 ---@field source table how the file is read: options, launch, open, partial, custom
 ---@field faults table[] findings of the parser, before the rules
 ---@field unread string[] settings that the parser did not understand
+---@field unclear table<string, boolean> arguments whose value only the run gives
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
 --- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
@@ -209,7 +215,7 @@ end
 ---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
-  local found = { faults = {}, unread = {}, capability = given.capability,
+  local found = { faults = {}, unread = {}, unclear = {}, capability = given.capability,
     source = { options = given, launch = given.launch } }
   if type(source) == 'table' then
     for _, word in ipairs(source) do
@@ -236,17 +242,21 @@ function job.read(source, options)
   end
   found.gpus = given.gpus or found.gpus_said
   found.client, found.runtime, found.release = found.reader.client, found.reader.runtime, found.reader.release
-  return job.settle(found)
+  job.settle(found)
+  local ok, one = pcall(require 'trinity.job.memory'.case, found, 'dgx_h100', true)
+  if ok then found.graph_options, found.strategy = one.options, one.strategy end
+  return found
 end
 
---- Returns what a changed text of a job's file gives: values, given, unread and faults, before the rules.
+--- Returns the job of a changed text of a job's file, before the rules (job.settle).
 ---@param found trinity.JobFile
 ---@param text string
----@return table
+---@return trinity.JobFile
 function job.reread(found, text)
-  local again = { path = found.path, faults = {}, unread = {}, capability = found.capability,
-    source = { launch = found.source.options.launch } }
+  local again = { path = found.path, faults = {}, unread = {}, unclear = {}, capability = found.capability,
+    source = { options = found.source.options, launch = found.source.options.launch } }
   read_text(again, found.path, text)
+  again.gpus = found.source.options.gpus or again.gpus_said
   return again
 end
 

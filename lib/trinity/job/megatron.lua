@@ -9,7 +9,7 @@ local yaml = require 'trinity.job.yaml'
 
 local megatron = { client = 'Megatron-LM', runtime = 'megatron', release = 'd98e8a64ddf34856e74b24714e3bedb2f5a39553',
   rules = { 'megatron', 'megatron_network' }, declared = arguments.declare 'megatron',
-  parser = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132', base = { env = '' } }
+  parser = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132', base = { env = '', open = '' } }
 
 local function is_argument(word) return word:match '^%-%-?[%a]' ~= nil end
 
@@ -28,6 +28,7 @@ local function take(job, words, at, key, attached)
     for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
     if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
       job.unread[#job.unread + 1] = key.name .. ' ' .. text
+      job.unclear[key.path] = true
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
         util.shortened(text, 40)))
@@ -131,17 +132,6 @@ local function schedule_of(text, sequence)
   if #list > 0 then return list[1].batch, list[#list].batch end
 end
 
-local function nccl_fault(text)
-  local some = false
-  for token in (text .. ','):gmatch '%s*(.-)%s*,' do
-    if token ~= '' then
-      some = true
-      if not ({ Ring = 1, CollnetDirect = 1, CollnetChain = 1, ['^NVLS'] = 1 })[token] then return true end
-    end
-  end
-  return not some
-end
-
 local function layout_of(text, pipeline, layers, further)
   local ok, pieces = pcall(layout.read, text)
   if not ok then return { unit = true } end
@@ -149,7 +139,7 @@ local function layout_of(text, pipeline, layers, further)
 end
 
 megatron.functions = { hybrid_of = patterns.hybrid, layout_of = layout_of, schedule_of = schedule_of,
-  nccl_fault = nccl_fault }
+  words = util.words }
 
 function megatron.functions.product(list)
   local all = 1
@@ -157,22 +147,11 @@ function megatron.functions.product(list)
   return all
 end
 
-function megatron.functions.contains(text, part) return text:find(part, 1, true) ~= nil end
+function megatron.functions.joined(list, word) return util.joined(list, { word }) end
 
-function megatron.functions.joined(list, word)
-  local all = { unpack(list) }
-  all[#all + 1] = word
-  return all
-end
-
-function megatron.functions.all_experts(freq)
-  for _, kind in ipairs(type(freq) == 'table' and freq or { freq }) do if kind ~= 1 then return false end end
-  return true
-end
-
---- Returns the values for rules.
+--- Returns the values for rules. open: the program may be another one than a pretraining.
 function megatron.space(job)
-  return util.merged(arguments.space(job), {
+  return util.merged(arguments.space(job), { open = job.source.open,
     env = util.merged(job.environment or {}, { known = job.environment_known }) })
 end
 
@@ -211,6 +190,8 @@ function megatron.meaning(job, v)
   job.rank_order = v.use_tp_pp_dp_mapping and { 'tensor', 'context', 'expert', 'pipeline', 'data' }
     or { 'tensor', 'context', 'expert', 'data', 'pipeline' }
   job.precision, job.recompute = precision_of(v), recompute_of(v)
+  local exchange = type(v.cp_comm_type) == 'table' and v.cp_comm_type[1] or v.cp_comm_type
+  job.context_exchange = exchange == 'a2a' and 'all_to_all' or exchange == 'allgather' and 'all_gather' or 'ring'
   job.distributed_optimizer = v.use_distributed_optimizer or v.layer_wise or false
   job.zero_stage = v.use_megatron_fsdp and strategies[v.data_parallel_sharding_strategy] or v.use_torch_fsdp2 and 3
     or job.distributed_optimizer and 1 or 0

@@ -12,22 +12,10 @@ local titan = { client = 'torchtitan', runtime = 'torchtitan', release = '238fa9
 local function network_of(name, flavor)
   name = name == 'llama3_ft' and 'llama3' or name
   for line in arguments.records 'torchtitan_flavors':gmatch '[^\n]+' do
-    local list = {}
-    for word in line:gmatch '%S+' do list[#list + 1] = word end
-    if list[1] == name and list[2] == flavor then
+    local model, own, rest = line:match '^(%S+) (%S+) (.*)$'
+    if model == name and own == flavor then
       local found = { attn = 'sdpa' }
-      for i, key in ipairs { 'layers', 'hidden', 'heads', 'kv_heads', 'head_size', 'ffn', 'vocab' } do
-        found[key] = tonumber(list[i + 2])
-      end
-      for i = 10, #list do
-        local key, value = list[i]:match '^(%w+)=(.*)$'
-        if key == 'experts' then
-          found.experts, found.per_token, found.expert_ffn = value:match '^(%d+)/(%d+)/?(%d*)$'
-          for _, part in ipairs { 'experts', 'per_token', 'expert_ffn' } do found[part] = tonumber(found[part]) end
-        else
-          found[key] = tonumber(value) or value
-        end
-      end
+      for key, value in rest:gmatch '([%w_]+)=(%S+)' do found[key] = tonumber(value) or value end
       return found
     end
   end
@@ -109,6 +97,7 @@ function titan.meaning(job, v)
   local mode = v.activation_checkpoint.mode
   job.recompute = mode == 'none' and 'none' or { granularity = mode,
     option = mode == 'selective' and v.activation_checkpoint.selective_ac_option or nil }
+  job.context_exchange = p.context_parallel_rotate_method == 'alltoall' and 'ring' or 'all_gather'
   job.zero_stage = v.shard and (v.shard > 1 or p.context_parallel_degree > 1)
     and (p.fsdp_reshard_after_forward == 'never' and 2 or p.fsdp_reshard_after_forward == 'default' and pipeline > 1
     and 2 or 3) or 0
