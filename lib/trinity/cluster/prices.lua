@@ -3,7 +3,7 @@
 --
 -- Prices: AWS, on demand, Linux, us-east-1, one GPU of the instance (aws.amazon.com/ec2/pricing/on-demand); otherwise
 -- the provider that the source names. Power: the data sheet of the kind (devices.lua names it), all of the board, of a
--- superchip the part of one GPU; an upper bound of what training draws, without hosts, network and cooling.
+-- superchip the part of one GPU; an upper bound of the power during training, without hosts, network and cooling.
 
 local check = require 'trinity.base.check'
 local csv = require 'trinity.base.csv'
@@ -14,7 +14,7 @@ local prices = {}
 ---@class trinity.PriceRow
 ---@field dollars_per_hour? number of one device
 ---@field watts? number
----@field source? string of the price
+---@field source? string where the list price was read
 
 local function aws(instance, count, dollars) return dollars / count, ('AWS %s'):format(instance) end
 

@@ -92,8 +92,8 @@ function slow.read(text)
   return factors
 end
 
---- A description in which devices and links are slower. factors: by name of a device (its operators take so many times
---- as long), of another end of links or of a link 'A -> B' (they have so many times less bandwidth).
+--- A description in which devices and links are slower. factors, by name: of a device (by which its operators take
+--- longer), of another end of links or of a link 'A -> B' (by which their bandwidth falls).
 ---@param owner string
 ---@param spec table
 ---@param factors table<string, number>

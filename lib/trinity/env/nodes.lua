@@ -7,7 +7,7 @@ local groups_of = require 'trinity.learn.groups'
 
 local nodes = {}
 
--- Operators by node: those of node k are operators[first[k]] to operators[first[k + 1] - 1].
+-- Operators by node: node k has operators[first[k]] to operators[first[k + 1] - 1].
 local function index_operators(self, problem)
   local unit_of, count = problem.graph.unit_of, array.int32(self.count + 2)
   for op = 1, problem.graph.operators do
@@ -68,8 +68,8 @@ function nodes.none(problem)
   return { problem = problem, count = 0, devices = #problem.cluster.devices, bound_s = problem:bounds().step_time_s }
 end
 
---- Nodes of a problem: all units (groups = 0), or so many groups, with features [nodes, width] as `settings` of
---- trinity.features say and the type of every node's first unit.
+--- Nodes of a problem: all units (groups = 0), or `groups` groups, with features [nodes, width] by `settings` of
+--- trinity.features and the type of every node's first unit.
 function nodes.new(problem, groups, settings)
   local count = groups > 0 and math.min(groups, problem.graph.units) or problem.graph.units
   local self = { problem = problem, count = count, devices = #problem.cluster.devices,

@@ -124,7 +124,7 @@ function torchtitan.write(outline)
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
   if not known[outline.graph.name] then
-    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names are those of "
+    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names follow "
       .. "its decoders)"):format(core.printable(outline.graph.name))
   end
   local again = recompute_of(outline, unspoken)

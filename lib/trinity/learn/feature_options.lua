@@ -10,7 +10,7 @@ local listed = core.agent_options()
 feature_options.node2vec = options.declare('trinity.Node2VecOptions', options.of_engine({
   help = 'How node2vec walks and learns.' }, listed, 'node2vec.'))
 
--- The engine's as trinity.features has them, without those of the papers' presets.
+-- The options of the engine's features as trinity.features takes them, without those that only papers' presets set.
 local engine = {}
 for _, entry in ipairs(options.of_engine({}, listed)) do engine[entry[1]] = entry end
 
@@ -19,7 +19,8 @@ feature_options.features = options.declare('trinity.FeatureOptions', { help = 'W
   engine.depth_waves, engine.raw_time, engine.depth_feature,
   { 'node2vec', feature_options.node2vec, late = true, off = true,
     help = 'columns of the surroundings in the graph; false: none' },
-  { 'vocabulary', { 'shared', 'graph' }, 'shared', help = 'whether types are numbered alike for all graphs' },
+  { 'vocabulary', { 'shared', 'graph' }, 'shared',
+    help = "'shared': operator types have the same numbers in all graphs" },
 })
 
 return feature_options

@@ -1,4 +1,4 @@
--- trinity.features: what policies are told of a problem, one row per colocation unit (engine/features/features.h).
+-- trinity.features: the inputs of policies, one row per colocation unit (engine/features/features.h).
 
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
@@ -9,7 +9,7 @@ local tensor = require 'trinity.nn.tensor'
 
 local features = printed.as('features', { 'units', 'width', 'edges' })
 
---- What policies are told of a problem.
+--- The features of a problem that policies take as inputs, one row per colocation unit.
 ---@param problem trinity.Problem
 ---@param options? trinity.FeatureOptions
 ---@return trinity.Features

@@ -1,6 +1,6 @@
 -- What the networks of Hierarchical and ColocRL read of operators and groups (papers/notes.md "Hierarchical"): type,
--- shapes of outputs, neighbours. Ours is a row per colocation unit; its outputs are those of its first operator.
--- Extents and counts are log1p, for as they are they saturate an LSTM; numbers of neighbours are shares of the units.
+-- output shapes, neighbours. Here a row is a colocation unit; its outputs are the outputs of its first operator.
+-- Extents and counts are log1p, because raw values saturate an LSTM; neighbours are fractions of the number of units.
 
 local features = require 'trinity.learn.features'
 local nn = require 'trinity.nn'

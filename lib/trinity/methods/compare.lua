@@ -14,10 +14,10 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local declared = options_of.declare('trinity.CompareOptions', { extends = search.declared,
-  help = 'What trinity.compare takes: beside these, a table of its own options per method, under its name.',
+  help = 'What trinity.compare takes: in addition to these, a table of its own options per method, under its name.',
   open = 'options of the method of that name',
   { 'seeds', 'integer', 1, least = 1, most = 10000, late = true,
-    help = 'runs of every method that draws random numbers' },
+    help = 'runs of every method that uses random numbers' },
   { 'out', 'string', otherwise = 'none',
     help = 'a folder that keeps finished runs; the same comparison goes on from there' },
   { 'labels', 'table', as = 'table<string, string>', help = 'what tables call methods, by their names' },
@@ -69,7 +69,7 @@ local function keep(self, found, kept)
   progress.warn(("finished runs are not kept in option 'out': %s; the comparison goes on"):format(why))
 end
 
---- Where a run keeps its best so far when it fails: its own file beside the one that was named.
+--- Where a run keeps its best so far when it fails: its own file, next to the one that was named.
 local function rescue_of(options, name, seed)
   local path = options.rescue
   if not path or path == '' then return path end
@@ -111,7 +111,7 @@ local function tell(name, seed, found, failure)
     found.evaluations or '-', found.seconds or 0))
 end
 
---- How many seeds a method is worth: one when it has nothing to draw.
+--- How many seeds a method needs: one if it uses no random numbers.
 local function seeds_of(name, seeds)
   local about = methods.info(name)
   return about.deterministic and 1 or seeds
@@ -124,15 +124,15 @@ local function finish(self)
   return self
 end
 
---- A strategy that was given, as the problem prices it: one of another problem is priced anew, and refused where its
---- operators or devices are others.
+--- A given strategy, as the problem simulates it: one of another problem is simulated again, and refused where its
+--- operators or devices differ.
 local function priced(problem, i, entry)
   if entry.problem == problem then return entry end
   local about = util.picked(entry, { 'method', 'seed', 'evaluations' })
   local ok, again = pcall(problem.strategy, problem, entry, about)
   if ok then return again end
-  check.refuse('trinity.compare', 2, 'list', 'entry %d: the strategy is of %s on %s: %s', i, entry.problem.graph.name,
-    entry.problem.cluster.name, (util.unplaced(again):gsub('^[%w_.:]+: ', '')))
+  check.refuse('trinity.compare', 2, 'list', 'entry %d: the strategy belongs to %s on %s: %s', i,
+    entry.problem.graph.name, entry.problem.cluster.name, (util.unplaced(again):gsub('^[%w_.:]+: ', '')))
 end
 
 --- Fills the comparison's rows; stopped by Ctrl-C, with those so far.

@@ -1,4 +1,4 @@
--- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network draws a group for every unit, a
+-- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network samples a group for every unit, a
 -- sequence-to-sequence placer a device for every group; both learn by REINFORCE. See trinity.methods.recurrent.
 
 local features = require 'trinity.learn.features'
@@ -21,7 +21,7 @@ local function adjacency(edges, group_of, groups)
   return hits:clamp(0, 1):reshape { samples, groups, groups }
 end
 
--- 1 where a unit is of a group, [samples, groups, units].
+-- 1 where a unit belongs to a group, [samples, groups, units].
 local function members(group_of, groups)
   return group_of:one_hot(groups):to { dtype = 'float32' }:transpose(2, 3)
 end

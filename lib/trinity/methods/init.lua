@@ -1,4 +1,4 @@
--- The registry of methods: function(problem, options) -> strategy, called alike.
+-- The registry of methods, all called in the same way: function(problem, options) -> strategy.
 
 local core = require 'trinity.core'
 local fields = require 'trinity.base.fields'

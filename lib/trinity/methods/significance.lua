@@ -15,7 +15,7 @@ local function difference(a, b)
   return fits_a == fits_b and 0 or fits_a and math.huge or -math.huge
 end
 
---- The test of two rows of a comparison, over the seeds that both have; nil where neither draws random numbers, or no
+--- The test of two rows of a comparison, over the seeds that both have; nil where neither uses random numbers, or no
 --- seed has both.
 function significance.of(comparison, a, b)
   local differences = {}

@@ -257,7 +257,7 @@ local function check_names(path, nodes)
   local owner = {}
   local function take(v, name)
     if owner[name] then
-      fail(path, "node %d: name '%s': expected a unique name, got that of node %d", v - 1, util.shortened(name),
+      fail(path, "node %d: name '%s': expected a unique name, got the name of node %d", v - 1, util.shortened(name),
         owner[name] - 1)
     end
     owner[name] = v

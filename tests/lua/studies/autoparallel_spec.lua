@@ -165,8 +165,8 @@ describe("AutoParallel's problem", function()
     expect(refusal(function(r) r.memory = 3 end)):matches "field 'memory': expected an object, got number 3"
     expect(refusal(function(r) r.equal = { x = 1 } end)):matches "field 'equal': expected a list, got an object"
     expect(refusal(function(r) r.nodes = {} end)):matches "field 'nodes': expected a node, got none$"
-    expect(refusal(function(r) r.nodes[3].name = 'n0' end)):matches "node 2: name 'n0': expected a unique name, got that of node 0$"
-    expect(refusal(function(r) r.nodes[3].linked = { 'n4' } end)):matches "node 4: name 'n4': expected a unique name, got that of node 2$"
+    expect(refusal(function(r) r.nodes[3].name = 'n0' end)):matches "node 2: name 'n0': expected a unique name, got the name of node 0$"
+    expect(refusal(function(r) r.nodes[3].linked = { 'n4' } end)):matches "node 4: name 'n4': expected a unique name, got the name of node 2$"
     expect(refusal(function(r) r.memory.weights[2][3] = -1 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got number %-1$'
     expect(refusal(function(r) r.memory.weights[2][3] = 1e30 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got'
     expect(refusal(function(r)
