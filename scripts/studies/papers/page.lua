@@ -116,7 +116,7 @@ Rows.__index = Rows
 local columns = { { 'what', '' }, { 'claimed', 'claimed' }, { 'literal', 'paper settings' }, { 'ours', 'ours' },
   { 'updates', 'updates' }, { 'seeds', 'seeds' }, { 'verdict', 'verdict' } }
 
-local left = { [#columns] = true } -- beside the first: texts
+local left = { [#columns] = true } -- in addition to the first: texts
 
 local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any', updates = 'any', seeds = 'any',
   verdict = 'table', unit = 'string' }

@@ -33,8 +33,8 @@ local function begin(network, how, seed)
   return session
 end
 
---- Placements with what is measured and simulated. The machine's speed drifts (other guests, clock), so the profile is
---- measured on through the rounds, between placements, and the simulated times are those of all of it.
+--- Placements with measured and simulated values. The machine's speed drifts (other guests, clock), so the profile is
+--- measured on through the rounds, between placements, and simulated times use all of it.
 local function entries_of(network, how, seed)
   local session, graph = begin(network, how, seed), network.graph
   local problem = problems.new { graph = graph, profile = session:profile() }
@@ -69,7 +69,7 @@ end
 local function draw(settings, series)
   local picture, reason = plot.scatter(settings.output .. '/figure9', { series = series, x = 'measured step time in s',
     y = 'simulated step time in s', width = 700, height = 650 })
-  return picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason
+  return picture and ('picture: %s'):format(picture) or 'no picture: ' .. reason
 end
 
 local function run(rows, settings)

@@ -72,7 +72,7 @@ function Tape:concat(name, tensors, axis)
   return self:op('ConcatV2', name, inputs, shape)
 end
 
---- tf.transpose; order is of axes from 1.
+--- tf.transpose; order lists axes from 1.
 function Tape:transpose(name, x, order)
   local shape = util.map(order, function(axis) return x.shape[axis] end)
   return self:op('Transpose', name, { x, self:shape_constant(name .. '/perm', #order) }, shape, { order = order })
