@@ -10,19 +10,19 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   'Exports a model, its placement or its whole strategy to the formats of other programs.',
   method = { default = 'contiguous' },
   evaluations = { default = 320 },
-  format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
-    .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
+  format = { default = 'json', help = 'json (the graph), dot (Graphviz), placement (devices for PyTorch), or a '
+    .. "program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
-  output_dir = { type = 'string', writes = '/groups.json', help = 'folder for formats of several files' },
-  training = { default = false, help = 'json and dot: the training step instead of the forward pass' },
-  cluster = { type = 'string', help = 'the devices, for all formats except json (default: p100x2; dot: none)' },
-  device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
-    .. "cluster's names, numbers)" },
-  units = { default = false, help = 'dot: one node per colocation unit, for large graphs' },
-  lossless = { default = false, help = 'refuse what a format cannot express, instead of naming it on standard error' },
-  cut_blocks = { default = false, help = 'accelerate: layers may be split over devices' },
-  nodes = { type = 'string', help = 'autoparallel: the file of get_json() whose nodes get placements' },
-}))
+  output_dir = { type = 'string', writes = '/groups.json', help = 'write to this folder, for formats of several files' },
+  training = { default = false, help = 'for json and dot: the training step instead of the forward pass' },
+  cluster = { type = 'string', help = 'cluster of the placement (default: p100x2, with dot none; json takes none)' },
+  device = { type = 'string', help = "for placement, accelerate: device names cuda:0, ... with 'cuda' "
+    .. "(default: the cluster's)" },
+  units = { default = false, help = 'for dot: one node per colocation unit, for large graphs' },
+  lossless = { default = false, help = 'fail if the format cannot express everything (otherwise a warning)' },
+  cut_blocks = { default = false, help = 'for accelerate: layers may be split over devices' },
+  nodes = { type = 'string', help = 'for autoparallel: the file of get_json() whose nodes get placements' },
+}, 'cost cut_blocks device evaluations method_set nodes reevaluate seconds seed units'))
 
 cli.complete(options)
 

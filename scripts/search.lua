@@ -27,18 +27,18 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost method method_set '
     .. 'evaluations seconds seed json', {
   'Searches for a strategy of a model on a cluster; compares methods (--method a,b,c).',
-  method = { help = 'a method (trinity help methods), several with commas to compare them, or all' },
-  method_set = { help = 'NAME=VALUE of the method: policy=false,batch=16; of several methods METHOD.NAME=VALUE' },
-  evaluations = { help = 'placements that each method may simulate (default: 2000, or any number with --seconds)' },
+  method = { help = 'a method (trinity help methods), several to compare them (a,b,c), or all' },
+  method_set = { help = "method's options: policy=false,batch=16; of several METHOD.NAME=VALUE" },
+  evaluations = { help = 'placements that each method may simulate (default: 2000 without --seconds)' },
   seed = { help = 'fixes every random number; the first of --seeds' },
-  seeds = { type = 'number', help = 'number of seeds for methods that are random (default: 3 of several methods)',
+  seeds = { type = 'number', help = 'runs of every random method (default: 1, in a comparison 3)',
     min = 1, max = 10000, integer = true },
   columns = { type = 'string',
-    help = 'of a comparison, with commas: ' .. table.concat(comparison_table.names(), ',') },
-  format = { default = 'text', help = 'format of a comparison: text, or the table alone as markdown, latex or csv' },
+    help = 'columns of a comparison: ' .. table.concat(comparison_table.names(), ',') },
+  format = { default = 'text', help = 'of a comparison: text, or only its table as markdown, latex or csv' },
   output_dir = { type = 'string', writes = '/x.json',
-    help = 'write strategy.json to this folder; a comparison keeps finished runs there and continues from them' },
-}))
+    help = 'folder for strategy.json; a comparison keeps finished runs there and resumes' },
+}, 'columns cost devices rules'))
 
 local names = options.method == 'all' and trinity.methods.names() or util.words(options.method)
 

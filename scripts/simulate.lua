@@ -22,30 +22,26 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
-  'Simulates a step of a model on a cluster; --trace says where its time goes.',
-  method = { default = 'given', help = 'simulate --placement (given), or the result of a method (trinity help)' },
+  'Simulates a step of a model on a cluster; --trace shows where its time goes.',
+  method = { default = 'given', help = 'given: simulate --placement; or the method that makes it (trinity help methods)' },
   evaluations = { default = 320 },
-  placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
-    .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = "an order of the pipeline in place of the mesh's schedule: a CSV file as "
-    .. "PyTorch's schedules write it" },
-  output = { type = 'string', writes = '', help = 'write the strategy to this file, which every command reads' },
+  placement = { type = 'string', help = 'a device, from 0, per operator in file order or per unit: 0,0,1 (default: all 0)' },
+  schedule_csv = { type = 'string', help = "pipeline order, instead of the mesh's schedule: a CSV file of PyTorch's schedules" },
+  output = { type = 'string', writes = '', help = 'write the strategy to this file, for --strategy of any command' },
   picture = { type = 'string', writes = '', help = 'write a picture of the strategy to this file (SVG)' },
-  noise = { type = 'number', min = 0, max = 10, help = 'simulate noise with this coefficient of variation per pass: '
-    .. 'prints mean and 95th percentile of the step, what it waits for, and what helps against --slow' },
-  lengths = { type = 'string', help = 'sample sequence lengths from a CSV file with columns length and count in the '
-    .. 'simulated steps (--noise default: 0)' },
-  fill = { default = 'padded', help = 'how --lengths fill a micro-batch: padded to the longest sequence, or packed' },
-  deal = { default = 'drawn', help = "how --lengths assign micro-batches to replicas: 'drawn' (at random), 'sorted' by "
-    .. "length, or 'balanced' by work" },
-  draws = { default = 200, min = 1, integer = true, help = 'number of steps that --noise simulates' },
-  expert_load = { type = 'string', help = 'load of the experts of a mesh: zipf:EXPONENT, or a JSON file with one list '
-    .. 'of counts per layer' },
-  capacity_factor = { type = 'number', min = 0, help = 'maximum load of an expert over the mean, with --expert-load; '
-    .. 'more tokens are dropped' },
-  trace = { type = 'string', writes = '', help = 'write a Chrome trace to this file, and print where the time of the '
-    .. 'step goes' },
-}))
+  noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of a pass: prints mean and 95th percentile '
+    .. 'of the step, and causes of waiting' },
+  lengths = { type = 'string', help = 'sample sequence lengths per step from a CSV file (length, count)' },
+  fill = { default = 'padded', help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
+  deal = { default = 'drawn', help = 'with --lengths: micro-batches of a replica are random (drawn), sorted by length, '
+    .. 'or balanced by work' },
+  draws = { default = 200, min = 1, integer = true, help = 'steps that --noise or --lengths simulates' },
+  expert_load = { type = 'string', help = 'load of the experts: zipf:EXPONENT, or a JSON file with counts per layer' },
+  capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum load over the mean; '
+    .. 'further tokens are dropped' },
+  trace = { type = 'string', writes = '', help = 'write a Chrome trace, and print where the time of the step goes' },
+}, 'capacity_factor cost deal devices draws evaluations expert_load fill method_set reevaluate rules schedule_csv '
+  .. 'seconds'))
 
 cli.complete(options)
 

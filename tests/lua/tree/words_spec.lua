@@ -146,7 +146,7 @@ describe('plain words', function()
     local all = {}
     for _, name in ipairs(commands.names()) do
       local about = commands.about(name)
-      for _, what in ipairs(of_page('trinity ' .. name .. ' --help', declared.text(about.options, about.description))) do
+      for _, what in ipairs(of_page('trinity ' .. name .. ' --help', declared.text(about.options, about.description, true))) do
         if not help_except[name] then all[#all + 1] = what end
       end
     end
