@@ -23,17 +23,21 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
   'Simulates a step of a model on a cluster; --trace shows where its time goes.',
-  method = { default = 'given', help = 'given: simulate --placement; or the method that makes it (trinity help methods)' },
+  method = { default = 'given',
+    help = 'given: simulate --placement; or the method that makes it (trinity help methods)' },
   evaluations = { default = 320 },
-  placement = { type = 'string', help = 'a device, from 0, per operator in file order or per unit: 0,0,1 (default: all 0)' },
-  schedule_csv = { type = 'string', help = "pipeline order, instead of the mesh's schedule: a CSV file of PyTorch's schedules" },
+  placement = { type = 'string',
+    help = 'a device, from 0, per operator in file order or per unit: 0,0,1 (default: all 0)' },
+  schedule_csv = { type = 'string',
+    help = "pipeline order, instead of the mesh's schedule: a CSV file of PyTorch's schedules" },
   output = { type = 'string', writes = '', help = 'write the strategy to this file, for --strategy of any command' },
   picture = { type = 'string', writes = '', help = 'write a picture of the strategy to this file (SVG)' },
-  noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of a pass: prints mean and 95th percentile '
-    .. 'of the step, and causes of waiting' },
+  noise = { type = 'number', min = 0, max = 10,
+    help = 'coefficient of variation of a pass: prints mean and 95th percentile of the step, and causes of waiting' },
   lengths = { type = 'string', help = 'sample sequence lengths per step from a CSV file (length, count)' },
-  fill = { default = 'padded', help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
-  deal = { default = 'drawn', help = 'with --lengths: micro-batches of a replica are random (drawn), sorted by length, '
+  fill = { default = 'padded',
+    help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
+  deal = { default = 'drawn', help = 'with --lengths: micro-batches of a replica are random, sorted by length, '
     .. 'or balanced by work' },
   draws = { default = 200, min = 1, integer = true, help = 'steps that --noise or --lengths simulates' },
   expert_load = { type = 'string', help = 'load of the experts: zipf:EXPONENT, or a JSON file with counts per layer' },
@@ -107,6 +111,12 @@ if options.schedule_csv then
   end
   found = cli.called(require('trinity.strategy.parallelism').with_tasks, found, options.schedule_csv)
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
+end
+if options.lengths or options.expert_load then
+  if not found.mesh then
+    util.fail_usage("option '--%s': expected --strategy with a mesh, as trinity plan --output writes, got a placement",
+      options.lengths and 'lengths' or 'expert_load')
+  end
 end
 if options.noise or options.lengths then
   spread = trinity.stragglers(found, { noise = options.noise or 0, lengths = options.lengths, fill = options.fill,

@@ -38,17 +38,18 @@ local options = trinity.options(require 'trinity.command.shared'('', {
 local hidden = {}
 for i, word in ipairs(util.words(options.hidden)) do
   hidden[i] = tonumber(word)
-  if not hidden[i] then util.fail_usage("option --hidden: expected widths with commas, got '%s'", options.hidden) end
+  if not hidden[i] then util.fail_usage("option '--hidden': expected widths with commas, got '%s'", options.hidden) end
 end
 local rewards = { step_time = trinity.rewards.step_time, mdpe = trinity.rewards.mdpe,
   front = trinity.rewards.step_time }
 if not rewards[options.reward] then
-  util.fail_usage('option --reward: unknown %s', util.unknown(options.reward, { 'front', 'mdpe', 'step_time' }))
+  util.fail_usage("option '--reward': unknown reward %s", util.unknown(options.reward,
+    { 'front', 'mdpe', 'step_time' }))
 end
 local draws = options.reward == 'front' and training.front_reward or nil
 local weights = options.reward == 'mdpe' and util.picked(options, { 'alpha', 'beta', 'gamma' }, false) or nil
 local cases, left_out = training.cases(options.graphs, options.clusters, rewards[options.reward](weights))
-if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
+if #cases == 0 then util.fail_usage("option '--graphs': no heuristic fits on any of the graphs and clusters") end
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
 local ranker = options.start and trinity.rankers.load(options.start)

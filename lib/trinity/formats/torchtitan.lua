@@ -106,7 +106,8 @@ end
 ---@return string[] lost
 function torchtitan.write(outline)
   if not outline.strategy.mesh and not outline.stage_of then
-    util.fail 'export: torchtitan: expected a mesh or a pipeline, got a placement of operators'
+    util.fail("export: torchtitan: expected a mesh or a pipeline, got a placement of operators; use a plan of "
+      .. "'trinity plan', or a strategy with a mesh")
   end
   if not modules.is_decoder(outline) then
     util.fail("export: torchtitan: expected a decoder that a config.json describes, got network '%s'",

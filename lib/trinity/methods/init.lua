@@ -49,7 +49,8 @@ function methods.names() return util.sorted_keys(registered) end
 local renamed = { gpipe = "use 'contiguous'", max_load = "use 'max_load_dp'", m_sct = "use 'm_etf'" }
 
 local function unknown(name)
-  return renamed[name] and ('%s; %s'):format(util.quoted(name), renamed[name]) or util.unknown(name, methods.names())
+  if renamed[name] then return ('%s; %s'):format(util.quoted(name), renamed[name]) end
+  return util.unknown(name, methods.names(), "'trinity help methods'")
 end
 
 local function find(owner, name)

@@ -246,7 +246,8 @@ return function(strategy, options)
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   options = declared:read(owner, 2, 'options', options)
   if not strategy.mesh or strategy.order then
-    util.fail('%s: strategy: expected a mesh in the default order of axes', owner)
+    util.fail("%s: argument 1 ('strategy'): expected a mesh in the default order of axes, got %s", owner,
+      strategy.mesh and "option 'order'" or 'a placement')
   end
   local step, cluster, ranks = step_of(owner, strategy), strategy.problem.cluster, strategy.mesh.expert or 1
   local layers, count = layers_of(strategy.problem.graph, step)

@@ -39,7 +39,7 @@ local function chosen(option, text, known)
   local set
   for _, word in ipairs(util.words(text)) do
     if not known[word] then
-      util.fail_usage('option --%s: no row of the paper has %s', option, util.unknown(word, util.sorted_keys(known)))
+      util.fail_usage("option '--%s': no row of the paper has %s", option, util.unknown(word, util.sorted_keys(known)))
     end
     set = util.merged(set, { [word] = true })
   end

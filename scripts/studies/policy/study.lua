@@ -51,7 +51,7 @@ local budgets = {}
 for i, word in ipairs(util.words(options.evaluations)) do
   local count = tonumber(word)
   if not count or count < 2 or count % 1 ~= 0 then
-    util.fail_usage("option --evaluations: expected integers from 2 with commas, got '%s'", options.evaluations)
+    util.fail_usage("option '--evaluations': expected integers from 2 with commas, got '%s'", options.evaluations)
   end
   budgets[i] = { evaluations = count }
 end
@@ -97,7 +97,7 @@ local function family_set()
   end
   for _, name in ipairs(util.words(options.families)) do
     if not known[name] then
-      util.fail_usage('option --families: no family %s', util.unknown(name, names))
+      util.fail_usage("option '--families': no family %s", util.unknown(name, names))
     end
     families = util.merged(families, { [name] = true })
   end
@@ -173,7 +173,7 @@ local function unit_counts()
   return util.map(util.words(options.units), function(word)
     local units = tonumber(word)
     if not units or units < 8 or units % 1 ~= 0 then
-      util.fail_usage("option --units: expected integers from 8 with commas, got '%s'", options.units)
+      util.fail_usage("option '--units': expected integers from 8 with commas, got '%s'", options.units)
     end
     return units
   end)
@@ -287,7 +287,7 @@ end
 
 local others = util.words(options.against)
 for _, name in ipairs(others) do
-  if not trinity.methods.info(name) then util.fail_usage('option --against: no method %s', util.quoted(name)) end
+  if not trinity.methods.info(name) then util.fail_usage("option '--against': no method %s", util.quoted(name)) end
 end
 local budget = budgets[1]
 local cells, all, trained = {}, {}, ranker.notes.trained_on or ''

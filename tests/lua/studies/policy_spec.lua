@@ -35,7 +35,7 @@ describe('the command policy', function()
   end)
   it('refuses what it does not know before it trains anything', function()
     trinity_says('study policy study --families nasnets', 2,
-      "option %-%-families: no family 'nasnets' %(known: cells, recurrent, images, attention%)")
+      "option '%-%-families': no family 'nasnets' %(known: cells, recurrent, images, attention%)")
     local output = trinity_says('study policy front no_file.safetensors --memory-features', 1, 'no_file%.safetensors: cannot read')
     expect(output:find 'round 1'):equals(nil)
     trinity_says('study policy shwo x', 2, 'expected show FILE')

@@ -17,7 +17,7 @@ local dialect = {
     'colours of', 'colours are', 'no colour', 'colour-blind', 'key: string, name: string, colour', 'colours.js', 'utf8, colour',
     'names and colours' }, { 'alike', 'equal, in the same way' },
   { 'cards?', 'GPU, NIC' }, { 'wires?', 'link', ': wire', 'topology.wires' }, { 'processors?', 'CPU' }, { 'rooms?', 'directory, headroom' },
-  { 'draws?', 'sample', 'draws lines', 'draws the', 'cost or draw', 'draw(' }, { 'drawn', 'sampled' }, { 'evenly', 'uniformly' },
+  { 'draws?', 'sample', 'draws lines', 'draws the', 'cost or draw', 'draw(', 'devices draws evaluations' }, { 'drawn', 'sampled' }, { 'evenly', 'uniformly' },
   { 'odds', 'probability' }, { 'chances', 'probabilities' }, { 'in the mean', 'on average' }, { 'quotients?', 'ratio' },
   { 'unlike', 'heterogeneous, different' }, { 'heads of keys', 'KV heads' }, { 'anew', 'again' },
   { 'strangers?', 'untrusted' }, { 'rivals?', 'baseline' }, { 'unsaid', 'lost' }, { 'cannot say', 'cannot express' },
