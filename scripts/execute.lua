@@ -1,9 +1,9 @@
 #!/usr/bin/env trinity
 -- Executes training steps of a model under a strategy with LibTorch. Device i of the strategy is worker i: a thread
 -- bound to a CPU core, or a GPU. Losses are the same under every placement; times and bytes are measured. For a
--- pipeline, --batch_size is the size of one micro-batch:
---   trinity execute --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
---     --micro_batches 4
+-- pipeline, --batch-size is the size of one micro-batch:
+--   trinity execute --model gpt2 --batch-size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
+--     --micro-batches 4
 -- As processes that communicate with c10d, where rank r runs worker r + 1:
 --   mpirun -n 2 trinity execute --model alexnet --devices cpu:0,cpu:1 --method contiguous
 -- --trace FILE writes the last step and the simulated one for https://ui.perfetto.dev. --profile FILE executes no
@@ -60,14 +60,14 @@ local options = trinity.options(cli.declare('model set batch_size cluster cost s
   save = { type = 'string', writes = '', help = 'write the final weights to this safetensors file' },
   daso = { default = {}, help = 'phases and skips of DASO: warmup_epochs=1,held.global_skips=4 '
     .. '(trinity help CyclingOptions)' },
-  worker_memory_limit = { type = 'number', help = "limit of the memory of a worker's tensors", min = 1, unit = 'bytes' },
+  worker_memory_limit = { type = 'number', help = "memory limit of a worker's tensors", min = 1, unit = 'bytes' },
   trace = { type = 'string', writes = '', help = 'write a Chrome trace of the last step, measured and simulated' },
   profile = { type = 'string', writes = '', help = 'write measured times of operators and copies to this file' },
   copies = { default = 7, help = 'for --profile: copies of every size', min = 1, integer = true },
   largest_copy = { default = 2 ^ 28, help = 'for --profile: size of the largest copy', min = 4096, unit = 'bytes' },
   gpu_memory = { default = 2 ^ 34, help = 'for --profile: memory of a GPU', min = 1, unit = 'bytes' },
-}, 'copies cost daso decay gpu_memory largest_copy method_set reevaluate scale schedule seconds seed train_rows warm_up '
-  .. 'warm_up_epochs worker_memory_limit'))
+}, 'copies cost daso decay gpu_memory largest_copy method_set reevaluate scale schedule seconds seed train_rows '
+  .. 'warm_up warm_up_epochs worker_memory_limit'))
 
 cli.complete(options)
 local steps = options.steps or 15

@@ -13,7 +13,7 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   format = { default = 'json', help = 'json (the graph), dot (Graphviz), placement (devices for PyTorch), or a '
     .. "program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
-  output_dir = { type = 'string', writes = '/groups.json', help = 'write to this folder, for formats of several files' },
+  output_dir = { type = 'string', writes = '/groups.json', help = 'folder, for formats of several files' },
   training = { default = false, help = 'for json and dot: the training step instead of the forward pass' },
   cluster = { type = 'string', help = 'cluster of the placement (default: p100x2, with dot none; json takes none)' },
   device = { type = 'string', help = "for placement, accelerate: device names cuda:0, ... with 'cuda' "
@@ -39,10 +39,10 @@ end
 
 check_format(options.format)
 if options.output_dir and options.output then
-  util.fail_usage "options '--output_dir' and '--output': expected one of them, a directory or a file"
+  util.fail_usage "options '--output-dir' and '--output': expected one of them, a directory or a file"
 end
 if options.output_dir and own[options.format] then
-  util.fail_usage("option '--output_dir': format '%s' is one file; use --output", options.format)
+  util.fail_usage("option '--output-dir': format '%s' is one file; use --output", options.format)
 end
 
 local function load_graph(training)
@@ -67,7 +67,7 @@ local function device_names(cluster)
   return util.listed(#cluster.devices, function(i) return ('%s:%d'):format(options.device, i - 1) end)
 end
 
---- A plan as another program's: its text, nil where files were written to --output_dir.
+--- A plan as another program's: its text, nil where files were written to --output-dir.
 local function export_plan()
   local problem, plan = find_plan()
   local result = plan:export { format = options.format, folder = options.output_dir, lossless = options.lossless,

@@ -5,7 +5,7 @@
 -- With one method, --json prints one object with the fields of scripts/simulate.lua, and
 --   method, seed            of the search
 --   evaluations, seconds    that it used
---   saved                   file of the strategy, with --output_dir
+--   saved                   file of the strategy, with --output-dir
 -- The exit status is 1 if no strategy fits. The least infeasible one is then shown and saved, and infeasibility names
 -- the limit.
 --

@@ -107,7 +107,7 @@ local found = cli.rescheduled(options, problem, make_strategy())
 local further, spread = {}, nil
 if options.schedule_csv then
   if not found.mesh then
-    util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
+    util.fail_usage "option '--schedule-csv': expected a --strategy with a mesh, got a placement of operators"
   end
   found = cli.called(require('trinity.strategy.parallelism').with_tasks, found, options.schedule_csv)
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)

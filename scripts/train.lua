@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Trains a move ranker (lib/trinity/search/rankers.lua) with annealing runs on several graphs and clusters. It first
 -- imitates the moves that improved a placement, then uses PPO to choose among candidate moves. Writes weights that
--- `search --method trinity --method_set rank=FILE` and `trinity study policy` read.
+-- `search --method trinity --method-set rank=FILE` and `trinity study policy` read.
 
 local trinity = require 'trinity'
 local progress = require 'trinity.base.progress'

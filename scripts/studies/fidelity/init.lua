@@ -18,7 +18,7 @@ fidelity.names = { 'kernels', 'collectives', 'strategies', 'published', 'vtrain'
 
 local function comparison(name) return require('studies.fidelity.' .. name) end
 
---- The options of a comparison; those of measured runs have more in common.
+--- The options of a comparison; comparisons with measured runs have more in common.
 local function options_of(name)
   local one = comparison(name)
   return one.prediction and util.merged(require('studies.fidelity.runs').options, one.options) or one.options
@@ -55,8 +55,8 @@ function fidelity.help()
   end), '; ') .. '; constants: lists what predictions rest on; errors: lists what the last fits left'
 end
 
---- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives; in place of a
---- kind's those that option `constants` gives it.
+--- Prints the fitted constants of kinds of GPU, of runtimes, of sources, and of collectives; instead of a
+--- kind's own, the ones that option `constants` gives it.
 local function show_constants(options)
   local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
   local choice = about.read(options.constants)

@@ -64,7 +64,7 @@ local function choose(list)
     slower = named.measured / fastest_s - 1, simulated = found.counts.simulated })
 end
 
---- Every group of a table with so many measured rows, or those before Ctrl-C.
+--- Every group of a table with at least `least` measured rows; after Ctrl-C the groups before it.
 ---@param path string
 ---@param least integer
 ---@return table[]

@@ -15,7 +15,7 @@ memory.assumptions = {
   'micro-batches: as few as fill the pipeline (p, with virtual stages 2 p)',
   'no biases, no table of positions, untied, dropout 0.1, unfused attention, gradients of 4 bytes and Adam of 12 bytes',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
-  'everything is that of the layers, as in the figures: embedding and head are left out',
+  'only the layers count, as in the figures: embedding and head are left out',
 }
 
 --- What a row asks for: a case of strategies.lua, and whose bytes there.
