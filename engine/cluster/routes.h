@@ -100,7 +100,7 @@ class Routes {
   Wire wire(int32_t from, int32_t to) const;
   /// Empty from a device to itself.
   Route route(int32_t from, int32_t to) const;
-  /// Calls visit(wire) for every different wire between two devices, and possibly for one that
+  /// Calls visit(index) for every different link between two devices, and possibly for one that
   /// leads from a device to the switch and back into its own piece.
   template <class Visit>
   void for_each_wire(Visit visit) const;

@@ -57,7 +57,7 @@ struct ReplicaOptions {
   /// With `zero_stage` the reductions within end in a reduce-scatter. At ZeRO stage 3 each replica
   /// averages its shard with the corresponding replicas of the other groups.
   int32_t inner = 1;
-  /// Meeting::servers and Meeting::in_turn: the first replicas are servers and take buckets
+  /// With servers, in turn or not: the first replicas are servers and take buckets
   /// round-robin.
   int32_t servers = 1;
   int32_t every = 1;    ///< Meeting::weights: steps from one synchronisation to the next
@@ -101,7 +101,7 @@ struct Replicated {
   std::vector<int32_t> replica;  ///< [operator]: its replica of the stage, from 0
   /// [operator]: its last output is the token that others wait for (`behind`).
   std::vector<bool> tells;
-  /// Meeting::in_turn: [operator] the replica whose gradient it computes or applies, or after whose
+  /// Field in_turn: [operator] the replica whose gradient it computes or applies, or after whose
   /// gradient it fetches weights; differs from `replica` on a server. Empty otherwise.
   std::vector<int32_t> turn = {};
 };

@@ -15,8 +15,8 @@ struct SparseView {
 };
 
 /// The inner loops of the policy, on plain arrays of 32-bit numbers, row by row. Written once
-/// (kernels_body.h) and compiled for two instruction sets; kernels() picks what the processor has.
-/// Small products against the same weights are what a recurrent network consists of: weights
+/// (kernels_body.h) and compiled for two instruction sets; kernels() picks what the CPU supports.
+/// Small matmuls with the same weights are most of a recurrent network: weights
 /// packed once make them 2.5 times as fast as a BLAS call (10 rows, width 256:
 /// tests/bench/bench_learn.cpp), and as fast as OpenBLAS for many rows. By hand on purpose.
 struct Kernels {
@@ -45,8 +45,8 @@ struct Kernels {
   void (*cell_forward)(int64_t rows, int64_t width, float* gates, const float* cell_before,
                        float* cell, float* tanh_cell, float* hidden, int64_t stride);
 
-  /// Its gradients: d_hidden [rows, width] and d_cell, which becomes that of the cell before;
-  /// d_gates [rows, 4 width] is written.
+  /// Its gradients: d_hidden [rows, width] and d_cell, which becomes the gradient of the cell
+  /// before; d_gates [rows, 4 width] is written.
   void (*cell_backward)(int64_t rows, int64_t width, const float* gates, const float* cell_before,
                         const float* tanh_cell, const float* d_hidden, float* d_cell,
                         float* d_gates);
@@ -59,9 +59,9 @@ struct Kernels {
   void (*attention_scores)(int64_t steps, int64_t keys, int64_t width, const float* query,
                            const float* memory, const float* v, float* scores);
 
-  /// Its gradients, given those of the scores [steps, keys] and the same exponentials: d_query
-  /// [steps, width] is written, to d_memory [keys, width] and d_v [width] is added. `scratch` has
-  /// room for [keys, panel].
+  /// Its gradients, given the gradients of the scores [steps, keys] and the same exponentials:
+  /// d_query [steps, width] is written, to d_memory [keys, width] and d_v [width] is added.
+  /// `scratch` has space for [keys, panel].
   void (*attention_backward)(int64_t steps, int64_t keys, int64_t width, const float* query,
                              const float* memory, const float* v, const float* d_scores,
                              float* d_query, float* d_memory, float* d_v, float* scratch);
@@ -78,7 +78,7 @@ struct Kernels {
   /// to [columns, rows] = the transpose of from [rows, columns], whose rows are `stride` apart.
   void (*transpose)(int64_t rows, int64_t columns, const float* from, int64_t stride, float* to);
 
-  /// values = max(0, values), and gradients through it, told by its result.
+  /// values = max(0, values), and gradients through it, which depend on its result.
   void (*rectify)(int64_t count, float* values);
   void (*rectify_backward)(int64_t count, const float* result, float* gradient);
 
@@ -94,7 +94,7 @@ struct Kernels {
 
   /// One step of Adam (Kingma and Ba 2015) with moments m and v; gradients are multiplied by
   /// `scale` first. `rate` and `root` are the learning rate and the square root of the second
-  /// moment's bias correction; `rate` includes that of the first.
+  /// moment's bias correction; `rate` includes the first moment's.
   void (*adam)(int64_t count, float* weight, const float* gradient, float* m, float* v, float scale,
                float rate, float root);
 
@@ -119,7 +119,7 @@ class SparseRows {
   std::vector<int64_t> end_;
 };
 
-/// The variant for every processor, for tests.
+/// The variant for every CPU, for tests.
 const Kernels& plain_kernels();
 
 }  // namespace trinity

@@ -1,13 +1,13 @@
 // The kernels themselves, for vectors of kLanes numbers. Included by kernels_avx2.cpp and
 // kernels_plain.cpp, each inside its own anonymous namespace; no function of the standard library
-// may be called here: its inline functions would be compiled for one processor and linked for all.
+// may be called here: its inline functions would be compiled for one CPU and linked for all.
 
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
 typedef float Loose __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 typedef int Whole __attribute__((vector_size(4 * kLanes)));
 
 constexpr int64_t kPanel = 2 * kLanes;
-constexpr int64_t kDepth = 512;  // a panel of so many rows stays in the first-level cache
+constexpr int64_t kDepth = 512;  // a panel of this many rows stays in the first-level cache
 
 inline Vector load(const float* p) { return *reinterpret_cast<const Loose*>(p); }
 inline void store(float* p, Vector x) { *reinterpret_cast<Loose*>(p) = x; }
@@ -20,7 +20,7 @@ inline float sum_of(Vector x) {
   return sum;
 }
 
-/// The first `count` numbers, zeros behind them.
+/// The first `count` numbers, zeros after them.
 inline Vector load_some(const float* p, int64_t count) {
   Vector x = {};
   for (int64_t i = 0; i < count; ++i) x[i] = p[i];
