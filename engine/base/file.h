@@ -14,7 +14,7 @@
 
 namespace trinity {
 
-/// An open file, closed on destruction.
+/// An open file, closed on destruction. Movable, not copyable; not thread-safe.
 class Descriptor {
  public:
   explicit Descriptor(int file = -1) : file_(file) {}

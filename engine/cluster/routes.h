@@ -19,7 +19,7 @@ struct Channel {
 };
 
 /// The channels of a route, in order: a view of one or two parts of the tables of Routes, which
-/// must outlive it.
+/// must outlive it. Immutable.
 class Route {
  public:
   /// Channel numbers within a piece of the cluster, and their translation to the cluster's numbers.

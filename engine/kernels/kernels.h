@@ -105,7 +105,7 @@ struct Kernels {
 
 const Kernels& kernels();
 
-/// The memory of a SparseView.
+/// The memory of a SparseView. Not thread-safe.
 class SparseRows {
  public:
   /// Compresses A [rows, depth], its rows one after the other.

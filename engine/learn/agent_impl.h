@@ -143,7 +143,7 @@ struct Agent::Impl {
   AgentProfile profile;
 };
 
-/// Adds the time until it goes out of scope to `total`.
+/// Adds the time until it goes out of scope to `total`. Not thread-safe.
 class Stopwatch {
  public:
   explicit Stopwatch(double& total);

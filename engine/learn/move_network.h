@@ -11,9 +11,9 @@
 
 namespace trinity {
 
-/// The ranker of moves: a perceptron over kMoveFeatures, or over those of the step alone, with
-/// rectified layers and one output. Plain loops in a fixed order: the same scores and gradients on
-/// every processor.
+/// The ranker of moves: a perceptron over kMoveFeatures, or over the features of the step alone,
+/// with ReLU layers and one output. Plain loops in a fixed order: the same scores and gradients on
+/// every CPU. Not thread-safe: calls share buffers.
 class MoveNetwork : public MoveRanker {
  public:
   /// hidden: widths of the layers; none: a linear score. told: whether it reads the features behind

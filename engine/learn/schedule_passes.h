@@ -40,6 +40,7 @@ struct ScheduleLayout {
 };
 
 /// The weights packed for the kernels, shared by all shards. Packed anew after every change.
+/// pack_piece() of different pieces may run concurrently; otherwise read-only for the shards.
 class PackedSchedule {
  public:
   PackedSchedule(const ScheduleShape& shape, const ScheduleLayout& layout);
@@ -71,7 +72,7 @@ class PackedSchedule {
 
 /// One shard of a batch: S samples through the network, forward and backward, with everything the
 /// backward pass needs kept in between. Recurrent parts lie step by step [K, S, .], attention and
-/// output sample by sample [S, K, .].
+/// output sample by sample [S, K, .]. Not thread-safe; one object per shard.
 class SchedulePasses {
  public:
   SchedulePasses(const ScheduleShape& shape, const ScheduleLayout& layout,

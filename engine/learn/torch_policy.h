@@ -15,7 +15,7 @@ namespace trinity {
 
 /// Both networks on LibTorch's operators and autograd (learn/torch/networks.h), on the CPU as a
 /// reference or on a GPU. Batches go through as a whole. Numbers cross over in the layout of the
-/// passes.
+/// passes. Not thread-safe.
 class TorchPolicy {
  public:
   virtual ~TorchPolicy() = default;

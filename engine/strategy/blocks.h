@@ -22,7 +22,7 @@ struct Range {
 };
 
 /// A range per axis of a tensor; of none where the shape is not known. Of few axes it allocates
-/// nothing: splits make hundreds of thousands of them.
+/// nothing: splits make hundreds of thousands of them. A plain value.
 class Block {
  public:
   size_t size() const { return size_; }
@@ -77,6 +77,7 @@ int64_t shared_elements(const Block& a, const Block& b);
 /// The parts of one operator: part numbers count the first dimension slowest, copies of one block
 /// fastest. Copies count as a dimension, the last one, which no tensor carries. `padded`: blocks are
 /// equally long, rounded up, and the last ones may reach beyond the end.
+/// Immutable after construction.
 class OperatorCut {
  public:
   OperatorCut() = default;

@@ -9,10 +9,10 @@
 
 namespace trinity {
 
-/// The devices of one replica of a mesh in lanes: what sends tensors to each other is in one lane,
-/// between lanes there are collectives alone. Lanes are of one kind where they do the same in the
-/// same order: their operators, taken by number, are equal in all that costs, bytes, stages, reads
-/// and collectives go by.
+/// The devices of one replica of a mesh in pipeline groups (`lane`): devices that send tensors to
+/// each other are in one group; between groups there are only collectives. Groups are in one
+/// equivalence class (`kind`) if they do the same in the same order: their operators, by number,
+/// have equal costs, bytes, stages, reads and collectives. Immutable after construction.
 class ReplicaLanes {
  public:
   struct Lane {

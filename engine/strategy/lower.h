@@ -130,6 +130,7 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
 /// The latest results of the pass that splits operators (strategy/lowering.h), by what decides it. Meshes of one graph
 /// that differ in replicas, sharded states, recomputation or order share a result.
+/// Thread-safe (base/thread_pool.h).
 class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>> {
  public:
   LaneParts() : Latest(4) {}

@@ -44,6 +44,8 @@ inline int32_t shard_group(const Parallelism& given) {
   return way.in_runs() ? way.inner : given.mesh.data;
 }
 
+/// Lowers one replica of a mesh strategy: the steps of lower() (strategy/lower.h) with what they
+/// share. The graph must outlive it. Used by one thread.
 class Lowering {
  public:
   /// spread: of every operator over how many ranks of `expert` its weights are spread; empty: none.

@@ -6,11 +6,11 @@
 
 namespace trinity {
 
-/// When the nodes of a data-parallel training are done with their batches, from the seconds that
-/// the parts of a step take (scripts/studies/papers/daso_training.lua simulates them). Nodes whose
-/// batches are all alike need no clock of their own: an epoch is a sum. For DASO every node has
-/// one, from 0, beside that of the wire between the nodes, which carries one sum at a time while
-/// they go on.
+/// Computes when the nodes of a data-parallel training finish their batches, from the seconds that
+/// the parts of a step take (scripts/studies/papers/daso_training.lua simulates them). Nodes with
+/// equal batches need no clock of their own: an epoch is a sum. For DASO every node has a clock
+/// that starts at 0, and so has the link between the nodes, which carries one all-reduce at a time
+/// while the nodes continue. Not thread-safe.
 class ReplicaClock {
  public:
   /// By node: seconds of a batch of its slowest replica alone, and of its replicas with gradients
@@ -25,10 +25,10 @@ class ReplicaClock {
   double local_sgd_epoch_s(int64_t batches, int64_t steps, double average_s) const;
   /// An epoch with gradients sent to servers and parameters back, which takes all replicas together
   /// `all_s` and one alone `one_s`. In step: batch and exchange in turn. Asynchronous: a replica
-  /// goes round by itself, unless the servers' wires are slower.
+  /// runs independently, unless the servers' links are slower.
   double server_epoch_s(int64_t batches, double all_s, double one_s, bool asynchronous) const;
 
-  /// When the last node is done with what it has been told.
+  /// When the last node has finished all batches so far.
   double latest_s() const;
   /// Every node computes a batch: alone, or together with the replicas inside it.
   void step(bool together);
@@ -36,7 +36,7 @@ class ReplicaClock {
   void step_of_all(double step_s);
   /// Something that takes every node so long.
   void add(double seconds);
-  /// A sum over nodes, which takes `sum_s`: on the wire as soon as all nodes and the wire are free.
+  /// An all-reduce over nodes, which takes `sum_s` and starts once all nodes and the link are free.
   void send(double sum_s);
   /// The batch is over: what it sent is under way from now on.
   void end_batch();

@@ -23,7 +23,7 @@ struct Home {
 };
 
 /// The blocks of a tensor that the parts of an operator read or write: by part, or one where all
-/// have the same.
+/// have the same. Immutable.
 class Blocks {
  public:
   explicit Blocks(std::vector<Block> list) : list_(std::move(list)) {}
@@ -38,10 +38,10 @@ class Blocks {
   std::vector<Block> list_;
 };
 
-/// What lower_splits() decides before it builds: for every operator the cut that it follows, which
-/// dimensions its tensors carry, and on which device every part runs; for every tensor where its
-/// blocks lie. Layers repeat lists of blocks, devices and homes: each is there once, so that equal
-/// ones are told by their places.
+/// The decisions of lower_splits() before it builds: for every operator its cut, the dimensions
+/// that its tensors carry and the device of every part; for every tensor the devices of its blocks.
+/// Layers repeat lists of blocks, devices and homes: each is stored once, so that equal lists have
+/// equal addresses. Used once, by one thread.
 class SplitLayout {
  public:
   /// The arguments of lower_splits(), checked.

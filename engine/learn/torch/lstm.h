@@ -8,6 +8,7 @@ namespace trinity {
 /// recurrent weight's gradient step by step, a pass over the whole matrix each; this one keeps the
 /// gate gradients and multiplies once at the end: 2 times faster in training at 8 samples, 40 steps
 /// and width 512 (tests/bench/bench_learn.cpp). Gate order: input, forget, cell, output.
+/// Not thread-safe.
 class LstmImpl : public torch::nn::Module {
  public:
   LstmImpl(int64_t input, int64_t hidden);

@@ -10,9 +10,9 @@ namespace trinity {
 /// The networks on LibTorch's operators: for GPUs, and as the reference of partition_passes.h and
 /// schedule_passes.h, whose weights have the same names and shapes.
 
-/// Draws a group for every unit: embedding of the unit's type beside its features, hidden layers
+/// Samples a group for every unit: embedding of the unit's type and its features, hidden layers
 /// of 64 and 128 with ReLU, or one of 64 without, softmax over groups (papers/notes.md "Trinity:
-/// networks").
+/// networks"). Not thread-safe.
 class PartitionNetImpl : public torch::nn::Module {
  public:
   explicit PartitionNetImpl(const PartitionShape& shape);
@@ -28,10 +28,10 @@ class PartitionNetImpl : public torch::nn::Module {
 };
 TORCH_MODULE(PartitionNet);
 
-/// Draws a device for every group in order: bidirectional LSTM encoder over group embeddings, LSTM
-/// decoder fed with the previous device's embedding, additive attention (papers/notes.md "Trinity:
-/// networks"). S is the number of samples in the batch, K of groups, H the width of one encoder
-/// direction.
+/// Samples a device for every group in order: bidirectional LSTM encoder over group embeddings,
+/// LSTM decoder fed with the previous device's embedding, additive attention (papers/notes.md
+/// "Trinity: networks"). S is the number of samples in the batch, K of groups, H the width of one
+/// encoder direction. Not thread-safe.
 class ScheduleNetImpl : public torch::nn::Module {
  public:
   explicit ScheduleNetImpl(const ScheduleShape& shape);

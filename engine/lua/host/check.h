@@ -195,6 +195,7 @@ int push_text(lua_State* L, std::string_view text);
 
 /// What begins a message ("cluster 'x': device type 'p100'"): text, or a function that makes it
 /// where there is a message, which most often there is not. The function outlives this.
+/// Not thread-safe.
 class Owner {
  public:
   Owner(std::string text) : text_(std::move(text)) {}
@@ -215,7 +216,7 @@ class Owner {
 };
 
 /// Reads a table of named fields and refuses names that nobody asked for. `owner` begins every
-/// message. The table stays at `index` while this lives.
+/// message. The table stays at `index` while this lives. Not thread-safe, like its Lua state.
 class Fields {
  public:
   Fields(lua_State* L, int index, Owner owner);

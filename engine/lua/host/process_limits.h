@@ -11,7 +11,7 @@ namespace trinity::lua {
 /// While one of these lives, the process ends with exit status 1 and one line on standard error
 /// once `limit_s` + kGrace_s have passed: also inside a hostile pattern of string.find, a finaliser
 /// that loops, or one long call of LibTorch. A timer of the kernel and a signal handler; nothing of
-/// Lua takes part. `limit_s` 0: never.
+/// Lua takes part. `limit_s` 0: never. One at a time per process.
 class HardTimeLimit {
  public:
   /// What a script has to end by itself after its time limit, seconds.

@@ -15,7 +15,7 @@ namespace trinity {
 
 /// The lanes' copies (lane x replicas + replica) with the groups of their collectives (place()) and the queues that
 /// their transfers and collectives take. Either all replicas are looked at, or, where any two may change places, the
-/// first ones alone (`first_alone`).
+/// first ones alone (`first_alone`). Not thread-safe.
 class LaneCopies {
  protected:
   using Among = LoweredCopies::Among;

@@ -11,6 +11,7 @@ namespace trinity {
 /// One run, with everything that is constant during it as members. kRecord: positions, starts and
 /// copies are wanted. kMicro: several micro-batches; a task is then (micro-batch above the
 /// operator's bits), which sorts as task numbers do; otherwise it is its operator.
+/// Not thread-safe; one per thread.
 template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:

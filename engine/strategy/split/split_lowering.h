@@ -23,6 +23,7 @@
 namespace trinity {
 
 /// Lists of numbers, each filled with -1 when its length is known; one array holds them all.
+/// Not thread-safe.
 class NumberLists {
  public:
   explicit NumberLists(size_t lists) : place_(lists) {}
@@ -44,7 +45,7 @@ class NumberLists {
   std::vector<std::pair<size_t, size_t>> place_;  // [list]: its first number, its length
 };
 
-/// Builds the lowered graph from a layout.
+/// Builds the lowered graph from a layout. Used once, by one thread.
 class SplitLowering {
  public:
   /// Thrown where lanes that are not made could do something else than those of their kind.
