@@ -240,9 +240,9 @@ function util.unknown(word, names, list)
   local near = core.suggestion(tostring(word), names)
   local known = 'known: ' .. table.concat(names, ', ')
   if #names > most_listed then
-    known = list and ('%s lists all'):format(list) or near == '' and known or ('%d are known'):format(#names)
+    known = list and ('%s lists all'):format(list) or near == '' and known or nil
   end
-  return ('%s%s (%s)'):format(util.quoted(tostring(word)), near, known)
+  return util.quoted(tostring(word)) .. near .. (known and (' (%s)'):format(known) or '')
 end
 
 --- Returns the class of an object (the __name of its metatable, or the engine's name), or nil.

@@ -28,7 +28,11 @@ local function check_arguments(problem, list, options)
   check.object('trinity.compare', 1, 'problem', problem, 'problem')
   check.argument('trinity.compare', 2, 'list', list, 'table')
   for i = 1, #list do
-    if type(list[i]) == 'string' then methods.get(list[i])
+    if type(list[i]) == 'string' then
+      local known, message = pcall(methods.get, list[i])
+      if not known then
+        check.refuse('trinity.compare', 2, 'list', 'entry %d: %s', i, tostring(message):match 'no method.*$' or message)
+      end
     elseif not strategy.is(list[i]) then
       check.refuse('trinity.compare', 2, 'list', 'entry %d: expected the name of a method or a strategy, got %s', i,
         util.describe(list[i]))
