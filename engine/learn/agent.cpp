@@ -17,7 +17,7 @@ namespace {
 /// depend on the number of threads.
 constexpr int32_t kShard = 10;
 
-/// Draws an index from probabilities.
+/// Samples an index from probabilities.
 int32_t draw(const float* probability, int64_t count, RandomStream& random) {
   const double at = random.uniform();
   double sum = 0;
@@ -30,7 +30,7 @@ int32_t draw(const float* probability, int64_t count, RandomStream& random) {
   return static_cast<int32_t>(last);
 }
 
-/// Draws an index from log-probabilities, to which uniform noise of this amplitude is added.
+/// Samples an index from log-probabilities, to which uniform noise of this amplitude is added.
 int32_t draw_noisy(const float* log_probability, int64_t count, RandomStream& random,
                    double noise) {
   thread_local std::vector<double> cumulative;
@@ -54,8 +54,8 @@ int32_t group_count(const Problem& problem, const UnitGraph& units, int32_t want
   return static_cast<int32_t>(std::min<int64_t>(count, units.size()));
 }
 
-/// The unit whose device every operator takes: its own, or that of the first of those that have to
-/// share a device with it.
+/// The unit whose device every operator takes: its own, or the first one's of the units that have
+/// to share a device with it.
 std::vector<int32_t> deciding_units(const Graph& graph, const UnitGraph& units) {
   std::vector<int32_t> deciding;
   for (const int32_t unit : graph.units()) deciding.push_back(units.unit_of[graph.unit(unit)[0]]);
@@ -78,7 +78,7 @@ std::vector<float> dealt_logits(const AgentOptions& options, int32_t groups, int
   return logits;
 }
 
-/// The first of the samples that process `rank` draws.
+/// The first of the samples that process `rank` takes.
 int32_t share_begin(int32_t samples, int32_t rank, int32_t size) {
   return static_cast<int32_t>(int64_t{samples} * rank / size);
 }
@@ -188,7 +188,7 @@ void Agent::Impl::pack() {
   });
 }
 
-/// Draws dropout's masks number `index`, as many as the options ask for.
+/// Samples dropout's masks number `index`, the number that the options ask for.
 void Agent::Impl::draw_masks(uint64_t index) {
   if (options.dropout <= 0) return;
   const bool each = options.dropout_mask == DropoutMask::sample;
@@ -261,7 +261,7 @@ std::vector<int32_t> Agent::Impl::order(std::span<int32_t> group) const {
   return by_place;
 }
 
-/// Writes what the schedule network is told of a grouping; `labels` are its groups as drawn.
+/// Writes the inputs of the schedule network for a grouping; `labels` are its groups as sampled.
 void Agent::Impl::embed(std::span<const int32_t> grouping, std::span<const int32_t> labels,
                         SchedulePasses& pass, int32_t row) const {
   embedder.embed(grouping, pass.group(row, 0), pass.group_stride());

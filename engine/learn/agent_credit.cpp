@@ -11,7 +11,7 @@ namespace {
 constexpr double kMost = 1.5;
 
 /// To a root mean square of 1, none beyond kMost: a few units of a graph contribute far more than
-/// all others, which would hardly move beside them.
+/// all others, which would hardly move in comparison.
 void normalise(std::vector<double>& values) {
   double squares = 0;
   for (const double value : values) squares += value * value;
@@ -38,7 +38,8 @@ void Agent::Impl::assign_credit(std::span<const RewardSlopes> slopes) {
   normalise(device_credit);
 }
 
-/// The credit of an action is the reward less what the policy expects with the action drawn anew.
+/// The credit of an action is the reward less the policy's expectation with the action sampled
+/// again.
 void Agent::Impl::credit_sample(int32_t sample, const RewardSlopes& slopes,
                                 CreditEstimator& estimator) {
   const auto count = deciding.size();

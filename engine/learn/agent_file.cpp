@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Arrays beside the weights.
+/// Arrays in addition to the weights.
 constexpr const char *kAdamFirst = "adam.first", *kAdamSecond = "adam.second", *kPrior = "prior",
                      *kDevicePrior = "device_prior";
 
@@ -194,7 +194,7 @@ void Agent::save(const std::string& path) const {
   state("devices", self.problem->devices());
   state("problem", self.problem_hash());
   state("gradient_steps", self.adam.steps);
-  // A batch that was drawn but not learned from is drawn again.
+  // A batch that was sampled but not learned from is sampled again.
   state("batches", self.batch - (self.sampled ? 1 : 0));
   state("baseline", bits(self.baseline));
   state("squares", bits(self.squares));

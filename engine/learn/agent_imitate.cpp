@@ -1,9 +1,9 @@
-// Warm starts: a policy that draws given placements, or nearly.
+// Warm starts: a policy that samples given placements, or nearly.
 //
 // Grouping and devices go into constant logits of the two networks (their priors), which is exact
 // for one placement and costs nothing. Of several placements these logits hold, device by device,
 // the shares; how devices go together is then taught to the schedule network by maximum likelihood,
-// on groupings drawn around the target.
+// on groupings sampled around the target.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -213,8 +213,8 @@ void Agent::Impl::devices_of_groups(std::span<const int32_t> grouping,
   }
 }
 
-/// Fills a row of a shard with the target grouping, or for streams above 0 one drawn around it, and
-/// the devices that its groups are to have.
+/// Fills a row of a shard with the target grouping, or for streams above 0 one sampled around it,
+/// and the devices that its groups are to have.
 void Agent::Impl::imitation_row(SchedulePasses& pass, int32_t row, uint64_t stream_index,
                                 const std::vector<int32_t>& target,
                                 const std::vector<int32_t>& device_of) {

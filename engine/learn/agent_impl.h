@@ -107,7 +107,7 @@ struct Agent::Impl {
   std::shared_ptr<const Problem> problem;
   AgentOptions options;
   AgentPeers peers;
-  int32_t first_sample, samples;  // of options.samples those that are drawn here
+  int32_t first_sample, samples;  // of options.samples the ones that are sampled here
   ThreadPool& pool;
   UnitGraph units;
   std::vector<int32_t> deciding;  // the unit whose device every operator takes
@@ -116,7 +116,7 @@ struct Agent::Impl {
   GroupFeatures embedder;
   PartitionShape partition_shape;
   ScheduleShape schedule_shape;
-  /// Constant logits of devices for every group as drawn [groups, devices]; empty for none.
+  /// Constant logits of devices for every group as sampled [groups, devices]; empty for none.
   std::vector<float> device_prior;
   Parameters parameters;
   AdamState adam;
@@ -126,8 +126,8 @@ struct Agent::Impl {
   std::vector<SchedulePasses> passes;         // one a shard
   std::unique_ptr<TorchPolicy> torch_policy;  // instead of passes on a GPU
 
-  // The latest batch, S samples of it: the group of every unit as drawn and as the schedule network
-  // numbers it, log-probabilities of what was drawn when it was drawn and now, their coefficients.
+  // The latest batch, S samples of it: the group of every unit as sampled and as the schedule
+  // network numbers it, log-probabilities of the samples then and now, their coefficients.
   std::vector<int32_t> group_of, ordered_group, devices, placements;  // [S, U], [S, U], [S, K]
   std::vector<float> old_group, group_taken, group_coefficient;       // [S, U]
   std::vector<float> old_device, device_taken, device_coefficient;    // [S, K]

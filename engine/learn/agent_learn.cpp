@@ -105,7 +105,7 @@ void Agent::Impl::epoch(int32_t index, std::span<const double> advantage,
                          std::max(1.0, static_cast<double>(all)));
     report_objective(objective, report);
   }
-  // Entropies are means over the samples, those of units the same in every process.
+  // Entropies are means over the samples, the units' entropies the same in every process.
   backward(entropy_weight() * own_share());
   if (peers.size > 1) {
     const Stopwatch watch(profile.exchange_s);

@@ -8,7 +8,7 @@
 
 namespace trinity {
 
-/// How batches are drawn and how PPO learns from them.
+/// How batches are sampled and how PPO learns from them.
 template <class Options, class Visit>
 void each_learning_option(Options& o, Visit&& visit) {
   visit("groups", o.groups, 0, 4096, "groups of units; 0: min(256, 20 x devices, units) (item 8)");

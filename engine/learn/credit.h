@@ -31,7 +31,7 @@ class CreditEstimator {
 
   /// The estimated change of the reward, larger is better, when all operators of a block move to a
   /// device: [blocks, devices], 0 for the device where a block is. `block_of` has the block of
-  /// every operator; those of a block are on one device.
+  /// every operator; the operators of a block are on one device.
   void changes(std::span<const int32_t> block_of, const RewardSlopes& slopes,
                std::span<double> out);
 

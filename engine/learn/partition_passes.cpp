@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kFirst = PartitionShape::kFirst, kSecond = PartitionShape::kSecond;
 constexpr int64_t kTypeWidth = PartitionShape::kTypeWidth;
 
-/// As many chunks as a machine of some cores can use, and not so small that packing shows.
+/// Enough chunks for a machine of some cores, and not so small that packing shows.
 constexpr int64_t kLeastChunk = 512, kMostChunks = 16;
 
 }  // namespace

@@ -41,7 +41,7 @@ Objective clip_actions(const Actions& actions, std::span<const double> advantage
       const double log_ratio =
           static_cast<double>(actions.log_probability[at]) - static_cast<double>(actions.old[at]);
       const double gain = actions.own_advantage.empty() ? advantage[s] : actions.own_advantage[at];
-      // The ratio is 1 to the bit in the first epoch, whose forward pass is the sampling's.
+      // The ratio is exactly 1 in the first epoch, whose forward pass is the sampling's.
       const Term term =
           log_ratio == 0 ? Term{gain, gain, false} : clipped_term(log_ratio, gain, clip);
       actions.coefficient[at] = static_cast<float>(term.slope * share);

@@ -197,7 +197,7 @@ void SchedulePasses::backward_device_gates(const float* weights, float* gradient
   }
 }
 
-/// The gradient of an encoder's input weights. Embeddings are mostly zeros: transposed products.
+/// The gradient of an encoder's input weights. Embeddings are mostly zeros: transposed matmuls.
 void SchedulePasses::backward_input(const Direction& direction, float* d_input) {
   const int64_t gates = 4 * shape_.hidden, w = shape_.width;
   grow(packed_rows_, kernels_.packed_size(rows(), gates));

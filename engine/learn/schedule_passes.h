@@ -39,7 +39,7 @@ struct ScheduleLayout {
   ScheduleLayout(const ScheduleShape& shape, const Parameters& parameters);
 };
 
-/// The weights packed for the kernels, shared by all shards. Packed anew after every change.
+/// The weights packed for the kernels, shared by all shards. Packed again after every change.
 /// pack_piece() of different pieces may run concurrently; otherwise read-only for the shards.
 class PackedSchedule {
  public:
@@ -87,7 +87,7 @@ class SchedulePasses {
   /// The logits u of the network alone [K, D] as last evaluated, without prior().
   std::vector<double> own_logits(int64_t sample) const;
   int64_t group_stride() const { return samples_ * shape_.width; }
-  /// After group() has been filled anew.
+  /// To be called after group() was filled again.
   void groups_changed();
 
   /// Encodes the groups, then decodes step by step: `choose` maps sample and step to a device from
@@ -104,7 +104,7 @@ class SchedulePasses {
   /// Entropy summed over samples and steps, nats.
   double entropy() const;
 
-  /// What the objective rewards beside  sum coefficient * log-probability of the device chosen.
+  /// Terms of the objective in addition to sum coefficient * log-probability of the chosen device.
   struct Bonus {
     float entropy = 0;  ///< times the entropy of every row
     float uniform = 0;  ///< times the mean log-probability of a row's devices

@@ -30,7 +30,7 @@ class TorchPolicy {
                                  std::vector<float>& log_probability) = 0;
 
   using Choose = std::function<int32_t(int64_t sample, int64_t step, const float* row)>;
-  /// Draws devices [S, K] for group embeddings [S, K, W] and constant logits `prior` [S, K, D];
+  /// Samples devices [S, K] for group embeddings [S, K, W] and constant logits `prior` [S, K, D];
   /// their log-probabilities go to `taken`.
   virtual void sample(std::span<const float> groups, std::span<const float> prior, int64_t samples,
                       const Choose& choose, std::span<int32_t> devices, std::span<float> taken) = 0;

@@ -29,8 +29,8 @@ AgentOptions read_options(lua_State* L, Fields& fields) {
   return options;
 }
 
-/// agent_options() -> the agent's options but for preset and seed, as OptionList has them; those of
-/// node2vec are "node2vec.NAME"
+/// agent_options() -> the agent's options but for preset and seed, as OptionList has them;
+/// node2vec's are "node2vec.NAME"
 int agent_option_list(lua_State* L) {
   const AgentOptions options;
   lua_newtable(L);
@@ -76,14 +76,14 @@ void fill_placements(lua_State* L, int index, std::span<const int32_t> placement
   });
 }
 
-/// agent:share() -> the first sample of a batch that is drawn here (from 1), how many are
+/// agent:share() -> the first sample of a batch that is taken here (from 1), and their number
 int agent_share(lua_State* L, const Agent& agent) {
   lua_pushinteger(L, agent.first_sample() + 1);
   lua_pushinteger(L, agent.own_samples());
   return 2;
 }
 
-/// agent:sample(placements): draws a batch into a list of int32 arrays, as many as share() says.
+/// agent:sample(placements): samples a batch into a list of int32 arrays, of the length of share().
 void agent_sample(lua_State* L, Agent& agent, Table<"placements">) {
   const auto count = static_cast<int32_t>(lua_objlen(L, 2));
   if (count != agent.own_samples())
@@ -97,7 +97,7 @@ void agent_greedy(lua_State* L, Agent& agent, Table<"placements">) { fill_placem
 
 /// agent:update(rewards [, failing [, slopes]]) -> report; rewards is a double array of the batch's
 /// length, failing an int32 array with 1 where a sample failed, slopes a double array with three
-/// numbers a sample: those of the reward by step time, communication and memory.
+/// numbers per sample: derivatives of the reward by step time, communication and memory.
 auto agent_update(lua_State* L, Agent& agent) {
   const auto rewards = numbers_arg(L, 2, "rewards");
   std::vector<uint8_t> failing;

@@ -252,7 +252,7 @@ class Fields {
   std::optional<std::string> string(const char* key);
   std::string string(const char* key, std::string fallback);
   std::string required_string(const char* key);
-  /// The same, but that it is missing is said by refuse_unknown(), behind fields that nobody asked
+  /// The same, but refuse_unknown() reports that it is missing, after fields that nobody asked
   /// for: a misspelt one is called that. Until then it is "".
   std::string awaited_string(const char* key);
   /// Pushes the field when it is a table (true); pushes nothing when it is absent.

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 // What the kernel holds the whole process to, whatever its script, the engine or a library does:
-// the second fence behind limits.h, whose checks need an interpreter that still runs. Only for
+// the second fence after limits.h, whose checks need an interpreter that still runs. Only for
 // programs whose one business is the script; a host program that embeds a Runtime has neither.
 
 namespace trinity::lua {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-// What stops a running script, wherever it is: the means behind Ctrl-C (interrupt.h) and time
+// Stops a running script in any state: the mechanism of Ctrl-C (interrupt.h) and time
 // limits (limits.h).
 //
 // A hook that raises an error before every instruction stops interpreted code, and no pcall helps
