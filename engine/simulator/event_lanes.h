@@ -9,9 +9,9 @@
 
 namespace trinity {
 
-/// Priority queue of events, ordered by (time_ns, key), both at least 0, no two equal. Each lane is
-/// a sorted list, and a tournament tree holds the lanes' first events. Fast if a lane's events are
-/// pushed in order: a pop then costs log2(lanes) branch-free comparisons. Not thread-safe.
+/// Priority queue of events, ordered by (time_ns, key), both at least 0, no two equal. Events are
+/// in sorted lists, and a tournament tree holds the first event of each. Fast if the events of a
+/// list are pushed in order: a pop then costs log2(lists) branch-free comparisons. Not thread-safe.
 class EventLanes {
  public:
   struct Event {
@@ -22,7 +22,7 @@ class EventLanes {
     }
   };
 
-  /// Clears it and sets the number of lanes.
+  /// Clears it and sets the number of lists.
   void reset(size_t lanes) {
     leaves_ = std::bit_ceil(std::max<size_t>(lanes, 1));
     times_.assign(2 * leaves_, kNever);
@@ -73,7 +73,7 @@ class EventLanes {
     note_stale(number);
   }
 
-  /// Calls visit(event) for all events, lane by lane.
+  /// Calls visit(event) for all events, list by list.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const auto& lane : lanes_)
@@ -138,7 +138,7 @@ class EventLanes {
   // Node n is the smaller of nodes 2 n and 2 n + 1; the root is node 1.
   std::vector<int64_t> times_;
   std::vector<uint64_t> keys_;
-  std::vector<size_t> firsts_;  // lanes
+  std::vector<size_t> firsts_;  // lists
   std::vector<Lane> lanes_;
   std::vector<size_t> stale_;
 };

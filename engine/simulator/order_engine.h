@@ -19,14 +19,14 @@ namespace trinity {
 
 /// Simulation engine for pipelines: every device follows an order of its own, given in pieces. All
 /// operators that a device runs between two incoming tensors are one event, so a run costs as much
-/// as it has transfers and collectives. Results are bit-identical to those of EventLoop (rules:
+/// proportional to its transfers and collectives. Results are bit-identical to EventLoop's (rules:
 /// simulator.h). Not thread-safe; working memory is kept between runs.
 ///
 /// Why that is exact. A device with an order runs its tasks one after the other, each as soon as
 /// its predecessor has ended and its inputs have arrived. All times therefore follow from the
 /// arrivals of transfers and collectives, and these from the order in which they are booked.
 /// Bookings are made in order of time. At one instant transfers of ending tasks are booked first,
-/// by task number; then those of arriving collectives, by booking; then collectives, by
+/// by task number; then the transfers of arriving collectives, by booking; then collectives, by
 /// (micro-batch, collective). The event loop could book in another order only if tasks that take no
 /// time send at one instant over one queue from two devices, or if a collective takes no time. In
 /// these cases run() returns false.
@@ -374,7 +374,7 @@ class OrderEngine {
   std::vector<Feed> feeds_;
   std::vector<int32_t> member_number_;                  // per operator: slot, or -1
   std::vector<int32_t> members_;                        // operators
-  std::vector<Route> routes_;                           // their slots follow those of members
+  std::vector<Route> routes_;                           // their slots follow the members' slots
   std::vector<int32_t> route_first_;                    // per operator, and the end
   std::vector<int32_t> feeds_begin_, feeds_end_;  // per operator: feeds of members on its device
   std::vector<Group> groups_;
@@ -391,7 +391,7 @@ class OrderEngine {
   std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per collective: time, or -1
   std::vector<int32_t> pieces_done_;                    // per list
-  EventLanes events_;                                   // a lane per device
+  EventLanes events_;                                   // one list per device
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
   std::vector<int32_t> asked_by_;  // per queue: 2 * device, + 1: the task took no time
   uint64_t ticket_ = 0;

@@ -71,7 +71,7 @@ std::vector<int32_t> first_alike(int32_t count, Key key_of) {
   return result;
 }
 
-/// Interns pairs of numbers, as Colours does for lists. Not thread-safe.
+/// Interns pairs of numbers, as `Colours` does for lists. Not thread-safe.
 class PairColours {
  public:
   int32_t of(uint64_t a, uint64_t b) {
@@ -106,7 +106,7 @@ class PairColours {
   std::vector<std::pair<uint64_t, uint64_t>> pairs_;
 };
 
-/// Multiset of colours, for comparing lists independently of their order. Not thread-safe.
+/// Multiset of classes, for comparing lists independently of their order. Not thread-safe.
 class ColourCounts {
  public:
   /// Colours are in [0, limit).
@@ -115,7 +115,7 @@ class ColourCounts {
     if (count_[colour] == 0) met_.push_back(colour);
     count_[colour] += static_cast<uint32_t>(times);
   }
-  /// Appends count << 32 | colour for every colour, ascending by colour, and clears the counts.
+  /// Appends count << 32 | class for every class, ascending by class, and clears the counts.
   void take(std::vector<uint64_t>& key) {
     std::sort(met_.begin(), met_.end());
     for (const int32_t colour : met_) {

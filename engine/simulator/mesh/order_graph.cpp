@@ -29,7 +29,7 @@ OrderGraph::OrderGraph(const Problem& problem) : problem_(&problem) {
   find_readers();
 }
 
-/// Readers ascend, those of one by output: one entry for each output and reader.
+/// Readers ascend, one operator's readers by output: one entry for each output and reader.
 void OrderGraph::find_readers() {
   const size_t count = at(operators());
   reader_first_.assign(count + 1, 0);

@@ -408,7 +408,7 @@ class SweepEngine::Run {
   }
 
   /// Schedules a transfer on its channels; returns its arrival if that is already known. Transfers
-  /// of one instant take their routes in order of task; those of tasks that took no time
+  /// of one instant take their routes in order of task; transfers of tasks that took no time
   /// (`at_once`) come after them, in order of start.
   int64_t announce(const Copy& copy, int32_t number, int64_t bytes, bool at_once) {
     devices_[copy.from].sent_bytes += bytes;
