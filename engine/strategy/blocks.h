@@ -11,7 +11,7 @@
 #include "base/shared.h"
 #include "graph/iteration_space.h"
 
-// Blocks of tensors and of iteration spaces under a split: the arithmetic behind strategy/splits.
+// Blocks of tensors and of iteration spaces under a split: the arithmetic of strategy/splits.
 
 namespace trinity {
 
@@ -62,14 +62,14 @@ class Block {
 
 int64_t block_elements(const Block& block);
 Block whole_block(const std::vector<int64_t>& shape);
-/// Whether a shape is that of a block; any is that of one without axes.
+/// Whether a block has this shape; a block without axes has any.
 bool has_lengths(const Block& block, const std::vector<int64_t>& shape);
 /// Gives a tensor the shape of its block; one that has it keeps what it shares with others.
 void take_lengths(const Block& block, SharedList<int64_t>& shape);
 /// What two blocks of one tensor share; empty ranges where nothing.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);
-/// Whether all of a block is of another one; as that their overlap is the block itself.
+/// Whether a block lies inside another one, so that their overlap is the block itself.
 bool lies_in(const Block& block, const Block& other);
 /// The elements that two blocks share; 1 where the shape is not known.
 int64_t shared_elements(const Block& a, const Block& b);
@@ -104,7 +104,7 @@ class OperatorCut {
                                                           : Range{0, shape[i]});
     return block;
   }
-  /// Makes another part's block that of this one.
+  /// Turns another part's block into this part's.
   void move(Block& block, const std::vector<int64_t>& shape, const TensorAxes& axes,
             int32_t part) const {
     for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i)

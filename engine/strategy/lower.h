@@ -52,8 +52,8 @@ struct LoweredReplica {
   /// Of every collective the number that it had before operators were left out (kept()).
   std::vector<int32_t> collective;
   std::vector<int32_t> spread;  ///< as in ReplicaOptions
-  /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
-  /// the one that it is on that rank (SpreadExperts).
+  /// If experts are sharded, `origin` refers to the first rank: by rank and operator there, the
+  /// operator that it corresponds to on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
   /// Of lower_lane(): of every device of a stage the first that does the same; these are made. A
   /// collective with a partition is between a group of its stage's devices, one without between
@@ -76,8 +76,8 @@ struct LoweredReplica {
 /// Some replicas of it, with the collectives between all.
 struct LoweredCopies {
   LoweredGraph lowered;  ///< ranks are those of a mesh with as many replicas as are made
-  /// Of every collective the number of the one in LoweredReplica::collective that it copies; -1: it
-  /// is between a device's copies in the replicas, kJoins: between those of several devices
+  /// Per collective the index of the one in LoweredReplica::collective that it copies; -1: it joins
+  /// one device's copies in the replicas, kJoins: the copies of several devices
   /// (LoweredReplica::joined).
   static constexpr int32_t kJoins = -2;
   std::vector<int32_t> collective;
@@ -111,8 +111,8 @@ struct CycleStep {
   int32_t count = 1;
 };
 
-/// The steps from one meeting of replicas to the next: first that in which they meet, then those
-/// without. One where they meet in every step.
+/// The steps from one synchronisation of replicas to the next: first the one in which they
+/// synchronise, then the others. One step if they synchronise in every step.
 std::vector<CycleStep> cycle_of(const Strategy& strategy);
 
 /// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
@@ -121,7 +121,8 @@ void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 /// operator and keeps every colocation unit together.
 void check_inside(const Parallelism& given, const Graph& graph);
 
-/// Whether all replicas of a mesh are copies of one, which meet in every step: by an all-reduce.
+/// Whether all replicas of a mesh are copies of one and synchronise in every step, by an
+/// all-reduce.
 bool copies_are_alike(const Parallelism& given);
 /// Whether keys and values go round rings, so that parts of the sequence send each other tensors.
 bool goes_in_rings(const Parallelism& given);
@@ -142,8 +143,8 @@ class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>
 /// (graph/nameless.h), and so may messages.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts);
-/// `copies` of the mesh's replicas, at most all of them; numbers: which, where experts are shared out
-/// and they are not the first.
+/// `copies` of the mesh's replicas, at most all of them; numbers: which ones, if experts are
+/// sharded and they are not the first.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
                            std::span<const int32_t> numbers = {});
 /// What runs on some of its devices. Throws what subgraph() throws.
@@ -152,28 +153,29 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
 /// The first half of lower().
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
 
-/// The second half: `made` is of a strategy of the same structure.
+/// The second half of lower(): `made` comes from a strategy of the same structure.
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
-/// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
-/// attention goes in rings (cp_comm_type), experts are shared out over `expert` (spread_experts()),
-/// operators go to their places inside stages (`inside`), each is split over `tensor` there
-/// (tensor_splits()), layers are recomputed, what stages send each
-/// other is cut in parts (scatter_gather), the backward pass is cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
-/// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
-/// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
-/// stage that their device works for.
+/// Lowers a training graph. One of repeated layers (graph/layers.h) is lowered by its mesh, in this
+/// order: attention goes in rings (cp_comm_type), experts are sharded over `expert`
+/// (spread_experts()), operators go to their devices inside stages (`inside`), each is split over
+/// `tensor` there (tensor_splits()), layers are recomputed, tensors between stages are cut in parts
+/// (scatter_gather), the backward pass is split into B and W where the schedule needs it
+/// (split_backward()), replicas are added with all-reduces of gradients in buckets (replicate()),
+/// micro-batches are scheduled (pipeline_schedule()). Any other graph is lowered by the splits of
+/// its operators (lower_splits()); slices, joins and collectives belong to the stage that their
+/// device works for.
 ///
-/// Throws ArgumentError, with fields, sizes and the nearest values that would do: a mesh of more
-/// devices than the cluster has; layers that do not divide over the stages, a list of stages of
-/// another length or sum, or with one of no layers between others; virtual stages of a schedule that has none, or other than two of one in V
-/// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
-/// zero-bubble schedule (check_pipeline()); experts without `expert`'s divisors,
-/// or over `tensor` without sequence_parallel; `placement` above one without
-/// `inside`, or with `expert`; what check_inside() refuses; ways to synchronise beside what they contradict; a
-/// network without repeated layers where there are stages or recomputation; splits beside
-/// priorities or an order, which number the operators; and what tensor_splits() and lower_splits()
-/// throw.
+/// Throws ArgumentError, with fields, sizes and the nearest valid values: a mesh of more devices
+/// than the cluster has; layers that do not divide over the stages, a list of stages of another
+/// length or sum, or with one of no layers between others; virtual stages of a schedule that has
+/// none, or other than two of one in V shape; micro-batches of interleaved that are no multiple of
+/// the pipeline, or fewer than fill a zero-bubble schedule (check_pipeline()); experts without
+/// `expert`'s divisors, or over `tensor` without sequence_parallel; `placement` above one without
+/// `inside`, or with `expert`; whatever check_inside() refuses; a kind of synchronisation with
+/// fields that contradict it; a network without repeated layers with stages or recomputation;
+/// splits together with priorities or an order, which number the operators; and the errors of
+/// tensor_splits() and lower_splits().
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
 
 }  // namespace trinity

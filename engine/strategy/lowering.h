@@ -27,16 +27,17 @@
 
 namespace trinity::lowering {
 
-/// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
-/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
-/// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
+/// Whether gradients are reduced over parts of the sequence and replicas at once, as all of these
+/// hold the same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp);
+/// for experts, the ranks that hold the same ones (Megatron-Core's expert data parallel groups have
+/// ranks of context).
 inline bool joins_context(const Parallelism& given) {
   return given.mesh.context > 1 &&
          (given.sync.kind == Synchronise::all_reduce || given.mesh.data == 1);
 }
 
-/// Devices that share out states: all replicas (with their parts of the sequence, where gradients
-/// meet over both), or those of a run.
+/// Devices that shard states together: all replicas (with their parts of the sequence, if gradients
+/// are reduced over both), or the replicas of an inner group.
 inline int32_t shard_group(const Parallelism& given) {
   const auto& way = given.sync;
   if (joins_context(given)) return given.mesh.data * given.mesh.context;
@@ -71,8 +72,8 @@ class Lowering {
   }
 
  private:
-  /// Whether gradients are scattered after every micro-batch over parts of the sequence, too: what
-  /// else sums them does so behind that, once a step, in shares.
+  /// Whether gradients are scattered over parts of the sequence after every micro-batch: further
+  /// reductions of them then come after that, once per step, on shards.
   bool scatters_first() const { return joins_context(given_) && given_.zero_stage >= 2; }
 
   /// What of the mesh split() goes by.
@@ -182,8 +183,8 @@ class Lowering {
            place * mesh.parts();
   }
 
-  /// The graph of one replica: every operator on the devices of a place of its stage. one_of_kind: that of
-  /// lower_lane().
+  /// The graph of one replica: every operator on the devices of a place of its stage. one_of_kind:
+  /// the graph of lower_lane().
   std::optional<LoweredReplica> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
@@ -222,7 +223,7 @@ class Lowering {
     return replica;
   }
 
-  /// A source stands on every device that reads it: there, in the first stage that does.
+  /// Sources are copied to every device that reads them: there, in the first stage that does.
   void put_sources_at_readers(const Graph& graph, std::vector<OperatorRole>& roles) const {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
@@ -235,8 +236,8 @@ class Lowering {
     }
   }
 
-  /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
-  /// that of its terms.
+  /// The stage of a sum of gradients that is not computed in the stage of its forward operator: the
+  /// stage of its terms.
   int32_t stage_of_terms(int32_t sum) const {
     return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
   }
@@ -297,7 +298,7 @@ class Lowering {
     made.roles = std::move(roles);
   }
 
-  /// What is computed again at one time: a layer, what stands before all, what stands behind them.
+  /// The unit of recomputation: a layer, the part before all layers, the part after them.
   int32_t unit_of(int32_t layer) const { return layer < 0 ? layers_.count + 1 : layer; }
   std::vector<bool> units_with_rules() const {
     std::vector<bool> mixed(at(layers_.count + 2), false);
@@ -319,7 +320,7 @@ class Lowering {
       const bool whole = given_.recompute == Recompute::full || (!core.empty() && core[forward]);
       bool within = whole && layer >= 0 && layer < layers_.count;
       if (const auto said = repeated_.find(op); said != repeated_.end()) within = said->second;
-      // What was computed again is what all backward operators of its unit read.
+      // The recomputed tensors are read by all backward operators of their unit.
       const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;
       unit.push_back(within || reads ? unit_of(layer) : -1);
     }
@@ -359,7 +360,7 @@ class Lowering {
       return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
              graph.op(op).forward >= 0;
     };
-    const auto for_updates = [&](int32_t op) {  // itself, or a sum behind a scatter
+    const auto for_updates = [&](int32_t op) {  // itself, or a sum after a scatter
       if (is_update(op) || !scatters_first()) return is_update(op);
       const auto [begin, end] = boost::out_edges(op, graph.csr());
       return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0 &&
@@ -414,7 +415,7 @@ class Lowering {
     return joined;
   }
 
-  /// Of every original operator whether the gradients of its weights meet in such collectives.
+  /// Per original operator: whether the gradients of its weights are reduced in such collectives.
   std::vector<bool> weights_joined(const LoweredReplica& made) const {
     const auto joined = joined_collectives(made);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
@@ -435,8 +436,8 @@ class Lowering {
     return graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
   }
 
-  /// Numbers of gathers of weights on each device by those of the first of its parts: those of one
-  /// number hold the same.
+  /// Numbers of gathers of weights on each device by the numbers of the first of its parts: gathers
+  /// with one number hold the same weights.
   std::vector<int32_t> together(const LoweredReplica& made, const std::vector<bool>& weights) const {
     std::vector<int32_t> numbers(made.gathered.size(), -1);
     std::map<int32_t, int32_t> on_device;
@@ -460,7 +461,7 @@ class Lowering {
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
       if (weights[at(leader_of(made.roles[op].serves))]) continue;
       spread[op] *= given_.mesh.context;
-      apart[op] = 1;  // as many as share out experts, but others
+      apart[op] = 1;  // the same number of ranks as shard experts, but others
     }
     const auto whole = sums_ahead(made.graph, joined_collectives(made));
     const auto device = made.devices();
@@ -508,9 +509,9 @@ class Lowering {
     return behind;
   }
 
-  /// Weight parts of their own, which wait until a device would be idle; but of what is no product or
-  /// chooses experts, which is little work, and of what stands behind the layers, whose logits would
-  /// be kept for so long (Qi et al. 2024, table 1, counts the products of layers).
+  /// Splits off weight gradients (W), which wait until a device would be idle; not for operators
+  /// that are no matmuls or choose experts (little work), nor for operators after the layers, whose
+  /// logits would stay in memory (Qi et al. 2024, table 1, counts the matmuls of layers).
   void cut_backward(LoweredReplica& made) const {
     std::vector<bool> at_once;
     for (const auto& role : made.roles)

@@ -23,14 +23,14 @@ struct SharingOptions {
 };
 
 /// A variable that operators on several devices read (a tied embedding, in the first stage and in
-/// the last) gets a copy "<name>~<k>" on every one of them, with gradient, state and update of its
-/// own. Each adds up the gradients of its readers; what they have meets in an all-reduce once a
-/// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces that sum a
-/// copy's gradient over parts of the sequence come behind that one, once a step, too, or, where they
-/// scatter, ahead of it: so they may sum over the replicas in the same breath. They do so in the
-/// bucket of the device's other gradients of as many copies (`spread`, of every operator), where it
-/// has room. Variables of which some device would have no gradient stay where they are. Without any
-/// the graph is as it was.
+/// the last) gets a copy "<name>~<k>" on every one of them, with its own gradient, state and
+/// update. Each adds up the gradients of its readers; the copies' gradients are all-reduced once
+/// per step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces of a
+/// copy's gradient over parts of the sequence come after that one, also once per step, or, if they
+/// scatter, before it: so they may also reduce over the replicas. They do so in the bucket of the
+/// device's other gradients with the same number of copies (`spread`, per operator) if it has free
+/// space. Variables of which some device would have no gradient are not copied. Without any, the
+/// graph is unchanged.
 SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device,
                                 std::span<const int32_t> spread, const SharingOptions& options);
 

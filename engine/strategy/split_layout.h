@@ -78,7 +78,7 @@ class SplitLayout {
   }
   /// Split dimensions along which parts hold partial sums of an output.
   std::vector<int32_t> summed(int32_t op, size_t output) const;
-  /// Whether these sums are made behind the sum of gradients that alone reads the output.
+  /// Whether these sums are computed after the sum of gradients that alone reads the output.
   bool sums_later(int32_t op, size_t output) const;
   /// Whether the parts of a sum of gradients hold partial sums, as what they add up does: it runs
   /// where these are.
@@ -121,7 +121,7 @@ class SplitLayout {
   View forward_view(int32_t op) const;
   View backward_view(int32_t op);
   const TensorAxes& weight_axes(const Operator& forward);
-  /// Axes of so many that are never cut.
+  /// `count` axes that are never cut.
   const TensorAxes& blank(size_t count) { return blank_.try_emplace(count, count).first->second; }
   /// A device for a part: its place in a list of devices, and the bytes of inputs that it holds.
   struct Choice {

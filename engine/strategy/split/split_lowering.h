@@ -48,10 +48,10 @@ class NumberLists {
 /// Builds the lowered graph from a layout. Used once, by one thread.
 class SplitLowering {
  public:
-  /// Thrown where lanes that are not made could do something else than those of their kind.
+  /// Thrown if pipeline groups that are not made could differ from the others of their class.
   struct LanesDiffer {};
 
-  /// width: 0, or that of lower_lanes(), which throws LanesDiffer.
+  /// width: 0, or the width of lower_lanes(), which throws LanesDiffer.
   SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
                 int32_t width = 0)
       : graph_(graph),
@@ -103,7 +103,7 @@ class SplitLowering {
   bool makes_part(int32_t op, size_t part) const {
     return makes(layout_.device(op, static_cast<int32_t>(part)));
   }
-  /// Makes room for the parts of an operator and of its outputs; none is made yet (-1).
+  /// Allocates the parts of an operator and of its outputs; none is made yet (-1).
   void start_parts(int32_t op, size_t parts);
   /// What is not made (-1) cannot be used.
   int32_t made(int32_t number) const {
@@ -111,13 +111,13 @@ class SplitLowering {
     return number;
   }
   // split_lanes.cpp:
-  using Extents = std::vector<std::vector<int64_t>>;  // by lane
+  using Extents = std::vector<std::vector<int64_t>>;  // by pipeline group
   void find_lanes();
   void find_parts(int32_t op);
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  /// Whether no lane has what it reads of an input.
+  /// Whether no pipeline group holds the tensor that it reads as an input.
   bool reads_of_others(int32_t op, size_t input) const;
   void check_pieces(int32_t op, size_t input) const;
   void check_shared(int32_t op, size_t input);
@@ -125,7 +125,7 @@ class SplitLowering {
   /// The number of a collective's partition; -1 without a width.
   int32_t partition(const Where& where);
   int32_t find_partition(const Where& where);
-  /// That a device has a lane's own part.
+  /// Checks that a device has a pipeline group's own part.
   void check_own(const Home& home, int32_t device) const {
     if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
   }
@@ -147,12 +147,12 @@ class SplitLowering {
   std::vector<int32_t> ring_of(int32_t op) const;
   int32_t ring_length(int32_t op) const;
 
-  /// An operator of a ring on the device of a part, with an output of so many bytes.
+  /// An operator of a ring on the device of a part, with an output of the given bytes.
   int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
                       const TensorNumbers& inputs, std::vector<Tensor> outputs);
   /// A tensor of the shape and kind of another.
   Tensor like(int32_t other) const;
-  /// Of keys with values beside them.
+  /// Keys concatenated with values.
   Tensor side_by_side(int32_t keys, int32_t values) const;
   /// What a part of an attention adds up over the steps of a ring: weighted values, as large as its
   /// result, and of every row of scores the maximum and the sum of exponentials.
@@ -180,12 +180,12 @@ class SplitLowering {
 
   void finish_part(int32_t op, int32_t part, int32_t owner, TensorNumbers inputs);
 
-  /// Attention in a ring: every part sees its own keys and values, then those of the part before
-  /// it, of the one before that, and so on, adding up (online softmax). Each step needs what has
-  /// come by then, so that what comes next is under way meanwhile.
+  /// Ring attention: every part sees its own keys and values, then the keys and values of the part
+  /// before it, of the one before that, and so on, accumulating (online softmax). Each step needs
+  /// only tensors that have arrived by then, so that the next transfer overlaps with it.
   void attend(int32_t op, const std::vector<int32_t>& ring);
 
-  /// Its gradient: keys and values go round again, and behind them the sums of their gradients,
+  /// Its gradient: keys and values go round again, followed by the sums of their gradients,
   /// which end where these belong.
   void attend_back(int32_t op, const std::vector<int32_t>& ring);
 
@@ -211,7 +211,7 @@ class SplitLowering {
   void join(int32_t op, size_t output, const std::vector<int32_t>& dimensions,
             const std::string& what, const std::string& reduction, Bytes bytes);
 
-  /// A member of a collective beside a part of an operator.
+  /// A member of a collective next to a part of an operator.
   int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part);
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
@@ -233,16 +233,17 @@ class SplitLowering {
   /// The tensor from which a part reads its block of an input.
   int32_t fetch(int32_t op, size_t input, int32_t part);
 
-  /// Whose readers share a gather of a tensor: those of one pass, of rows of experts both.
+  /// Whose readers share a gather of a tensor: the readers of one pass, for rows of experts of
+  /// both.
   Phase gather_phase(int32_t op, int32_t tensor) const;
 
   /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
   /// (numbers of homes). None where these differ in number or do not make up the block.
   std::vector<std::vector<size_t>> holders(int32_t tensor, const Block& block) const;
 
-  /// All-gathers of a block, where every device that holds a piece of it reads it with this
-  /// operator, or as many others do (those of the next stage), which get a piece each first; false
-  /// where some do not.
+  /// All-gathers of a block, if every device that holds a piece of it reads it with this
+  /// operator, or an equal number of others does (the next stage's), which get a piece each first;
+  /// false if some do not.
   bool gather(int32_t op, size_t input, const Block& block);
   /// The groups that do, and the parts that read, by the device that holds their piece.
   struct Gathering {
@@ -295,7 +296,7 @@ class SplitLowering {
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
   std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
   std::map<Where, int32_t> partition_of_;
-  std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][lane]
+  std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][group]
   std::vector<const std::vector<int32_t>*> part_on_;      // [operator]: its list in parts_on_
   int32_t part_on(int32_t op, int32_t lane) const { return (*part_on_[at(op)])[at(lane)]; }
   /// What parts on some devices read of a tensor in some homes.
