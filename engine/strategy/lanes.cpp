@@ -35,7 +35,7 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
-/// Lanes of which one of each kind was lowered: what it does is done in all of its kind.
+/// For pipeline groups of which one per class was lowered: its collectives represent its class.
 void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   const auto& kinds = replica.lanes;
   for (auto& lane : lanes_) {
@@ -65,7 +65,7 @@ void ReplicaLanes::note(int32_t device, int32_t group) {
   if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
 }
 
-/// The number of a group, which its lanes have from now on.
+/// The number of a group; its pipeline groups get it.
 int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   const auto [found, added] = known_.emplace(devices, static_cast<int32_t>(groups_.size()));
   if (!added) return found->second;
@@ -74,8 +74,8 @@ int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   return found->second;
 }
 
-/// All groups of a partition of a device's stage; that of the device. first: of every device of a
-/// stage the first of its group.
+/// All groups of a partition of a device's stage; returns the device's. first: per device of a
+/// stage the first one of its group.
 int32_t ReplicaLanes::add_partition(int32_t device, const std::vector<int32_t>& first) {
   const int32_t stage = device / width_ * width_;
   int32_t own = -1;
@@ -90,7 +90,7 @@ int32_t ReplicaLanes::add_partition(int32_t device, const std::vector<int32_t>& 
   return own;
 }
 
-/// A group of a lane's collectives and those of the other lanes of its kind.
+/// A group of a pipeline group's collectives and the corresponding groups of its class.
 int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
                                 const std::vector<int32_t>& kinds) {
   const int32_t own = group[0] % width_, kind = kinds[at(own)];

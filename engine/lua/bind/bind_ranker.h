@@ -73,7 +73,7 @@ class LuaMoves : public MoveSource {
   std::span<int32_t> device_of_, units_;
 };
 
-/// An acceptance rule from a Lua function: accept(progress, drawn) returns the maximum rise. Valid
+/// An acceptance rule from a Lua function: `accept(progress, drawn)` returns the maximum rise. Valid
 /// during the call that lends the function. For the thread of the Lua state.
 class LuaAcceptance : public Acceptance {
  public:
