@@ -16,8 +16,8 @@ namespace trinity {
 /// every CPU. Not thread-safe: calls share buffers.
 class MoveNetwork : public MoveRanker {
  public:
-  /// hidden: widths of the layers; none: a linear score. `told`: whether it reads the features after
-  /// kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8 of them.
+  /// hidden: widths of the layers; none: a linear score. `told`: whether it reads the features
+  /// after kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8.
   MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool told = false);
 
   bool is_told() const override { return inputs_ > kStepFeatureCount; }
