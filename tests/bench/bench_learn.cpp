@@ -1,4 +1,4 @@
-// Our products, recurrence and attention scores against LibTorch's plain operators, forward and
+// Our matmuls, recurrence and attention scores against LibTorch's plain operators, forward and
 // backward, in one run: ninja -C build bench_learn && build/bench_learn
 #include <fmt/format.h>
 

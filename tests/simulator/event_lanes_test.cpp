@@ -16,9 +16,9 @@ TEST_CASE("events come out of lanes in order of time and key") {
     CAPTURE(draw);
     RandomStream random(test::law_seed(), "lanes", draw);
     const size_t count = 1 + random.below(9);
-    const size_t most = draw % 4 == 0 ? 3000 : 30;  // so that long lanes are cut, too
+    const size_t most = draw % 4 == 0 ? 3000 : 30;  // so that long lists are cut, too
     lanes.reset(count);
-    std::set<std::tuple<int64_t, uint64_t, uint64_t>> all;  // with what is told of them
+    std::set<std::tuple<int64_t, uint64_t, uint64_t>> all;  // with their expected contents
     for (uint64_t step = 0; step < 8000; ++step) {
       const bool fills = all.size() < most && (step < 4000 || random.below(2) == 0);
       if (all.empty() || fills) {

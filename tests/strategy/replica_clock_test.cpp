@@ -74,7 +74,7 @@ TEST_CASE("epochs whose batches are alike are sums") {
   CHECK(clock.local_sgd_epoch_s(8, 4, 7) == 24 + 2 * 7);
   CHECK(clock.server_epoch_s(10, 4, 1, false) == 70);
   CHECK(clock.server_epoch_s(10, 4, 1.5, true) == 45);  // a replica's own round
-  CHECK(clock.server_epoch_s(10, 9, 1.5, true) == 90);  // the servers' wires
+  CHECK(clock.server_epoch_s(10, 9, 1.5, true) == 90);  // the servers' links
 }
 
 TEST_CASE("nodes go on while a sum is on the wire, which carries one at a time") {
