@@ -49,7 +49,7 @@ end)
 --- The nodes of a stage as the file calls them.
 local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
 
---- What the run keeps: stages, and the simulated schedule where the network can be simulated.
+--- Saves the run's result: stages, and the simulated schedule where the network can be simulated.
 local function keep()
   local stages = {}
   for i, stage in ipairs(found.stages) do

@@ -183,7 +183,7 @@ function calibrate.warn(basis)
   end
 end
 
---- What numbers on a cluster rest on, as a line.
+--- The basis of numbers on a cluster, as a line.
 ---@param basis table
 ---@return string
 function calibrate.text(basis)

@@ -134,7 +134,7 @@ local function from_file(path)
   return own(util.shortened(path), path, value)
 end
 
---- What the option `constants` says: { name =, kinds = own values by kind or nil }.
+--- The meaning of the option `constants`: { name =, kinds = own values by kind or nil }.
 ---@param given? string|table
 ---@return { name: string, kinds?: table }
 function constants.read(given)

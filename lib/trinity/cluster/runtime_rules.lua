@@ -1,4 +1,4 @@
--- What each runtime supports: the rules that restrict the planner's search space. A rule has the dimension whose values
+-- The support of each runtime: rules that restrict the planner's search space. A rule has the dimension whose values
 -- it allows, the allowed values (a list, with `modules` for values that are modules of layers, or a function of a value
 -- and of the point up to its dimension; `uniform`: the same choice in the layers of every virtual stage), its sentence,
 -- and its source in the client. Dimensions are in the order of space.lua; layouts and virtual stages that no rule

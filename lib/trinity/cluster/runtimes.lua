@@ -84,7 +84,7 @@ local function workspaces(kind)
   return 8320 * 2 ^ 10, 4 * 2 ^ 20
 end
 
---- What a runtime holds on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
+--- The memory of a runtime on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
 ---@param runtime table of read()
 ---@param kind string
 ---@param mixture? boolean

@@ -155,7 +155,7 @@ Topology.__index = Topology
 
 local machine_at_hand = setmetatable({}, { __mode = 'k' }) -- by topology, while its machines are described
 
---- What words add to: the machine that is described, or the description.
+--- The table that methods add to: the machine that is being described, or the description.
 local function part_of(self) return machine_at_hand[self] or self.description end
 
 local most = 131072 -- devices of a cluster, and links of a bundle

@@ -1,5 +1,5 @@
--- What `trinity help [NAME]` and the prompt's help show: commands and the pages of the manual by part, or one page, the
--- options of a command or a model, the methods, the formats, an entry of the reference; of any other words, where the
+-- Output of `trinity help [NAME]` and of the prompt's help: commands and the pages of the manual by part, or one page,
+-- the options of a command or a model, the methods, the formats, an entry of the reference; of any other words, where the
 -- manual mentions them.
 
 local commands = require 'trinity.command.commands'

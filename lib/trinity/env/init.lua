@@ -68,8 +68,8 @@ local function score(self, of, metrics, reward)
   return of.problem.reward == rewards.step_time() and reward / of.bound_s or reward
 end
 
--- What plans are worth whose degrees do not divide what they cut: ten times the ideal step, as the default
--- reward of those that do not fit.
+-- The score of plans whose degrees do not divide the sizes that they cut: ten times the ideal step, as the default
+-- reward gives plans that do not fit.
 local refused_score = -100
 
 local function keep_best(self, number, plan, result)
@@ -153,7 +153,7 @@ local function evaluate(self, list)
   return true
 end
 
--- What an episode's first placement is; it is simulated where rewards are differences.
+-- Sets an episode's first placement; it is simulated where rewards are differences.
 local function begin(self, s)
   s.returns, s.score, s.metrics = 0, nil, nil
   s.episode = (s.episode or 0) + 1
@@ -315,7 +315,7 @@ local function reward_of(self, s, before, bound_s, done)
   return (done and s.score or -place.bound_s(s) / s.nodes.bound_s) - was
 end
 
--- What env:step() does.
+-- The work of env:step().
 local function step(self, actions)
   if not self.running then util.fail 'env:step: expected env:reset() before, or budget that is left' end
   local given, to_simulate, finished = (self.is_joint and read_joint or read_actions)(self, actions), {}, {}
@@ -383,7 +383,7 @@ function Env:placements()
   return util.map(inner.is_mesh and {} or inner.states, function(s) return array.copy(s.placement) end)
 end
 
---- What of problem `number` (default 1) does not change: nodes, their edges and times.
+--- The constant data of problem `number` (default 1): nodes, their edges and times.
 ---@param number? integer
 ---@return trinity.EnvGraph
 function Env:graph(number)

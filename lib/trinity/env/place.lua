@@ -56,7 +56,7 @@ end
 -- Whether node k fits on device d in addition to the nodes there.
 local function fits(s, k, d) return s.used[d] + s.nodes.bytes[k] <= s.nodes.capacity[d] end
 
--- What the mask says of node k from entry `at` on; on none where it fits on no device: then on all.
+-- Writes the mask of node k from entry `at` on; if it fits on no device, all devices are allowed.
 local function mask_node(s, k, mask, at, moves)
   local devices, any = s.nodes.devices, false
   for d = 1, devices do

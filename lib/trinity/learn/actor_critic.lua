@@ -92,7 +92,7 @@ function ActorCritic:value(observation)
   return values
 end
 
---- What is learned.
+--- The trained parameters.
 ---@return trinity.TorchTensor[]
 function ActorCritic:parameters() return self.network:parameters() end
 

@@ -41,7 +41,7 @@ function Placer:encode(features)
   return encoded
 end
 
---- What one sample's features were encoded to, for `samples` samples.
+--- The encoding of one sample's features, repeated for `samples` samples.
 function Placer:repeated(encoded, samples)
   local function wider(x) return x:expand { x:size(1), samples, x:size(3) } end
   local start = encoded.start and { wider(encoded.start[1]):contiguous(), wider(encoded.start[2]):contiguous() }

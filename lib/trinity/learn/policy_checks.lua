@@ -1,4 +1,4 @@
--- What policies and learners ask of tensors that functions of a script gave them.
+-- Checks of tensors that a script's functions return to policies and learners.
 
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'

@@ -1,5 +1,5 @@
--- What the learners of trinity.learn and the methods that train networks share: options, the loop of updates with its
--- checkpoints and reports, gradient steps.
+-- Shared code of the learners of trinity.learn and of methods that train networks: options, the loop of updates with
+-- its checkpoints and reports, gradient steps.
 --
 -- In a job of several ranks (trinity.dist) all ranks sample the same actions from the same weights and compute the same
 -- updates; the environment divides the simulations among them.

@@ -1,4 +1,4 @@
--- What trinity.compare returns: methods side by side, as text and as plain data.
+-- The result of trinity.compare: methods side by side, as text and as plain data.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
@@ -108,7 +108,7 @@ local function made_by()
   return 'made by: trinity ' .. table.concat({ name:match '^scripts/([%w_]+)%.lua$' or name, unpack(script) }, ' ')
 end
 
---- What stands below the table: the lower bound, what was compared under which budget, why a row is empty. ranges:
+--- The notes below the table: the lower bound, the methods and their budget, why a row is empty. ranges:
 --- whether the table has ranges next to medians.
 ---@param ranges? boolean
 ---@return string
@@ -165,14 +165,14 @@ function Comparison:find(name)
   for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
 end
 
---- What a strategy costs as plain data, with the id of the search of a run that found it.
+--- The metrics of a strategy as plain data, with the id of the search of a run that found it.
 function comparison.facts(found)
   local facts = strategy.facts(found)
   facts.search = run_search.id_of(found)
   return facts
 end
 
---- What was found as a sentence.
+--- The result as a sentence.
 ---@return string
 function Comparison:summary()
   local best, problem = self:best(), self.problem

@@ -33,7 +33,7 @@ end
 -- Whether a row's method learns a policy.
 local function learns(row) return row.runs[1] and row.runs[1].updates ~= nil end
 
---- What a table calls a row: its label or method, or what that amounts to where no run ever updated its policy.
+--- The name of a row in a table: its label or method, with a note where no run ever updated its policy.
 function comparison_table.name_of(row)
   local name = row.label or row.method
   for _, found in ipairs(row.runs) do

@@ -53,7 +53,7 @@ local scheduled = options_of.declare('trinity.ListScheduleOptions', { extends = 
   { 'order', 'boolean', false, help = 'whether the strategy has their order of operators too' },
 })
 
--- What a construction takes, and the names of what goes to the engine.
+-- Declares a construction's options, and the names of the engine's.
 local function declare(entry)
   local name, class, own = entry[1], entry[2], {}
   if not class then return entry.schedules and scheduled or search.declared, own end

@@ -36,7 +36,7 @@ local declared = options_of.declare('trinity.DopplerOptions', { extends = search
   { 'greedy', 'boolean', false, help = 'other choices are the likeliest, instead of sampled by their probabilities' },
 })
 
--- What the paper and its code say.
+-- The settings of the paper and its code.
 local published = { samples = 1, hidden = 128, imitation = 2000, learning_rate = 1e-4, last_learning_rate = 1e-7,
   entropy_weight = 1e-2, discount = 0.99, baseline_episodes = 1e9, epsilon = 0.2, greedy = true }
 local imitation_rate = 1e-3
@@ -139,7 +139,7 @@ local function columns(made)
   return all
 end
 
--- What was encoded of the nodes on every device before each decision [decisions, devices, hidden].
+-- Sums of the encodings of the nodes on every device before each decision [decisions, devices, hidden].
 local function sums_before(self, seen, all, count)
   local n, devices, hidden = self.graph.n, self.graph.devices, self.policy.hidden
   local placed = seen.places:index_select(1, all.nodes):unsqueeze(2)

@@ -26,7 +26,7 @@ local function members(group_of, groups)
   return group_of:one_hot(groups):to { dtype = 'float32' }:transpose(2, 3)
 end
 
--- What the networks read: group features of sampled groupings and their width, logits [units, groups] of the grouper.
+-- Inputs of the networks: group features of sampled groupings and their width, logits [units, groups] of the grouper.
 -- By default a group has the means of its members' rows, their share of the units, and edges out and in.
 local function default_inputs(problem, options, groups)
   -- More walks than by default: with 10 a node, one seed of three stays short of the optimum of a small graph.

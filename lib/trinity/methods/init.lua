@@ -58,12 +58,12 @@ local function find(owner, name)
   return registered[name] or check.refuse(owner, 1, 'name', 'no method %s', unknown(name))
 end
 
---- What is known of a method.
+--- The description of a method.
 ---@param name string
 ---@return trinity.MethodInfo
 function methods.info(name) return find('methods.info', name) end
 
---- What a method returned as a strategy, or nil and why.
+--- Converts a method's result to a strategy, or nil and the reason.
 local function finish(name, run, problem, seconds, found, reason)
   if strategy.is(found) then return found end
   if found == nil and type(reason) == 'string' then return nil, reason end

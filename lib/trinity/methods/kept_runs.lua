@@ -14,8 +14,8 @@ local kept_runs = {}
 -- Options of methods that change no result.
 local silent = { quiet = true, rescue = true, save = true }
 
---- What the results of a problem depend on, as text; nil where that cannot be written. A cost function is identified
---- by the times that it gives, too: it may read them from anywhere.
+--- A text of everything that the results of a problem depend on; nil if there is none. A cost function is also
+--- identified by the times that it gives: it may read them from anywhere.
 function kept_runs.problem(problem)
   local default = problem.default_schedule or {}
   local times = {}
@@ -35,8 +35,8 @@ local function of_options(given)
   return identity.of { decisive, files }
 end
 
---- What run `seed` of a method depends on: { path =, text = }; nil where option `out` is not given or something has no
---- text. about: what kept_runs.problem() returned.
+--- Everything that run `seed` of a method depends on: { path =, text = }; nil without option `out`, or if something
+--- has no text. about: what kept_runs.problem() returned.
 function kept_runs.of(options, about, name, seed)
   if not options.out then return nil end
   local own, method = of_options(options[name]), methods.info(name)

@@ -159,7 +159,7 @@ function Run:finish()
   if added then table.sort(self.ready) end
 end
 
---- What starts now: the position of the lowest task in `ready` and its device.
+--- Chooses the next task: the position of the lowest task in `ready` and its device.
 function Run:choose()
   local best, best_device
   for device = 1, self.graph.device_count do

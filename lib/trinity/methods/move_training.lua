@@ -85,7 +85,7 @@ function training.add(trainer, cases, reward)
   end
 end
 
--- Of a round; beyond `most_episodes` the problems take turns in rounds that follow.
+-- The episodes of a round; beyond `most_episodes` the problems take turns in rounds that follow.
 local function episodes(of_problem, count) return math.min(most_episodes, of_problem * count) end
 
 --- Round number `round` (from 1) on `count` problems: `imitation` times (4) the moves that help, then the choice among

@@ -1,4 +1,4 @@
--- What ColocRL and Hierarchical have in common: options and presets of their sequence-to-sequence placer
+-- The common parts of ColocRL and Hierarchical: options and presets of their sequence-to-sequence placer
 -- (trinity.learn.placer), noise, which placements teach, the training by REINFORCE. Both learn from minus the square
 -- root of the step time, unless published_reward = false has them learn from the problem's reward. The defaults are
 -- those that train at small budgets; preset = 'paper' has the authors' settings.
@@ -42,7 +42,7 @@ recurrent.declared = options_of.declare('trinity.PlacerOptions', { extends = sea
     help = 'updates after which only placements that fit teach; 0: never' },
 })
 
--- What both papers say.
+-- The settings of both papers.
 local published = { hidden = 256, learning_rate = 0.1, entropy_weight = 0, gradient_norm = 1, baseline_n = 19,
   normalize_advantage = false, published_reward = true, samples = 8, features = 'paper', attention = 'additive',
   decoder_start = 'encoder', decoder_input = 'device' }

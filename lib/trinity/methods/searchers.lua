@@ -12,7 +12,7 @@ local search = require 'trinity.search'
 local side_by_side = require 'trinity.search.side_by_side'
 local util = require 'trinity.base.util'
 
--- What a searcher takes: class and help, or nothing of its own.
+-- Declares a searcher's options: class and help, or nothing of its own.
 local function declare(name, class)
   if not class then return search.declared end
   local own = { extends = search.declared, help = ('Settings of methods.%s.'):format(name),

@@ -32,7 +32,7 @@ function significance.of(comparison, a, b)
   return test_of(found)
 end
 
---- What the test says of every row against the best one, as a line, by the names of the table; nil with one seed or
+--- The tests of every row against the best one, as a line, by the names of the table; nil with one seed or
 --- nothing to test.
 function significance.text(comparison, best)
   local function name_of(row) return row.label or row.method end

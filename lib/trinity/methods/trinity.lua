@@ -118,7 +118,7 @@ local function stages_of(owner, methods, given, learns)
     ranker = refine and ranked.of(rank) or nil }
 end
 
--- What the agent takes of the caller's options, checked.
+-- The agent's part of the caller's options, checked.
 local function agent_settings(owner, given, seed)
   local settings, job = { seed = seed }, dist.current()
   for _, name in ipairs(of_agent) do settings[name] = given[name] end
@@ -158,13 +158,13 @@ local function price(self, batch, first, total)
   return rewards, failing, by_cost
 end
 
--- What is left of the budget is tried; the policy learns from whole batches only.
+-- Tries the rest of the budget; the policy learns from whole batches only.
 local function try_rest(self, batch, first, samples, allowed)
   for i = #batch, math.max(0, allowed - first + 1) + 1, -1 do batch[i] = nil end
   dist_search.evaluate(self, self.job, batch, first, allowed, samples)
 end
 
--- What a row of the run says of an update.
+-- The facts of an update for a row of the run.
 local function facts_of(report)
   return { loss = report.loss, entropy_groups = report.entropy_groups, entropy_devices = report.entropy_devices }
 end
@@ -257,7 +257,7 @@ local function placement_of(self, devices)
   return placement
 end
 
---- What the refinement begins with: the best so far and the partition that races against it, if any. Where no race
+--- The starts of the refinement: the best so far and the partition that races against it, if any. Where no race
 --- is worthwhile it is only for annealings in parallel.
 local function starts(self, resumed)
   if resumed then
@@ -330,7 +330,7 @@ local function refine(self, resumed)
   searcher:close()
 end
 
---- What the search goes on from: the notes of a checkpoint, or nil. Ends a job whose ranks read different ones.
+--- The state from which the search resumes: notes of a checkpoint, or nil. Ends a job whose ranks read different ones.
 local function resumed_notes(self)
   if not self.resume then return nil end
   local owner = 'methods.' .. self.method
