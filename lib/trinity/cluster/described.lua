@@ -89,8 +89,8 @@ local function network_of(words, gpus_a_node)
   return { count = count, rate = gbit * 1e9 / 8, latency = latency }
 end
 
---- The machine that a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network, in_network; nil
---- and a reason where the widths of its links are not stated.
+--- The machine that a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network,
+--- in_network; nil and a reason where the widths of its links are not stated.
 ---@param row table<string, string|number> gpus, nodes, inside, between, system, algorithm
 function systems.describe(row)
   local count, nodes = tonumber(row.gpus), tonumber(row.nodes)

@@ -1,6 +1,6 @@
 -- Output of `trinity help [NAME]` and of the prompt's help: commands and the pages of the manual by part, or one page,
--- the options of a command or a model, the methods, the formats, an entry of the reference; of any other words, where the
--- manual mentions them.
+-- the options of a command or a model, the methods, the formats, an entry of the reference; for any other words the
+-- places in the manual.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
