@@ -84,7 +84,7 @@ local function collective_us(self, kind, gpus, size_mb)
   return 1000 * ms
 end
 
---- What it takes to bring the output of one operator into the layout of the next one's input: us of the forward pass
+--- The time to convert the output of one operator to the layout of the next one's input: us of the forward pass
 --- and of the backward pass. writer, reader: names; then each one's tensor and data degrees and algorithm.
 function price.relayout_us(self, writer, tensor, data, algorithm, reader, reader_tensor, reader_data, reader_algorithm,
     size_mb)

@@ -143,7 +143,7 @@ local function case_of(row)
       sequence_parallel = row.sequence_parallel == '1' } }
 end
 
---- What stays allocated after a step in addition to states and workspaces: the input that each chunk of a pipeline
+--- Memory that stays allocated after a step in addition to states and workspaces: the input that each pipeline chunk
 --- received last, with its gradient (core/models/gpt/gpt_model.py, set_input_tensor;
 --- core/pipeline_parallel/schedules.py, retain_grad), and of float16 weights gradients in float32
 --- (core/optimizer/optimizer.py, _copy_model_grads_to_main_grads).

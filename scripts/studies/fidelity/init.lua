@@ -1,4 +1,4 @@
--- What `trinity study fidelity` compares with numbers that others measured or counted. A comparison is a module here
+-- Comparisons of `trinity study fidelity` with numbers that others measured or counted. A comparison is a module here
 -- that returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is
 -- given are the values of its options and `json`; `shared`: tables of ../shared/data by the option that they are the
 -- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To

@@ -1,4 +1,4 @@
--- What `trinity plan` names compared with what others ran. --rows: published plans of dense networks
+-- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks
 -- (plan_published.lua). --runs: plans that were measured (plan_measured.lua).
 
 local errors = require 'studies.fidelity.errors'

@@ -42,7 +42,7 @@ local function space_of(list)
   return space
 end
 
---- What the search names of a group, and the rows that were measured.
+--- The plan that the search finds for a group, and the measured rows.
 local function choose(list)
   local first = list[1]
   plan.dimension('megatron_runs', { values = { true }, apply = function(strategy, _, point)

@@ -18,7 +18,7 @@ memory.assumptions = {
   'only the layers count, as in the figures: embedding and head are left out',
 }
 
---- What a row asks for: a case of strategies.lua, and whose bytes there.
+--- The case of a row (see strategies.lua), and whose bytes it states.
 local function read_row(path, row)
   local function whole(column, otherwise) return csv.whole(path, row, column, otherwise) end
   local function word(column, known, otherwise) return csv.word(path, row, column, known, otherwise) end

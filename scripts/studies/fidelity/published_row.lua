@@ -301,8 +301,8 @@ local function measured_of(row, m, plan)
   return units[row.unit]()
 end
 
---- What a row's error is counted with: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
---- MLPerf's apart, for they are tuned for time and not for a table.
+--- The group of a row's error: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
+--- MLPerf's rows are separate, because they are tuned for time and not for a table.
 local function group_of(row, m, kind)
   if m.experts > 0 then return row.gpu .. ', mixtures of experts' end
   if contains(row, 'source', 'mlperf') then return row.gpu .. ', dense, MLPerf' end
@@ -310,9 +310,9 @@ local function group_of(row, m, kind)
   return ('%s, dense, %d bits'):format(row.gpu, kind == 'bf16' and 16 or 8)
 end
 
---- What a row comes to: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
---- plan, network, case }. left_out: what is left out of a fit together: a network on a kind of GPU, however its name is
---- written.
+--- A row as read: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
+--- plan, network, case }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
+--- its name is written.
 ---@param path string
 ---@param row table<string, string>
 ---@return table

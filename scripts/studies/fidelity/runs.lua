@@ -1,4 +1,4 @@
--- What comparisons with measured runs share: predictions, the fit of constants, cross-validation, tables and files.
+-- Shared code of comparisons with measured runs: predictions, the fit of constants, cross-validation, tables and files.
 -- A source is a module with
 --
 --   name, help, options, quantity    words for messages; options in addition to runs.options
@@ -129,7 +129,7 @@ local function moved_along(entries, values, all)
   return values
 end
 
---- What a fit may change, of that what the option asks for.
+--- The parameters of a fit that the option selects.
 local function parameters_of(rows, words)
   local found, all = {}, fitted.parameters(rows)
   local wanted = #words > 0 and util.words(words) or { '' }

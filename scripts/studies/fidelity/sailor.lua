@@ -22,7 +22,7 @@ local sailor = {
   },
 }
 
---- What a plan leaves open, printed with the predictions.
+--- Assumptions where a plan is open, printed with the predictions.
 sailor.assumptions = {
   "the network has the plan's number of layers (of several the one that its path names)",
   'a pass takes no longer than the same with a larger micro-batch: profiles of small ones hold the cost of launching',

@@ -119,7 +119,7 @@ function strategies.lowered(owner, case)
   return problem:strategy(plan), plan
 end
 
---- What a case comes to, or why it is refused.
+--- Evaluates a case: its counts, or why it is refused.
 local function evaluate(owner, case)
   local found, plan = strategies.lowered(owner, case)
   local idle, m, batch = parallelism.schedule_bubble(plan), case.model, case.batch
@@ -132,7 +132,7 @@ local function checked(owner, case)
   return evaluate(owner, fields.case:check(owner, check.argument(owner, 'entry', 'case', case, 'table')))
 end
 
---- What every case of a list comes to; one that contradicts itself is refused in a sentence.
+--- Evaluates every case of a list; a contradictory one is refused in a sentence.
 ---@param path string of the file, for messages
 ---@param cases table[]
 ---@return table[]

@@ -21,7 +21,7 @@ local vtrain = {
   },
 }
 
---- What rows leave open, printed with the predictions.
+--- Assumptions where rows are open, printed with the predictions.
 vtrain.assumptions = {
   'the network is GPT-2 as Megatron-LM runs it: fp16 weights and gradients, Adam with fp32 states, biases, learned '
     .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of '
@@ -128,7 +128,7 @@ local function composed_cluster(gpus)
   return net:spec()
 end
 
---- What describes one's own cluster; nil for vTrain's.
+--- The function that describes the user's cluster; nil for vTrain's.
 local function describer(path)
   if path == '' then return nil end
   local chunk, why = util.load_file(path)

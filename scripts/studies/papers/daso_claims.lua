@@ -1,4 +1,4 @@
--- What DASO claims (34 % less training time than Horovod, 25 % for ResNet-50), simulated against three baselines.
+-- DASO's claims (34 % less training time than Horovod, 25 % for ResNet-50), simulated against three baselines.
 
 local daso = require 'studies.papers.daso_networks'
 local page = require 'studies.papers.page'

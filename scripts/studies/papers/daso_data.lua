@@ -1,4 +1,4 @@
--- What train_distributed trains on: generated samples in a file, of which every rank has its own, and a network for
+-- Training data of train_distributed: generated samples in a file, of which every rank has its own, and a network for
 -- them.
 
 local core = require 'trinity.core'

@@ -1,4 +1,4 @@
--- What the sections of DASO's page share: its networks, JUWELS Booster, and trainings under policies, simulated.
+-- Shared code of the sections of DASO's page: its networks, JUWELS Booster, and trainings under policies, simulated.
 
 local devices = require 'trinity.cluster.devices'
 local core = require 'trinity.core'

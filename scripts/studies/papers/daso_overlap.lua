@@ -1,4 +1,4 @@
--- What overlap brings the real baseline: trainings on this machine over an injected slow link.
+-- The gain of overlap for the real baseline: trainings on this machine over an injected slow link.
 
 local core = require 'trinity.core'
 local jobs = require 'studies.papers.daso_jobs'

@@ -68,7 +68,7 @@ local function shifted(steps, seconds)
     best = steps.best + seconds }
 end
 
---- What is changed, and the steps by kind then: a list of { what, steps, note }.
+--- The changed assumptions, and the steps by kind then: a list of { what, steps, note }.
 local function assumptions()
   local search, cluster = networks.search('alexnet', devices), changed_cluster(as_it_is)
   local plain, free = steps_of(search, cluster), steps_of(search, changed_cluster(no_wires))

@@ -1,4 +1,4 @@
--- What the page of TAPP compares it with, on unequal machines: data parallelism, GPipe, PipeDream and exact cuts.
+-- The baselines of TAPP's page, on heterogeneous machines: data parallelism, GPipe, PipeDream and exact cuts.
 -- The paper states neither its networks nor its machines; these are ours: machines with one GPU each, a V100, a GTX
 -- 1080 Ti, a P100 and a K80 (12 GB) in turn, on 10 Gbit/s Ethernet; batches of 64, pipelines with 8 micro-batches.
 --   bsp          a copy of the model a machine, equal parts of the batch, gradients all-reduced in buckets of 25 MB
@@ -62,7 +62,7 @@ local function share_of(timeline, metrics)
   return waiting / used
 end
 
---- What a plan of a problem takes: step_time_s, fits, peak_memory_bytes, rho (the share above).
+--- The metrics of a plan of a problem: step_time_s, fits, peak_memory_bytes, rho (the share above).
 function baselines.result(method, problem, plan)
   local metrics, timeline = problem:evaluate(plan), problem:timeline(plan)
   local result = { method = method, step_time_s = metrics.step_time_s, fits = metrics.feasible,

@@ -1,4 +1,4 @@
--- What TAPP's policy contributes: runs with and without its updates, and without the policy, in pairs by case and seed.
+-- The contribution of TAPP's policy: runs with and without its updates, and without it, in pairs by case and seed.
 
 local baselines = require 'studies.papers.tapp_baselines'
 local page = require 'studies.papers.page'

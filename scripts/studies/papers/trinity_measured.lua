@@ -20,7 +20,7 @@ local full = { placements = 32, steps = 20, warm_up = 10, searches = 4000, copie
 local quick = { placements = 8, steps = 3, warm_up = 1, searches = 20, copies = 1, largest_copy = 65536, seconds = 30,
   networks = { 'rnnlm:1:sequence=3:hidden=16:vocabulary=40' } }
 
--- What the paper's figure shows for InceptionV3, whose step takes 0.73 s and 5.3 GB.
+-- Errors in the paper's figure for InceptionV3, whose step takes 0.73 s and 5.3 GB.
 local claims = { step = 0.05 / 0.73, memory = 0.4 / 5.3 }
 
 --- Begins to profile a network.

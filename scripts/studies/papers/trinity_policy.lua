@@ -1,4 +1,4 @@
--- What becomes of the Trinity policy alone, from nothing: figure 5 of the paper (how it converges), and its settings
+-- The Trinity policy alone, from nothing: figure 5 of the paper (how it converges), and its settings
 -- read literally with the changes that make them learn, one at a time.
 
 local model = require 'trinity.graph.model'
@@ -65,7 +65,7 @@ local function verdict_of(run_means, single, one_card)
   return { text = said }
 end
 
--- What a section takes of its settings: rows whose steps take seconds have few updates and one seed.
+-- The settings of a section: rows whose steps take seconds have few updates and one seed.
 local function shortened(settings, most)
   return util.merged(settings, { updates = math.min(settings.updates, most), seeds = 1 })
 end

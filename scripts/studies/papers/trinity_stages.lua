@@ -1,5 +1,5 @@
--- What each stage of the Trinity search adds under equal placements, and what a policy that was trained on other graphs
--- is worth on one that it has not seen.
+-- The contribution of each stage of the Trinity search under equal placements, and the value of a policy that was
+-- trained on other graphs on one that it has not seen.
 
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'

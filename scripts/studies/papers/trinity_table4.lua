@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local fitted_time = 'the dispatch of p100_paper, to this cell'
 local fitted_memory = 'the units of its network, so that one GPU is too small'
 
--- What a paper's cell says: seconds or GB, or that it is out of memory.
+-- The text of a paper's cell: seconds or GB, or that it is out of memory.
 local function claim_of(claimed, unit)
   return type(claimed) == 'number' and ('%g %s'):format(claimed, unit) or claimed
 end
@@ -26,7 +26,7 @@ end
 
 local function text_of(values, unit) return #values == 0 and 'OOM' or page.runs(values, unit) end
 
---- What a policy's best strategy amounts to, where that is one GPU.
+--- A note where a policy's best strategy is one GPU.
 local function end_of(runs)
   local one = 0
   for _, run in ipairs(runs) do one = one + (run.metrics.peak_communication_bytes == 0 and 1 or 0) end

@@ -78,7 +78,7 @@ function known.case(kind, units)
   return case
 end
 
---- What a method that builds comes to.
+--- The gain of a constructive method.
 function known.constructed(case, name)
   return case.gain(methods[name](case.problem, { quiet = true }).metrics.step_time_s)
 end

@@ -1,4 +1,4 @@
--- What a ranker of moves is worth on networks of families that it was not trained on: every family is held out in turn.
+-- The gain of a ranker of moves on networks of families that it was not trained on: every family is held out in turn.
 -- `trinity study policy study` prints it.
 
 local comparison = require 'studies.policy.comparison'

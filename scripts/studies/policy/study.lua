@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- What a trained ranker of moves gains: method trinity with it compared with other searches from the
+-- The gain of a trained ranker of moves: method trinity with it compared with other searches from the
 -- same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
 -- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
 -- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker with
@@ -179,7 +179,7 @@ local function unit_counts()
   end)
 end
 
--- What a policy learns on a problem whose optimum is known, a seed each.
+-- Results of a policy on a problem whose optimum is known, one per seed.
 local function row_of_optimum(kind, units, enough)
   local case, seconds = known_optima.case(kind, units), options.seconds > 0 and options.seconds or nil
   local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),

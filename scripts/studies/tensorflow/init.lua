@@ -84,7 +84,7 @@ local function build_layer(t, layer, number, inputs, o)
   return generic(t, layer, inputs, o.backward_flops)
 end
 
---- What the layers that nobody reads put out, the loss above all, and which of it is differentiated.
+--- The outputs of layers without readers, above all the loss, and which of them are differentiated.
 local function ends_of(layers, outputs, read)
   local all, ends = {}, {}
   for i, layer in ipairs(layers) do

@@ -1,4 +1,4 @@
--- What TensorFlow 1.15's Python functions add to a graph, as methods of a tape: the operation itself and
+-- TensorFlow 1.15's Python functions as methods of a tape that add to a graph: the operation itself and
 -- the constants that it reads. Axes are counted from 1.
 
 local shapes = require 'studies.tensorflow.shapes'

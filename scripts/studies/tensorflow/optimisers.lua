@@ -1,5 +1,5 @@
--- What TensorFlow 1.15's optimisers add per weight (python/training/optimizer.py, gradient_descent.py,
--- momentum.py, adam.py), and what stands between gradients and them: weight decay as contrib.slim's
+-- The operations that TensorFlow 1.15's optimisers add per weight (python/training/optimizer.py, gradient_descent.py,
+-- momentum.py, adam.py), and the operations between gradients and updates: weight decay as contrib.slim's
 -- regularisers have it, clipping by the global norm as contrib.training and tensorflow/nmt do.
 
 local shapes = require 'studies.tensorflow.shapes'

@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
--- What alpha, beta and gamma of Trinity's reward do: the same search under ten settings of the weights, from step time
--- alone towards little communication (beta) and towards little memory (gamma), and the paper's own. Writes a table,
+-- Effects of alpha, beta and gamma of Trinity's reward: the same search under ten settings of the weights, from step
+-- time alone towards little communication (beta) and towards little memory (gamma), and the paper's own. Writes a table,
 -- CSV and a picture.
 
 local trinity = require 'trinity'
