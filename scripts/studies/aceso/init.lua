@@ -63,7 +63,7 @@ function aceso.export(plan, model, layers)
   }
 end
 
---- What is wrong with a folder's plan, by field; fields of another size than the stages say.
+--- Reads the fields of a folder's plan; refuses fields whose size differs from the stages.
 local function stages_of(path, read)
   local function list(field)
     local value = read[field]

@@ -14,7 +14,7 @@ local precision = 2e-6     -- of the bisection, relative
 local kept = 1.1             -- of the best time: partitions within it are gone on from
 local followed = math.huge
 
--- What a search keeps.
+-- Search: the state of a search.
 local Search = {}
 Search.__index = Search
 

@@ -98,18 +98,21 @@ local comment_marks = { lua = '%-%-+', h = '//+', cpp = '//+' }
 
 --- What comments of a source have of the dialect, and of Lua texts in quotes.
 local function of_source(path, source)
-  local found, number, ending = {}, 0, path:match '%.(%w+)$'
+  local found, number, ending, within = {}, 0, path:match '%.(%w+)$', false
   local mark = comment_marks[ending]
+  local function report(word, instead) found[#found + 1] = ("%s:%d: '%s' (%s)"):format(path, number, word, instead) end
   for line in (source .. '\n'):gmatch '([^\n]*)\n' do
     number = number + 1
-    local words = line:match('^%s*' .. mark .. '[/<]*%s?(.*)$') or line:match('%s' .. mark .. '%s(.*)$') or ''
+    local whole = line:match('^%s*' .. mark .. '[/<]*%s?(.*)$')
+    local words = whole or line:match('%s' .. mark .. '%s(.*)$') or ''
+    local opening = ending == 'lua' and not within and words:match '^(%a+) '
+    if opening == 'Of' or opening == 'What' then report(opening .. ' ...', 'the subject first') end
+    within = whole ~= nil
     local code = ending == 'lua' and line:gsub('%s*' .. mark .. '%s.*', '') or ''
     for _, text in code:gmatch [[(['"])(.-)%1]] do
       if text:find ' ' then words = words .. ' ' .. text end
     end
-    check_line(without_names(words), function(word, instead)
-      found[#found + 1] = ("%s:%d: '%s' (%s)"):format(path, number, word, instead)
-    end)
+    check_line(without_names(words), report)
   end
   return found
 end
@@ -162,5 +165,6 @@ describe('plain words', function()
     expect(of 'What does it wait for?'):equals ''
     expect(table.concat(of_source('x.lua', "local a = 1 -- told\nfail 'a plan is priced'\nlocal told = 'told'"), '; '))
       :equals "x.lua:1: 'told' (predicted); x.lua:2: 'priced' (simulated, cost)"
+    expect(table.concat(of_source('x.lua', '-- Of a step\n-- What it is\n'), '; ')):equals "x.lua:1: 'Of ...' (the subject first)"
   end)
 end)
