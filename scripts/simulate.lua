@@ -37,8 +37,8 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   lengths = { type = 'string', help = 'sample sequence lengths per step from a CSV file (length, count)' },
   fill = { default = 'padded',
     help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
-  deal = { default = 'drawn', help = 'with --lengths: micro-batches of a replica are random, sorted by length, '
-    .. 'or balanced by work' },
+  deal = { default = 'drawn',
+    help = "with --lengths: micro-batches per replica 'drawn' (random), 'sorted' by length, 'balanced' by work" },
   draws = { default = 200, min = 1, integer = true, help = 'steps that --noise or --lengths simulates' },
   expert_load = { type = 'string', help = 'load of the experts: zipf:EXPONENT, or a JSON file with counts per layer' },
   capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum load over the mean; '
