@@ -138,7 +138,7 @@ describe('gpt2', function()
   end)
   it('refuses what does not fit', function()
     expect(function() forward('gpt2', { size = 'smal' }) end):raises "unknown value 'smal'.*'small'.*large, medium, small, xl"
-    expect(function() forward('gpt2', { sequence = 1025 }) end):raises 'sequence of 1025 tokens'
+    expect(function() forward('gpt2', { sequence = 1025 }) end):raises 'at least sequence = 1025'
   end)
 end)
 
