@@ -94,7 +94,8 @@ class Routes {
   /// the cluster.
   explicit Routes(const ClusterSpec& spec, bool split = true);
 
-  /// Of the links in order (there, back; half duplex one), then of the limited switches.
+  /// The channels of the links in order (there, back; half duplex one), then of the limited
+  /// switches.
   const std::vector<Channel>& channels() const { return channels_; }
   /// Between two devices; 0 and 0 from a device to itself.
   Wire wire(int32_t from, int32_t to) const;
@@ -114,7 +115,7 @@ class Routes {
  private:
   friend class RouteFinder;
 
-  /// What a link adds to a route that crosses it in one direction.
+  /// The contribution of a link to a route that crosses it in one direction.
   struct Hop {
     double latency_s, bandwidth_bytes_per_s;
   };

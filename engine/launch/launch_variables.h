@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-// What launchers tell a process of its job, by environment variables. Ranks count from 0, as all of
+// A process's job by the environment variables of launchers. Ranks count from 0, as all of
 // them do.
 
 namespace trinity {

@@ -5,8 +5,7 @@
 
 namespace trinity {
 
-/// What the clipped objective of PPO (eq. 14 of papers/notes.md "Trinity: equations") takes for a
-/// ratio.
+/// The ratio in the clipped objective of PPO (eq. 14 of papers/notes.md "Trinity: equations").
 enum class Ratio : uint8_t {
   action,      ///< every unit's group and every group's device has its own (the released code)
   group_mean,  ///< units: the exponential of the mean log-ratio of a group's members
@@ -22,7 +21,7 @@ struct Actions {
   /// Samples that means are taken over, where other processes have the rest of the batch. 0: those
   /// here that count.
   double batch = 0;
-  /// Of every action its own advantage, instead of its sample's; empty for none.
+  /// Per action its own advantage, instead of its sample's; empty for none.
   std::span<const double> own_advantage = {};
 };
 

@@ -11,8 +11,8 @@
 
 namespace trinity {
 
-/// What to simulate: where operators run, how many micro-batches there are and in which order they
-/// run.
+/// A plan to simulate: where operators run, how many micro-batches there are and in which order
+/// they run.
 struct Plan {
   std::span<const int32_t> placement;  ///< device of every operator (see check_placement)
   const Schedule* schedule = nullptr;  ///< null: one micro-batch, first in, first out

@@ -66,7 +66,7 @@ Block whole_block(const std::vector<int64_t>& shape);
 bool has_lengths(const Block& block, const std::vector<int64_t>& shape);
 /// Gives a tensor the shape of its block; one that has it keeps what it shares with others.
 void take_lengths(const Block& block, SharedList<int64_t>& shape);
-/// What two blocks of one tensor share; empty ranges where nothing.
+/// The overlap of two blocks of one tensor; empty ranges where there is none.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);
 /// Whether a block lies inside another one, so that their overlap is the block itself.
@@ -83,7 +83,7 @@ class OperatorCut {
   OperatorCut() = default;
   OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1,
               bool padded = false);
-  /// Of a space that has the dimension of copies.
+  /// For a space that has the dimension of copies.
   OperatorCut(std::shared_ptr<const IterationSpace> space, std::vector<int32_t> factors,
               int32_t copies, bool padded);
 

@@ -70,7 +70,7 @@ int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_b
 std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t v,
                                    int32_t micro_batches, int32_t device);
 
-/// What a device works on all of its chunks for one micro-batch, in any unit of time.
+/// The work of a device on all of its chunks for one micro-batch, in any unit of time.
 struct ChunkTimes {
   double forward = 1, input = 1, weight = 1;
 
@@ -79,8 +79,9 @@ struct ChunkTimes {
 
 /// Idle time over ideal time, the work of one device.
 struct ScheduleBubble {
-  /// Of the device that takes longest from its first task to its last: what papers on pipelines
-  /// state, since where stages update on their own the next step fills what a later start leaves.
+  /// For the device that takes longest from its first task to its last: the value in papers on
+  /// pipelines, since where stages update on their own the next step fills what a later start
+  /// leaves.
   double of_device = 0;
   double of_step = 0;  ///< from the first task of any device to the last: what a step takes
 };

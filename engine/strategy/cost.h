@@ -69,7 +69,7 @@ bool is_cost_key(std::string_view name);
 using CostFunction = std::function<std::optional<double>(
     const Operator& op, const Device& device, const DeviceType& type, double default_s)>;
 
-/// What a cost model of one's own states of the operators of a graph on the first devices of every
+/// The times of a custom cost model for the operators of a graph on the first devices of every
 /// type and speed: Operator::stated, null for members of collectives and where it states nothing.
 /// Throws ArgumentError for a time that is negative or no number.
 std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster,

@@ -21,7 +21,7 @@ class ReplicaLanes {
     std::vector<int32_t> operators; ///< ascending
     /// Devices of which one sends to the other, in order of the first operator that reads.
     std::vector<std::pair<int32_t, int32_t>> sends;
-    /// Of its collectives, each once, in order of their number; those that join replicas last.
+    /// Its collectives, each once, in order of their number; collectives between replicas last.
     std::vector<int32_t> groups;
   };
 

@@ -25,11 +25,11 @@ struct LoweredGraph {
   std::vector<int32_t> layers;  ///< of every virtual stage
   std::vector<int32_t> layer;     ///< [operator]: OperatorRole::layer; empty if there is no mesh
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
-  /// Of every operator, where servers take replicas in turn: the one for which it runs; else empty.
+  /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
   std::vector<int32_t> turn = {};
 };
 
-/// What an operator of one replica is for. Every pass of lowering copies it with the operator.
+/// The role of an operator of one replica. Every pass of lowering copies it with the operator.
 struct OperatorRole {
   int32_t device = 0;   ///< of the replica: stage of the pipeline x width + part
   int32_t origin = -1;  ///< operator of the original graph; -1: it moves or reduces data
@@ -49,13 +49,13 @@ struct LoweredReplica {
   std::vector<int32_t> home_rank; ///< where experts are shared out: the first rank that has it
   std::vector<int32_t> layers;   ///< of every virtual stage
   std::vector<int32_t> pipeline; ///< of every virtual stage: where on that axis it is, from 0
-  /// Of every collective the number that it had before operators were left out (kept()).
+  /// Per collective its number before operators were left out (kept()).
   std::vector<int32_t> collective;
   std::vector<int32_t> spread;  ///< as in ReplicaOptions
   /// If experts are sharded, `origin` refers to the first rank: by rank and operator there, the
   /// operator that it corresponds to on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
-  /// Of lower_lane(): of every device of a stage the first that does the same; these are made. A
+  /// From lower_lane(): per device of a stage the first that does the same; these are made. A
   /// collective with a partition is between a group of its stage's devices, one without between
   /// its members, and the others of their kind have the same. Else empty.
   std::vector<int32_t> lanes = {};
@@ -95,14 +95,14 @@ struct Arrangement {
   ScheduleSpec schedule;           ///< with the virtual stage of every operator
 };
 
-/// What a strategy makes of a graph: what is simulated and executed.
+/// The lowered graph of a strategy, which is simulated and executed.
 struct LoweredStrategy {
   LoweredGraph made;
   Arrangement arranged;
 };
 
-/// What of a strategy decides the graph that it lowers to: strategies of which this is equal share
-/// it, however they are placed and however many micro-batches there are.
+/// The part of a strategy that decides the graph that it lowers to: strategies with an equal part
+/// share it, however they are placed and however many micro-batches there are.
 Strategy structure_of(const Strategy& strategy);
 
 /// A step of a strategy, and how many of a cycle are like it.
@@ -147,7 +147,7 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
 /// sharded and they are not the first.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
                            std::span<const int32_t> numbers = {});
-/// What runs on some of its devices. Throws what subgraph() throws.
+/// The part of a lowered replica on some of its devices. Throws the errors of subgraph().
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
 
 /// The first half of lower().

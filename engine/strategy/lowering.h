@@ -23,7 +23,7 @@
 #include "strategy/tensor_pattern.h"
 #include "strategy/lower.h"
 
-// Of strategy/lower alone: the steps from a training graph to one replica of a mesh.
+// Internal to strategy/lower: the steps from a training graph to one replica of a mesh.
 
 namespace trinity::lowering {
 
@@ -76,7 +76,7 @@ class Lowering {
   /// reductions of them then come after that, once per step, on shards.
   bool scatters_first() const { return joins_context(given_) && given_.zero_stage >= 2; }
 
-  /// What of the mesh split() goes by.
+  /// The part of the mesh that split() depends on.
   Parallelism what_splits() const {
     Parallelism same = without(given_, kSplits);
     if (given_.mesh.context > 1) {  // joins_context() goes by these
@@ -106,7 +106,7 @@ class Lowering {
     return made;
   }
 
-  /// What is said of single operators, by their numbers.
+  /// Choices for single operators, by their numbers.
   void read_rules() {
     for (const int32_t op : module_operators(given_, graph_, layers_)) repeated_[op] = true;
     std::vector<std::string> names;
@@ -261,7 +261,7 @@ class Lowering {
     return after;
   }
 
-  /// What attention does by heads.
+  /// The operators of attention that are cut by heads.
   std::vector<bool> attention_by_heads() const {
     return attention_or_refuse("cp_comm_type: all_to_all", "to cut by heads");
   }
@@ -330,7 +330,7 @@ class Lowering {
     derive(made, recompute(made.graph, unit, options));
   }
 
-  /// Of what was made over how many ranks its weights are spread.
+  /// Per lowered operator the number of ranks that its weights are spread over.
   std::vector<int32_t> spread_of(const LoweredReplica& made) const {
     std::vector<int32_t> spread;
     spread.reserve(made.roles.size());
@@ -350,7 +350,7 @@ class Lowering {
     made.graph = std::move(next.graph);
   }
 
-  /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
+  /// Per collective whether it sums gradients over parts of the sequence for updates alone, so
   /// that it may do so over all replicas, too; empty: none does. partitions: of split().
   std::vector<bool> joined_collectives(const LoweredReplica& made) const {
     std::vector<bool> joined;
@@ -399,7 +399,7 @@ class Lowering {
     return joined;
   }
 
-  /// Of every collective whether it is such a one, or sums what one reads; empty: none does.
+  /// Per collective whether it is such a one, or sums what one reads; empty: none does.
   static std::vector<bool> sums_ahead(const Graph& graph, std::vector<bool> joined) {
     const auto meets = [&](int32_t op) {
       const auto [begin, end] = boost::out_edges(op, graph.csr());

@@ -105,7 +105,7 @@ struct Synchronisation {
 /// Throws ArgumentError for a field that another kind has, with the kinds that have it.
 void check_fields(const Synchronisation& given);
 
-/// What holds for one operator in place of the words of a mesh.
+/// Choices for one operator that override the fields of a mesh.
 struct OperatorChoice {
   std::optional<bool> recompute;  ///< whether it is computed again before the backward pass
   /// The dimension of its iteration space that is cut over `tensor`; empty: it stays whole.
@@ -132,21 +132,21 @@ struct Parallelism {
   /// sequence (Korthikanti et al. 2022), so that reduce-scatters and all-gathers replace
   /// all-reduces.
   bool sequence_parallel = false;
-  /// What a stage's devices all hold whole goes to the next stage in parts, which are gathered there
+  /// Tensors that all devices of a stage hold whole are sent in parts, which the next stage gathers
   /// (strategy/sent_parts.h).
   bool scatter_gather = false;
   /// Sums of input gradients over `tensor` go on while gradients of weights are computed
   /// (graph/split_backward.h, overlap_sums()).
   bool overlap_tp_grad_allreduce = false;
-  /// What replicas hold a share of (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's state, 2
-  /// gradients too, 3 weights too; 0 nothing.
+  /// The ZeRO stage, that is what replicas shard (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's
+  /// state, 2 gradients too, 3 weights too; 0 nothing.
   int32_t zero_stage = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
   ContextKind cp_comm_type = ContextKind::all_gather;  ///< with `context` above one
   Synchronisation sync;
   std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
-  /// Of every operator of the graph its place on the axis `placement` inside its stage, from 0;
-  /// empty: said of none, which an axis above one refuses.
+  /// Per operator of the graph its position on the axis `placement` inside its stage, from 0;
+  /// empty: not given, which is an error for an axis above one.
   std::vector<int32_t> inside;
 
   bool operator==(const Parallelism&) const = default;

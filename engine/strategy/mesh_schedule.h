@@ -21,7 +21,7 @@ void check_stages(const Parallelism& given);
 /// device no schedule splits the backward pass.
 PipelineSchedule schedule_of(const Parallelism& given);
 
-/// What every place on its pipeline runs.
+/// The work of every position of a pipeline.
 PipelineOrder order_of(const Parallelism& given);
 
 /// The bubble of its schedule where all stages are equal, messages are free, and a forward pass,

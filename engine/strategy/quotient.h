@@ -12,11 +12,11 @@ namespace trinity {
 /// graph has only their operators, and collectives have only their members.
 struct Quotient {
   std::vector<int32_t> devices;  ///< the cluster's number of every device that is simulated
-  /// Of every device of the cluster the one that is simulated for it, a number in `devices`; -1: it
-  /// is idle.
+  /// Per device of the cluster: index into `devices` of the device that is simulated on its behalf;
+  /// -1 if it is idle.
   std::vector<int32_t> of;
   std::vector<int32_t> copies;  ///< of every simulated device: how many it stands for
-  /// Of every collective of the graph its group of devices.
+  /// Per collective of the graph its group of devices, an index into `members`.
   std::vector<int32_t> group;
   /// Per group of equal collectives all devices of one of them, ascending, in the cluster's
   /// numbers: they determine its cost.

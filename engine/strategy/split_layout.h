@@ -94,7 +94,8 @@ class SplitLayout {
   double weight_share(int32_t op, int32_t part) const;
 
  private:
-  /// What dimensions the tensors of an operator carry: axes of its leader's space, or blank ones.
+  /// The dimensions that the tensors of an operator carry: axes of its leader's space, or blank
+  /// ones.
   struct View {
     ShortList<const TensorAxes*, 4> inputs, outputs;
     std::vector<bool> window;  ///< per input: read through a moving window; empty: none is

@@ -11,9 +11,9 @@ struct TensorParts {
   int32_t tensor = 1;
   /// Parts of the sequence, in each of which there are `tensor`: all of a network is cut along it.
   int32_t context = 1;
-  /// What is not cut over `tensor` is cut along the sequence instead of computed on all of it.
+  /// Operators not cut over `tensor` are cut along the sequence instead of computed on all devices.
   bool sequence = false;
-  /// Of forward operators by number: the dimension that is cut over `tensor` whatever the pattern
+  /// By number of forward operator: the dimension that is cut over `tensor` whatever the pattern
   /// says; -1: it stays whole.
   std::map<int32_t, int32_t> said = {};
   /// By operator, or empty: forward ones that are cut by heads over tensor and context instead of

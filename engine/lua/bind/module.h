@@ -124,7 +124,8 @@ Scalar scalar_arg(lua_State* L, const char* name);
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Bytes by owner's name.
 void push_owners(lua_State* L, const OwnedBytes& owned);
-/// What a script numbers from 1 (an int32 array or a list of integers from `low` to `high`), from 0.
+/// Reads numbers that scripts count from 1 (an int32 array or a list of integers from `low` to
+/// `high`); they count from 0 in the result.
 std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& owner, int64_t low, int64_t high);
 /// Writes metrics into the FFI struct at `index`, which must have space for all devices.
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);

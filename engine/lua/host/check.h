@@ -193,8 +193,8 @@ int push_number(lua_State* L, double value);
 int push_boolean(lua_State* L, bool value);
 int push_text(lua_State* L, std::string_view text);
 
-/// What begins a message ("cluster 'x': device type 'p100'"): text, or a function that makes it
-/// where there is a message, which most often there is not. The function outlives this.
+/// The beginning of a message ("cluster 'x': device type 'p100'"): text, or a function that makes
+/// it where there is a message, which most often there is not. The function outlives this.
 /// Not thread-safe.
 class Owner {
  public:

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-// What the host knows of one Lua state, and its way of calling a script: every failure becomes one
+// The host's data of one Lua state, and its way of calling a script: every failure becomes one
 // message, with a traceback of the script's own frames.
 
 namespace trinity::lua {
@@ -39,7 +39,7 @@ struct HostState {
   std::set<std::string> ended_locals;
   /// What os.exit was given, until take_exit().
   std::optional<int> exit_status;
-  /// What the message handler found, until call_script() hands it over.
+  /// The error that the message handler found, until call_script() returns it.
   ScriptError error;
   /// Whether the state is being closed: what finalisers raise then is nobody's business.
   bool closing = false;

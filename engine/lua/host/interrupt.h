@@ -63,7 +63,7 @@ bool keeps_what_is_found();
 /// only noted, for ten seconds; then, or at the next, the script is stopped as usual. May be nested.
 void begin_agreement();
 void end_agreement();
-/// What stop_status() would be of a signal that was noted, else 0.
+/// The stop_status() of a signal that was noted, else 0.
 int noted_status();
 /// The ranks agreed to stop: as by a signal of that status.
 void accept_stop(int status);

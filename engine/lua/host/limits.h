@@ -4,7 +4,7 @@
 #include <lua.hpp>
 #include <memory>
 
-// What bounds a script: memory of Lua values, wall-clock time. Tensors, graphs and other memory of
+// Limits of a script: memory of Lua values, wall-clock time. Tensors, graphs and other memory of
 // the engine are not counted.
 
 namespace trinity::lua {

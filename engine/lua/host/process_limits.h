@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-// What the kernel holds the whole process to, whatever its script, the engine or a library does:
+// Limits that the kernel enforces on the whole process, whatever its script or a library does:
 // the second fence after limits.h, whose checks need an interpreter that still runs. Only for
 // programs whose one business is the script; a host program that embeds a Runtime has neither.
 

@@ -17,8 +17,8 @@
 #include "strategy/split_layout.h"
 #include "strategy/splits.h"
 
-// Of strategy/splits alone: what splits.cpp (parts and their sums), split_ring.cpp (attention in
-// rings), split_gathers.cpp (what parts read) and split_exchanges.cpp (all-to-alls) share.
+// Internal to strategy/splits: shared by splits.cpp (parts and their sums), split_ring.cpp
+// (attention in rings), split_gathers.cpp (inputs of parts) and split_exchanges.cpp (all-to-alls).
 
 namespace trinity {
 
@@ -105,7 +105,7 @@ class SplitLowering {
   }
   /// Allocates the parts of an operator and of its outputs; none is made yet (-1).
   void start_parts(int32_t op, size_t parts);
-  /// What is not made (-1) cannot be used.
+  /// Checks that a part was made: -1 cannot be used.
   int32_t made(int32_t number) const {
     if (number < 0) throw LanesDiffer{};
     return number;
@@ -131,7 +131,7 @@ class SplitLowering {
   }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part);
-  /// What is no part of an operator, but made for one.
+  /// Adds an operator that is no part of another one, but made for it.
   int32_t add_for(int32_t serves, Operator op, int32_t device, int32_t part);
   static std::string part_name(const std::string& name, int32_t part, size_t parts);
 
@@ -154,8 +154,8 @@ class SplitLowering {
   Tensor like(int32_t other) const;
   /// Keys concatenated with values.
   Tensor side_by_side(int32_t keys, int32_t values) const;
-  /// What a part of an attention adds up over the steps of a ring: weighted values, as large as its
-  /// result, and of every row of scores the maximum and the sum of exponentials.
+  /// The accumulators of an attention's part over the steps of a ring: weighted values, as large as
+  /// its result, and of every row of scores the maximum and the sum of exponentials.
   std::vector<Tensor> sums_of(int32_t op, int32_t part) const;
   static Operator carrier(const char* type, double traffic_bytes);
 
@@ -170,12 +170,12 @@ class SplitLowering {
   /// Which input of an attention, or of its gradient, is its keys; its values follow.
   int32_t keys_of(int32_t op) const;
 
-  /// What a part of an attention does in one step of a ring (graph/meaning.h: first, next or last)
+  /// The work of an attention's part in one step of a ring (graph/meaning.h: first, next or last)
   /// with the keys and values of another part.
   Operator step_of(int32_t op, int32_t part, const char* step, int32_t owner) const;
 
-  /// What the parts of an operator read, by part. Input by input, so that what is made for it is in one
-  /// order on all devices.
+  /// The inputs of an operator's parts, by part. Input by input, so that operators made for them
+  /// are in one order on all devices.
   std::vector<TensorNumbers> fetched(int32_t op);
 
   void finish_part(int32_t op, int32_t part, int32_t owner, TensorNumbers inputs);
@@ -266,8 +266,9 @@ class SplitLowering {
   std::vector<size_t> exchanged_homes(int32_t op, size_t input, const Block& block,
                                       std::vector<int32_t>& parts) const;
 
-  /// What the gather of a forward tensor for a backward operator waits for, so that it is gathered
-  /// no earlier than it is used: the first gradient that the operator reads; -1: nothing.
+  /// The tensor that the gather of a forward tensor for a backward operator waits for, so that it
+  /// is gathered no earlier than it is used: the first gradient that the operator reads; -1:
+  /// nothing.
   int32_t gradient_for(int32_t op, int32_t tensor, int32_t part);
 
   /// taking: as in Gathering.
@@ -299,7 +300,7 @@ class SplitLowering {
   std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][group]
   std::vector<const std::vector<int32_t>*> part_on_;      // [operator]: its list in parts_on_
   int32_t part_on(int32_t op, int32_t lane) const { return (*part_on_[at(op)])[at(lane)]; }
-  /// What parts on some devices read of a tensor in some homes.
+  /// The tensors that parts on some devices read of a tensor in some homes.
   using Read = std::tuple<const std::vector<Home>*, const Blocks*, const std::vector<int32_t>*>;
   Read read_of(int32_t op, size_t input) const {
     return {&layout_.homes(graph_.op(op).inputs[input]), &layout_.reads(op, input),
