@@ -184,8 +184,8 @@ void keep_standard_numbers() {
 /// each).
 constexpr rlim_t kLeastStack = rlim_t{4} << 20;
 
-/// Sees to a stack of that size. Where its limit has to be raised for that, the program begins
-/// anew: threads have the size of its beginning.
+/// Ensures a stack of that size. If its limit has to be raised, the program restarts
+/// itself: threads have the stack size at the start.
 void have_stack(char** words) {
   rlimit limit{};
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kLeastStack) return;

@@ -10,7 +10,7 @@ return {
     batch_size = { default = 128, help = 'images per step', min = 1, integer = true },
     image_size = { default = 227, help = 'height and width of an image', min = 67, integer = true },
     classes = { default = 1024, help = 'width of the classifier', min = 1, integer = true },
-    dropout = { default = false, help = 'dropout of a half behind the dense layers' },
+    dropout = { default = false, help = 'dropout of 0.5 after the dense layers' },
   },
   build = function(o)
     local net = layers.new('alexnet', o)

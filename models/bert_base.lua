@@ -43,7 +43,7 @@ end
 
 local function check(o)
   if o.sequence > o.positions then
-    util.fail("model 'bert_base': a sequence of %d tokens needs as many positions, got %d", o.sequence, o.positions)
+    util.fail("model 'bert_base': expected positions of at least sequence = %d, got %d", o.sequence, o.positions)
   end
   if o.predictions > o.sequence then
     util.fail("model 'bert_base': %d predictions in a sequence of %d tokens", o.predictions, o.sequence)

@@ -40,7 +40,7 @@ local function check(o)
     util.fail("model 'decoder': hidden = %d is no multiple of heads = %d: give head_dim", o.hidden, o.heads)
   end
   if o.positions > 0 and o.sequence > o.positions then
-    util.fail("model 'decoder': a sequence of %d tokens needs as many positions, got %d", o.sequence, o.positions)
+    util.fail("model 'decoder': expected positions of at least sequence = %d, got %d", o.sequence, o.positions)
   end
   if o.experts > 0 and (o.experts_per_token < 1 or o.experts_per_token > o.experts) then
     util.fail("model 'decoder': experts_per_token: expected 1 to %d (experts), got %d", o.experts, o.experts_per_token)
@@ -84,7 +84,7 @@ return {
     further = count(0, 'tokens predicted beyond the next, each by a layer of its own (DeepSeek-V3: 1)'),
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_loss = { default = false, help = 'the loss reads logits in 16 bits: no copy in float32' },
-    logit_bytes = count(0, "bytes a logit that the loss holds beside what it reads (Megatron-LM's compiled loss: 6)"),
+    logit_bytes = count(0, "extra bytes per logit that the loss keeps (Megatron-LM's compiled loss: 6)"),
   },
   build = function(o)
     check(o)

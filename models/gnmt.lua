@@ -1,7 +1,7 @@
 -- GNMT (Wu et al. 2016, "Google's Neural Machine Translation System"), unrolled: a bidirectional layer
 -- and then others in the encoder, additive attention from the decoder's first layer, its context fed to
 -- every layer, residual connections from the third layer on (so none with two). Details that the paper
--- leaves open are those of github.com/tensorflow/nmt, 'gnmt_v2': normalised attention, whose context
+-- leaves open follow github.com/tensorflow/nmt, 'gnmt_v2': normalised attention, whose context
 -- the first layer gets a step later, and decoder states that start from the encoder's.
 
 local layers = require 'trinity.graph.layers'

@@ -25,7 +25,7 @@ return {
     vocabulary = { default = 50257, help = 'tokens known', min = 1, integer = true },
     positions = { default = 1024, help = 'longest sequence', min = 1, integer = true },
     tied = { default = true, help = 'whether the output has the weights of the token embedding, not its own' },
-    fused = { default = false, help = 'one product for queries, keys and values; apart they can be split by heads' },
+    fused = { default = false, help = 'one matmul for queries, keys and values; separate ones can be split by heads' },
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_softmax = { default = true, help = "with kernels = megatron: scale, mask and softmax are one kernel" },
     dropout = { default = 0.1, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
@@ -36,7 +36,7 @@ return {
     if o.hidden > 0 then hidden = o.hidden end
     if o.heads > 0 then heads = o.heads end
     if o.sequence > o.positions then
-      util.fail("model 'gpt2': a sequence of %d tokens needs as many positions, got %d", o.sequence, o.positions)
+      util.fail("model 'gpt2': expected positions of at least sequence = %d, got %d", o.sequence, o.positions)
     end
     layers.choice('gpt2', 'kernels', o.kernels, kernels)
     local net = layers.new('gpt2_' .. o.size, o)

@@ -38,7 +38,7 @@ return {
     end
     local function channels_of(stream) return width * 2 ^ (stream - 1) end
 
-    -- What stream `from` gives to stream `to`: upsampled after a 1 x 1 convolution, or strided down.
+    -- The contribution of stream `from` to stream `to`: upsampled after a 1 x 1 convolution, or strided down.
     local function path(name, streams, from, to)
       local x = streams[from]
       if from == to then return x end

@@ -17,9 +17,9 @@ local sizes = {
     top_k = 2, vocabulary = 32000, tied = false },
 }
 
---- A network gated by SiLU: hidden to hidden, o.feed_forward wide. Gate and values are one product, so
---- that one gradient of the input comes back, unless o.fused is false. of: where it is one of o.experts,
---- that.
+--- A network gated by SiLU: hidden to hidden, o.feed_forward wide. Gate and values are one matmul, so
+--- that there is a single input gradient, unless o.fused is false. of: the expert's number, if the
+--- network is one of o.experts.
 local function gated(net, name, x, o, of)
   local plain, rank, inner = { bias = false, attributes = of }, #x.shape, o.feed_forward
   local parts
@@ -113,16 +113,16 @@ return {
     layers = by_size('blocks', 200),
     hidden = by_size 'hidden size',
     heads = by_size 'attention heads',
-    num_kv_heads = by_size 'attention heads of keys and values',
+    num_kv_heads = by_size 'KV heads (grouped-query attention)',
     feed_forward = by_size 'inner width of an expert',
     experts = by_size('experts of a layer', 512),
     top_k = by_size 'experts that a token goes to',
     vocabulary = by_size 'tokens known',
-    every = { default = 1, help = 'every so many blocks the last has experts, the others one network', min = 1,
+    every = { default = 1, help = 'one block in `every` has experts, the others a dense network', min = 1,
       integer = true },
     capacity_factor = { default = 1, help = 'places of an expert over the tokens of an even load', min = 0 },
     fused = { default = false,
-      help = 'gate and values of an expert in one product; apart they can be split by columns' },
+      help = 'gate and values of an expert in one matmul; separate ones can be split by columns' },
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what of attention is one operator' },
     balance = { default = 0.01, help = 'weight of the loss that balances the experts (0: none)', min = 0 },
   },

@@ -5,7 +5,7 @@
 
 local nasnet = require 'trinity.graph.layers.nasnet'
 
--- Figure 4 of the paper; the order of operations is that of slim's nasnet_utils.py.
+-- Figure 4 of the paper; operations are in the order of slim's nasnet_utils.py.
 local normal = {
   blocks = {
     { { 'separable_5x5', 'current' }, { 'separable_3x3', 'previous' } },

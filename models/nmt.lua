@@ -1,7 +1,7 @@
 -- NMT: an encoder and a decoder of LSTM layers with attention (Bahdanau et al. 2015; Luong et al. 2015),
 -- unrolled. The decoder's top layer attends to the encoder's outputs; its output and the context are
 -- joined into the attentional state tanh(W [context; output]), which is projected to the vocabulary and
--- fed to the next step beside its token (Luong's input feeding, as in github.com/tensorflow/nmt and
+-- fed to the next step together with its token (Luong's input feeding, as in github.com/tensorflow/nmt and
 -- OpenNMT).
 --
 -- The paper on Trinity states neither sizes nor lengths. 32 tokens give its number of operators as

@@ -4,7 +4,7 @@
 
 local nasnet = require 'trinity.graph.layers.nasnet'
 
--- One cell for everything: with stride 2 it reduces. The order is that of slim's pnasnet.py.
+-- One cell for everything: with stride 2 it reduces. Operations are in the order of slim's pnasnet.py.
 local cell = {
   blocks = {
     { { 'separable_5x5', 'previous' }, { 'max_pool', 'previous' } },

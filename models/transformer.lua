@@ -1,5 +1,5 @@
 -- The transformer of translation (Vaswani et al. 2017, "Attention Is All You Need") as PaSE's graphs have
--- it: 6 + 6 layers normalised behind their sums, queries, keys and values projected by one Einsum, no
+-- it: 6 + 6 layers normalised after their residual sums, queries, keys and values projected by one Einsum, no
 -- masks, softmax and cross-entropy over the vocabulary. Letters: b sentence, l and m position, e width,
 -- h head, k width of a head, f inner width, s which of queries, keys, values, v word.
 

@@ -4,7 +4,7 @@
 local layers = require 'trinity.graph.layers'
 local util = require 'trinity.base.util'
 
---- Patches as a sequence, behind the class token and with the positions added.
+--- Patches as a sequence, after the class token and with the positions added.
 local function embed(net, o)
   local side = o.image_size / o.patch
   local x = net:input('image', { o.batch_size, 3, o.image_size, o.image_size })
@@ -32,7 +32,7 @@ return {
     heads = { default = 12, help = 'attention heads', min = 1, integer = true },
     feed_forward = { default = 3072, help = 'inner width of a block', min = 1, integer = true },
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
-    fused = { default = false, help = 'one product for queries, keys and values; apart they can be split by heads' },
+    fused = { default = false, help = 'one matmul for queries, keys and values; separate ones can be split by heads' },
     dropout = { default = 0, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)

@@ -1,9 +1,9 @@
 #!/usr/bin/env trinity
 -- Executes training steps of a model under a strategy with LibTorch. Device i of the strategy is worker i: a thread
 -- bound to a CPU core, or a GPU. Losses are the same under every placement; times and bytes are measured. For a
--- pipeline, --batch_size is the size of one micro-batch:
---   trinity execute --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
---     --micro_batches 4
+-- pipeline, --batch-size is the size of one micro-batch:
+--   trinity execute --model gpt2 --batch-size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
+--     --micro-batches 4
 -- As processes that communicate with c10d, where rank r runs worker r + 1:
 --   mpirun -n 2 trinity execute --model alexnet --devices cpu:0,cpu:1 --method contiguous
 -- --trace FILE writes the last step and the simulated one for https://ui.perfetto.dev. --profile FILE executes no
@@ -35,39 +35,39 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster cost strategy reevaluate schedule '
     .. 'micro_batches method method_set seconds seed json', {
-  'Executes training steps under a strategy on this machine and measures them, or profiles operators (--profile).',
+  'Executes training steps under a strategy on this machine and measures them; --profile measures operators.',
   batch_size = { default = 4, help = 'samples per micro-batch; a model file with a fixed batch size keeps it' },
   cluster = { default = 'p100',
-    help = 'simulate on this cluster, with one device per worker unless it has a count, or on a profile .json' },
-  devices = { default = 'cpu:0', help = 'workers with commas, one per device of the strategy: cpu:0,cpu:1, or cuda:0' },
+    help = 'cluster or profile to simulate for comparison, one device per worker by default' },
+  devices = { default = 'cpu:0', help = 'workers, one per device of the strategy: cpu:0,cpu:1 or cuda:0' },
   method = { default = 'single_device' },
   steps = { type = 'number', help = 'training steps (default: 15, with --profile 10)', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps before the measurement', min = 0, integer = true },
   seconds = { help = 'start no further step after this time' },
   learning_rate = { default = 0.01, help = "learning rate of the model's optimizer", min = 0 },
-  data = { type = 'string', help = "a file or directory to train on: CSV (.gz too), CIFAR-10's batches, PTB or another "
-    .. 'text, safetensors (default: random numbers)' },
-  scale = { type = 'number', help = 'factor of the numbers in --data (default: 1, for bytes of images 1 / 255)' },
-  train_rows = { type = 'number', help = 'samples to train on; the rest is held out (default: as the files say)',
+  data = { type = 'string', help = 'file or folder to train on: CSV, CIFAR-10, text, safetensors '
+    .. '(default: random numbers)' },
+  scale = { type = 'number', help = 'factor of the numbers in --data (default: 1; image bytes: 1 / 255)' },
+  train_rows = { type = 'number', help = 'samples to train on; the rest is held out (default: by the files)',
     min = 1, integer = true },
   epochs = { type = 'number', help = 'passes over the training samples, in place of --steps', min = 1,
     integer = true },
   warm_up_epochs = { default = 0, help = 'epochs in which the learning rate rises', min = 0, integer = true },
   decay = { default = 'none', help = 'decay of the learning rate after the warm-up: none, step or cosine' },
   checkpoint = { type = 'string', writes = '',
-    help = 'resume from this file; it is written after every epoch and when the run stops' },
+    help = 'file to resume from, written after every epoch and at the end' },
   load = { type = 'string', help = 'read initial weights from this safetensors file' },
   save = { type = 'string', writes = '', help = 'write the final weights to this safetensors file' },
-  daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas synchronize by it: '
-    .. 'warmup_epochs=1,held.global_skips=4 (trinity.CyclingOptions)' },
-  worker_memory_limit = { type = 'number', help = "maximum memory of a worker's tensors", min = 1, unit = 'bytes' },
-  trace = { type = 'string', writes = '', help = 'write a Chrome trace of the last step to this file, measured and '
-    .. 'simulated' },
-  profile = { type = 'string', writes = '', help = 'write a profile to this file: measured operators and copies' },
+  daso = { default = {}, help = 'phases and skips of DASO: warmup_epochs=1,held.global_skips=4 '
+    .. '(trinity help CyclingOptions)' },
+  worker_memory_limit = { type = 'number', help = "memory limit of a worker's tensors", min = 1, unit = 'bytes' },
+  trace = { type = 'string', writes = '', help = 'write a Chrome trace of the last step, measured and simulated' },
+  profile = { type = 'string', writes = '', help = 'write measured times of operators and copies to this file' },
   copies = { default = 7, help = 'for --profile: copies of every size', min = 1, integer = true },
   largest_copy = { default = 2 ^ 28, help = 'for --profile: size of the largest copy', min = 4096, unit = 'bytes' },
   gpu_memory = { default = 2 ^ 34, help = 'for --profile: memory of a GPU', min = 1, unit = 'bytes' },
-}))
+}, 'copies cost daso decay gpu_memory largest_copy method_set reevaluate scale schedule seconds seed train_rows '
+  .. 'warm_up warm_up_epochs worker_memory_limit'))
 
 cli.complete(options)
 local steps = options.steps or 15

@@ -10,8 +10,8 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   'Exports a model, its placement or its whole strategy to the formats of other programs.',
   method = { default = 'contiguous' },
   evaluations = { default = 320 },
-  format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
-    .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
+  format = { default = 'json', help = 'json (the graph), dot (Graphviz), placement (devices for PyTorch), or a '
+    .. "program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
   output_dir = { type = 'string', writes = '/schedule.csv', help = 'folder for formats of several files' },
   training = { default = false, help = 'json and dot: the training step instead of the forward pass' },
@@ -37,10 +37,10 @@ end
 
 check_format(options.format)
 if options.output_dir and options.output then
-  util.fail_usage "options '--output_dir' and '--output': expected one of them, a directory or a file"
+  util.fail_usage "options '--output-dir' and '--output': expected one of them, a directory or a file"
 end
 if options.output_dir and own[options.format] then
-  util.fail_usage("option '--output_dir': format '%s' is one file; use --output", options.format)
+  util.fail_usage("option '--output-dir': format '%s' is one file; use --output", options.format)
 end
 
 local function load_graph(training)
@@ -65,7 +65,7 @@ local function device_names(cluster)
   return util.listed(#cluster.devices, function(i) return ('%s:%d'):format(options.device, i - 1) end)
 end
 
---- A plan as another program's: its text, nil where files were written to --output_dir.
+--- A plan as another program's: its text, nil where files were written to --output-dir.
 local function export_plan()
   local problem, plan = find_plan()
   local result = plan:export { format = options.format, folder = options.output_dir, lossless = options.lossless,

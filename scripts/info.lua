@@ -7,10 +7,10 @@ local cli = require 'trinity.command.cli'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster json', {
-  'Prints what a model holds: operators, weights, FLOP, and its step on one device.',
+  'Prints the operators, weights and FLOP of a model, and its step on one device.',
   'keeps no run',
   training = { default = false, help = 'the training step instead of the forward pass' },
-  cluster = { default = 'p100x1', help = 'simulate memory and time on the first device of this cluster' },
+  cluster = { default = 'p100x1', help = 'cluster whose first device the step is simulated on' },
 }))
 
 local function load_graph()

@@ -12,22 +12,21 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('set cluster method_set seconds seed json', {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
   model = { type = 'string', position = true,
-    help = 'model by name, or a file (.lua .onnx; dnn-partitioning or Piper .json; PipeDream or DAPPLE .txt)' },
-  method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
-  devices = { type = 'string', help = 'number of accelerators, or one number per network level, innermost first: 8,2 '
-    .. '(default: from the file or the cluster, or 4)' },
-  bandwidth = { type = 'string', help = 'bytes per second between devices (25GB/s, 10Gbit/s), one number or one per '
-    .. 'level (default: from the file or the cluster, or 1e9)' },
-  memory = { type = 'number', help = 'memory of a device (default: from the file or the cluster, or no limit)',
+    help = 'a name, or a file (.lua .onnx .json .txt: trinity help models)' },
+  method = { default = 'max_load_annealing', help = 'planner: ' .. table.concat(trinity.pipeline.methods(), ', ') },
+  devices = { type = 'string', help = 'accelerators, or one number per network level, innermost first: 8,2 '
+    .. "(default: the file's)" },
+  bandwidth = { type = 'string', help = 'between devices: 25GB/s, 10Gbit/s; one, or one per level '
+    .. "(default: the file's)" },
+  memory = { type = 'number', help = "memory of a device (default: the file's, or no limit)",
     min = 1, unit = 'bytes' },
   cpus = { type = 'number', help = "number of CPUs that may hold operators, too (default: the file's)",
     min = 0, integer = true },
   micro_batches = { type = 'number', help = "micro-batches per batch, for --method piper (default: the file's, or 32)",
     min = 1, integer = true },
-  cluster = { default = 'p100', help = 'cost models on this kind of device; a whole cluster (dgx_a100x2) also sets '
-    .. 'the number of devices' },
-  method_set = { help = 'NAME=VALUE of the method: rounds=20; cost=paper (trinity help PipelineOptions)' },
-}))
+  cluster = { default = 'p100', help = 'device type of cost models; with a count (dgx_a100x2) also their number' },
+  method_set = { help = "method's options: rounds=20; cost=paper (trinity help PipelineOptions)" },
+}, 'cpus method_set seconds seed set'))
 
 if not options.model then util.fail_usage "expected a model to cut (--help lists options)" end
 

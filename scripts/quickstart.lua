@@ -8,16 +8,16 @@ local options = trinity.options(cli.declare('model set batch_size cluster seed',
   'Searches for a placement of a model on a cluster and compares it with baselines.',
   batch_size = { default = 64, help = 'samples per step; a profile keeps its own' },
   steps = { default = 90, help = 'budget of every search, in steps of --samples placements', min = 1, integer = true },
-  samples = { default = 16, help = 'placements per step, which is one update of the policy', min = 1, integer = true },
+  samples = { default = 16, help = 'placements per step; a step is one update of the policy', min = 1, integer = true },
   preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },
-  seeds = { type = 'number', help = 'number of seeds for methods that are random (default: 10, and 1 with another '
-    .. 'preset, which takes hours)', min = 1, max = 10000, integer = true },
+  seeds = { type = 'number', help = 'runs of every random method (default: 10; with another preset 1, '
+    .. 'which takes hours)', min = 1, max = 10000, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
-  tolerance = { default = 8e9, help = 'communication and memory that cost no reward', min = 1, unit = 'bytes' },
+  tolerance = { default = 8e9, help = 'communication and memory that reduce no reward', min = 1, unit = 'bytes' },
   output = { default = 'runs/quickstart/strategy.json', writes = '', help = 'write the strategy found to this file' },
-}))
+}, 'alpha beta gamma preset tolerance set'))
 
 -- The reward. Replace this formula to run another experiment. Trinity's multi-dimensional reward (MDPE) weighs step
 -- time, communication and memory of the fullest device; the latter two count relative to a tolerance.

@@ -16,8 +16,8 @@ local options = trinity.options(require 'trinity.command.shared'('json', {
   'Replays a recorded step and says which type of operations, replica or stage slows it down.',
   'keeps no run',
   trace = { type = 'string', position = true, help = 'trace of the operations of some steps: .csv or .csv.gz' },
-  what_if = { type = 'string', help = 'operations to keep as recorded: type=forward-compute or worker=3,stage=0; a '
-    .. 'worker is a replica of the model (default: each type, worker and stage in turn)' },
+  what_if = { type = 'string', help = 'operations to keep as recorded: type=forward-compute or worker=3,stage=0, '
+    .. 'a worker being a replica (default: each in turn)' },
 }))
 if not options.trace then util.fail_usage 'no trace was given: trinity replay TRACE.csv' end
 

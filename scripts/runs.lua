@@ -28,14 +28,14 @@ local actions = { show = { 1, 1 }, watch = { 0, 1 }, report = { 1, 8 }, compare 
 local options = trinity.options {
   'Lists runs; show NAME, watch [NAME], report NAME..., compare A B, resume NAME, delete NAME...',
   'keeps no run',
-  words = { default = {}, position = true, help = 'what to do, and with which runs; or a filter of the list' },
+  words = { default = {}, position = true, help = 'an action and its runs, as above; or a filter of the list' },
   sort = { default = 'age_s',
-    help = 'name, status, script, model, cluster, step_time_s, over_bound, age_s or seconds' },
-  force = { default = false, help = 'delete: running ones, too' },
-  once = { default = false, help = 'watch: print the state once and end' },
-  interval_s = { default = 1, min = 0.05, max = 3600, help = 'watch: seconds between two updates' },
+    help = 'sort by name, status, script, model, cluster, step_time_s, over_bound, age_s or seconds' },
+  force = { default = false, help = 'with delete: delete running ones, too' },
+  once = { default = false, help = 'with watch: print the state once and end' },
+  interval_s = { default = 1, min = 0.05, max = 3600, help = 'with watch: seconds between two updates' },
   output = { type = 'string', writes = '',
-    help = 'report: the page (default: report.html in the folder of the first run)' },
+    help = 'with report: the page (default: report.html in the folder of the first run)' },
   json = { default = false, help = 'print JSON and nothing else' },
 }
 local root, words = run_state.root(), options.words

@@ -5,7 +5,7 @@
 -- With one method, --json prints one object with the fields of scripts/simulate.lua, and
 --   method, seed            of the search
 --   evaluations, seconds    that it used
---   saved                   file of the strategy, with --output_dir
+--   saved                   file of the strategy, with --output-dir
 -- The exit status is 1 if no strategy fits. The least infeasible one is then shown and saved, and infeasibility names
 -- the limit.
 --
@@ -27,11 +27,11 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost method method_set '
     .. 'evaluations seconds seed json', {
   'Searches for a strategy of a model on a cluster; compares methods (--method a,b,c).',
-  method = { help = 'a method (trinity help methods), several with commas to compare them, or all' },
-  method_set = { help = 'NAME=VALUE of the method: policy=false,batch=16; of several methods METHOD.NAME=VALUE' },
-  evaluations = { help = 'placements that each method may simulate (default: 2000, or any number with --seconds)' },
+  method = { help = 'a method (trinity help methods), several to compare them (a,b,c), or all' },
+  method_set = { help = "method's options: policy=false,batch=16; of several METHOD.NAME=VALUE" },
+  evaluations = { help = 'placements that each method may simulate (default: 2000 without --seconds)' },
   seed = { help = 'fixes every random number; the first of --seeds' },
-  seeds = { type = 'number', help = 'number of seeds for methods that are random (default: 3 of several methods)',
+  seeds = { type = 'number', help = 'runs of every random method (default: 1, in a comparison 3)',
     min = 1, max = 10000, integer = true },
   columns = { type = 'string',
     help = 'of a comparison, with commas: ' .. table.concat(comparison_table.names(), ',') },

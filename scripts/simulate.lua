@@ -25,14 +25,15 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
-  'Simulates a step of a model on a cluster; --trace says where its time goes.',
-  method = { default = 'given', help = 'simulate --placement (given), or the result of a method (trinity help)' },
+  'Simulates a step of a model on a cluster; --trace shows where its time goes.',
+  method = { default = 'given',
+    help = 'given: simulate --placement; or the method that makes it (trinity help methods)' },
   evaluations = { default = 320 },
-  placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
-    .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = "an order of the pipeline in place of the mesh's schedule: a CSV file as "
-    .. "PyTorch's schedules write it" },
-  output = { type = 'string', writes = '', help = 'write the strategy to this file, which every command reads' },
+  placement = { type = 'string',
+    help = 'a device, from 0, per operator in file order or per unit: 0,0,1 (default: all 0)' },
+  schedule_csv = { type = 'string',
+    help = "pipeline order, instead of the mesh's schedule: a CSV file of PyTorch's schedules" },
+  output = { type = 'string', writes = '', help = 'write the strategy to this file, for --strategy of any command' },
   picture = { type = 'string', writes = '', help = 'write a picture of the strategy to this file (SVG)' },
   noise = { type = 'number', min = 0, max = 10, help = 'simulate noise with this coefficient of variation per pass: '
     .. 'prints mean and 95th percentile of the step, what it waits for, and what helps against --slow' },
@@ -135,10 +136,16 @@ local found = cli.rescheduled(options, problem, make_strategy())
 local further, spread, degrees = {}, nil, nil
 if options.schedule_csv then
   if not found.mesh then
-    util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
+    util.fail_usage "option '--schedule-csv': expected a --strategy with a mesh, got a placement of operators"
   end
   found = cli.called(require('trinity.strategy.parallelism').with_tasks, found, options.schedule_csv)
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
+end
+if options.lengths or options.expert_load then
+  if not found.mesh then
+    util.fail_usage("option '--%s': expected --strategy with a mesh, as trinity plan --output writes, got a placement",
+      options.lengths and 'lengths' or 'expert_load')
+  end
 end
 if options.noise or options.lengths then
   local sampled = { noise = options.noise or 0, lengths = options.lengths, fill = options.fill, deal = options.deal,

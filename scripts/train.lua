@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Trains a move ranker (lib/trinity/search/rankers.lua) with annealing runs on several graphs and clusters. It first
 -- imitates the moves that improved a placement, then uses PPO to choose among candidate moves. Writes weights that
--- `search --method trinity --method_set rank=FILE` and `trinity study policy` read.
+-- `search --method trinity --method-set rank=FILE` and `trinity study policy` read.
 
 local trinity = require 'trinity'
 local progress = require 'trinity.base.progress'
@@ -9,23 +9,23 @@ local run_state = require 'trinity.runs.state'
 local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
-  'Trains a ranker of moves, which method trinity searches with.',
-  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL or MODEL:BATCH, with '
-    .. 'commas' },
+local options = trinity.options(require 'trinity.command.shared'('', {
+  'Trains a ranker of moves, with which method trinity searches.',
+  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL or '
+    .. 'MODEL:BATCH, with commas' },
   clusters = { default = 'p100x2,p100x4', help = 'clusters with commas; every graph is trained on each' },
   minutes = { default = 3, help = 'start no further round after this time', min = 0 },
   rounds = { type = 'number', help = 'number of rounds (default: as the minutes allow)', min = 1, integer = true },
-  imitation = { default = training.rounds_of_imitation, help = 'number of first rounds that imitate moves that helped '
-    .. '(--start FILE: none)', min = 0, integer = true },
-  clip = { default = 0.2, help = "PPO's clipping range in the other rounds; 0: REINFORCE", min = 0,
+  imitation = { default = training.rounds_of_imitation, help = 'first rounds, which imitate moves that helped '
+    .. '(with --start: none)', min = 0, integer = true },
+  clip = { default = 0.2, help = "PPO's clip range in the other rounds; 0: REINFORCE", min = 0,
     max = 1 },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
   start = { type = 'string', help = 'continue from these weights, without imitation' },
-  reward = { default = 'step_time', help = 'the reward: step_time, mdpe, or front (step time and peak memory with a '
-    .. 'random weight per episode)' },
-  memory_features = { default = false, help = "the ranker also reads the reward's weight of memory and who "
-    .. "holds the memory" },
+  reward = { default = 'step_time', help = 'step_time, mdpe, or front (step time and memory, weights sampled '
+    .. 'per episode)' },
+  memory_features = { default = false, help = "add the reward's memory weight and memory per unit to the "
+    .. "ranker's inputs" },
   evaluations = { default = 1000, help = 'evaluations per episode', min = 16, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in mdpe', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication in mdpe', min = 0 },
@@ -33,22 +33,23 @@ local options = trinity.options {
   seed = { default = 1, help = 'fixes weights and episodes', min = 0, integer = true },
   resume = { default = false, help = 'resume from OUTPUT.training, which every round writes' },
   output = { default = 'runs/train/moves.safetensors', writes = '', help = 'write the weights to this file' },
-}
+}, 'alpha beta clip evaluations gamma hidden imitation'))
 
 local hidden = {}
 for i, word in ipairs(util.words(options.hidden)) do
   hidden[i] = tonumber(word)
-  if not hidden[i] then util.fail_usage("option --hidden: expected widths with commas, got '%s'", options.hidden) end
+  if not hidden[i] then util.fail_usage("option '--hidden': expected widths with commas, got '%s'", options.hidden) end
 end
 local rewards = { step_time = trinity.rewards.step_time, mdpe = trinity.rewards.mdpe,
   front = trinity.rewards.step_time }
 if not rewards[options.reward] then
-  util.fail_usage('option --reward: unknown %s', util.unknown(options.reward, { 'front', 'mdpe', 'step_time' }))
+  util.fail_usage("option '--reward': unknown reward %s", util.unknown(options.reward,
+    { 'front', 'mdpe', 'step_time' }))
 end
 local draws = options.reward == 'front' and training.front_reward or nil
 local weights = options.reward == 'mdpe' and util.picked(options, { 'alpha', 'beta', 'gamma' }, false) or nil
 local cases, left_out = training.cases(options.graphs, options.clusters, rewards[options.reward](weights))
-if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
+if #cases == 0 then util.fail_usage("option '--graphs': no heuristic fits on any of the graphs and clusters") end
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
 local ranker = options.start and trinity.search.rankers.load(options.start)

@@ -172,7 +172,7 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
-/// System calls from 424 on have the same number on all processors.
+/// System calls from 424 on have the same number on all architectures.
 constexpr uint32_t kFchmodat2 = 452, kLastKnown = 456;
 
 /// But socketpair; sockets of other processes have names or none.
@@ -227,7 +227,7 @@ class Filter {
     load(offsetof(seccomp_data, arch));
     unless_equal(kArchitecture, SECCOMP_RET_KILL_PROCESS);
     load(offsetof(seccomp_data, nr));
-    // Later calls, and those of x32 with their own numbers: as on a kernel that has none.
+    // Later calls, and x32 calls with their own numbers: as on a kernel that has none.
     add(BPF_JMP | BPF_JGT | BPF_K, kLastKnown, 0, 1);
     deny(ENOSYS);
     for (const std::span<const uint32_t> numbers : std::initializer_list<std::span<const uint32_t>>{
@@ -285,7 +285,7 @@ class Filter {
     code_.push_back({code, if_true, if_false, value});
   }
   void load(size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset)); }
-  /// The lower half, of little-endian processors.
+  /// The lower half, of little-endian machines.
   void argument(size_t index) { load(offsetof(seccomp_data, args) + 8 * index); }
   void deny(int code) { add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<uint32_t>(code)); }
   void allow() { add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW); }

@@ -40,7 +40,7 @@ const std::string& confinement();
 /// folder of confine() or in a relative path.
 void refuse_hidden(const std::string& path, const char* what);
 
-/// What a version of Landlock cannot confine, of what confine() promises; empty: nothing.
+/// The promises of confine() that a version of Landlock cannot keep; empty: it keeps all.
 std::string lacking(int landlock_version);
 
 }  // namespace trinity

@@ -43,6 +43,7 @@ class Deadline {
 };
 
 /// Polls a deadline about every 10,000th step of a loop whose steps take nanoseconds.
+/// One per thread.
 class DeadlinePoll {
  public:
   explicit DeadlinePoll(const Deadline& deadline) : deadline_(deadline) {}

@@ -14,7 +14,7 @@
 
 namespace trinity {
 
-/// An open file, closed on destruction.
+/// An open file, closed on destruction. Movable, not copyable; not thread-safe.
 class Descriptor {
  public:
   explicit Descriptor(int file = -1) : file_(file) {}
@@ -61,7 +61,7 @@ enum class Durability { synced, unsynced };
 /// (.NAME.SYSTEM-RANDOM.part), syncs it, renames it and syncs the folder, so that readers, crashes
 /// and full disks never see a partial file. Creates missing folders. Permissions are kept, links
 /// are followed, devices and pipes are written to. If synced, it first removes leftovers of killed
-/// writers in the folder: hidden files of this form that nobody locks (those of other systems after
+/// writers in the folder: hidden files of this form that nobody locks (files of other systems after
 /// a day). Throws FileError with path and reason.
 void write_file(const std::string& path, std::string_view content,
                 Durability durability = Durability::synced);

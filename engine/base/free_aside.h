@@ -22,6 +22,7 @@ void free_aside(std::unique_ptr<T> values) {
 
 /// Frees `values` in the background if the scope is left by Interrupted. A half-built result may
 /// consist of millions of small allocations, which take too long to free after Ctrl-C.
+/// For one scope of one thread.
 template <class... T>
 class AsideOnStop {
  public:

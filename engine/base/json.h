@@ -87,7 +87,7 @@ constexpr size_t kMostJsonDepth = 64;
 
 /// Builds a value in place from the events of nlohmann's parser; only empty lists and objects are
 /// ever moved. Parsing ends at nesting kMostJsonDepth and at repeated fields of an object, which
-/// the library's own builder accepts. Derived classes report errors.
+/// the library's own builder accepts. Derived classes report errors. Not thread-safe.
 class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit JsonBuilder(nlohmann::json& root) : root_(root) {}

@@ -60,6 +60,7 @@ class Shared {
   std::shared_ptr<T> value_;
 };
 
+/// A copy-on-write vector (see Shared).
 template <class T>
 class SharedList : public Shared<std::vector<T>> {
  public:
@@ -73,6 +74,7 @@ class SharedList : public Shared<std::vector<T>> {
   void push_back(T value) { this->edit().push_back(std::move(value)); }
 };
 
+/// A copy-on-write map by name (see Shared).
 template <class T>
 class SharedMap : public Shared<std::map<std::string, T>> {
  public:
@@ -93,7 +95,7 @@ class SharedMap : public Shared<std::map<std::string, T>> {
 };
 
 /// A list of plain values with inline storage for up to N: such a list allocates nothing. Otherwise
-/// like std::vector.
+/// like std::vector. Not thread-safe.
 template <class T, uint32_t N>
 class ShortList {
   static_assert(std::is_trivially_copyable_v<T> && N * sizeof(T) >= sizeof(T*));

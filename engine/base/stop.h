@@ -18,7 +18,7 @@ inline void poll_stop() {
   if (stop_flag().load(std::memory_order_relaxed)) throw Interrupted();
 }
 
-/// Polls every 1024th step of a loop whose steps take nanoseconds.
+/// Polls every 1024th step of a loop whose steps take nanoseconds. One per thread.
 class StopPoll {
  public:
   void step() {

@@ -32,7 +32,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Upper limit of body's `thread`; a forked child keeps that of its parent's pool.
+  /// Upper limit of body's `thread`; a forked child keeps the limit of its parent's pool.
   int threads() const { return threads_; }
 
   /// Calls body(item, thread) for every item in [0, count), thread in [0, threads()). Returns when
@@ -50,8 +50,8 @@ class ThreadPool {
   std::unique_ptr<Shared> shared_;
 };
 
-/// Cache of values that are expensive to make: those of the latest keys, up to a total size. One
-/// thread makes a value while others that request its key wait; requests for other keys do not
+/// Cache of values that are expensive to make: the values of the latest keys, up to a total size.
+/// One thread makes a value while others that request its key wait; requests for other keys do not
 /// wait. An exception of make() reaches its caller, and the next request tries again. make() must
 /// not use the same cache. Thread-safe; searches the keys linearly.
 template <class Key, class Value>

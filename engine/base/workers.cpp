@@ -124,8 +124,8 @@ std::string describe_end(int status) {
 }
 
 /// Sets up a forked process as a worker. Standard input is empty, because reading ours would lose
-/// bytes. SIGINT and SIGTERM are ignored, because terminals and schedulers send them to parent and
-/// workers alike; the parent forwards them by another signal.
+/// bytes. SIGINT and SIGTERM are ignored, because terminals and schedulers send them to both parent
+/// and workers; the parent forwards them by another signal.
 void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   g_in_worker = true;
   leave_lock_to_parent();
@@ -321,7 +321,7 @@ void Crew::take(size_t index) {
   deliver(std::move(reply));
 }
 
-/// Appends a worker's output to that of others, because its file is reused for the next item.
+/// Appends a worker's output to the kept outputs, because its file is reused for the next item.
 WorkerOutput Crew::keep_output(const Worker& worker) {
   const int64_t from = outputs_bytes_;
   for_pieces(worker.output, 0, lseek(worker.output, 0, SEEK_END), [&](const char* at, size_t size) {

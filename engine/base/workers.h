@@ -17,7 +17,7 @@ namespace trinity {
 
 /// Standard output of an item: a range of a file on a disk ($TMPDIR, /tmp, /var/tmp or the working
 /// directory, the first that is on a disk), of any size. Without a disk it is in memory; each
-/// item's output, and all output of a job, is then limited by RLIMIT_DATA.
+/// item's output, and all output of a job, is then limited by RLIMIT_DATA. Immutable.
 class WorkerOutput {
  public:
   WorkerOutput() = default;

@@ -200,7 +200,7 @@ class CollectivePricing {
 
   /// The largest node determines the time inside nodes. An all-gather collects a node's shards at
   /// its leader, who distributes all of them at the end; a reduce-scatter is the reverse. Between
-  /// leaders every link carries all shards except those of the node that it leads to.
+  /// leaders every link carries all shards except the shards of the node that it leads to.
   void leader(CollectiveCost& cost) const {
     const auto g = static_cast<size_t>(group_.most_), least = static_cast<size_t>(group_.least_);
     const auto &inner = group_.inner_, &outer = group_.leaders_;

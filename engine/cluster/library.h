@@ -39,7 +39,7 @@ struct CollectiveCost;
 ///
 /// Rings carry out a reduce-scatter and an all-gather with half of both, a broadcast in n - 1 steps
 /// with S / min(B1, B2) and without a copy; the other algorithms carry these out as the all-reduce
-/// that contains them. An all-to-all is a message to every other member: W is that of the plain
+/// that contains them. An all-to-all is a message to every other member: W as for the plain
 /// algorithm over exchange_bandwidth, and L one step per kPeersAtOnce members, in chunks; a member
 /// copies the part that it keeps, S / n.
 struct CollectiveLibrary {

@@ -196,7 +196,7 @@ class HubFinder {
   const Net& net_;
   std::vector<size_t> first_, neighbours_, seen_, low_;
   std::vector<size_t> below_;  // devices in the subtree of an endpoint, itself included
-  std::vector<size_t> apart_;  // those of them that are connected only through it
+  std::vector<size_t> apart_;  // the devices among them that are connected only through it
   std::vector<uint64_t> squares_;
 };
 

@@ -19,7 +19,7 @@ struct Channel {
 };
 
 /// The channels of a route, in order: a view of one or two parts of the tables of Routes, which
-/// must outlive it.
+/// must outlive it. Immutable.
 class Route {
  public:
   /// Channel numbers within a piece of the cluster, and their translation to the cluster's numbers.
@@ -94,13 +94,14 @@ class Routes {
   /// the cluster.
   explicit Routes(const ClusterSpec& spec, bool split = true);
 
-  /// Of the links in order (there, back; half duplex one), then of the limited switches.
+  /// The channels of the links in order (there, back; half duplex one), then of the limited
+  /// switches.
   const std::vector<Channel>& channels() const { return channels_; }
   /// Between two devices; 0 and 0 from a device to itself.
   Wire wire(int32_t from, int32_t to) const;
   /// Empty from a device to itself.
   Route route(int32_t from, int32_t to) const;
-  /// Calls visit(wire) for every different wire between two devices, and possibly for one that
+  /// Calls visit(index) for every different link between two devices, and possibly for one that
   /// leads from a device to the switch and back into its own piece.
   template <class Visit>
   void for_each_wire(Visit visit) const;
@@ -114,7 +115,7 @@ class Routes {
  private:
   friend class RouteFinder;
 
-  /// What a link adds to a route that crosses it in one direction.
+  /// The contribution of a link to a route that crosses it in one direction.
   struct Hop {
     double latency_s, bandwidth_bytes_per_s;
   };

@@ -9,7 +9,7 @@ class Tensor;
 namespace trinity {
 
 /// A tensor in transfer between two ranks (Job::send, Job::receive). To be kept until it has
-/// arrived.
+/// arrived. One thread waits; abort() may come from another.
 class Message {
  public:
   virtual ~Message() = default;

@@ -17,8 +17,8 @@
 
 namespace trinity {
 
-/// Mini-batches of a data set for the inputs of a graph. Samples (of a text: rows of as many
-/// symbols as the inputs have) are shuffled per epoch by the seed; the remainder of an epoch,
+/// Mini-batches of a data set for the inputs of a graph. Samples (of a text: rows with one symbol
+/// per element of the inputs) are shuffled per epoch by the seed; the remainder of an epoch,
 /// smaller than a step, is dropped. The samples of a step depend only on the seed and their number,
 /// not on who reads them. Thread-safe.
 class Feed {

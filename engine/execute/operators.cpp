@@ -16,8 +16,8 @@ namespace {
 
 using torch::autograd::Edge;
 
-/// Receives an input's gradient at the end of autograd's graph. Unlike a leaf it does not keep the
-/// input alive.
+/// Receives an input's gradient at the end of autograd's graph. In contrast to a leaf it does not
+/// keep the input alive.
 struct InputGradient : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     return std::move(gradients);

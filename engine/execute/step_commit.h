@@ -8,7 +8,7 @@
 namespace trinity {
 
 /// Decides whether a step can still be abandoned. A user's stop takes effect until the first update
-/// of a step has run; afterwards the step completes, so weights are always those of whole steps.
+/// of a step has run; afterwards the step completes, so weights always belong to whole steps.
 /// Thread-safe.
 class StepCommit {
  public:

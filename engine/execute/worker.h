@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// Seconds since a step began.
+/// Seconds since a step began. Not thread-safe.
 class Clock {
  public:
   void restart() { begin_ = std::chrono::steady_clock::now(); }

@@ -7,7 +7,7 @@
 
 namespace trinity {
 
-/// Visits (base/options.h) the feature options; those of node2vec are "node2vec.NAME". `Options`:
+/// Visits (base/options.h) the feature options; node2vec's are "node2vec.NAME". `Options`:
 /// FeatureOptions, const or not.
 template <class Options, class Visit>
 void each_feature_option(Options& o, Visit&& visit) {

@@ -6,7 +6,7 @@
 namespace trinity {
 
 /// Node2vec (Grover and Leskovec 2016): second-order random walks, then skip-gram with negative
-/// sampling. Defaults of p, q, walks and window are those of the published Trinity code
+/// sampling. Defaults of p, q, walks and window follow the published Trinity code
 /// (papers/notes.md "Trinity: features"); walks are longer and epochs fewer, which gives
 /// neighbours closer vectors on graphs of some hundred nodes.
 struct Node2VecOptions {

@@ -38,8 +38,8 @@ struct SpreadExperts {
 /// holds E / ranks experts of every layer, each of which processes the tokens of all ranks. Between
 /// a rank's tensor [E, C, ...] and the input of its experts [E / ranks, C x ranks, ...] there is an
 /// operator "<tensor's producer>/all_to_all" of type AllToAll, and "<that>/grad" for the gradient;
-/// replicate() joins those of all ranks. With balanced experts work and tensor bytes stay the same;
-/// weights, their gradients and updates are sharded.
+/// replicate() joins the operators of all ranks. With balanced experts work and tensor bytes stay
+/// the same; weights, their gradients and updates are sharded.
 ///
 /// Throws ArgumentError for fewer than two ranks, a graph without experts, and ranks that do not
 /// divide the experts (it names the nearest numbers that do).

@@ -511,8 +511,8 @@ class Space {
     space_.outputs = {turned};
   }
 
-  /// Runs of axes with equal products on both sides. The outermost axis of a run with more than one
-  /// element is cut, into at most the common number of blocks of both sides.
+  /// Runs of axes whose sizes multiply to the same on both sides. The outermost axis of a run with
+  /// more than one element is cut, into at most the common number of blocks of both sides.
   void reshape() {
     const Shape &from = in(0), &to = out();
     TensorAxes x(from.size()), y(to.size());

@@ -49,8 +49,8 @@ namespace trinity {
 /// weight<i>_shape, the shape of the whole block. replicate() writes
 ///   replica, replicas  all copies, and members of collectives between them
 ///   share             operators with `shares`, and gathers: index of its shard, from 0
-///   shares            a ReduceScatter: for each sum, the member's shard; if missing, that of its
-///                     replica
+///   shares            a ReduceScatter: for each sum, the member's shard; if missing, its replica's
+///                     shard
 ///   mean_of           an update: number of replicas over whose batches its gradient is summed;
 ///                     none: all
 ///   reduction         an AllReduce or Broadcast after updates: "weights": the average (or the
@@ -67,7 +67,7 @@ namespace trinity {
 ///   terms             a Sum of a server: each output is the sum of this many inputs
 ///   turn              an update on a server: the replica whose gradients it applies, from 0. It
 ///                     reads bundles and writes the bundles that this replica continues with
-/// If experts are sharded (graph/experts.h), the attributes of their weights are those of the rank
+/// If experts are sharded (graph/experts.h), the attributes of their weights refer to the rank
 /// that a copy is on.
 inline constexpr const char* kSource = "source";
 

@@ -343,7 +343,7 @@ double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs)
   return product;
 }
 
-/// Number of key positions per query: all, or those of its window.
+/// Number of key positions per query: all, or the positions of its window.
 double seen_keys(const Operator& op, std::span<const Tensor* const> inputs) {
   const double keys = extent(inputs, 1, 2);
   const int64_t window = integer_attribute(op.attributes, "window", 0);

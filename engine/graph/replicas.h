@@ -57,7 +57,7 @@ struct ReplicaOptions {
   /// With `zero_stage` the reductions within end in a reduce-scatter. At ZeRO stage 3 each replica
   /// averages its shard with the corresponding replicas of the other groups.
   int32_t inner = 1;
-  /// Meeting::servers and Meeting::in_turn: the first replicas are servers and take buckets
+  /// With servers, in turn or not: the first replicas are servers and take buckets
   /// round-robin.
   int32_t servers = 1;
   int32_t every = 1;    ///< Meeting::weights: steps from one synchronisation to the next

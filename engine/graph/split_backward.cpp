@@ -43,7 +43,7 @@ std::vector<bool> made_of_weights(const Graph& graph) {
   return made;
 }
 
-/// Distinguishes gradients of weights from those of inputs.
+/// Distinguishes weight gradients from input gradients.
 class Gradients {
  public:
   explicit Gradients(const Graph& graph)
@@ -210,7 +210,7 @@ class BackwardCut {
     return id;
   }
 
-  /// Restricts the gradient attributes to those of a part.
+  /// Restricts the gradient attributes to a part's.
   void restrict(Operator& part, int32_t op, Kind kind) const {
     const auto& outputs = graph_.op(op).outputs;
     const auto found = part.attributes.find("gradient_inputs");

@@ -15,7 +15,7 @@ struct TrainingOptions {
   enum class Colocate { forward, parameters } colocate = Colocate::forward;
   /// Optimiser state: sgd 0, momentum 1, adam 2 times the weight's bytes.
   enum class Optimiser { sgd, momentum, adam } optimiser = Optimiser::momentum;
-  /// Type of weight gradients; none: that of the weights. (Megatron-LM accumulates gradients of
+  /// Type of weight gradients; none: the weights' type. (Megatron-LM accumulates gradients of
   /// bfloat16 weights in float32.)
   std::optional<DType> gradient = std::nullopt;
 };

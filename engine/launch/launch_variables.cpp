@@ -42,7 +42,7 @@ constexpr Names kJsm = {"JSM",
                         ""};
 constexpr Names kFlux = {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", "", "",
                          "FLUX_JOB_NNODES"};
-// PALS tells of a rank and its node, PMI beside it of the size.
+// PALS sets rank and node, PMI sets the size.
 constexpr Names kPals = {"Cray PALS",         "PALS_RANKID",    "PMI_SIZE",
                          "PALS_LOCAL_RANKID", "PMI_LOCAL_SIZE", "PALS_NODEID",
                          ""};
@@ -151,7 +151,7 @@ std::string host_of_uri(const std::string& uri) {
   return uri.substr(from, uri.find_first_of(",:", from) - from);
 }
 
-/// Where rank 0 is most likely, as far as the launcher tells; empty where it does not.
+/// The most likely host of rank 0, as far as the launcher says; empty where it does not.
 std::string host_of_rank_0(const Reader& reader, const LaunchVariables& found) {
   if (found.source == "Slurm") {
     auto hosts = reader.text("SLURM_STEP_NODELIST");
@@ -244,7 +244,7 @@ void warn_of_copies() {
   LaunchVariables variables;
   try {
     variables = read_ranks(process_environment);
-  } catch (const ArgumentError&) {  // who joins is told
+  } catch (const ArgumentError&) {  // joining reports it
   }
   const bool joins = process_environment("TRINITY_JOIN") == "1";
   if (variables.size == 1 || variables.rank != 0 || joins) return;
@@ -259,7 +259,7 @@ void silence_other_ranks() {
   if (process_environment("TRINITY_JOIN") != "1") return;
   try {
     if (read_ranks(process_environment).rank == 0) return;
-  } catch (const ArgumentError&) {  // who joins is told
+  } catch (const ArgumentError&) {  // joining reports it
     return;
   }
   const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);

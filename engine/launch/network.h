@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-// What a machine's network is like, as far as jobs need it: addresses, who they reach, whether one
+// The network of a machine as far as jobs need it: addresses, who they reach, whether one
 // can be listened at. Addresses are IPv4 or IPv6 in their usual text.
 
 namespace trinity {

@@ -208,7 +208,7 @@ void CreditEstimator::add_work(std::span<const int32_t> block_of, double slope,
   const int32_t d = problem_.devices();
   for (int32_t home = 0; home < d; ++home) {
     const auto& list = on_device_[home];
-    double leaving = 0;  // criticality of the wait behind this run of tasks of one block
+    double leaving = 0;  // criticality of the wait after this run of tasks of one block
     for (size_t i = list.size(); i-- > 0;) {
       const int32_t task = list[i], next = task_[task].next, before = task_[task].previous;
       const int32_t block = block_of[task];

@@ -13,15 +13,15 @@ struct RewardSlopes {
   double by_step_s = 0, by_communication_byte = 0, by_memory_byte = 0;
 };
 
-/// What single choices of a placement contribute to its reward, read off the timeline of its step.
+/// Estimates how the reward would change if single operators moved, from the timeline of one step.
 ///
 /// A step's end is passed back through what it waited for: of everything that a task or a transfer
 /// had to wait for (inputs, the task before it on the device, the transfer before it in the queue)
 /// each takes a share, the larger the later it ended (a softened critical path). So every wait has
 /// a criticality, the derivative of the step time by it, and moving a block of operators costs, to
 /// first order, the criticality of what it adds (a transfer, work on the other device) times its
-/// length, and saves the same of what it removes. Traffic and memory are those of the busiest
-/// device, softened likewise. One simulation tells of all blocks and devices.
+/// length, and saves the same for the work that it removes. Traffic and memory are the busiest
+/// device's, softened likewise. One simulation covers all blocks and devices. Not thread-safe.
 class CreditEstimator {
  public:
   explicit CreditEstimator(const Problem& problem);
@@ -31,7 +31,7 @@ class CreditEstimator {
 
   /// The estimated change of the reward, larger is better, when all operators of a block move to a
   /// device: [blocks, devices], 0 for the device where a block is. `block_of` has the block of
-  /// every operator; those of a block are on one device.
+  /// every operator; the operators of a block are on one device.
   void changes(std::span<const int32_t> block_of, const RewardSlopes& slopes,
                std::span<double> out);
 

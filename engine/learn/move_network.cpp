@@ -18,7 +18,7 @@ std::vector<int32_t> checked(std::vector<int32_t> hidden) {
   return hidden;
 }
 
-constexpr int32_t kLanes = 8;  // partial sums, in a fixed order whatever the processor's vectors
+constexpr int32_t kLanes = 8;  // partial sums, in a fixed order whatever the CPU's vectors
 
 float dot(const float* a, const float* b, int32_t count) {
   float sums[kLanes] = {};
@@ -31,14 +31,14 @@ float dot(const float* a, const float* b, int32_t count) {
   return sum;
 }
 
-constexpr size_t kRows = 8;     // of a block: two vectors of every processor, or one of a wide one
+constexpr size_t kRows = 8;     // of a block: two vectors of every CPU, or one of a wide one
 constexpr size_t kOutputs = 4;  // whose sums go on side by side
 
 using Rows [[gnu::vector_size(sizeof(float) * kRows), gnu::aligned(4), gnu::may_alias]] = float;
 
 /// Sums of kOutputs outputs for kRows rows, inputs in their order: [output][row] in `sums`, which
 /// begin with the biases. Weights are [output][input], activations [input][stride]. The same bits
-/// whatever the processor's vectors: rows are apart, and products are rounded before they are added.
+/// whatever the CPU's vectors: rows are separate, and terms are rounded before they are added.
 [[gnu::target_clones("avx2", "default")]] void add_block(const float* weights, int32_t inputs,
                                                          const float* from, size_t stride,
                                                          float (&sums)[kOutputs][kRows]) {
@@ -128,7 +128,7 @@ void MoveNetwork::score(const float* features, int32_t count, float* scores) {
 }
 
 void MoveNetwork::add_gradient(const float* slopes, std::vector<float>& gradient) {
-  const size_t n = stride_;  // rows behind rows_ have slopes of 0
+  const size_t n = stride_;  // rows after rows_ have slopes of 0
   std::vector<float> upper(slopes, slopes + rows_), lower;
   upper.resize(n, 0);
   for (size_t l = layers_.size(); l-- > 0;) {

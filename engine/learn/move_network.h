@@ -11,13 +11,13 @@
 
 namespace trinity {
 
-/// The ranker of moves: a perceptron over kMoveFeatures, or over those of the step alone, with
-/// rectified layers and one output. Plain loops in a fixed order: the same scores and gradients on
-/// every processor.
+/// The ranker of moves: a perceptron over kMoveFeatures, or over the features of the step alone,
+/// with ReLU layers and one output. Plain loops in a fixed order: the same scores and gradients on
+/// every CPU. Not thread-safe: calls share buffers.
 class MoveNetwork : public MoveRanker {
  public:
-  /// hidden: widths of the layers; none: a linear score. told: whether it reads the features behind
-  /// kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8 of them.
+  /// hidden: widths of the layers; none: a linear score. `told`: whether it reads the features
+  /// after kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8.
   MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool told = false);
 
   bool is_told() const override { return inputs_ > kStepFeatureCount; }
@@ -29,8 +29,8 @@ class MoveNetwork : public MoveRanker {
   /// slopes: one for each of its rows.
   void add_gradient(const float* slopes, std::vector<float>& gradient);
 
-  /// Shifts and scales features so that those of `rows` have mean 0 and deviation 1; constant ones
-  /// are only shifted.
+  /// Shifts and scales features so that the features of `rows` have mean 0 and deviation 1;
+  /// constant ones are only shifted.
   void standardise(const float* rows, size_t count);
 
   const std::vector<int32_t>& hidden() const { return hidden_; }

@@ -245,7 +245,7 @@ MoveTrainer::Report MoveTrainer::imitate(const std::vector<Episode>& episodes) {
 struct MoveTrainer::Trial {
   const RankedMoves::Choice* choice;
   double advantage;
-  double log_chance;  // when it was drawn
+  double log_chance;  // when it was sampled
 };
 
 /// The trials of an episode with their advantages: discounted worth minus the mean around.
@@ -265,7 +265,7 @@ void MoveTrainer::add_trials(const std::vector<RankedMoves::Choice>& choices,
   }
 }
 
-/// log of the chances of a trial's candidates by their scores.
+/// Log-probabilities of a trial's candidates by their scores.
 std::vector<double> MoveTrainer::log_chances(const float* scores, int32_t count) const {
   std::vector<double> logs;
   for (int32_t c = 0; c < count; ++c) logs.push_back(options_.sharpness * double{scores[c]});
@@ -276,7 +276,8 @@ std::vector<double> MoveTrainer::log_chances(const float* scores, int32_t count)
   return logs;
 }
 
-/// The slopes of the objective by a trial's scores: the clipped ratio of chances, and entropy.
+/// The slopes of the objective by a trial's scores: the clipped ratio of probabilities, and
+/// entropy.
 void MoveTrainer::add_slopes(const Trial& trial, const float* scores, std::vector<float>& slopes,
                              Report& report) const {
   const auto& choice = *trial.choice;

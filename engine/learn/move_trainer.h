@@ -35,7 +35,7 @@ class MoveTrainer {
   /// A problem with placements to start from; each episode takes one of them.
   void add(std::shared_ptr<const Problem> problem, std::span<const std::vector<int32_t>> starts);
 
-  /// Of a round.
+  /// The report of a round.
   struct Report {
     int64_t trials = 0;     ///< moves that were simulated and learned from
     int64_t improving = 0;  ///< those that were better than what they changed

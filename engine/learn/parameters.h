@@ -9,6 +9,7 @@ namespace trinity {
 
 /// All weights of a policy in one array, so that gradients of shards are added up, clipped and
 /// applied in single passes, and a file is one block.
+/// Not thread-safe; passes may read weights concurrently.
 class Parameters {
  public:
   struct Weight {

@@ -32,7 +32,7 @@ std::vector<std::string> loaded_libraries() {
 }
 
 /// A LibTorch built with Vulkan, as Debian 13's, counts one device of it, present or not. Autograd
-/// starts a thread for every device but the processor, and then refuses to work in children of
+/// starts a thread for every device but the CPU, and then refuses to work in children of
 /// fork, our workers. Nothing here computes on Vulkan.
 void forget_vulkan() { c10::impl::device_guard_impl_registry[static_cast<size_t>(c10::DeviceType::Vulkan)] = nullptr; }
 

@@ -8,7 +8,7 @@
 namespace trinity {
 
 /// Makes LibTorch and its BLAS use one thread in the calling thread, and malloc keep freed memory
-/// (tensors of some megabytes would otherwise be mapped and cleared anew every time).
+/// (tensors of some megabytes would otherwise be mapped and cleared again every time).
 void use_one_torch_thread();
 
 /// GPUs compute in the precision of their tensors (no TF32 in convolutions) and with the kernels that

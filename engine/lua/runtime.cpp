@@ -140,7 +140,7 @@ void Runtime::Impl::set_up(lua_State* state) {
   if (options.strict) lua::make_strict(state);
 }
 
-/// Ctrl-C does not stop what is told of the end: it says what status follows from it.
+/// Ctrl-C does not stop the function that is called at the end: it sets the status.
 std::optional<lua::ScriptError> Runtime::Impl::call_end(lua::Outcome& outcome) {
   const lua::HardTimeLimit limit(hard_limit_s());
   lua::begin_series();

@@ -15,10 +15,10 @@ struct RuntimeOptions {
   std::string home;
   /// Reading or assigning a global that was never declared is an error that names it.
   bool strict = true;
-  /// For scripts of strangers: no io, os, ffi, debug, bytecode (engine/lua/host/safe.h says what it
+  /// For untrusted scripts: no io, os, ffi, debug, bytecode (engine/lua/host/safe.h says what it
   /// does not bound).
   bool safe = false;
-  /// Folders that safe scripts read and write, in addition to that of their run.
+  /// Folders that safe scripts read and write, in addition to the folder of their run.
   std::vector<std::string> writable_folders;
   /// Bytes that Lua values may take together (not tensors, graphs or other engine memory, unless
   /// owns_process); 0: any.
@@ -93,7 +93,7 @@ class Runtime {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The folder with lib, models and scripts: $TRINITY_HOME, else beside or above the executable,
+/// The folder with lib, models and scripts: $TRINITY_HOME, else next to or above the executable,
 /// else share/trinity of an installation, else the source tree this program was built from. Throws
 /// Error naming the places looked at.
 std::string find_home();

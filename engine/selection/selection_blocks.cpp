@@ -254,7 +254,8 @@ double SelectionBlocks::level_excess(int64_t& worst) const {
 /// `first` restarts from the given prices.
 void SelectionBlocks::raise_prices(float price_factor, int64_t worst, bool first) {
   const auto room = net_.memory().room();
-  // If nothing is priced yet: the usage of the worst excess, if it were everywhere, costs a little.
+  // If all multipliers are zero: the usage of the worst excess, if it were everywhere, costs a
+  // little.
   const double least =
       0.3 * mean_price_ + 1e-3 * (std::abs(cost_) + 1) /
                               (static_cast<double>(worst) * static_cast<double>(room.size()) + 1);

@@ -12,9 +12,9 @@ namespace trinity {
 
 /// Large neighbourhood search on a selection. A random set of nodes that induces a forest is
 /// chosen, and dynamic programming finds the best states of all its nodes with the others fixed and
-/// usages priced (Lagrange multipliers). If the result exceeds the limit, prices rise there and the
-/// block is solved again, a few times. Improvements are accepted: less excess usage, then less
-/// cost; also worse costs with probability exp(-(increase) / temperature).
+/// usages charged by Lagrange multipliers. If the result exceeds the limit, multipliers rise there
+/// and the block is solved again, a few times. Improvements are accepted: less excess usage, then
+/// less cost; also worse costs with probability exp(-(increase) / temperature).
 ///
 /// Deterministic: equal seed, calls and arguments give equal selections. Not thread-safe.
 class SelectionBlocks {

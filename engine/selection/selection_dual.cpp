@@ -186,7 +186,7 @@ SelectionDual::Certificate SelectionDual::priced_constant() const {
   return sum;
 }
 
-/// Costs of v's states including priced usages and all messages to v.
+/// Costs of v's states including charged usages and all messages to v.
 void SelectionDual::gather(int32_t v, const std::vector<double>& tail,
                            const std::vector<double>& messages, std::vector<double>& cost) const {
   cost = net_.model().nodes[at(v)].cost;
@@ -249,9 +249,9 @@ double SelectionDual::certified_bound() {
   return certified_;
 }
 
-/// Let F be the messages of a forward sweep and B those of a backward sweep after it. With nodes
-/// before v bounded by the first and nodes after v by the second, the remainder is the cost of v
-/// plus F from before and B from after it. An edge counts where its lower end was bounded.
+/// Let F be the messages of a forward sweep and B the messages of a backward sweep after it. With
+/// nodes before v bounded by the first and nodes after v by the second, the remainder is the cost
+/// of v plus F from before and B from after it. An edge counts where its lower end was bounded.
 void SelectionDual::state_bounds(std::vector<double>& bounds) const {
   const auto tail = price_tails();
   std::vector<double> messages(best_messages_.begin(), best_messages_.end()), cost;

@@ -16,11 +16,11 @@ namespace trinity {
 /// sequential tree-reweighted message passing, TRW-S (Kolmogorov, IEEE PAMI 28(10), 2006), which is
 /// exact on trees:
 ///
-///     bound = min over selections of cost + sum_t price_t (usage_t - limit_t),  price >= 0
+///     bound = min over selections of cost + sum_t m_t (usage_t - limit_t),  multipliers m_t >= 0
 ///
-/// Prices ascend along (usage - limit) of soft choices, exp(-(reduced cost) / temperature) each,
-/// with Polyak's step length (the distance to a target over the squared gradient). Without progress
-/// for long, step and temperature shrink and the best prices are restored.
+/// Multipliers ascend along (usage - limit) of soft choices, exp(-(reduced cost) / temperature)
+/// each, with Polyak's step length (the distance to a target over the squared gradient). Without
+/// progress for long, step and temperature shrink and the best prices are restored.
 class SelectionDual {
  public:
   explicit SelectionDual(const SelectionNet& net);

@@ -36,8 +36,8 @@ std::pair<int64_t, int64_t> usage_range(std::span<const int64_t> usage,
   return {low, high};
 }
 
-/// Index of the first of `times` at or after `time`. An interval covers the slots from that of its
-/// start to that of its end.
+/// Index of the first of `times` at or after `time`. An interval covers the slots from its start's
+/// to its end's.
 int32_t slot(const std::vector<int64_t>& times, int64_t time) {
   return static_cast<int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
 }
@@ -142,7 +142,7 @@ void SelectionMemory::add_kept(const SelectionMemory& whole, int32_t v,
 
 std::vector<int32_t> SelectionMemory::fitting(int32_t v, int32_t states) const {
   const auto points = breakpoints(v);
-  std::vector<int64_t> tightest;  // minimum room between consecutive breakpoints
+  std::vector<int64_t> tightest;  // minimum free memory between consecutive breakpoints
   for (size_t i = 0; i < points.size(); ++i) {
     const auto end = i + 1 < points.size() ? points[i + 1] : slots();
     tightest.push_back(points[i] < end

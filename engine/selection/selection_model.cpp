@@ -17,7 +17,7 @@
 //             its costs;
 //   arc       a state without a finite pair on some edge is dropped;
 //   merge     if every state of u has exactly one finite partner at v, the strategy of v follows
-//             from that of u: v becomes a member of u and its edges move over. On the contest's
+//             from u's: v becomes a member of u and its edges move over. On the contest's
 //             problems every forbidden pair belongs to such an edge, and 35,000 nodes become 1,400;
 //   split     a table a[s] + b[t] is moved to the costs of its ends;
 //   infeasible  a state that exceeds the limit with the minimum usage of all others is dropped;
@@ -275,7 +275,7 @@ void Reducer::merge(int32_t e, bool into_u, const std::vector<int32_t>& partner)
     if (to.alive[s] && to.cost[s] == kInfinity) drop_state(keep, s);
 }
 
-/// Moves an edge of `from`, whose state follows from that of `to`, to `to`.
+/// Moves an edge of `from`, whose state follows from the state of `to`, to `to`.
 void Reducer::move_edge(int32_t e, int32_t from, int32_t to, const std::vector<int32_t>& partner) {
   const auto edge = std::move(edges_[at(e)]);
   edges_[at(e)] = {edge.u, edge.v, {}};

@@ -19,7 +19,7 @@ inline void add(float* __restrict sum, const float* __restrict values, int32_t w
 /// four, edge tables in both directions. Floats are used only to find selections and messages;
 /// reported costs are sums in doubles over the model. Immutable.
 ///
-/// A vector by node and state has state_entries() entries; those of node v begin at first(v).
+/// A vector by node and state has state_entries() entries; node v's entries begin at first(v).
 class SelectionNet {
  public:
   SelectionNet(const SelectionModel& model, const SelectionMemory& memory);

@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// What to do with a plan whose schedule its placement or graph contradicts (ScheduleError).
+/// The treatment of a plan whose schedule its placement or graph contradicts (ScheduleError).
 enum class OnContradiction : uint8_t {
   fail,        ///< throw the error
   unschedule,  ///< simulate it first in, first out, and mark it infeasible (Metrics::unscheduled)

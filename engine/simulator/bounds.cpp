@@ -22,7 +22,7 @@ int64_t ceil_divide(Wide value, Wide by) {
   return static_cast<int64_t>(result);
 }
 
-/// Equal devices, and the price of their time. For any prices, a step T has a budget of T *
+/// Equal devices, and the weight of their time. For any weights, a step T has a budget of T *
 /// capacity.
 struct DeviceClass {
   int32_t device = -1;  ///< one of them
@@ -77,7 +77,7 @@ int64_t price_of_work(const std::vector<int64_t>& costs, const std::vector<Devic
   return ceil_divide(sum, capacity(classes));
 }
 
-/// The same in double precision for weights (price times devices, summing to 1). `load` receives
+/// The same in double precision for weights (weight times devices, summing to 1). `load` receives
 /// the work per device of each class: the direction of steepest ascent of the bound.
 double approximate_price(const std::vector<int64_t>& costs, const std::vector<DeviceClass>& classes,
                          const std::vector<double>& weight, std::vector<double>& load) {
@@ -172,7 +172,7 @@ std::vector<int64_t> earliest_starts(const Problem& problem, int32_t micro_batch
   return earliest;
 }
 
-/// At most `count` of the distinct values, ascending, evenly spaced by rank, both ends included.
+/// At most `count` of the distinct values, ascending, equally spaced by rank, both ends included.
 std::vector<int64_t> sample(std::vector<int64_t> values, size_t count) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -193,7 +193,7 @@ std::vector<int64_t> sample(std::vector<int64_t> values, size_t count) {
 /// matters only if the task covers both ends of the interval (otherwise a smaller T is below the
 /// longest path); there the value at the T known so far replaces it. The remaining demand does not
 /// depend on T, so one division gives the smallest sufficient T, without a bisection. On
-/// heterogeneous devices demand is priced as in Bounds::work_ns: a task pays for its cheapest
+/// heterogeneous devices demand is weighted as in Bounds::work_ns: a task counts for its cheapest
 /// class.
 class IntervalBound {
  public:
@@ -228,7 +228,7 @@ class IntervalBound {
  private:
   size_t cell(size_t head, size_t tail) const { return head * tails_.size() + tail; }
 
-  /// Price of the remainder of an operator after `cut` of its time, but of no more than `most`.
+  /// Weighted remainder of an operator after `cut` of its time, but of no more than `most`.
   Wide price(int32_t op, int64_t cut, int64_t most) const {
     Wide least = -1;
     for (const auto& c : classes_) {

@@ -192,7 +192,7 @@ inline void EventLoop::touch(int32_t device) {
   touched_list_[touched_count_++] = device;
 }
 
-/// True if the choice of `a` starts before that of `b`; both devices are free.
+/// True if the choice of `a` starts before the choice of `b`; both devices are free.
 inline bool EventLoop::earlier(int32_t a, int32_t b) const {
   const auto x = tasks_[a].ready_ns, y = tasks_[b].ready_ns;
   return x != y ? x < y : a < b;

@@ -12,8 +12,8 @@
 namespace trinity {
 namespace {
 
-/// Minimum bytes that a tensor takes on a reader's device: its own, or those of the tensor that it
-/// views. `storage` receives the original tensor of a chain of views.
+/// Minimum bytes that a tensor takes on a reader's device: its own, or the bytes of the tensor that
+/// it views. `storage` receives the original tensor of a chain of views.
 int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producers, int32_t output,
                     int32_t& storage) {
   int64_t bytes = problem.held_bytes()[output];
@@ -201,7 +201,7 @@ class InstantSearch {
     path_ = heaviest_path(problem, memory_);
   }
 
-  /// Tries `tries` operators of the path, evenly spaced, then ever closer to the best.
+  /// Tries `tries` operators of the path, equally spaced, then ever closer to the best.
   void along_path(size_t tries) {
     if (path_.empty()) return;
     size_t step = path_.size() / tries + 1, middle = 0;

@@ -26,7 +26,8 @@ namespace trinity {
 /// or a descendant) read it. x was allocated by then, because u has ended, and w starts with v or
 /// later.
 ///
-///   - If w is on the device of u, x is held from the slot of u, not after s(d), to that of w, not
+///   - If w is on the device of u, x is held from the slot of u, not after s(d), to the slot of w,
+///   not
 ///     before s(d).
 ///   - Otherwise w reads a copy. If its transfer starts before v does, the copy's slot on the
 ///     reader's device is not after s, and it is held until w. If not, x is held on its own device
@@ -44,10 +45,9 @@ namespace trinity {
 /// that run once to others are then ignored, because they impose no order. A stream's mini-batches
 /// are ordinary runs of the graph.
 ///
-/// Candidates for v are operators along the path that writes the most bytes (evenly spaced, then
-/// those around the best) and those with the largest need. In a training step the best v is the
-/// turn from forward to backward.
-/// forward to backward, where all that backward reads must exist.
+/// Candidates for v are operators along the path that writes the most bytes (equally spaced, then
+/// the ones around the best) and the operators with the largest need. In a training step the best v
+/// is the turn from forward to backward, where all that backward reads must exist.
 int64_t peak_memory_bound(const Problem& problem, int32_t micro_batches, bool stream);
 
 /// Throws LimitError if no placement can fit: the fixed bytes exceed the memory of all devices

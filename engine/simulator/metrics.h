@@ -30,7 +30,7 @@ struct Metrics {
   /// and nothing else is filled.
   bool rejected = false;
   /// The schedule contradicts the placement or the graph (Schedule::contradicts). The metrics are
-  /// those of first in, first out, and the plan is infeasible.
+  /// as for first in, first out, and the plan is infeasible.
   bool unscheduled = false;
   std::vector<DeviceMetrics> devices;
 
@@ -101,7 +101,7 @@ using OwnedBytes = std::array<int64_t, kMemoryOwners>;
 struct Timeline {
   int32_t micro_batches = 1;
   /// The whole run of an asynchronous stream: micro_batches counts its mini-batches, and updates
-  /// run in each. Metrics are those of a step (see Simulator), not of the stream.
+  /// run in each. Metrics describe a step (see Simulator), not the stream.
   bool stream = false;
   std::vector<int32_t> device;                      ///< per task
   std::vector<int64_t> ready_ns, start_ns, end_ns;  ///< per task; ready: all inputs had arrived

@@ -20,14 +20,14 @@ namespace trinity {
 
 /// Simulation engine for pipelines: every device follows an order of its own, given in pieces. All
 /// operators that a device runs between two incoming tensors are one event, so a run costs as much
-/// as it has transfers and collectives. Results are bit-identical to those of EventLoop (rules:
+/// proportional to its transfers and collectives. Results are bit-identical to EventLoop's (rules:
 /// simulator.h). Not thread-safe; working memory is kept between runs.
 ///
 /// Why that is exact. A device with an order runs its tasks one after the other, each as soon as
 /// its predecessor has ended and its inputs have arrived. All times therefore follow from the
 /// arrivals of transfers and collectives, and these from the order in which they are booked.
 /// Bookings are made in order of time. At one instant transfers of ending tasks are booked first,
-/// by task number; then those of arriving collectives, by booking; then collectives, by
+/// by task number; then the transfers of arriving collectives, by booking; then collectives, by
 /// (micro-batch, collective). The event loop could book in another order only if tasks that take no
 /// time send at one instant over one queue from two devices, or if a collective takes no time. In
 /// these cases run() returns false.

@@ -121,7 +121,7 @@ void StrategyPricer::check_replica(const Strategy& strategy) const {
 }
 
 /// run() on the graph of representative devices, which has no names: its errors are replaced by
-/// those of one replica, if that has any, and never by those of the full graph.
+/// the errors of one replica, if that has any, and never by errors of the full graph.
 template <class Run>
 auto StrategyPricer::of_symmetry(const Strategy& strategy, Run run) {
   check_mesh(*strategy.parallelism, problem_->cluster());

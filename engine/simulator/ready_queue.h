@@ -7,7 +7,7 @@
 
 namespace trinity {
 
-/// Storage of a ReadyQueue. It outlives the queue, so that runs allocate nothing.
+/// Storage of a ReadyQueue. It outlives the queue, so that runs allocate nothing. One per thread.
 class ReadyStore {
  public:
   static constexpr size_t kNear = 64;

@@ -133,7 +133,7 @@ struct Simulator::Scratch {
   std::unique_ptr<PlacetoEngine> placeto;
   std::unique_ptr<DopplerEngine> doppler;
   std::unique_ptr<SlotMemory> memory;
-  std::vector<DeviceMetrics> simulated;  // with a quotient
+  std::vector<DeviceMetrics> simulated;  // with representatives
 
   void simulate(const Plan& plan, int64_t limit_ns);
   void settle_stream(const Schedule& schedule);
@@ -165,8 +165,8 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
   events->run(plan, limit_ns, record);
 }
 
-/// Converts the record of a stream to that of micro_batches mini-batches in the steady state. All
-/// totals are integer multiples of the stream's length, except the times of flows.
+/// Converts the record of a stream to a record of micro_batches mini-batches in the steady state.
+/// All totals are integer multiples of the stream's length, except the times of flows.
 void Simulator::Scratch::settle_stream(const Schedule& schedule) {
   const auto scaled = [&schedule](int64_t value, int64_t of) {
     __extension__ typedef __int128 Wide;

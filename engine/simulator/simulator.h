@@ -11,8 +11,8 @@
 
 namespace trinity {
 
-/// What to simulate: where operators run, how many micro-batches there are and in which order they
-/// run.
+/// A plan to simulate: where operators run, how many micro-batches there are and in which order
+/// they run.
 struct Plan {
   std::span<const int32_t> placement;  ///< device of every operator (see check_placement)
   const Schedule* schedule = nullptr;  ///< null: one micro-batch, first in, first out
@@ -21,8 +21,8 @@ struct Plan {
   const Quotient* quotient = nullptr;
   uint64_t schedule_hash = 0;  ///< hash_value(*schedule); 0: unknown
 
-  /// Number of devices that placement and schedule refer to: representatives if there is a
-  /// quotient.
+  /// Number of devices that placement and schedule refer to: the representatives if there are
+  /// any.
   int32_t devices(const Problem& problem) const {
     return quotient ? static_cast<int32_t>(quotient->devices.size()) : problem.devices();
   }
@@ -102,9 +102,9 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 /// k-th task to the start of the next (the first from 0, the last to the end); an instant falls
 /// into the slot of the latest task started by then. An output is held from its task's slot until
 /// the slots in which its last local reader runs and its last outgoing transfer ends. A received
-/// copy is held from the slot of its transfer's start until that of its last reader there;
+/// copy is held from the slot of its transfer's start until the slot of its last reader there;
 /// workspace in its operator's slot. A member of a collective holds its inputs until the slot of
-/// the collective's end, its outputs from that of its start. A tensor that accumulates is held
+/// the collective's end, its outputs from the slot of its start. A tensor that accumulates is held
 /// once, from its first task's slot. The output of a view (an in-place operator) takes no memory
 /// and extends the life of the viewed tensor on its device, unless it accumulates. The output of a
 /// Variable takes no memory on its device, where its weights are fixed bytes.
@@ -114,11 +114,11 @@ class Simulator {
   ~Simulator();
   Simulator(Simulator&&) noexcept;
 
-  /// Simulates `plan` and fills `timeline` if given (with a quotient: only memory and its owners,
-  /// per representative device). A plan whose step exceeds `limit_ns` is rejected as soon as that
-  /// is certain. Throws ScheduleError if the schedule's order contradicts the graph (it names the
-  /// task at which every waiting device is blocked), ArgumentError if the schedule does not fit the
-  /// problem, LimitError if the clock could overflow.
+  /// Simulates `plan` and fills `timeline` if given (with representatives: only memory and its
+  /// owners, per representative device). A plan whose step exceeds `limit_ns` is rejected as soon
+  /// as that is certain. Throws ScheduleError if the schedule's order contradicts the graph (it
+  /// names the task at which every waiting device is blocked), ArgumentError if the schedule does
+  /// not fit the problem, LimitError if the clock could overflow.
   void run(const Plan& plan, Metrics& metrics, Timeline* timeline = nullptr,
            int64_t limit_ns = kNoLimit);
   void run(std::span<const int32_t> placement, Metrics& metrics, Timeline* timeline = nullptr,

@@ -27,7 +27,7 @@ struct Symmetry {
   Quotient quotient;              ///< without `group`, which depends on the copies that are made
   /// [device of a replica][simulated replica]: device index in `quotient`
   std::vector<int32_t> number;
-  /// Index into quotient.members per (pipeline group, simulated replica) or (device, simulated
+  /// Index into members of `Quotient` per (pipeline group, simulated replica) or (device, simulated
   /// replica), for each scope LoweredCopies::Among; -1: no simulated replica is in such a group.
   using Groups = std::array<std::vector<int32_t>, 3>;
   Groups inner, across;
@@ -50,7 +50,7 @@ SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const 
 
 /// Simulates meshes by one replica and one pipeline group of every equivalence class
 /// (simulator/symmetry.h); the lowered graphs have the operators of these representatives alone.
-/// Results are bit-identical to those of the whole graph. Keeps what it built for the latest
+/// Results are bit-identical to the whole graph's. Keeps what it built for the latest
 /// structures and meshes; evaluators of one graph share everything that does not depend on the
 /// cluster. Thread-safe.
 class SymmetryPricer {

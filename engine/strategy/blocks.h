@@ -11,7 +11,7 @@
 #include "base/shared.h"
 #include "graph/iteration_space.h"
 
-// Blocks of tensors and of iteration spaces under a split: the arithmetic behind strategy/splits.
+// Blocks of tensors and of iteration spaces under a split: the arithmetic of strategy/splits.
 
 namespace trinity {
 
@@ -22,7 +22,7 @@ struct Range {
 };
 
 /// A range per axis of a tensor; of none where the shape is not known. Of few axes it allocates
-/// nothing: splits make hundreds of thousands of them.
+/// nothing: splits make hundreds of thousands of them. A plain value.
 class Block {
  public:
   size_t size() const { return size_; }
@@ -62,14 +62,14 @@ class Block {
 
 int64_t block_elements(const Block& block);
 Block whole_block(const std::vector<int64_t>& shape);
-/// Whether a shape is that of a block; any is that of one without axes.
+/// Whether a block has this shape; a block without axes has any.
 bool has_lengths(const Block& block, const std::vector<int64_t>& shape);
 /// Gives a tensor the shape of its block; one that has it keeps what it shares with others.
 void take_lengths(const Block& block, SharedList<int64_t>& shape);
-/// What two blocks of one tensor share; empty ranges where nothing.
+/// The overlap of two blocks of one tensor; empty ranges where there is none.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);
-/// Whether all of a block is of another one; as that their overlap is the block itself.
+/// Whether a block lies inside another one, so that their overlap is the block itself.
 bool lies_in(const Block& block, const Block& other);
 /// The elements that two blocks share; 1 where the shape is not known.
 int64_t shared_elements(const Block& a, const Block& b);
@@ -77,12 +77,13 @@ int64_t shared_elements(const Block& a, const Block& b);
 /// The parts of one operator: part numbers count the first dimension slowest, copies of one block
 /// fastest. Copies count as a dimension, the last one, which no tensor carries. `padded`: blocks are
 /// equally long, rounded up, and the last ones may reach beyond the end.
+/// Immutable after construction.
 class OperatorCut {
  public:
   OperatorCut() = default;
   OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1,
               bool padded = false);
-  /// Of a space that has the dimension of copies.
+  /// For a space that has the dimension of copies.
   OperatorCut(std::shared_ptr<const IterationSpace> space, std::vector<int32_t> factors,
               int32_t copies, bool padded);
 
@@ -103,7 +104,7 @@ class OperatorCut {
                                                           : Range{0, shape[i]});
     return block;
   }
-  /// Makes another part's block that of this one.
+  /// Turns another part's block into this part's.
   void move(Block& block, const std::vector<int64_t>& shape, const TensorAxes& axes,
             int32_t part) const {
     for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i)

@@ -65,12 +65,12 @@ int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_b
 ///
 /// gpipe: Huang et al. 2019; 1f1b, interleaved: Narayanan et al. 2021 (SC), section 2.2; zb_h1,
 /// zb_h2: Qi et al. 2024 (Zero Bubble), section 2, figures 2 and 3; zb_v: there, section 6; dualpipe_v: DeepSeek-V3.
-/// The orders of zb_interleaved, zb_v and dualpipe_v are those of PyTorch 2.13; what that overlaps
-/// of dualpipe_v, forward with a backward, runs one after the other here.
+/// The orders of zb_interleaved, zb_v and dualpipe_v equal PyTorch 2.13's; forward and backward
+/// passes that PyTorch overlaps in dualpipe_v run one after the other here.
 std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t v,
                                    int32_t micro_batches, int32_t device);
 
-/// What a device works on all of its chunks for one micro-batch, in any unit of time.
+/// The work of a device on all of its chunks for one micro-batch, in any unit of time.
 struct ChunkTimes {
   double forward = 1, input = 1, weight = 1;
 
@@ -79,8 +79,9 @@ struct ChunkTimes {
 
 /// Idle time over ideal time, the work of one device.
 struct ScheduleBubble {
-  /// Of the device that takes longest from its first task to its last: what papers on pipelines
-  /// state, since where stages update on their own the next step fills what a later start leaves.
+  /// For the device that takes longest from its first task to its last: the value in papers on
+  /// pipelines, since where stages update on their own the next step fills what a later start
+  /// leaves.
   double of_device = 0;
   double of_step = 0;  ///< from the first task of any device to the last: what a step takes
 };

@@ -15,9 +15,9 @@
 namespace trinity {
 namespace {
 
-/// The dtype of the first output; of a product that reads float8, that; of a product's gradients that
-/// of the product, and of other weight parts that of their first input, however wide the sums are
-/// that are kept of them.
+/// The dtype of the first output; of a matmul that reads float8, float8; of a matmul's gradients
+/// the matmul's, and of other weight gradients their first input's, whatever the width of the sums
+/// that accumulate them.
 DType computed_in(const Graph& graph, const Operator& op) {
   if (operator_rule(op.type).matrix)
     for (const int32_t input : op.inputs)
@@ -37,7 +37,8 @@ DType rated_in(const Graph& graph, const Operator& op, const DeviceType& type) {
 }
 
 /// Hockney's n_1/2 is a rate times a latency, and a device type states it at its 16-bit peak: slower
-/// arithmetic, float32's on ordinary cores, reaches half of its efficiency with as many fewer columns.
+/// arithmetic, float32's on ordinary cores, reaches half of its efficiency with proportionally
+/// fewer columns.
 double half_width_of(const DeviceType& type, DType dtype) {
   const auto half = type.peak_flops_per_s.find(DType::float16);
   if (half == type.peak_flops_per_s.end()) return type.half_width;
@@ -170,12 +171,12 @@ namespace {
 
 bool is_gradient(const Operator& op) { return op.type.ends_with("Grad"); }
 
-/// The operator that a gradient is of, else the operator itself.
+/// The forward operator of a gradient, else the operator itself.
 const Operator& product_of(const Graph& graph, const Operator& op) {
   return is_gradient(op) && op.forward >= 0 ? graph.op(op.forward) : op;
 }
 
-/// A product with a weight of its own, of experts too.
+/// A matmul with a weight of its own, of experts too.
 bool is_weight_product(const Operator& op) {
   const auto flops = operator_rule(op.type).flops;
   return (flops == OperatorRule::Flops::product || flops == OperatorRule::Flops::einsum) &&
@@ -198,7 +199,7 @@ double columns_of(const Graph& graph, const Operator& op) {
   return shape.empty() ? 0 : static_cast<double>(shape.back());
 }
 
-/// Products of one input that are one kernel: how many, and their columns together.
+/// Matmuls of one input that are one kernel: how many, and their columns together.
 struct Siblings {
   double count = 1, columns = 0;
 };
@@ -216,7 +217,7 @@ Siblings siblings_of(const Graph& graph, const Operator& product) {
   return found;
 }
 
-/// The less of a product's columns and its reduced length; 0 where it is none.
+/// The smaller of a matmul's columns and its reduced length; 0 for other operators.
 double product_width(const Graph& graph, const Operator& product, const Siblings& siblings) {
   const auto flops = operator_rule(product.type).flops;
   if (flops != OperatorRule::Flops::product && flops != OperatorRule::Flops::einsum) return 0;
@@ -248,8 +249,8 @@ bool stays_inside(const Graph& graph, int32_t tensor) {
          graph.op(reader).phase == graph.op(producer).phase;
 }
 
-/// What a kernel is beside the operator: bytes that are not moved, the part of a launch that it
-/// pays for, and the width of its product, 0 where that does not count.
+/// Costs of a kernel in addition to the operator's: bytes that are not moved, the part of a launch
+/// that counts, and the width of its matmul, 0 where that does not matter.
 struct Kernel {
   double saved_bytes = 0, launches = 1, width = 0;
 };
@@ -424,7 +425,7 @@ double kernels_of(const Graph& graph, const Operator& op) {
   return static_cast<double>(shape[0]) * (op.flops > 1.5 * product.flops ? 2 : 1);
 }
 
-/// What tells the run of an operator from others: its layer, phase and part.
+/// The run of an operator: its layer, phase and part.
 std::string run_of(const Operator& op) {
   std::string name = layer_and_parts(op.name);
   name += '\n';

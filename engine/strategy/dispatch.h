@@ -10,10 +10,10 @@ namespace trinity {
 /// A host dispatches kernels one after the other, DeviceType::dispatch_s each (of operators for
 /// which the type states another, that: 0 for kernels in a recorded graph; an Einsum with weights
 /// has one kernel per expert, its gradient two), and runs ahead of the device where these take
-/// longer. So a run of kernels takes what they take or what dispatching
-/// them takes, the more of both: where it is the latter, times_s of the run are stretched in
-/// proportion. A run is what operators of one name before the first '/' (a layer), of one phase and
-/// one part (the numbers behind '@') have to do; views, members of collectives and operators that
+/// longer. So a run of kernels takes the longer of its kernels' time and the time of
+/// dispatching them: if it is the latter, times_s of the run are stretched in
+/// proportion. A run is the operators of one name before the first '/' (a layer), of one phase and
+/// one part (the numbers after '@'); views, members of collectives and operators that
 /// belong to another's kernel (fuses_elementwise, joins_products) are not dispatched, nor are updates
 /// unless the type has an entry for them: what the host does for every weight then. times_s:
 /// seconds of every operator on a device of this type and speed, by operator_time_s(). Nothing

@@ -47,7 +47,7 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
-/// Lanes of which one of each kind was lowered: what it does is done in all of its kind.
+/// For pipeline groups of which one per class was lowered: its collectives represent its class.
 void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   const auto& kinds = replica.lanes;
   for (auto& lane : lanes_) {
@@ -77,7 +77,7 @@ void ReplicaLanes::note(int32_t device, int32_t group) {
   if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
 }
 
-/// The number of a group, which its lanes have from now on.
+/// The number of a group; its pipeline groups get it.
 int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   const auto [found, added] = known_.emplace(devices, static_cast<int32_t>(groups_.size()));
   if (!added) return found->second;
@@ -105,7 +105,7 @@ int32_t ReplicaLanes::add_over(int32_t device, int32_t axes) {
   return own;
 }
 
-/// A group of a lane's collectives and those of the other lanes of its kind.
+/// A group of a pipeline group's collectives and the corresponding groups of its class.
 int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
                                 const std::vector<int32_t>& kinds) {
   const int32_t own = group[0] % width_, kind = kinds[at(own)];

@@ -9,10 +9,10 @@
 
 namespace trinity {
 
-/// The devices of one replica of a mesh in lanes: what sends tensors to each other is in one lane,
-/// between lanes there are collectives alone. Lanes are of one kind where they do the same in the
-/// same order: their operators, taken by number, are equal in all that costs, bytes, stages, reads
-/// and collectives go by.
+/// The devices of one replica of a mesh in pipeline groups (`lane`): devices that send tensors to
+/// each other are in one group; between groups there are only collectives. Groups are in one
+/// equivalence class (`kind`) if they do the same in the same order: their operators, by number,
+/// have equal costs, bytes, stages, reads and collectives. Immutable after construction.
 class ReplicaLanes {
  public:
   struct Lane {
@@ -21,16 +21,16 @@ class ReplicaLanes {
     std::vector<int32_t> operators; ///< ascending
     /// Devices of which one sends to the other, in order of the first operator that reads.
     std::vector<std::pair<int32_t, int32_t>> sends;
-    /// Of its collectives, each once, in order of their number; those that join replicas last.
+    /// Its collectives, each once, in order of their number; collectives between replicas last.
     std::vector<int32_t> groups;
   };
 
-  /// `whole`: all devices are one lane; not where one lane of a kind is made.
+  /// `whole`: all devices are one pipeline group; not if one group per class is made.
   ReplicaLanes(const LoweredReplica& replica, bool whole);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   int32_t lane_of(int32_t device) const { return lane_of_[device]; }
-  /// Where a device stands in its lane.
+  /// The position of a device in its pipeline group.
   int32_t place_of(int32_t device) const { return place_of_[device]; }
   /// Devices between which there are collectives: each list once, ascending.
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
@@ -44,7 +44,8 @@ class ReplicaLanes {
   }
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
-  /// All of it but operators, in numbers: equal lists mean equal lanes, groups and sends.
+  /// Everything but operators, as numbers: equal lists mean equal pipeline groups, groups and
+  /// sends.
   std::vector<int32_t> outline() const;
 
  private:
@@ -62,12 +63,12 @@ class ReplicaLanes {
 
   std::vector<Lane> lanes_;
   std::vector<int32_t> lane_of_, place_of_;           // per device
-  std::vector<int32_t> number_;                       // per operator: its number in its lane
+  std::vector<int32_t> number_;                       // per operator: its index in its pipeline group
   std::vector<std::vector<int32_t>> groups_;
   std::map<std::vector<int32_t>, int32_t> known_;     // their numbers
   std::vector<int32_t> group_of_;                     // per collective
-  std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
-  std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
+  std::vector<std::vector<int32_t>> collectives_;     // per pipeline group, ascending
+  std::vector<int32_t> rank_;                         // per operator: of its collective in the group
   int32_t width_ = 1;
   int32_t place_ = 1;          // devices that share an operator: `context` x `tensor`
   int32_t parts_ = 1;          // `tensor`

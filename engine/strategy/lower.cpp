@@ -18,7 +18,7 @@ using lowering::Lowering;
 
 namespace {
 
-/// How replicas meet.
+/// How replicas synchronise.
 void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   const auto& way = given.sync;
   options.algorithm = way.algorithm;
@@ -34,8 +34,8 @@ void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   options.late = options.on_occasion && way.asynchronous;
 }
 
-/// What is said of single operators, of those that the first rank has; operators that are in the
-/// same place on different ranks are told apart by nothing.
+/// Choices for single operators, by the operators of the first rank; operators at the same position
+/// on different ranks are not distinguished.
 std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, const Graph& graph,
                                                       const SpreadExperts& spread) {
   auto choices = given.operators;
@@ -57,8 +57,8 @@ std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, 
   return choices;
 }
 
-/// Says of a copy on a rank which of the original weights it has (graph/meaning.h): those of another
-/// expert, or other rows of those of all.
+/// Records which of the original weights a copy on a rank has (graph/meaning.h): another expert's,
+/// or other rows of all experts' weights.
 void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_t ranks) {
   if (!has_meaning(copy)) return;
   copy.attributes[kSource] = text_attribute(original, kSource);
@@ -93,7 +93,7 @@ Graph with_experts_stated(const Graph& made, const Graph& original,
   return builder.build();
 }
 
-/// A mesh whose experts are shared out: what one rank has is lowered by `run`, and every replica is
+/// A mesh whose experts are sharded: `run` lowers the operators of one rank, and every replica is
 /// one.
 template <class Run>
 auto lowered_rank(const Parallelism& given, const Graph& graph, Run run) {
@@ -161,7 +161,7 @@ Graph with_rings(const Graph& graph) {
   return builder.build();
 }
 
-/// That tokens of experts are dealt out once.
+/// Checks that tokens of experts are distributed once.
 void check_experts(const Parallelism& given, const Graph& graph) {
   if (given.mesh.tensor == 1 || given.sequence_parallel) return;
   const auto experts = find_experts(graph);

@@ -26,7 +26,7 @@ struct LoweredGraph {
   std::vector<int32_t> layers;  ///< of every virtual stage
   std::vector<int32_t> layer;     ///< [operator]: OperatorRole::layer; empty if there is no mesh
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
-  /// Of every operator, where servers take replicas in turn: the one for which it runs; else empty.
+  /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
   std::vector<int32_t> turn = {};
 };
 
@@ -53,8 +53,8 @@ struct LoweredReplica : Lowered {
 /// Some replicas of it, with the collectives between all.
 struct LoweredCopies {
   LoweredGraph lowered;  ///< ranks are those of a mesh with as many replicas as are made
-  /// Of every collective the number of the one in LoweredReplica::collective that it copies; -1: it
-  /// is between a device's copies in the replicas, kJoins: between those of several devices
+  /// Per collective the index of the one in LoweredReplica::collective that it copies; -1: it joins
+  /// one device's copies in the replicas, kJoins: the copies of several devices
   /// (LoweredReplica::joined).
   static constexpr int32_t kJoins = -2;
   std::vector<int32_t> collective;
@@ -71,14 +71,14 @@ struct Arrangement {
   ScheduleSpec schedule;           ///< with the virtual stage of every operator
 };
 
-/// What a strategy makes of a graph: what is simulated and executed.
+/// The lowered graph of a strategy, which is simulated and executed.
 struct LoweredStrategy {
   LoweredGraph made;
   Arrangement arranged;
 };
 
-/// What of a strategy decides the graph that it lowers to: strategies of which this is equal share
-/// it, however they are placed and however many micro-batches there are.
+/// The part of a strategy that decides the graph that it lowers to: strategies with an equal part
+/// share it, however they are placed and however many micro-batches there are.
 Strategy structure_of(const Strategy& strategy);
 
 /// A step of a strategy, and how many of a cycle are like it.
@@ -87,8 +87,8 @@ struct CycleStep {
   int32_t count = 1;
 };
 
-/// The steps from one meeting of replicas to the next: first that in which they meet, then those
-/// without. One where they meet in every step.
+/// The steps from one synchronisation of replicas to the next: first the one in which they
+/// synchronise, then the others. One step if they synchronise in every step.
 std::vector<CycleStep> cycle_of(const Strategy& strategy);
 
 /// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
@@ -97,7 +97,8 @@ void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 /// operator and keeps every colocation unit together.
 void check_inside(const Parallelism& given, const Graph& graph);
 
-/// Whether all replicas of a mesh are copies of one, which meet in every step: by an all-reduce.
+/// Whether all replicas of a mesh are copies of one and synchronise in every step, by an
+/// all-reduce.
 bool copies_are_alike(const Parallelism& given);
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
 /// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
@@ -116,6 +117,7 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
 /// The latest results of the pass that splits operators (strategy/lowering.h), by what decides it. Meshes of one graph
 /// that differ in replicas, sharded states, recomputation or order share a result.
+/// Thread-safe (base/thread_pool.h).
 class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>> {
  public:
   LaneParts() : Latest(4) {}
@@ -127,38 +129,39 @@ class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>
 /// (graph/nameless.h), and so may messages.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts);
-/// `copies` of the mesh's replicas, at most all of them; numbers: which, where experts are shared out
-/// and they are not the first.
+/// `copies` of the mesh's replicas, at most all of them; numbers: which ones, if experts are
+/// sharded and they are not the first.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
                            std::span<const int32_t> numbers = {});
-/// What runs on some of its devices. Throws what subgraph() throws.
+/// The part of a lowered replica on some of its devices. Throws the errors of subgraph().
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
 
 /// The first half of lower().
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
 
-/// The second half: `made` is of a strategy of the same structure.
+/// The second half of lower(): `made` comes from a strategy of the same structure.
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
-/// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
-/// attention goes in rings (cp_comm_type), experts are shared out over `expert` (spread_experts()),
-/// operators go to their places inside stages (`inside`), each is split over `tensor` there
-/// (tensor_splits()), layers are recomputed, what stages send each
-/// other is cut in parts (scatter_gather), the backward pass is cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
-/// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
-/// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
-/// stage that their device works for.
+/// Lowers a training graph. One of repeated layers (graph/layers.h) is lowered by its mesh, in this
+/// order: attention goes in rings (cp_comm_type), experts are sharded over `expert`
+/// (spread_experts()), operators go to their devices inside stages (`inside`), each is split over
+/// `tensor` there (tensor_splits()), layers are recomputed, tensors between stages are cut in parts
+/// (scatter_gather), the backward pass is split into B and W where the schedule needs it
+/// (split_backward()), replicas are added with all-reduces of gradients in buckets (replicate()),
+/// micro-batches are scheduled (pipeline_schedule()). Any other graph is lowered by the splits of
+/// its operators (lower_splits()); slices, joins and collectives belong to the stage that their
+/// device works for.
 ///
-/// Throws ArgumentError, with fields, sizes and the nearest values that would do: a mesh of more
-/// devices than the cluster has; layers that do not divide over the stages, a list of stages of
-/// another length or sum, or with one of no layers between others; virtual stages of a schedule that has none, or other than two of one in V
-/// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
-/// zero-bubble schedule (check_pipeline()); experts without `expert`'s divisors,
-/// or over `tensor` without sequence_parallel; `placement` above one without
-/// `inside`, or with `expert`; what check_inside() refuses; ways to synchronise beside what they contradict; a
-/// network without repeated layers where there are stages or recomputation; splits beside
-/// priorities or an order, which number the operators; and what tensor_splits() and lower_splits()
-/// throw.
+/// Throws ArgumentError, with fields, sizes and the nearest valid values: a mesh of more devices
+/// than the cluster has; layers that do not divide over the stages, a list of stages of another
+/// length or sum, or with one of no layers between others; virtual stages of a schedule that has
+/// none, or other than two of one in V shape; micro-batches of interleaved that are no multiple of
+/// the pipeline, or fewer than fill a zero-bubble schedule (check_pipeline()); experts without
+/// `expert`'s divisors, or over `tensor` without sequence_parallel; `placement` above one without
+/// `inside`, or with `expert`; whatever check_inside() refuses; a kind of synchronisation with
+/// fields that contradict it; a network without repeated layers with stages or recomputation;
+/// splits together with priorities or an order, which number the operators; and the errors of
+/// tensor_splits() and lower_splits().
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
 
 }  // namespace trinity

@@ -23,7 +23,7 @@
 #include "strategy/tensor_pattern.h"
 #include "strategy/lower.h"
 
-// Of strategy/lower alone: the steps from a training graph to one replica of a mesh.
+// Internal to strategy/lower: the steps from a training graph to one replica of a mesh.
 
 namespace trinity::lowering {
 
@@ -52,11 +52,11 @@ class Lowering {
   }
 
  private:
-  /// Whether gradients are scattered after every micro-batch over parts of the sequence, too: what
-  /// else sums them does so behind that, once a step, in shares.
+  /// Whether gradients are scattered over parts of the sequence after every micro-batch: further
+  /// reductions of them then come after that, once per step, on shards.
   bool scatters_first() const { return joins_context(given_) && given_.zero_stage >= 2; }
 
-  /// What of the mesh split() goes by.
+  /// The part of the mesh that split() depends on.
   Parallelism what_splits() const {
     Parallelism same = without(given_, kSplits);
     if (given_.mesh.context > 1) {  // joins_context() goes by these
@@ -85,7 +85,7 @@ class Lowering {
     return made;
   }
 
-  /// What is said of single operators, by their numbers.
+  /// Choices for single operators, by their numbers.
   void read_rules() {
     for (const int32_t op : module_operators(given_, graph_, layers_)) repeated_[op] = true;
     std::vector<std::string> names;
@@ -162,8 +162,8 @@ class Lowering {
            place * mesh.parts();
   }
 
-  /// The graph of one replica: every operator on the devices of a place of its stage. one_of_kind: that of
-  /// lower_lane().
+  /// The graph of one replica: every operator on the devices of a place of its stage. one_of_kind:
+  /// the graph of lower_lane().
   std::optional<LoweredReplica> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
@@ -194,7 +194,7 @@ class Lowering {
     return LoweredReplica{std::move(*made)};
   }
 
-  /// A source stands on every device that reads it: there, in the first stage that does.
+  /// Sources are copied to every device that reads them: there, in the first stage that does.
   void put_sources_at_readers(const Graph& graph, std::vector<OperatorRole>& roles) const {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
@@ -207,8 +207,8 @@ class Lowering {
     }
   }
 
-  /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
-  /// that of its terms.
+  /// The stage of a sum of gradients that is not computed in the stage of its forward operator: the
+  /// stage of its terms.
   int32_t stage_of_terms(int32_t sum) const {
     return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
   }
@@ -220,7 +220,7 @@ class Lowering {
     return shared ? LoweredReplica{std::move(*shared)} : made;
   }
 
-  /// What attention does by heads.
+  /// The operators of attention that are cut by heads.
   std::vector<bool> attention_by_heads() const {
     return attention_or_refuse("cp_comm_type: all_to_all", "to cut by heads");
   }
@@ -250,7 +250,7 @@ class Lowering {
     send_parts(made, given_.mesh.tensor, whole);
   }
 
-  /// What is computed again at one time: a layer, what stands before all, what stands behind them.
+  /// The unit of recomputation: a layer, the part before all layers, the part after them.
   int32_t unit_of(int32_t layer) const { return layer < 0 ? layers_.count + 1 : layer; }
   std::vector<bool> units_with_rules() const {
     std::vector<bool> mixed(at(layers_.count + 2), false);
@@ -272,7 +272,7 @@ class Lowering {
       const bool whole = given_.recompute == Recompute::full || (!core.empty() && core[forward]);
       bool within = whole && layer >= 0 && layer < layers_.count;
       if (const auto said = repeated_.find(op); said != repeated_.end()) within = said->second;
-      // What was computed again is what all backward operators of its unit read.
+      // The recomputed tensors are read by all backward operators of their unit.
       const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;
       unit.push_back(within || reads ? unit_of(layer) : -1);
     }
@@ -304,7 +304,7 @@ class Lowering {
       return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
              graph.op(op).forward >= 0;
     };
-    const auto for_updates = [&](int32_t op) {  // itself, or a sum behind a scatter
+    const auto for_updates = [&](int32_t op) {  // itself, or a sum after a scatter
       if (is_update(op) || !scatters_first()) return is_update(op);
       const auto [begin, end] = boost::out_edges(op, graph.csr());
       return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0 &&
@@ -326,7 +326,7 @@ class Lowering {
     return joined;
   }
 
-  /// Of every collective whether it is such a one, or sums what one reads; empty: none does.
+  /// Per collective whether it is such a one, or sums what one reads; empty: none does.
   static std::vector<bool> sums_ahead(const Graph& graph, std::vector<bool> joined) {
     const auto meets = [&](int32_t op) {
       const auto [begin, end] = boost::out_edges(op, graph.csr());
@@ -342,7 +342,7 @@ class Lowering {
     return joined;
   }
 
-  /// Of every original operator whether the gradients of its weights meet in such collectives.
+  /// Per original operator: whether the gradients of its weights are reduced in such collectives.
   std::vector<bool> weights_joined(const LoweredReplica& made) const {
     const auto joined = joined_collectives(made);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
@@ -386,7 +386,7 @@ class Lowering {
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
       if (weights[at(leader_of(made.roles[op].serves))]) continue;
       spread[op] *= given_.mesh.context;
-      apart[op] = 1;  // as many as share out experts, but others
+      apart[op] = 1;  // the same number of ranks as shard experts, but others
     }
     const auto whole = sums_ahead(made.graph, joined_collectives(made));
     const auto device = made.each(&OperatorRole::device);
@@ -429,9 +429,9 @@ class Lowering {
     for (const auto& [place, op] : sends) made.roles[op].sends_last = true;
   }
 
-  /// Weight parts of their own, which wait until a device would be idle; but of what is no product or
-  /// chooses experts, which is little work, and of what stands behind the layers, whose logits would
-  /// be kept for so long (Qi et al. 2024, table 1, counts the products of layers).
+  /// Splits off weight gradients (W), which wait until a device would be idle; not for operators
+  /// that are no matmuls or choose experts (little work), nor for operators after the layers, whose
+  /// logits would stay in memory (Qi et al. 2024, table 1, counts the matmuls of layers).
   void cut_backward(LoweredReplica& made) const {
     std::vector<bool> at_once;
     for (const auto& role : made.roles)

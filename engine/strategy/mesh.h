@@ -50,7 +50,7 @@ struct Mesh {
   int32_t device(int32_t stage, int32_t replica, int32_t part) const;
 };
 
-/// What of a forward pass is computed again before the backward pass.
+/// Which part of a forward pass is recomputed before the backward pass.
 enum class Recompute : uint8_t {
   none,
   selective,  ///< the core of attention: from the scores to the weighted values
@@ -62,14 +62,14 @@ enum class Recompute : uint8_t {
 enum class ContextKind : uint8_t {
   all_gather,  ///< all at once
   ring,        ///< part by part, from neighbour to neighbour (ring attention, Liu et al. 2023)
-  /// The core of attention is cut by heads instead of the sequence, with all-to-alls in front of it
-  /// and behind it (DeepSpeed-Ulysses, Jacobs et al. 2023).
+  /// The core of attention is cut by heads instead of the sequence, with all-to-alls before and
+  /// after it (DeepSpeed-Ulysses, Jacobs et al. 2023).
   all_to_all,
 };
 ContextKind parse_context_kind(std::string_view name);
 const char* context_kind_name(ContextKind kind);
 
-/// How replicas are kept alike.
+/// How replicas synchronise.
 enum class Synchronise : uint8_t {
   all_reduce,        ///< gradients are reduced over all, in every step
   hierarchical,      ///< the same in two levels: within runs of `inner` replicas, and across
@@ -84,27 +84,28 @@ struct Synchronisation {
   Synchronise kind = Synchronise::all_reduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;  ///< of what replicas do together
   int32_t inner = 1;    ///< hierarchical, daso: replicas of a run, neighbours on `data`
-  /// local_sgd, daso: steps from one meeting to the next; 0: none, as between two.
+  /// local_sgd, daso: steps from one synchronisation to the next; 0: none, as between two.
   int32_t every = 1;
   int32_t servers = 1;  ///< parameter_server: the first replicas, who take gradients in turn
-  /// parameter_server: nobody waits for the others. Servers apply the gradient of one replica after
-  /// the other, in the replicas' order, and each goes on with the weights behind its own, so that a
-  /// gradient is data - 1 updates old (delayed SGD, round robin: Langford, Smola and Zinkevich 2009;
-  /// Downpour SGD, Dean et al. 2012, fixes no order). A micro-batch is a mini-batch with its update.
-  /// daso: weights that a step sends are merged behind the next, by Coquelin et al. 2022, equation 1.
+  /// parameter_server: no replica waits for the others. Servers apply the gradient of one replica
+  /// after the other, in the replicas' order, and each continues with the weights after its own
+  /// update, so that gradient staleness is data - 1 updates (delayed SGD, round robin: Langford,
+  /// Smola and Zinkevich 2009; Downpour SGD, Dean et al. 2012, fixes no order). A micro-batch is a
+  /// mini-batch with its update. daso: weights sent in a step are merged after the next step, by
+  /// Coquelin et al. 2022, equation 1.
   bool asynchronous = false;
 
   bool operator==(const Synchronisation&) const = default;
-  /// Whether replicas meet in runs of `inner`, which share out states.
+  /// Whether replicas synchronise in inner groups of `inner`, which shard states.
   bool in_runs() const { return kind == Synchronise::hierarchical || kind == Synchronise::daso; }
-  /// Whether replicas differ between their meetings.
+  /// Whether replicas differ between synchronisations.
   bool seldom() const { return kind == Synchronise::local_sgd || kind == Synchronise::daso; }
 };
 
 /// Throws ArgumentError for a field that another kind has, with the kinds that have it.
 void check_fields(const Synchronisation& given);
 
-/// What holds for one operator in place of the words of a mesh.
+/// Choices for one operator that override the fields of a mesh.
 struct OperatorChoice {
   std::optional<bool> recompute;  ///< whether it is computed again before the backward pass
   /// The dimension of its iteration space that is cut over `tensor`; empty: it stays whole.
@@ -122,8 +123,8 @@ struct Parallelism {
   PipelineOrder tasks;         ///< "order": what every place on the pipeline runs (strategy/own_order.h)
   int32_t virtual_stages = 1;  ///< of a device of the pipeline
   int32_t micro_batches = 1;   ///< the graph's batch is one, of one replica
-  /// Layers of every virtual stage; empty: equally many. What stands before the layers is in the
-  /// first, what stands behind them in the last.
+  /// Layers of every virtual stage; empty: equally many. Operators before the layers are in the
+  /// first stage, operators after them in the last.
   std::vector<int32_t> stages;
   Recompute recompute = Recompute::none;
   uint8_t recompute_modules = 0;  ///< Recompute::modules: a bit per RecomputeModule (strategy/recompute_modules.h)
@@ -131,21 +132,21 @@ struct Parallelism {
   /// sequence (Korthikanti et al. 2022), so that reduce-scatters and all-gathers replace
   /// all-reduces.
   bool sequence_parallel = false;
-  /// What a stage's devices all hold whole goes to the next stage in parts, which are gathered there
+  /// Tensors that all devices of a stage hold whole are sent in parts, which the next stage gathers
   /// (strategy/sent_parts.h).
   bool scatter_gather = false;
   /// Sums of input gradients over `tensor` go on while gradients of weights are computed
   /// (graph/split_backward.h, overlap_sums()).
   bool overlap_tp_grad_allreduce = false;
-  /// What replicas hold a share of (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's state, 2
-  /// gradients too, 3 weights too; 0 nothing.
+  /// The ZeRO stage, that is what replicas shard (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's
+  /// state, 2 gradients too, 3 weights too; 0 nothing.
   int32_t zero_stage = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
   ContextKind cp_comm_type = ContextKind::all_gather;  ///< with `context` above one
   Synchronisation sync;
   std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
-  /// Of every operator of the graph its place on the axis `placement` inside its stage, from 0;
-  /// empty: said of none, which an axis above one refuses.
+  /// Per operator of the graph its position on the axis `placement` inside its stage, from 0;
+  /// empty: not given, which is an error for an axis above one.
   std::vector<int32_t> inside;
 
   bool operator==(const Parallelism&) const = default;

@@ -1,4 +1,4 @@
-// What a mesh, its schedule and the meetings of its replicas refuse: check_mesh().
+// Checks of a mesh, its schedule and the synchronisation of its replicas: check_mesh().
 #include <algorithm>
 
 #include "base/error.h"
@@ -78,7 +78,7 @@ void check_inner(const Synchronisation& given, const Mesh& mesh) {
         kind, given.inner, mesh.expert));
 }
 
-/// Why replicas cannot be kept alike in this way.
+/// Refuses ways of synchronisation that contradict other fields.
 void check_synchronise(const Parallelism& parallelism) {
   const auto& given = parallelism.sync;
   const auto& mesh = parallelism.mesh;

@@ -6,10 +6,11 @@
 
 namespace trinity {
 
-/// Throws ArgumentError with fields, sizes and the nearest values that would do: an unknown
-/// schedule; tasks without schedule "order", and the other way round; what check_order() refuses; virtual stages of a schedule that has none, or other than two of one in V shape;
-/// micro-batches of an interleaved schedule that are no multiple of the pipeline, or fewer than a
-/// zero-bubble schedule needs: as many as the pipeline has stages, twice that in V shape, one less than that for zb-h2.
+/// Throws ArgumentError with fields, sizes and the nearest valid values: an unknown schedule; tasks
+/// without schedule "order", and the other way round; whatever check_order() refuses; virtual
+/// stages of a schedule that has none, or other than two of one in V shape; micro-batches of an
+/// interleaved schedule that are no multiple of the pipeline, or fewer than a zero-bubble schedule
+/// needs: one per stage of the pipeline, twice that in V shape, one less than that for zb-h2.
 void check_pipeline(const Parallelism& given);
 
 /// Throws ArgumentError for a listed stage without layers that would have no operators: the first has
@@ -20,7 +21,7 @@ void check_stages(const Parallelism& given);
 /// device no schedule splits the backward pass.
 PipelineSchedule schedule_of(const Parallelism& given);
 
-/// What every place on its pipeline runs.
+/// The work of every position of a pipeline.
 PipelineOrder order_of(const Parallelism& given);
 
 /// The bubble of its schedule where all stages are equal, messages are free, and a forward pass,
@@ -29,11 +30,11 @@ PipelineOrder order_of(const Parallelism& given);
 /// what check_pipeline() and the other schedule_bubble() throw.
 ScheduleBubble schedule_bubble(const Parallelism& given);
 
-/// Replicas that servers take in turn, as a stream of mini-batches without a flush: turn[o] is the
-/// replica, from 0, for which operator o runs. A device runs forward and backward of a mini-batch,
-/// then pulls its weights; a server's also has a list aside (Schedule::order_first), of what updates
-/// weights by one replica after the other. Measured is from the end of mini-batch 8 to that of 24,
-/// numbers from 0.
+/// Replicas that servers take round-robin, as a stream of mini-batches without a flush: turn[o] is
+/// the replica, from 0, for which operator o runs. A device runs forward and backward of a
+/// mini-batch, then pulls its weights; a server's device also has a second list
+/// (Schedule::order_first) of the operators that update weights by one replica after the other. The
+/// step is measured from the end of mini-batch 8 to the end of mini-batch 24, numbers from 0.
 ///
 /// Throws ArgumentError for lists of another length and devices out of range, LimitError for more
 /// than 2^31 tasks.

@@ -18,7 +18,7 @@ enum KeptBy : uint8_t {
   kProfile = 4,    ///< profiles of one stage (UnitProfiler::part_of())
 };
 
-/// What the entries of a list of integers are.
+/// The meaning of the entries of a list of integers.
 enum class Listed : uint8_t { counts, devices, places };
 
 struct MeshWord {

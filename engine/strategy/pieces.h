@@ -26,7 +26,7 @@ struct OrderPieces {
   int32_t devices() const { return static_cast<int32_t>(piece_first.size()) - 1; }
 };
 
-/// What pipeline_schedule() says of a schedule that is no stream; throws what that throws.
+/// The same as pipeline_schedule() for a schedule that is no stream, with the same errors.
 OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                             std::span<const int32_t> stage, int32_t micro_batches,
                             PipelineSchedule schedule, std::span<const int32_t> turn = {},

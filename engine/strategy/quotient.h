@@ -7,24 +7,24 @@
 
 namespace trinity {
 
-/// A cluster's devices in classes of which one each is simulated (simulator/symmetry.h finds them).
-/// A plan with a quotient numbers devices by `devices`, and its graph has the operators of these
-/// alone; collectives have the members that are among them.
+/// A cluster's devices in equivalence classes of which one device each is simulated
+/// (simulator/symmetry.h finds them). A plan with a `Quotient` numbers devices by `devices`, its
+/// graph has only their operators, and collectives have only their members.
 struct Quotient {
   std::vector<int32_t> devices;  ///< the cluster's number of every device that is simulated
-  /// Of every device of the cluster the one that is simulated for it, a number in `devices`; -1: it
-  /// is idle.
+  /// Per device of the cluster: index into `devices` of the device that is simulated on its behalf;
+  /// -1 if it is idle.
   std::vector<int32_t> of;
   std::vector<int32_t> copies;  ///< of every simulated device: how many it stands for
-  /// Of every collective of the graph its group of devices.
+  /// Per collective of the graph its group of devices, an index into `members`.
   std::vector<int32_t> group;
-  /// Of every group all devices of one of the collectives that are alike, ascending, in the
-  /// cluster's numbers: what prices it.
+  /// Per group of equal collectives all devices of one of them, ascending, in the cluster's
+  /// numbers: they determine its cost.
   std::vector<std::vector<int32_t>> members;
   std::vector<int32_t> price;  ///< of every group: those of one number cost the same
 
-  /// Queues that are alike are one: under queue models pair and route what a transfer from one
-  /// simulated device to another occupies, and what a collective does. Other models have none.
+  /// Equal queues are one: under queue models pair and route the queues that a transfer from one
+  /// simulated device to another occupies, and a collective's. Other models have none.
   int32_t queues = 0;
   struct Path {
     int32_t from, to;

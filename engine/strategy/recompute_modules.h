@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// What Megatron-LM's --recompute-modules name, by the names of a layer's operators
+/// The modules of Megatron-LM's --recompute-modules, by the names of a layer's operators
 /// (megatron/core/transformer/transformer_config.py at commit d98e8a64).
 enum class RecomputeModule : uint8_t {
   core_attn,       ///< attention without its projections

@@ -41,9 +41,9 @@ struct Schedule {
   /// a second sequence, aside, whose head it runs first where that is ready and does not wait for.
   std::vector<int32_t> order_first;
 
-  /// An asynchronous stream (PipeDream): as many mini-batches are simulated, each with its updates,
-  /// and the step is the time of micro_batches of them in the steady state, measured between the
-  /// ends of two of them (numbers from 0). 0: a synchronous step.
+  /// An asynchronous stream (PipeDream): the number of mini-batches to simulate, each with its
+  /// updates; the step is the time of micro_batches of them in the steady state, measured between
+  /// the ends of two of them (numbers from 0). 0: a synchronous step.
   int32_t stream = 0;
   int32_t measured_from = 0, measured_to = 0;
   /// Copies of its weights that a device keeps; empty: one each. A stage of PipeDream keeps one for
@@ -82,8 +82,8 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
-/// The schedule of replicas that servers take in turn (Meeting::in_turn): of lowered plans only, so
-/// that no list of names for users has it.
+/// The schedule of replicas that servers take round-robin (field in_turn): of lowered plans only,
+/// so that no list of names for users has it.
 inline constexpr const char* kRoundRobin = "round-robin";
 
 /// Throws ArgumentError unless the name is known, only fields of this name are filled, and these

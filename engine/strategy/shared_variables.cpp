@@ -113,8 +113,9 @@ class Sharing {
            about.outputs.size() == 1 && std::distance(first, last) == 1;
   }
 
-  /// All-reduces whose members each sum all that one copy gets, over parts of the sequence: they can
-  /// do so once a step, behind what hands the copy's gradient on, instead of for every micro-batch.
+  /// All-reduces whose members each sum all gradients of one copy, over parts of the sequence: they
+  /// can do so once per step, after the operator that passes on the copy's gradient, instead of for
+  /// every micro-batch.
   void find_joins() {
     std::map<int32_t, std::pair<size_t, int32_t>> place;  // of members: whose copy, on which device
     for (size_t s = 0; s < shared_.size(); ++s)
@@ -146,7 +147,7 @@ class Sharing {
   }
 
   /// The last bucket of gradients that are summed on the same devices as by another collective, if
-  /// it has room for what that sums.
+  /// the gradients of that one fit into it.
   const Collective* bucket_for(const Collective& other) {
     for (size_t c = graph_.collectives().size(); c-- > 0;) {
       const auto& bucket = graph_.collectives()[c];
@@ -251,7 +252,8 @@ class Sharing {
     builder_.add_collective(std::move(collective));
   }
 
-  /// What sums a copy's gradient over parts, moved behind that, or its bucket: the sum.
+  /// The reduction of a copy's gradient over parts, moved after its operator, or its bucket: the
+  /// sum.
   int32_t add_joining(const Shared& shared, int32_t device, int32_t gradient) {
     const int32_t member = shared.joins.at(device);
     if (const auto found = shared.bucket.find(device); found != shared.bucket.end()) {

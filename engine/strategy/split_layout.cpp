@@ -103,8 +103,8 @@ const TensorAxes& SplitLayout::weight_axes(const Operator& forward) {
 }
 
 /// The training lowering gives a backward operator the gradients of outputs, then forward tensors;
-/// it writes the gradients of inputs in order, then that of the weights. Gradients are told by
-/// their shapes, which are those of their tensors.
+/// it writes the gradients of inputs in order, then the weights' gradient. Gradients are recognised
+/// by their shapes, which equal their tensors'.
 SplitLayout::View SplitLayout::backward_view(int32_t id) {
   const auto& op = graph_.op(id);
   const auto& forward = graph_.op(leader(id));
@@ -203,7 +203,7 @@ void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const
 }
 
 /// The free one of the devices `open` that holds most of a part's inputs; of several the nearest to
-/// where the part would be if all parts were spread evenly over these devices.
+/// the part's device if all parts were spread equally over these devices.
 SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
                                         const std::vector<bool>& taken, int32_t devices) const {
   const auto parts = static_cast<int64_t>(cuts_[op].parts());
@@ -265,7 +265,7 @@ const std::vector<int32_t>* SplitLayout::one_of(std::vector<int32_t> devices) {
   return &*devices_.insert(std::move(devices)).first;
 }
 
-/// Those of a tensor of which the parts of an operator have these blocks.
+/// The homes of a tensor of which the parts of an operator have these blocks.
 const std::vector<Home>* SplitLayout::homes_in(const Blocks* blocks, int32_t op, int32_t tensor) {
   const auto& shape = graph_.tensor(tensor).shape.get();
   const auto& devices = this->devices(op);
@@ -334,8 +334,8 @@ std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   return cut(op).missing(output_axes(op, output));
 }
 
-/// What every device holds of partial sums: which block, and with which devices it is joined. (A
-/// variable's gradient has no shape: its block is that of what it hands on.)
+/// The partial sums on every device: which block, and with which devices it is joined. (A
+/// variable's gradient has no shape: its block is the block of the tensor that it passes on.)
 const SplitLayout::Terms& SplitLayout::terms(int32_t op, const std::vector<int32_t>& dimensions,
                                              size_t output) {
   const bool handed_on = is_weight_gradient(op, output) && is_variable(graph_.op(leader(op)));
@@ -368,7 +368,7 @@ std::vector<int32_t> SplitLayout::copies_of(int32_t op) const {
   return {static_cast<int32_t>(cut(op).factors().size()) - 1};
 }
 
-/// Sums of gradients, and what hands on those of a variable's readers.
+/// Sums of gradients, and operators that pass on gradients of a variable's readers.
 bool SplitLayout::passes_sums(int32_t op) const {
   const auto& about = graph_.op(op);
   const bool variable = about.phase == Phase::backward && is_variable(graph_.op(leader(op)));
@@ -392,8 +392,8 @@ void SplitLayout::add_where_partial(int32_t sum) {
     partial_[sum] = cut_as(sum, given, space, d);
 }
 
-/// Cuts a sum along one dimension, in as many copies as devices hold terms of a block; false, with
-/// its cut as it was, where that gives other blocks.
+/// Cuts a sum along one dimension, with one copy per device that holds terms of a block; false,
+/// with its cut unchanged, if that gives other blocks.
 bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d) {
   std::map<Block, std::vector<int32_t>> holders;
   for (const auto& [device, term] : given) holders[term.first].push_back(device);

@@ -23,7 +23,7 @@ struct Home {
 };
 
 /// The blocks of a tensor that the parts of an operator read or write: by part, or one where all
-/// have the same.
+/// have the same. Immutable.
 class Blocks {
  public:
   explicit Blocks(std::vector<Block> list) : list_(std::move(list)) {}
@@ -38,10 +38,10 @@ class Blocks {
   std::vector<Block> list_;
 };
 
-/// What lower_splits() decides before it builds: for every operator the cut that it follows, which
-/// dimensions its tensors carry, and on which device every part runs; for every tensor where its
-/// blocks lie. Layers repeat lists of blocks, devices and homes: each is there once, so that equal
-/// ones are told by their places.
+/// The decisions of lower_splits() before it builds: for every operator its cut, the dimensions
+/// that its tensors carry and the device of every part; for every tensor the devices of its blocks.
+/// Layers repeat lists of blocks, devices and homes: each is stored once, so that equal lists have
+/// equal addresses. Used once, by one thread.
 class SplitLayout {
  public:
   /// The arguments of lower_splits(), checked.
@@ -78,7 +78,7 @@ class SplitLayout {
   }
   /// Split dimensions along which parts hold partial sums of an output.
   std::vector<int32_t> summed(int32_t op, size_t output) const;
-  /// Whether these sums are made behind the sum of gradients that alone reads the output.
+  /// Whether these sums are computed after the sum of gradients that alone reads the output.
   bool sums_later(int32_t op, size_t output) const;
   /// Whether the parts of a sum of gradients hold partial sums, as what they add up does: it runs
   /// where these are.
@@ -94,7 +94,8 @@ class SplitLayout {
   double weight_share(int32_t op, int32_t part) const;
 
  private:
-  /// What dimensions the tensors of an operator carry: axes of its leader's space, or blank ones.
+  /// The dimensions that the tensors of an operator carry: axes of its leader's space, or blank
+  /// ones.
   struct View {
     ShortList<const TensorAxes*, 4> inputs, outputs;
     std::vector<bool> window;  ///< per input: read through a moving window; empty: none is
@@ -121,7 +122,7 @@ class SplitLayout {
   View forward_view(int32_t op) const;
   View backward_view(int32_t op);
   const TensorAxes& weight_axes(const Operator& forward);
-  /// Axes of so many that are never cut.
+  /// `count` axes that are never cut.
   const TensorAxes& blank(size_t count) { return blank_.try_emplace(count, count).first->second; }
   /// A device for a part: its place in a list of devices, and the bytes of inputs that it holds.
   struct Choice {

@@ -19,11 +19,11 @@ std::vector<int64_t> begins(const Block& block, const Block& within);
 void state_block(Operator& op, const Block& block, const std::vector<int64_t>& shape);
 /// Axes, starts and ends of a block within another.
 void state_range(Operator& op, const Block& block, const Block& within);
-/// What a part of a forward operator is; of others nothing. `coupled`: its cut dimensions whose
-/// points need statistics of each other.
+/// The meaning of a part of a forward operator; none for other operators. `coupled`: its cut
+/// dimensions whose points need statistics of each other.
 void state_part(const Graph& graph, const SplitLayout& layout, int32_t op, int32_t part,
                 const std::vector<int32_t>& coupled, Operator& made);
-/// What a member of an all-reduce reduces of a part that exchanges statistics.
+/// The reduction of an all-reduce's member for a part that exchanges statistics.
 void state_reduction(const Operator& part, const std::string& reduction, Operator& member);
 
 }  // namespace trinity

@@ -16,7 +16,7 @@ struct OperatorSplit {
   std::vector<int32_t> factors;
   /// How many parts compute each block: each has a copy of what it writes, and no sum joins them.
   int32_t copies = 1;
-  /// Devices that it may use, from 0, each once, at least as many as parts; empty: the operator's
+  /// Devices that it may use, from 0, each once, at least one per part; empty: the operator's
   /// placement where it has one part, else all devices.
   std::vector<int32_t> devices;
   /// Whether `devices` has exactly one a part, in the order of the parts; else parts go where most
@@ -33,7 +33,7 @@ using Splits = std::vector<OperatorSplit>;
 
 /// Throws ArgumentError unless `splits` is empty or has an entry per operator, with a factor per
 /// dimension between 1 and its size (1 where it does not split), devices that exist, and at least
-/// as many of these as parts; and for an entry at an operator that follows another, a split source
+/// one of these per part; and for an entry at an operator that follows another, a split source
 /// or member of a collective.
 void check_splits(const Splits& splits, const Graph& graph, int32_t devices);
 
@@ -76,7 +76,7 @@ struct Lowered {
 inline constexpr int32_t kOverTensor = 1, kOverContext = 2;
 
 struct SplitOptions {
-  /// Above 0: partial gradients of weights are reduced together, in buckets of at most so many
+  /// Above 0: partial gradients of weights are reduced together, in buckets of at most this many
   /// bytes (or one gradient), as replicate() does.
   int64_t bucket_bytes = 0;
   /// With buckets, per operator of the graph or empty: gradients of operators of different numbers
@@ -88,14 +88,14 @@ struct SplitOptions {
   /// Data sources that operators on several devices read stand at each of these, whether or not any
   /// of them is split.
   bool sources_at_readers = false;
-  /// With buckets: above 1 gradients that devices of several runs of so many (0 to runs - 1, ...)
-  /// sum are summed within each run, then across.
+  /// With buckets: above 1, gradients that devices of several runs of this length (0 to runs - 1,
+  /// ...) sum are summed within each run, then across.
   int32_t runs = 1;
-  /// Devices that hold pieces of a tensor of which each reads an equal part of every piece meet in
-  /// an all-to-all (else in slices that are sent).
+  /// Devices that hold pieces of a tensor of which each reads an equal part of every piece use
+  /// an all-to-all (else slices that are sent).
   bool exchanges = false;
-  /// Above 1 devices are in runs of so many: of equal blocks a reader takes the one in its own place
-  /// of another run.
+  /// Above 1 devices are in runs of this length: of equal blocks a reader takes the one in its own
+  /// position of another run.
   int32_t width = 1;
   /// With runs: gradients are summed across these first, then within each: what is scattered across
   /// them is summed in shares.
@@ -115,7 +115,7 @@ struct SplitOptions {
 ///     the FLOP, and owns the blocks of the weights that it needs; parts of one block each own a
 ///     copy. Part p of an operator called x is "x@p"; one part keeps the name.
 ///   - A tensor that does not carry a split dimension arrives as partial sums: the parts that
-///     differ along such dimensions alone join in an all-reduce (that of weights belongs to phase
+///     differ along such dimensions alone join in an all-reduce (for weights it belongs to phase
 ///     update), or in a reduce-scatter where every device reads another piece of the sum and
 ///     nothing else. Gradients of one tensor by several readers are added up first where all of
 ///     them are partial sums, so that queries, keys and values take one. The mean loss is left in
@@ -125,13 +125,13 @@ struct SplitOptions {
 ///     the label, the sum of exponentials; its gradient none. Batch normalisation takes the
 ///     statistics of its part.
 ///   - A reader whose block lies on its device in one piece reads it there. Pieces that a group of
-///     devices holds and all of them read whole (or as many others, to which they are sent first)
-///     meet in an all-gather, which the forward readers share, and the backward ones: nobody keeps
-///     it from one pass to the other, but for what was dealt out to experts. Any other block
+///     devices holds and all of them read whole (or an equal number of others, to which they are
+///     sent first) are all-gathered, shared by the forward readers and by the backward ones: nobody
+///     keeps it from one pass to the other, except tensors distributed to experts. Any other block
 ///     comes from parts that hold it: whole tensors as they are, others through a "Slice" on the
-///     sender's device and a "Concat" where several pieces meet. Windows read a halo.
-///   - The parts of an operator go to those of its devices that hold most of their inputs, parts
-///     that find more first; where nothing decides, evenly over its devices in the order listed.
+///     sender's device and a "Concat" of several pieces. Windows read a halo.
+///   - The parts of an operator go to the devices that hold most of their inputs, parts
+///     that find more first; if nothing decides, uniformly over its devices in the order listed.
 ///   - Data sources (inputs, constants) that a split operator reads stand wherever a block of them
 ///     is read.
 ///

@@ -489,7 +489,7 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
   if (placement.size() != static_cast<size_t>(operators))
     throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
                                     graph.name(), operators, placement.size()));
-  const auto units = graph.units();  // flat, unlike the operators themselves
+  const auto units = graph.units();  // flat, in contrast to the operators themselves
   for (int32_t i = 0; i < operators; ++i) {
     const int32_t device = placement[i];
     if (device < 0 || device >= devices)

@@ -42,7 +42,7 @@ class Pattern {
 
   /// The dimension that an operator is cut along; -1: none.
   int32_t dimension(int32_t op) const { return dimension_[op]; }
-  /// A product that a Split takes apart (queries, keys and values in one); -1: there is none.
+  /// A matmul that a Split takes apart (queries, keys and values in one); -1: there is none.
   int32_t joined() const { return joined_; }
   /// Whether that is the vocabulary, which is padded.
   bool vocabulary(int32_t op) const { return vocabulary_[op]; }
@@ -77,9 +77,8 @@ class Pattern {
     return {};
   }
 
-  /// The rows of the table of the vocabulary, for all that look tokens up in it: of the largest with
-  /// as many rows as the loss has classes, or of the largest at all (tables of positions may be
-  /// longer).
+  /// The rows of the vocabulary table, for all that look tokens up in it: the largest table whose
+  /// rows equal the loss's classes, or the largest at all (tables of positions may be longer).
   void cut_embedding() {
     const int64_t classes = loss_classes();
     int32_t chosen = -1;
@@ -161,8 +160,8 @@ class Pattern {
     }
   }
 
-  /// Cuts an operator along a dimension; false where it is cut along another one. What was cut with
-  /// the queries is where the keys' product ends.
+  /// Cuts an operator along a dimension; false if it is cut along another one. A tensor that was
+  /// cut with the queries is where the keys' matmul ends.
   bool cut(int32_t op, int32_t dimension) {
     if (dimension_[op] == dimension) return ended_ = true;
     if (dimension_[op] >= 0) return false;
@@ -237,8 +236,8 @@ class Pattern {
     return true;
   }
 
-  /// Whether a whole tensor comes from a product that is cut next, by way of what can be cut along
-  /// its axis: queries wait for their keys.
+  /// Whether a whole tensor comes from a matmul that is cut next, through operators that can be cut
+  /// along its axis: queries wait for their keys.
   bool may_be_cut(int32_t tensor, CutAxis axis) const {
     int32_t op = graph_.tensor(tensor).producer;
     while (!is_product(op)) {
@@ -265,8 +264,8 @@ class Pattern {
   std::vector<const IterationSpace*> space_;  // per operator; of a forward one
   std::vector<CutAxis> axis_;       // per tensor
   std::vector<int32_t> dimension_;  // per operator
-  std::vector<int32_t> trial_;      // operators that the product at hand has cut
-  bool ended_ = false;              // in a product by rows, or the loss
+  std::vector<int32_t> trial_;      // operators that the current matmul has cut
+  bool ended_ = false;              // in a matmul by rows, or the loss
   bool loss_ = false;
   int32_t joined_ = -1;
   std::vector<bool> vocabulary_;  // per operator

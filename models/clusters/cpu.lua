@@ -1,12 +1,12 @@
 -- cpuxN: N cores (at most 24) of a machine with two Intel Xeon E5-2690 v3, as devices that share memory.
 --
--- Cores fill one processor, then the other. What a processor's memory gives is divided evenly among its
+-- Cores fill one CPU, then the other. A CPU's memory bandwidth is divided equally among its
 -- cores in use: 62 GB/s of 68.3 for loads (measured on a Xeon E5-2695 v3, the same memory; J. Hofmann,
--- "Memory Bandwidth on Haswell-EP"), but not more than a core alone can draw. Memory is divided evenly
+-- "Memory Bandwidth on Haswell-EP"), but not more than a core alone can use. Memory is divided equally
 -- among all cores. A transfer copies within memory: every byte is read once and written once, so it
--- runs at half of those rates, and all copies of a processor share half of its memory's. Between the
--- processors lie two QPI links of 19.2 GB/s a direction (9.6 GT/s; Intel's data sheet of the Xeon
--- E5-1600/2600/4600 v3). 0.5 us is about what shared memory costs under MPI: an assumption.
+-- runs at half of those rates, and all copies of a CPU share half of its memory's. The two
+-- CPUs are joined by two QPI links of 19.2 GB/s per direction (9.6 GT/s; Intel's data sheet of the Xeon
+-- E5-1600/2600/4600 v3). 0.5 us is about the latency of shared memory under MPI: an assumption.
 
 local devices = require 'trinity.cluster.devices'
 local topology = require 'trinity.cluster.topology'

@@ -3,13 +3,13 @@
 -- 671). AWS p3.16xlarge has the same graph of NVLinks.
 --
 -- Eight GPUs with six NVLinks each in a hybrid cube mesh, in bundles of one or two. Pairs without a
--- bundle go over PCIe: two GPUs and one EDR card on each of four switches, two switches on each of two
--- processors, QPI between these. GPUs do not forward.
+-- bundle go over PCIe: two GPUs and one EDR NIC on each of four switches, two switches on each of two
+-- CPUs, QPI between these. GPUs do not forward.
 --
 -- Collectives run as many rings at once as the NVLinks hold (NCCL prints six of one NVLink each).
 --
 -- Devices are numbered along the ring of double bundles, 0 3 2 1 5 6 7 4, so that neighbours in a pipeline
--- and in the ring of a collective are joined by NVLink. Names are those of nvidia-smi.
+-- and in the ring of a collective are joined by NVLink. Names follow nvidia-smi.
 
 local topology = require 'trinity.cluster.topology'
 

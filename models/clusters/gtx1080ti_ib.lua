@@ -1,6 +1,6 @@
--- gtx1080ti_ibxN: N GeForce GTX 1080 Ti, eight a machine over PCIe, machines on EDR InfiniBand: the first
--- cluster of PaSE (Elango, IPDPS 2021), whose paper says so much. How the eight hang together is that
--- of models/clusters/pcie_tree, four a processor; the network card is at the first processor.
+-- gtx1080ti_ibxN: N GeForce GTX 1080 Ti, eight per machine over PCIe, machines on EDR InfiniBand: the first
+-- cluster of PaSE (Elango, IPDPS 2021), as far as the paper describes it. The eight are connected as in
+-- models/clusters/pcie_tree, four per CPU; the NIC is at the first CPU.
 
 local topology = require 'trinity.cluster.topology'
 

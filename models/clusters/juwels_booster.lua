@@ -1,8 +1,8 @@
 -- juwels_boosterxN: N nodes of JUWELS Booster (Forschungszentrum Juelich): four A100 40 GB, joined by NVLink 3,
--- and four ConnectX-6 for HDR InfiniBand, one to each GPU behind a PCIe 4 switch. Source: "JUWELS Booster
--- Overview", apps.fz-juelich.de/jsc/hps/juwels/booster-overview.html. Four NVLinks between every two GPUs are
--- those of NVIDIA's HGX A100 4-GPU board (12 a GPU). The network, a DragonFly+ of full fat trees of 48 nodes, is
--- taken as free of blocking.
+-- and four ConnectX-6 for HDR InfiniBand, one per GPU, on the same PCIe 4 switch. Source: "JUWELS Booster
+-- Overview", apps.fz-juelich.de/jsc/hps/juwels/booster-overview.html. The four NVLinks between every two GPUs are
+-- taken from NVIDIA's HGX A100 4-GPU board (12 per GPU). The network, a DragonFly+ of full fat trees of 48 nodes, is
+-- assumed to be non-blocking.
 
 local topology = require 'trinity.cluster.topology'
 

@@ -1,5 +1,5 @@
--- p100xN: N NVIDIA Tesla P100 (PCIe, 16 GB) on one host. PCIe 3 x16 carries 15.75 GB/s a direction raw,
--- about 12 GB/s for copies; 10 us covers launch and staging of a copy. A card sends one tensor at a
+-- p100xN: N NVIDIA Tesla P100 (PCIe, 16 GB) on one host. PCIe 3 x16 carries 15.75 GB/s per direction raw,
+-- about 12 GB/s for copies; 10 us covers launch and staging of a copy. A GPU sends one tensor at a
 -- time.
 
 local devices = require 'trinity.cluster.devices'

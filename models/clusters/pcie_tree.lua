@@ -1,8 +1,8 @@
--- pcie_tree: eight Tesla P100 (PCIe, 16 GB) in one machine with two root complexes, the processors; two
--- PCIe switches at each, two cards at each switch, QPI between the processors. Built like the 8-GPU
--- servers without NVLink of the time (Supermicro SYS-4028GR-TR and the like). Two cards share a switch's
--- way up, four share QPI, whose rate for what GPUs send is half of a slot's. With Skylake processors and
--- after, replace 'qpi' by 'upi'.
+-- pcie_tree: eight Tesla P100 (PCIe, 16 GB) in one machine with two root complexes, the CPUs; two
+-- PCIe switches at each, two GPUs at each switch, QPI between the CPUs. Built like the 8-GPU
+-- servers without NVLink of the time (Supermicro SYS-4028GR-TR and the like). Two GPUs share a switch's
+-- uplink, four share QPI, whose rate for GPU traffic is half of a slot's. With Skylake CPUs and
+-- later, replace 'qpi' by 'upi'.
 
 local topology = require 'trinity.cluster.topology'
 

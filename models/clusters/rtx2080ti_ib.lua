@@ -1,6 +1,6 @@
--- rtx2080ti_ibxN: N GeForce RTX 2080 Ti, eight a machine over PCIe, machines on EDR InfiniBand: the second
--- cluster of PaSE (Elango, IPDPS 2021). Cards of this kind have no peer-to-peer access over PCIe, so what
--- they send each other goes by way of the processor that they hang on; four a processor.
+-- rtx2080ti_ibxN: N GeForce RTX 2080 Ti, eight per machine over PCIe, machines on EDR InfiniBand: the second
+-- cluster of PaSE (Elango, IPDPS 2021). GPUs of this type have no peer-to-peer access over PCIe, so their
+-- transfers go through the CPU that they are attached to, four per CPU.
 
 local topology = require 'trinity.cluster.topology'
 

@@ -1,6 +1,6 @@
 -- v100_ibxN: N Dell PowerEdge C4140 (configuration K), as in the cluster Beluga of Calcul Quebec: four
--- V100 SXM2 16 GB, two NVLinks between every two, one EDR InfiniBand card at the processor. The links
--- are those that nvidia-smi prints on such a machine (github.com/NVIDIA/nccl-tests, issue 68).
+-- V100 SXM2 16 GB, two NVLinks between every two, one EDR InfiniBand NIC at the CPU. The links
+-- are as nvidia-smi prints them on such a machine (github.com/NVIDIA/nccl-tests, issue 68).
 
 local topology = require 'trinity.cluster.topology'
 

@@ -42,7 +42,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A working directory with a writable folder `run`, beside a folder of somebody else. `link` and
+/// A working directory with a writable folder `run`, next to a folder of somebody else. `link` and
 /// run/link lead there.
 class Site {
  public:

@@ -10,8 +10,8 @@ using namespace trinity;
 
 namespace {
 
-/// What both writers are told: the same text, but that characters which command a terminal (DEL,
-/// C1, those of direction) are escaped.
+/// Both writers get the same text, but that characters which command a terminal (DEL,
+/// C1, marks of direction) are escaped.
 template <class Write>
 void same_text(int indent, const nlohmann::ordered_json& value, Write write) {
   JsonWriter json(indent);

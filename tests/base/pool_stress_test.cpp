@@ -1,5 +1,5 @@
-// The thread pool where threads meet: loops inside loops, loops of several threads, failures and
-// stops in the midst of work. Meant for the thread sanitizer as much as for its own checks.
+// The thread pool where threads interact: loops inside loops, loops of several threads, failures
+// and stops in the midst of work. Meant for the thread sanitizer as much as for its own checks.
 #include <doctest/doctest.h>
 
 #include <atomic>

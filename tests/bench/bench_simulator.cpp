@@ -34,7 +34,7 @@ constexpr size_t kPlacements = 64, kEventPlacements = 16;
 
 constexpr int64_t kRejected = -1;
 
-/// A way to price a list of placements: step times, or kRejected.
+/// A way to simulate a list of placements: step times, or kRejected.
 struct Competitor {
   std::string name;
   std::function<void(std::vector<int64_t>& steps)> run;
@@ -266,7 +266,7 @@ std::vector<Schedule> replays(const Problem& problem, const Placements& placemen
   return result;
 }
 
-/// Rows of one graph and one memory model, all beside the first.
+/// Rows of one graph and one memory model, all compared with the first.
 void event_rows(const Subject& subject, MemoryModel memory) {
   const auto placements = kGrouped.placements(subject.operators, kEventPlacements);
   const auto problem = subject.problem(QueueModel::sender, memory);
@@ -330,7 +330,7 @@ void bench_events(const std::vector<const Subject*>& subjects) {
     for (const auto memory : {MemoryModel::none, MemoryModel::slots}) event_rows(*subject, memory);
 }
 
-/// Processor time.
+/// CPU time.
 double ms_of(const std::function<void()>& work) {
   const auto start = std::clock();
   work();
@@ -346,7 +346,7 @@ Strategy mesh_of(int32_t tensor, int32_t pipeline, int32_t data, int32_t micro_b
   given.mesh.pipeline = pipeline;
   given.micro_batches = micro_batches;
   given.zero_stage = zero_stage;
-  given.bucket_bytes = 1;  // every gradient by itself, as those of large layers are
+  given.bucket_bytes = 1;  // every gradient by itself, as for large layers
   return strategy;
 }
 

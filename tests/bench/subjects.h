@@ -76,7 +76,7 @@ inline std::set<Edge> layered_edges(RandomStream& random, int32_t operators, siz
 }
 
 /// A training step: forward operators in layers; for each, in reverse, a backward one that reads
-/// its output and its readers' gradients; updates behind some of these.
+/// its output and its readers' gradients; updates after some of these.
 inline Shape training_step(const std::string& name, int32_t operators, int32_t edges) {
   RandomStream random(1, "training step", static_cast<uint64_t>(operators));
   Shape shape{name, {}, {}, {}};

@@ -299,7 +299,7 @@ TEST_CASE("collectives have words") {
 
 namespace {
 
-/// `nodes` machines of `g` devices behind a switch (1e9 B/s, 1 us a link), with a card a device
+/// `nodes` machines of `g` devices on a switch (1e9 B/s, 1 us a link), with one NIC per device
 /// (1e8 B/s, 4 us) to one network.
 ClusterSpec machines(int32_t nodes, int32_t g, const CollectiveLibrary& library) {
   ClusterSpec spec = test::uniform_spec(nodes * g, 1e9, 0);
@@ -346,7 +346,7 @@ TEST_CASE("a library's ring and tree within a node and between nodes") {
              chunks(1e-5, 7 * 2e-6, 7e-3)));
   CHECK(near(time_s(node, Kind::broadcast, Algorithm::ring, 8'000'000),
              chunks(1e-5, 7 * 2e-6, 8e-3)));
-  // 4 nodes of 2: of 14 steps 8 cross the network; two cards a node
+  // 4 nodes of 2: of 14 steps 8 cross the network; two NICs per node
   const Cluster four(machines(4, 2, plain_library()));
   CHECK(near(time_s(four, Kind::all_reduce, Algorithm::ring, 8'000'000),
              chunks(1e-5, 6 * 2e-6 + 8 * 8e-6, 14e6 / 2e8)));

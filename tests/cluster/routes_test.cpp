@@ -150,7 +150,7 @@ ClusterSpec random_machines(RandomStream& random) {
       if (limits && kind.below(2)) spec.switches.push_back({name("s", s), 2.5e8});
     }
   }
-  if (random.below(4) == 0 && spec.devices.size() > 1)  // may join two machines beside the net
+  if (random.below(4) == 0 && spec.devices.size() > 1)  // may join two machines, too
     link(spec.devices.front().name, spec.devices.back().name, random);
   if (random.below(3) == 0) spec.switches.push_back({"net", 1.5e8});
   return spec;

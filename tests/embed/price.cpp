@@ -1,5 +1,5 @@
-// Without Lua: reads a graph and a strategy that scripts saved, lowers the strategy, prices it.
-//   price GRAPH.json STRATEGY.json
+// Without Lua: reads a graph and a strategy that scripts saved, lowers and simulates the strategy.
+//   `price GRAPH.json STRATEGY.json`
 
 #include <formats/json/graph_json.h>
 #include <simulator/pricer.h>
@@ -18,7 +18,7 @@ std::string text_of(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Eight cards around a switch: the cluster of tests/lua/whole/embed_spec.lua.
+/// Eight GPUs around a switch: the cluster of tests/lua/whole/embed_spec.lua.
 std::shared_ptr<const trinity::Cluster> cluster() {
   trinity::ClusterSpec spec;
   spec.name = "eight";

@@ -1,4 +1,4 @@
-// What members of collectives make of what all hand in, told by hand.
+// Results of members of collectives from the inputs of all, computed by hand.
 #include "execute/kernels/collectives.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The executor where its threads meet: one graph on three devices in many orders gives what one
+// The executor where its threads interact: one graph on three devices in many orders gives what one
 // device gives, failures and stops end all workers, memory is counted whoever frees it. Meant for
 // the thread sanitizer as much as for its own checks.
 #include "execute/executor.h"
@@ -47,7 +47,7 @@ int32_t input(GraphBuilder& builder, const std::string& name, Tensor tensor) {
   return add(builder, name, "Input", {}, std::move(tensor));
 }
 
-/// A training graph of two towers of layers that meet in a loss: both branches can run at once.
+/// A training graph of two towers of layers that join in a loss: both branches can run at once.
 std::shared_ptr<const Graph> two_towers() {
   GraphBuilder builder("two towers");
   const int32_t x = input(builder, "x", shaped({kRows, kWidth}));

@@ -75,7 +75,7 @@ extern "C" UNCOUNTED void __wrap___sanitizer_cov_trace_pc() {
   count(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 }
 
-// g++ tells of comparisons of floating point, too, which libFuzzer does not know.
+// g++ reports comparisons of floating point, too, which libFuzzer does not know.
 extern "C" void __sanitizer_cov_trace_cmpf(float, float) {}
 extern "C" void __sanitizer_cov_trace_cmpd(double, double) {}
 

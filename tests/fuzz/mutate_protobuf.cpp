@@ -12,7 +12,7 @@ namespace {
 constexpr int kDeepest = 12;
 
 struct Field {
-  uint64_t tag = 0;  // number << 3 | wire type
+  uint64_t tag = 0;  // number << 3 | `wire type`
   uint64_t number = 0;
   std::string bytes;  // of a length-delimited field that is no message, or fixed 4 or 8 bytes
   std::vector<Field> fields;

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMostFailures = 10, kMostReportLines = 40;
 constexpr double kMemory_bytes = 2e9;  // that a child may grow by
 
-/// What a child tells beyond its death.
+/// The report of a child in addition to its death.
 struct Shared {
   size_t next;  ///< the input to begin with
   char name[1024], reason[4096];

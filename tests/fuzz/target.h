@@ -38,13 +38,13 @@ std::vector<Target> all_targets();
 /// The target of a name; ArgumentError where there is none.
 Target find_target(const std::string& name);
 /// Runs one input; "" or why it is a finding. Ends the process by SIGABRT where the input takes
-/// more than 10 s of processor time or 2 minutes.
+/// more than 10 s of CPU time or 2 minutes.
 std::string run(const Session& session, std::string_view input);
 
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, std::string_view text);
 
-/// Where a campaign is told of lines of Lua that are reached; nullptr outside of campaigns.
+/// Called for lines of Lua that a campaign reaches; nullptr outside of campaigns.
 inline void (*reach)(uintptr_t place) = nullptr;
 
 /// Changes a protobuf message (a field left out, repeated, moved, another number or text, one of

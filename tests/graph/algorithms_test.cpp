@@ -48,7 +48,7 @@ bool is_topological(const Graph& graph, const std::vector<int32_t>& order) {
                      [&](const Edge& edge) { return place[edge.from] < place[edge.to]; });
 }
 
-/// A chain of `length` operators behind operator 0, and one operator that reads 0 and the end.
+/// A chain of `length` operators after operator 0, and one operator that reads 0 and the end.
 Graph lasso(int length) {
   test::GraphMaker make("lasso");
   const int root = make.op("root", 1), join = make.op("join", 1);

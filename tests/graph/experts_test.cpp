@@ -1,4 +1,4 @@
-// Experts: found in a graph, and shared out over ranks.
+// Experts: found in a graph, and sharded over ranks.
 #include "graph/experts.h"
 
 #include <doctest/doctest.h>

@@ -122,7 +122,7 @@ TEST_CASE("statistics get no gradient, halves a float32 copy, sums no operator o
   const auto& update = graph.op(graph.find("b/update"));
   CHECK(graph.tensor(update.inputs[0]).bytes == 20);
   CHECK(update.persistent_bytes == 3 * 40);  // float32 copy, and two moments
-  // Both readers of a hand their gradient to its sum: that of d, passed by c, and that of b.
+  // Both readers of a hand their gradient to its sum: d's, passed by c, and b's.
   const auto& sum = graph.op(graph.find("a/grad_sum"));
   REQUIRE(sum.inputs.size() == 2);
   std::vector<std::string> from;

@@ -11,7 +11,7 @@ using namespace trinity;
 
 namespace {
 
-/// Operators "l0", "l1", ... in a chain, each with weights of so many bytes, lowered to training.
+/// Operators "l0", "l1", ... in a chain, each with weights of the given bytes, lowered to training.
 Graph chain(const std::vector<int64_t>& parameter_bytes) {
   test::GraphMaker make("chain");
   int before = -1;

@@ -27,7 +27,7 @@ int32_t add_typed(GraphBuilder& builder, const char* name, const char* type,
   return builder.add_output(builder.add_operator(std::move(op)), tensor);
 }
 
-/// x -> Gemm "first" -> norm -> Gemm "second" -> product with a tied Variable -> loss. The Variable
+/// x -> Gemm "first" -> norm -> Gemm "second" -> matmul with a tied Variable -> loss. The Variable
 /// is read by an embedding too.
 Graph two_part_network() {
   GraphBuilder builder("network");

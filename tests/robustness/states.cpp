@@ -1,9 +1,9 @@
-// A thousand script states opened, used and closed in one process, some beside each other, some
+// A thousand script states opened, used and closed in one process, some at the same time, some
 // after errors, limits and interruptions: memory, open files, threads and timers stay what they
 // were. Prints what the process holds after a tenth and after all; exit status 1 unless flat.
 //   build/robustness_states [count [script]]
-// With a script every state runs that instead. Unlike the trinity command this program closes its
-// states and ends through exit(), so that leaks can be looked for:
+// With a script every state runs that instead. This program, but not the trinity command, closes
+// its states and ends through exit(), so that leaks can be looked for:
 //   linked with -fsanitize=leak, build/robustness_states 10 tests/robustness/support/methods.lua
 
 #include <algorithm>
@@ -116,7 +116,7 @@ bool run(int count, const std::string& script) {
           .get();  // a thread of a safe script is confined from then on
     else
       run_script(state, script);
-    if (state % 10 == 0) {  // two beside each other
+    if (state % 10 == 0) {  // two at the same time
       Runtime first, second;
       if (first.execute("return 1").at(0) != second.execute("return 1").at(0))
         fail(state, "differ");

@@ -38,7 +38,7 @@ SelectionProblem small_problem(uint64_t i) {
   how.memory = true;
   how.whole = i % 2 == 0;
   auto problem = random_selection(random, how);
-  for (auto& live : problem.live) live = {0, 1 + live.start};  // all meet at 0
+  for (auto& live : problem.live) live = {0, 1 + live.start};  // all overlap at 0
   return problem;
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("states that cannot fit are no part of the model, and what is left fol
   const std::vector<double> costs{0, 1, 2};
   problem.add_node(costs, std::vector<int64_t>{90, 40, 10}, {0, 2});
   problem.add_node(costs, std::vector<int64_t>{60, 50, 30}, {1, 3});
-  problem.usage_limit = 80;  // 90 fits never, 60 beside 10 only
+  problem.usage_limit = 80;  // 90 fits never, 60 with 10 only
   const auto model = make_selection_model(problem);
   REQUIRE(model.size() == 2);
   CHECK(model.nodes[0].states() == 2);

@@ -160,7 +160,7 @@ TEST_CASE("default mode gives the worked example, its chain and exposed time") {
   CHECK(path.queue_ns == 0);
   CHECK(path.collective_ns == 0);
   // d0 waits for C in [22000, 24000); d1 for A in [10000, 15000) and D in [27000, 28500), while B's
-  // tensor hides behind C
+  // tensor overlaps with C
   CHECK(ran.exposure().device_ns == std::vector<int64_t>{2000, 6500});
   CHECK(ran.exposure().any_ns == 8500);
   CHECK(by_type(*ran.problem, ran.timeline) == std::vector<KindShare>{{"Work", 6, 35000}});

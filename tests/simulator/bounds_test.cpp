@@ -284,7 +284,7 @@ TEST_CASE("devices of two types: the linear program's optimum") {
 
 TEST_CASE("one operator a device, a slow and a fast one, is no violation") {
   // Two operators of 10 ns on devices of 10 and 12 ns: both run at once and end at 12. Demand in
-  // [4, 6] must be priced by device, not taken from the fast one's overlap.
+  // [4, 6] must be weighted by device, not taken from the fast one's overlap.
   auto spec = test::uniform_spec(2, 1e9, 0);
   spec.devices[1].speed = 10.0 / 12;
   test::GraphMaker make("pair");

@@ -96,7 +96,7 @@ int64_t reference(const Rows& rows, const std::vector<int>& device, int devices)
   return last;
 }
 
-/// Numbers that meet often: times of 0 to 4, edges repeated and in no order, nodes in no
+/// Numbers that often coincide: times of 0 to 4, edges repeated and in no order, nodes in no
 /// topological order.
 Rows random_rows(RandomStream& random) {
   Rows rows;

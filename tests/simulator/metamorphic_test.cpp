@@ -54,7 +54,7 @@ void check_unchanged(const Problem& before, const Problem& after, const test::Ca
   CHECK(test::equal(found.timeline, expected.timeline));
 }
 
-/// The other problem's results are those of `plain`, whatever operators it has beyond.
+/// The other problem's results equal `plain`'s, whatever operators it has beyond.
 void check_same(const test::Ran& plain, test::Ran other) {
   CHECK(other.metrics == plain.metrics);
   auto& timeline = other.timeline;

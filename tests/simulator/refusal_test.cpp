@@ -30,7 +30,7 @@ class TwoDevices {
   Metrics run(const Schedule& schedule) const {
     return test::metrics_of(problem_, {placement_, &schedule});
   }
-  /// Runs fixed sequences: the tasks of d0, then those of d1.
+  /// Runs fixed sequences: d0's tasks, then d1's.
   Metrics in_order(std::vector<int32_t> first, const std::vector<int32_t>& second,
                    int32_t micro_batches = 1) const {
     Schedule schedule;

@@ -23,7 +23,7 @@ std::shared_ptr<const Graph> large_graph(int operators, uint64_t reach) {
   return make.share();
 }
 
-/// Four equal devices, all of whose wires are send queues.
+/// Four equal devices, all of whose links are send queues.
 void check_bounds(const Problem& problem, const Metrics& metrics) {
   const auto bounds = lower_bounds(problem);
   int64_t work = 0, sent = 0, received = 0, wires = 0;

@@ -1,4 +1,4 @@
-// Pipelines with wires, unequal stages and an asynchronous stream (PipeDream), against values
+// Pipelines with links, unequal stages and an asynchronous stream (PipeDream), against values
 // worked out by hand (papers/notes.md "Pipelines: closed forms"), and the laws on random
 // pipelines.
 #include <doctest/doctest.h>
@@ -56,7 +56,7 @@ TEST_CASE("a slow wire is the period, a fast one shows in the round trip") {
   CHECK(run(two(500), 4, kPipedream).units == 3.5 * 4);
   CHECK(run(two(2000), 4, kPipedream).units == 5 * 4);
   CHECK(run(two(10000), 4, kPipedream).units == 13 * 4);
-  // Three stages whose first is slow hide the wires behind it: a round trip of 10 + 4 c + 1 + 1
+  // Three stages whose first is slow hide the links after it: a round trip of 10 + 4 c + 1 + 1
   // takes less than three times 10.
   CHECK(run({{5, 0.5, 0.5}, {5, 0.5, 0.5}, 2000, 0}, 4, kPipedream).units == 40);
   // One queue for both directions: the middle stage sends both ways, 2 c a mini-batch.

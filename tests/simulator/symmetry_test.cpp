@@ -1,4 +1,4 @@
-// Meshes of which only one replica and lane of a kind is simulated against the whole graph.
+// Meshes of which one replica and pipeline group per class is simulated, against the whole graph.
 #include "simulator/symmetry.h"
 
 #include <doctest/doctest.h>
@@ -229,7 +229,7 @@ TEST_CASE("buckets of several layers and sharded experts give the metrics of all
   }
 }
 
-/// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.
+/// Samples a mesh that lowers, its cluster and its graph; nothing where it is refused.
 struct Drawn {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Cluster> cluster;
@@ -333,7 +333,7 @@ bool numbered_alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b
   return a.size() == b.size();
 }
 
-/// The groups of what is made are those of all lanes.
+/// The groups of the representatives equal the groups of all pipeline groups.
 void check_groups(const LoweredReplica& lane, const LoweredReplica& replica,
                   const LoweredReplica& all) {
   const ReplicaLanes made(lane, false), whole(replica, false);
@@ -343,7 +343,7 @@ void check_groups(const LoweredReplica& lane, const LoweredReplica& replica,
           whole.groups()[static_cast<size_t>(whole.group_of(all.collective[c]))]);
   for (size_t l = 0; l < made.lanes().size(); ++l) {
     CHECK(made.lanes()[l].devices == whole.lanes()[l].devices);
-    const auto kind = static_cast<size_t>(made.lanes()[l].kind);  // of all lanes those are alike, too
+    const auto kind = static_cast<size_t>(made.lanes()[l].kind);  // their class
     CHECK(whole.lanes()[kind].kind == whole.lanes()[l].kind);
     const std::set<std::pair<int32_t, int32_t>> sends(made.lanes()[l].sends.begin(),
                                                       made.lanes()[l].sends.end());
@@ -359,7 +359,7 @@ void check_groups(const LoweredReplica& lane, const LoweredReplica& replica,
   }
 }
 
-/// What is made of some lanes is what all lanes have of them.
+/// Operators of some pipeline groups equal the operators that all have there.
 void check_lanes(const LoweredReplica& lane, const LoweredReplica& replica,
                  const std::vector<bool>& made) {
   const auto all = kept(replica, made);
@@ -449,7 +449,7 @@ TEST_CASE("equal devices are found, and only what differs is simulated beside th
   CHECK(simulated(wide, given) == 2 * 2);  // a node's first replica, and its second
   auto slow = spec;
   slow.devices[5].speed = 0.5;
-  CHECK(simulated(slow, given) == 2 * 2 * 2);  // two replicas, in each two lanes
+  CHECK(simulated(slow, given) == 2 * 2 * 2);  // two replicas, in each two pipeline groups
   auto thin = spec;
   thin.links[7].bandwidth_bytes_per_s /= 2;
   const int32_t found = simulated(thin, given);

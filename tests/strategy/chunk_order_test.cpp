@@ -79,8 +79,8 @@ TEST_CASE("a device runs every work on its chunks once for every micro-batch") {
     CHECK(times.size() == static_cast<size_t>(p * v * m));
     for (const auto& [chunk, done] : times) {
       CHECK(done[0] == 1);            // forward
-      CHECK(done[1] + done[2] == 1);  // both gradients together, or those of inputs
-      CHECK(done[2] == done[3]);      // each with those of weights
+      CHECK(done[1] + done[2] == 1);  // both gradients together, or input gradients
+      CHECK(done[2] == done[3]);      // each with weight gradients
       if (!splits_backward(schedule)) CHECK(done[1] == 1);
     }
     CHECK(schedule_bubble(schedule, p, v, m).of_step > -1e-12);  // nobody waits for ever

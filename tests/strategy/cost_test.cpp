@@ -101,7 +101,7 @@ TEST_CASE("a gradient has its own efficiency, or that of its forward type") {
 
 namespace {
 
-/// x [4, 6] into three products of 8, 16 and 8 columns whose results are joined by Add and Relu, and
+/// x [4, 6] into three matmuls of 8, 16 and 8 columns whose results are joined by Add and Relu, and
 /// the gradients of the products with their sum.
 struct Products {
   Graph graph;

@@ -168,7 +168,7 @@ TEST_CASE("pieces that all devices read whole are gathered, for the backward pas
   const auto& again = low.graph.op(find(low.graph, "softmax/gather2")->members[0]);
   CHECK(again.phase == Phase::backward);
   CHECK(again.inputs.size() ==
-        1);  // no gradient comes into the last product, for which it would wait
+        1);  // no gradient comes into the last matmul, for which it would wait
 }
 
 TEST_CASE("partial gradients of weights share buckets where a size is given") {

@@ -52,7 +52,7 @@ class GraphMaker {
   GraphBuilder builder_;
 };
 
-/// Equal devices "d0", "d1", ... around one switch; latency and bandwidth are those of a route.
+/// Equal devices "d0", "d1", ... around one switch; latency and bandwidth are a route's.
 inline ClusterSpec uniform_spec(int devices, double bandwidth_bytes_per_s, double latency_s,
                                 int64_t memory_bytes = int64_t{16} << 30) {
   ClusterSpec spec;

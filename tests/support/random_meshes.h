@@ -11,7 +11,7 @@
 namespace trinity::test {
 
 /// Residual blocks of two matmuls as a training step; operators between them sometimes have no
-/// cost, so that many events share an instant. alike: all blocks are equal; experts: one branch of
+/// cost, so that many events share an instant. `alike`: all blocks are equal; experts: one branch of
 /// operators each.
 inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false,
                                            bool experts = false) {

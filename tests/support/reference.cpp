@@ -329,7 +329,7 @@ class Stage {
     }
   }
 
-  // ---- Wires
+  // ---- Links
 
   std::vector<Queue> queues(int32_t from, int32_t to) const {
     if (rules_.queue == QueueModel::sender) return {{from, -1}};

@@ -111,7 +111,7 @@ class Memory {
     return held ? holding.bytes : 0;
   }
 
-  /// The slot of an instant is that of the latest task started by then.
+  /// The slot of an instant is the slot of the latest task started by then.
   size_t slot_at(int32_t device, int64_t time_ns) const {
     size_t slot = 0;
     const auto& started = story_.started[device];
@@ -215,8 +215,8 @@ class Memory {
     }
   }
 
-  /// A received copy is held from the slot of its transfer's start until that of its last reader
-  /// there.
+  /// A received copy is held from the slot of its transfer's start until the slot of its last
+  /// reader there.
   void hold_copies() {
     for (const Copy& copy : story_.copies) {
       const Transfer& sent = copy.transfer;

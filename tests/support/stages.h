@@ -51,8 +51,8 @@ struct RanStages {
   Schedule schedule;
 };
 
-/// Runs the stages on devices in turn, as many as stages where none are given; 1000 bytes take one
-/// unit on a wire. The laws hold.
+/// Runs the stages on devices in turn, by default one device per stage; 1000 bytes take one
+/// unit on a link. The invariants hold.
 inline RanStages run(const Stages& stages, int micro_batches, PipelineSchedule kind,
                      QueueModel queue = QueueModel::pair, int devices = 0) {
   const auto graph = graph_of(stages);

@@ -1,8 +1,8 @@
 // What fails once: in every function that scripts can call each allocation of C++ and of Lua fails
 // in turn, and each call to the file system (tests/lua/support/fault_points.lua). Of a call with
-// many points some are tried, evenly spaced; TRINITY_FAULTS in the environment says how many of a
+// many points some are tried, equally spaced; TRINITY_FAULTS in the environment says how many of a
 // kind at most ('all': all of them). TRINITY_FAULTS_ONLY is a pattern of the calls to try,
-// 'CLASS.METHOD KIND', TRINITY_FAULTS_FROM their first point, TRINITY_FAULTS_AFTER the call behind
+// 'CLASS.METHOD KIND', TRINITY_FAULTS_FROM their first point, TRINITY_FAULTS_AFTER the call after
 // which to begin, TRINITY_FAULTS_TELL=1 names every point before it on standard error, and
 // TRINITY_FAULTS_LIBRARIES=1 lets allocations in LibTorch fail, which end the process.
 

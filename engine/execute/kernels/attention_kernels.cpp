@@ -65,7 +65,7 @@ class Scores {
     return scores.masked_fill(unseen_keys(positions, scores.size(-1), window_),
                               -std::numeric_limits<double>::infinity());
   }
-  /// The gradient of the matmul from that of the scores.
+  /// The gradient of the matmul from the gradient of the scores.
   Tensor through_softcap(const Tensor& gradient, const Tensor& scores) const {
     return softcap_ ? gradient * (1 - scores * scores) : gradient;
   }
@@ -108,7 +108,7 @@ Tensors attention_step(const KernelCall& call) {
   return {side_by_side(weighted), at::stack({rows(most), rows(sum)}, -1)};
 }
 
-/// The gradients that are needed, among those of all inputs.
+/// The needed gradients, among the gradients of all inputs.
 Tensors chosen(const KernelCall& call, const Tensors& gradients) {
   Tensors found;
   for (const int64_t input : call.list("gradient_inputs"))
@@ -153,7 +153,7 @@ Tensors attention_gradient_step(const KernelCall& call) {
   return {of_both, of_queries};
 }
 
-/// Dot products of queries with keys [batch, heads, length, size], as in ONNX 23, or of
+/// Matmuls of queries with keys [batch, heads, length, size], as in ONNX 23, or of
 /// concatenated heads; a part may have some of the heads. With fewer KV heads than query heads each
 /// serves several.
 Tensors attention(const KernelCall& call) {

@@ -74,8 +74,8 @@ Tensors cast(const KernelCall& call) {
   return {call.argument(0).to(kind, false, true)};
 }
 
-/// Dimensions that a reduction removes: those of the attribute, else those that are 1 or missing in
-/// its output; if ambiguous, the last ones.
+/// Dimensions that a reduction removes: the attribute's, else the dimensions that are 1 or missing
+/// in its output; if ambiguous, the last ones.
 std::vector<int64_t> reduced_axes(const KernelCall& call) {
   auto axes = call.list("axes");
   const Tensor& x = call.argument(0);

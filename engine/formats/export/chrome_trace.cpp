@@ -36,7 +36,7 @@ struct fmt::formatter<Micros> {
 namespace trinity {
 namespace {
 
-/// Assigns slices, in order of start, to the lowest free lane.
+/// Assigns slices, in order of start, to the lowest free row.
 class Lanes {
  public:
   int32_t take(int64_t start_ns, int64_t end_ns) {
@@ -59,7 +59,7 @@ class Lanes {
  private:
   template <typename T>
   using LeastFirst = std::priority_queue<T, std::vector<T>, std::greater<>>;
-  LeastFirst<std::pair<int64_t, int32_t>> busy_;  // end, lane
+  LeastFirst<std::pair<int64_t, int32_t>> busy_;  // end, row
   LeastFirst<int32_t> free_;
   int32_t count_ = 0;
 };
@@ -142,7 +142,7 @@ class Threads {
   const std::vector<int32_t>& placement_;
   const Timeline& timeline_;
   std::map<Group, Lanes> lanes_;
-  std::map<Group, int32_t> first_;  // thread of lane 0
+  std::map<Group, int32_t> first_;  // thread of row 0
   std::vector<int32_t> transfer_lane_;
   std::map<std::pair<size_t, int32_t>, int32_t> collective_lane_;  // by run and device
   std::vector<std::vector<std::string>> names_;
@@ -290,7 +290,7 @@ class TraceWriter {
     }
   }
 
-  /// The slice of a task: on "compute", or that of its collective.
+  /// The slice of a task: on "compute", or its collective's.
   Slice slice_of(int32_t task) const {
     const int32_t n = problem_.operators();
     const int32_t collective = problem_.graph().op(task % n).collective;

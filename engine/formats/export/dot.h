@@ -22,7 +22,7 @@ struct DotOptions {
 /// The graph in Graphviz's DOT language (`dot -Tsvg`). Nodes show name and type. Forward operators
 /// have a solid border, backward ones a dashed and updates a dotted one. With a placement, devices
 /// are colours of the Okabe-Ito palette (safe for colour-blind readers), with a legend; from the
-/// ninth device on colours repeat and nodes name their device. Edges between devices are thick.
+/// ninth device on they repeat and nodes name their device. Edges between devices are thick.
 /// Edges of at least 1 MiB are labelled with their size. Equal inputs give equal bytes.
 ///
 /// Throws ArgumentError for a placement of the wrong length, a device without a name, and, with

@@ -16,8 +16,8 @@ namespace trinity {
 ///   devices    list of {name, cluster_device, node (if the cluster names one)}
 ///   operators  {operator: device}: every forward operator, by its name in the graph
 ///   modules    {module path: device}: every module whose own operators are on one device. An entry
-///              covers the module's own operators, not those of submodules: apply shorter paths
-///              first.
+///              covers the module's own operators, not its submodules' operators: apply shorter
+///              paths first.
 ///   split_modules  {module path: [devices]}: the other modules, which need a finer placement
 ///                  (omitted if there are none)
 ///   schedule   {name, micro_batches}, if not the default

@@ -24,8 +24,8 @@ inline SavedArray saved_floats(const char* name, const std::vector<float>& value
 }
 
 /// Arrays and texts by name in the safetensors format: 8 bytes length, a JSON header, raw bytes.
-/// Python reads the arrays with `safetensors.torch.load_file`. Unlike LibTorch's archives it
-/// contains no pickle, whose reader is unsafe for damaged files.
+/// Python reads the arrays with `safetensors.torch.load_file`. In contrast to LibTorch's archives
+/// it contains no pickle, whose reader is unsafe for damaged files.
 ///
 /// The texts are the header's `__metadata__`. Its first entry is "fnv1a", a hash of the file with
 /// zeros in its place. A file with this hash that was changed or truncated is refused.

@@ -204,7 +204,7 @@ class Reader {
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::unordered_map<int64_t, int32_t> numbers_;     // node id -> operator
-  std::map<int64_t, std::vector<int32_t>> classes_;  // colour class -> operators
+  std::map<int64_t, std::vector<int32_t>> classes_;  // colocation class -> operators
 };
 
 /// Places the nodes of a cut's devices, numbered from `first`.

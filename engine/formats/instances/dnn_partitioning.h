@@ -16,8 +16,8 @@ namespace trinity {
 ///
 /// The graph, as built for the simulator:
 /// - measured_time_s is the time on an accelerator; `isBackwardNode` gives phase backward; the
-///   colour class is the colocation unit. A backward operator serves the forward operator of its
-///   class if the class has exactly one.
+///   field `colorClass` is the colocation unit. A backward operator serves the forward operator of
+///   its class if the class has exactly one.
 /// - The file has only one memory figure per node: weights plus what they need in training. It
 ///   becomes persistent_bytes: resident, not sent, not updated. The simulator adds outputs in
 ///   flight, so it is stricter than the instance's memory limit.
@@ -65,9 +65,9 @@ DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string&
                                        const std::string& graph_name);
 
 /// Reads a cut (`{"fpgas": [{"nodes": [ids]}, ...], "cpus": [...]}`; loads are ignored) as the
-/// device of every operator. Nodes that the cut omits go to the device of their colour class, so
-/// that a cut of an inference graph applies to the training graph. Throws FileError for nodes that
-/// do not exist, are repeated or missing, and for more devices than the instance has.
+/// device of every operator. Nodes that the cut omits go to the device of their colocation class,
+/// so that a cut of an inference graph applies to the training graph. Throws FileError for nodes
+/// that do not exist, are repeated or missing, and for more devices than the instance has.
 std::vector<int32_t> read_dnn_cut(const std::string& path, const DnnPartitioning& instance);
 std::vector<int32_t> parse_dnn_cut(std::string_view text, const std::string& source,
                                    const DnnPartitioning& instance);

@@ -18,7 +18,7 @@ using ReadProgress = std::function<void(double share)>;
 ///         "nodes": { "intervals": [[start, end], ...], "costs": [[...], ...], "usages": [[...],
 ///         ...] }, "edges": { "nodes": [[u, v], ...], "costs": [[...], ...] } } }
 ///
-/// Lists of nodes have equal lengths, and so do those of edges. An edge's costs are row-major,
+/// Lists of nodes have equal lengths, and so do lists of edges. An edge's costs are row-major,
 /// index s_u * strategies(v) + s_v. `usage_limit` may be absent or null: no limit. `intervals` and
 /// `usages` may be absent together: no usages. Unknown fields are skipped, but a misspelt field in
 /// place of a missing one is an error.

@@ -25,8 +25,8 @@ struct OnnxOptions {
 ///
 /// - Nodes become operators with ONNX's type (`domain.Type` outside ONNX's own domain) and
 ///   attributes (integers, floats, strings, lists of integers). They have the name in the file, or
-///   that of their first output. Calls of the model's own functions are replaced by the functions'
-///   nodes. If, Loop and Scan stay one operator each, whose subgraphs cost nothing.
+///   the name of their first output. Calls of the model's own functions are replaced by the
+///   functions' nodes. If, Loop and Scan stay one operator each, whose subgraphs cost nothing.
 /// - Inputs of the graph become `Input` operators whose tensors need no gradient.
 /// - Weights are floating-point initializers with dimensions, and the result of ConstantOfShape of
 ///   an initializer; Constant nodes are not weights. A weight becomes a Parameter of the operator

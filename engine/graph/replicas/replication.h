@@ -16,7 +16,7 @@
 #include "graph/nameless.h"
 #include "graph/replicas.h"
 
-// Internal to this folder: shared by replication.cpp (copies and their inputs) and meetings.cpp
+// Internal to this folder: shared by replication.cpp (copies and their inputs) and `meetings.cpp`
 // (buckets, and the collectives and servers that synchronise replicas).
 
 namespace trinity {

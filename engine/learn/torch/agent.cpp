@@ -17,7 +17,7 @@ namespace {
 /// depend on the number of threads.
 constexpr int32_t kShard = 10;
 
-/// Draws an index from probabilities.
+/// Samples an index from probabilities.
 int32_t draw(const float* probability, int64_t count, RandomStream& random) {
   const double at = random.uniform();
   double sum = 0;
@@ -30,7 +30,7 @@ int32_t draw(const float* probability, int64_t count, RandomStream& random) {
   return static_cast<int32_t>(last);
 }
 
-/// Draws an index from log-probabilities, to which uniform noise of this amplitude is added.
+/// Samples an index from log-probabilities, to which uniform noise of this amplitude is added.
 int32_t draw_noisy(const float* log_probability, int64_t count, RandomStream& random,
                    double noise) {
   thread_local std::vector<double> cumulative;
@@ -60,8 +60,8 @@ int32_t group_count(const Problem& problem, const UnitGraph& units, int32_t want
   return static_cast<int32_t>(std::min<int64_t>(count, units.size()));
 }
 
-/// The unit whose device every operator takes: its own, or that of the first of those that have to
-/// share a device with it.
+/// The unit whose device every operator takes: its own, or the first one's of the units that have
+/// to share a device with it.
 std::vector<int32_t> deciding_units(const Graph& graph, const UnitGraph& units) {
   std::vector<int32_t> deciding;
   for (const int32_t unit : graph.units()) deciding.push_back(units.unit_of[graph.unit(unit)[0]]);

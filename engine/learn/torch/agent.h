@@ -32,8 +32,8 @@ struct ImitationOptions {
   /// Gradient steps of the schedule network. -1: none for one placement, 40 for several.
   int32_t steps = -1;
   double learning_rate = 5e-3;  ///< of these steps
-  /// Share of every group's probability that goes to all devices alike, and of every unit's that
-  /// stays where the policy had it: what is left to explore.
+  /// Share of every group's probability that is spread uniformly over all devices, and of every
+  /// unit's that stays where the policy had it: the part left for exploration.
   double smoothing = 0.05;
 };
 
@@ -45,10 +45,10 @@ struct ImitationReport {
   double agreement = 0;  ///< share of the work that greedy() places as the first placement does
 };
 
-/// The processes that learn one policy together. Each has the same agent and the same weights to
-/// the bit, draws and evaluates its own samples of every batch, and learns from all rewards.
-/// sum_floats and sum_doubles replace values with their sums over all processes, the same bits in
-/// each; all call them as often and in the same order. One process needs neither.
+/// The processes that learn one policy together. Each has the same agent and bit-identical weights,
+/// samples and evaluates its own part of every batch, and learns from all rewards.
+/// sum_floats and sum_doubles replace values with their sums over all processes, bit-identical in
+/// each; all call them equally often and in the same order. One process needs neither.
 struct AgentPeers {
   int32_t rank = 0, size = 1;
   std::function<void(std::span<float>)> sum_floats;
@@ -62,7 +62,7 @@ struct AgentProfile {
 };
 
 /// The actions of the latest batch (of this process's samples), for comparison and analysis. Groups
-/// are numbered as drawn.
+/// are numbered as sampled.
 struct BatchActions {
   std::span<const int32_t> groups;   ///< [samples, units]
   std::span<const int32_t> devices;  ///< [samples, groups]
@@ -82,14 +82,14 @@ class Agent {
         AgentPeers peers = {});
   ~Agent();
 
-  /// Draws a batch: `samples` placements of all operators, one after the other; with peers those
-  /// from first_sample() on, own_samples() of them. The span is valid until the next call.
+  /// Samples a batch: `samples` placements of all operators, one after the other; with peers
+  /// own_samples() of them, from first_sample() on. The span is valid until the next call.
   std::span<const int32_t> sample();
 
   /// Learns from the rewards of the latest batch (of all peers), larger is better. `failing` marks
   /// samples (1) that broke a limit, for exclude_failing_after; it may be empty. Throws
   /// ArgumentError when there is no batch, a count differs, or a reward is not finite. `slopes` has
-  /// those of every sample's reward; only action_credit needs them.
+  /// the derivatives of every sample's reward; only action_credit needs them.
   UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> failing = {},
                       std::span<const RewardSlopes> slopes = {});
 
@@ -97,9 +97,9 @@ class Agent {
   std::vector<int32_t> greedy();
 
   /// Raises the likelihood of given placements, one after the other in `placements`, each with a
-  /// positive weight (empty: all alike). One grouping is inferred for all of them: units with the
+  /// positive weight (empty: all equal). One grouping is inferred for all of them: units with the
   /// same devices everywhere share groups, as near to where the policy puts them as that allows; a
-  /// group's device is that of most of its work. Forgets Adam's moments, baseline and batch.
+  /// group's device is the device of most of its work. Forgets Adam's moments, baseline and batch.
   ImitationReport imitate(std::span<const int32_t> placements, std::span<const double> weights,
                           const ImitationOptions& options);
 

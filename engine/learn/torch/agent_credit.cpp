@@ -11,7 +11,7 @@ namespace {
 constexpr double kMost = 1.5;
 
 /// To a root mean square of 1, none beyond kMost: a few units of a graph contribute far more than
-/// all others, which would hardly move beside them.
+/// all others, which would hardly move in comparison.
 void normalise(std::vector<double>& values) {
   double squares = 0;
   for (const double value : values) squares += value * value;

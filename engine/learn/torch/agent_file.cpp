@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Arrays beside the weights.
+/// Arrays in addition to the weights.
 constexpr const char *kAdamFirst = "adam.first", *kAdamSecond = "adam.second", *kPrior = "prior",
                      *kDevicePrior = "device_prior";
 

@@ -1,9 +1,9 @@
-// Warm starts: a policy that draws given placements, or nearly.
+// Warm starts: a policy that samples given placements, or nearly.
 //
 // Grouping and devices go into constant logits of the two networks (their priors), which is exact
 // for one placement and costs nothing. Of several placements these logits hold, device by device,
 // the shares; how devices go together is then taught to the schedule network by maximum likelihood,
-// on groupings drawn around the target.
+// on groupings sampled around the target.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -96,7 +96,7 @@ struct Agent::Impl {
     return batch * static_cast<uint64_t>(options.samples) +
            static_cast<uint64_t>(first_sample + sample);
   }
-  /// Of a sum of means over the samples of every process, how much this one's weighs.
+  /// The weight of this process in a sum of means over the samples of every process.
   double own_share() const { return static_cast<double>(samples) / options.samples; }
   double noise() const {
     return batch <= static_cast<uint64_t>(options.noise_steps) ? options.noise_amplitude : 0;
@@ -107,7 +107,7 @@ struct Agent::Impl {
   std::shared_ptr<const Problem> problem;
   AgentOptions options;
   AgentPeers peers;
-  int32_t first_sample, samples;  // of options.samples those that are drawn here
+  int32_t first_sample, samples;  // of options.samples the ones that are sampled here
   ThreadPool& pool;
   UnitGraph units;
   std::vector<int32_t> deciding;  // the unit whose device every operator takes

@@ -221,7 +221,7 @@ auto graph_min_cut(lua_State* L, const Graph& graph) {
 }
 
 /// graph:unit_edges() -> how many edges lie between colocation units; graph:unit_edges(from, to,
-/// bytes): writes them, sorted, into arrays of as many entries
+/// bytes): writes them, sorted, into arrays of that length
 int graph_unit_edges(lua_State* L, const Graph& graph) {
   const auto units = make_unit_graph(graph);
   if (lua_isnoneornil(L, 2)) return push_number(L, static_cast<double>(units.edges.size()));

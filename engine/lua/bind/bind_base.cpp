@@ -130,9 +130,10 @@ constexpr luaL_Reg kBaseFunctions[] = {
 
 namespace {
 
-/// What batches free is taken again at once. glibc maps blocks from 128 KiB on anew each time once
-/// the first of these is set, and the kernel clears their pages: not below the most that it takes,
-/// but where memory is limited, which these blocks would be kept from (host/process_limits.cpp).
+/// Memory that batches free is taken again at once. glibc maps blocks from 128 KiB on again each
+/// time once the first of these is set, and the kernel clears their pages: not below the most that
+/// it takes, but where memory is limited, which these blocks would be kept from
+/// (host/process_limits.cpp).
 void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   rlimit limit{};

@@ -117,7 +117,7 @@ Switch read_switch(lua_State* L, const std::string& owner) {
   return entry;
 }
 
-/// What a description lists: its devices, links and switches, or those of each of `machines`.
+/// The lists of a description: its devices, links and switches, or the lists of each of `machines`.
 class Listing {
  public:
   /// types: the index of the table of device types.

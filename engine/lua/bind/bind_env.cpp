@@ -52,8 +52,8 @@ void add_critical_s(const Problem& problem, std::span<const int32_t> placement,
 }
 
 /// critical_units:run(placements, metrics, out): simulates placements first in, first out on all
-/// threads, fills as many metrics structs and out[placement][unit], a double array: the seconds of
-/// the critical path that run, wait for or send operators of the unit.
+/// threads, fills the same number of metrics structs and out[placement][unit], a double array: the
+/// seconds of the critical path that run, wait for or send operators of the unit.
 int critical_units_run(lua_State* L) {
   auto& self = object_arg<BoundCriticalUnits>(L, 1);
   table_arg(L, 2, "placements");

@@ -14,7 +14,7 @@ bool shared_vocabulary(Fields& fields) {
   return word == "shared";
 }
 
-/// features(problem, options) -> features; options: seed, vocabulary, those of feature_options().
+/// features(problem, options) -> features; options: seed, vocabulary, and the feature_options().
 auto features_new(lua_State* L, const BoundProblem& of, Options<"features"> fields) {
   const auto& problem = *of.problem;
   const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));

@@ -239,7 +239,7 @@ std::vector<std::string> names_arg(lua_State* L, int index, const char* name) {
 }
 
 /// graph_to_dot(graph, by units, problem or nil, placement or nil) -> text; devices
-/// are those of the problem's cluster
+/// are the devices of the problem's cluster
 auto formats_graph_to_dot(lua_State* L, const Graph& graph, bool units) {
   DotOptions options;
   options.units = units;

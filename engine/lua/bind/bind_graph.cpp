@@ -181,7 +181,7 @@ void read_measured(Fields& fields, bool by_hand, Operator& op) {
   }
 }
 
-/// The operator that the fields describe; its outputs are returned beside it.
+/// The operator that the fields describe, and its outputs.
 std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields, bool by_hand,
                                                        const GraphBuilder& builder) {
   std::pair<Operator, std::vector<Tensor>> read;

@@ -5,7 +5,7 @@
 #include "base/late.h"
 #include "lua/bind/module.h"
 
-// The part of trinity.core that stands on LibTorch, opened when something of it is first asked for.
+// The part of trinity.core that needs LibTorch, opened at its first use.
 
 namespace trinity::lua {
 namespace {

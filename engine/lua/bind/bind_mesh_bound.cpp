@@ -30,7 +30,7 @@ using Layers = Optional<Integer<"layers", 1, 1 << 20>>;
 int32_t count_of(const Layers& layers) { return layers ? static_cast<int32_t>(*layers) : 0; }
 
 /// problem:mesh_units(strategy, stage, layers or nil) -> the network's units on the first device of a stage (from
-/// 1) of the pipeline: what stands before the layers, the layers, what stands behind them
+/// 1) of the pipeline: the part before the layers, the layers, the part after them
 /// (simulator/mesh/unit_profile.h). layers: of a network of which this is a short form
 /// (simulator/mesh/mesh_bound.h).
 auto problem_mesh_units(lua_State* L, BoundProblem& self, Given<"strategy"> strategy, Given<"stage"> at, Layers layers) {

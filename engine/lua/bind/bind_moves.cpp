@@ -11,7 +11,7 @@
 
 namespace trinity::lua {
 
-/// Draws moves and their features.
+/// Samples moves and their features.
 struct BoundMoves {
   BoundMoves(std::shared_ptr<const Problem> bound, RandomStream random, const MoveMix& mix,
              double memory_share)
@@ -99,13 +99,13 @@ const Move& drawn_arg(lua_State* L, const BoundMoves& self) {
   return self.drawn.at(at(integer_arg(L, 2, "i", 1, std::ssize(self.drawn)) - 1));
 }
 
-/// moves:move(i) -> list of units, device, kind of the drawn move i
+/// moves:move(i) -> list of units, device, kind of the sampled move i
 int moves_move(lua_State* L, const BoundMoves& self) {
   push_move(L, drawn_arg(L, self));
   return 3;
 }
 
-/// moves:apply(i, placement): changes the placement by the drawn move i
+/// moves:apply(i, placement): changes the placement by the sampled move i
 void moves_apply(lua_State* L, const BoundMoves& self) {
   const auto& move = drawn_arg(L, self);
   auto assignment = assignment_arg(L, 3, self.space);

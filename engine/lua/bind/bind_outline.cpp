@@ -13,7 +13,7 @@ namespace trinity::lua {
 namespace {
 
 /// repeated_layers(graph) -> count, stem, layer of every operator: 0 before the first, from 1,
-/// count + 1 behind the last.
+/// count + 1 after the last.
 auto layers_of(const Graph& graph) {
   auto layers = repeated_layers(graph);
   return std::tuple(layers.count, layers.stem, from_1(std::move(layers.of)));

@@ -298,7 +298,8 @@ auto network_layer_row(const PipelineNetwork& network, const Machine& machine) {
   return shared(layer_row_of(network, machine));
 }
 
-/// Sets field `key` of the table on top to what cuts send: from [0], behind layer l at [l].
+/// Sets field `key` of the table on top to the bytes that cuts send: from [0], after layer l at
+/// [l].
 void set_cut_bytes(lua_State* L, const char* key, const std::vector<double>& bytes) {
   push(L, std::span(bytes).subspan(bytes.empty() ? 0 : 1));
   if (!bytes.empty()) {

@@ -94,8 +94,8 @@ auto problem_new(lua_State* L) {
 }
 
 /// problem:evaluate(list, metrics, limit_s, any): simulates a list of placements, or of {placement,
-/// schedule}, on all threads and fills a list of as many metrics structs. `any`: a plan whose order
-/// contradicts the graph does not fit, instead of an error.
+/// schedule}, on all threads and fills a list of metrics structs of the same length. `any`: a plan
+/// whose order contradicts the graph does not fit, instead of an error.
 void problem_evaluate(lua_State* L, BoundProblem& self, Table<"placements">, Table<"metrics">) {
   const int64_t limit_ns = limit_arg(L, 4);
   const auto n = static_cast<size_t>(self.problem->operators());

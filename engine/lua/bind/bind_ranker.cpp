@@ -19,7 +19,7 @@ inline constexpr const char* kTypeName<MoveTrainer> = "move trainer";
 
 namespace {
 
-/// ranker({ hidden = widths, seed =, told = }) -> ranker with weights as they are drawn
+/// ranker({ hidden = widths, seed =, told = }) -> ranker with random initial weights
 auto ranker_new(lua_State* L, Options<"ranker options"> fields) {
   std::vector<int32_t> hidden;
   if (fields.push_table("hidden")) {
@@ -63,7 +63,7 @@ void ranker_save(lua_State* L, const BoundRanker& self, Text<"path"> path) {
   save_move_network(*self.network, path, notes_arg(L, 3));
 }
 
-/// ranker:about() -> widths of the hidden layers, number of weights, whether it is told everything
+/// ranker:about() -> widths of the hidden layers, number of weights, whether it has memory features
 auto ranker_about(const BoundRanker& self) {
   const auto& network = *self.network;
   return std::tuple(network.hidden(), network.parameters().size() - 2 * network.inputs(), network.is_told());
@@ -72,7 +72,7 @@ auto ranker_about(const BoundRanker& self) {
 /// move_features() -> names of the features of moves
 auto move_features() { return kMoveFeatures; }
 
-/// training_options() -> those of move_trainer() but for the seed, as OptionList has them
+/// training_options() -> the options of move_trainer() but for the seed, as OptionList has them
 int training_options(lua_State* L) {
   lua_newtable(L);
   each_training_option(MoveTrainingOptions{}, OptionList{L});
@@ -176,7 +176,7 @@ std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
 
 namespace {
 
-/// Tells a script where units are.
+/// Writes the devices of units for a script.
 void fill_devices(const Assignment& assignment, std::span<int32_t> device_of) {
   TRINITY_CHECK_EQ(device_of.size(), assignment.size());
   for (size_t unit = 0; unit < assignment.size(); ++unit) device_of[unit] = assignment[unit] + 1;

@@ -19,8 +19,9 @@ struct BoundRanker {
   std::shared_ptr<MoveNetwork> network;
 };
 
-/// A ranker that is a function of a script: rank(count) reads `features` and `device_of`, of every
-/// unit, and fills `scores`, arrays, during a call that lends them.
+/// A ranker that is a Lua function: rank(count) reads the arrays `features` and `device_of` (of
+/// every unit) and fills the array `scores`. Valid during the call that lends the function and the
+/// arrays. For the thread of the Lua state.
 class LuaRanker : public MoveRanker {
  public:
   void show(std::span<const Move> moves, const Assignment& assignment) override;
@@ -47,8 +48,9 @@ class LuaRanker : public MoveRanker {
   std::span<const Move> moves_;
 };
 
-/// Moves that a function of a script gives: moves(seed) reads `device_of`, fills the first of
-/// `units`, and returns how many these are (0: none) and their device, during a call that lends it.
+/// Moves from a Lua function: moves(seed) reads `device_of`, fills the first entries of `units`,
+/// and returns their number (0: none) and their device. Valid during the call that lends the
+/// function. For the thread of the Lua state.
 class LuaMoves : public MoveSource {
  public:
   explicit LuaMoves(int32_t devices) : devices_(devices) {}
@@ -71,8 +73,8 @@ class LuaMoves : public MoveSource {
   std::span<int32_t> device_of_, units_;
 };
 
-/// What is accepted as a function of a script says: accept(progress, drawn) returns a rise, during a
-/// call that lends it.
+/// An acceptance rule from a Lua function: `accept(progress, drawn)` returns the maximum rise. Valid
+/// during the call that lends the function. For the thread of the Lua state.
 class LuaAcceptance : public Acceptance {
  public:
   double rise(double progress, double drawn) override;

@@ -24,7 +24,7 @@
 namespace trinity::lua {
 namespace {
 
-char g_end_key;  // its address is the registry's key of the function that is told of the end
+char g_end_key;  // its address is the registry's key of the function that is called at the end
 
 using Path = Text<"path">;
 
@@ -86,7 +86,7 @@ bool speaks_utf8() {
   return false;
 }
 
-/// terminal(descriptor) -> { redraws = whether lines can be drawn anew, columns =, utf8 =, colour =
+/// terminal(descriptor) -> { redraws = whether lines can be redrawn, columns =, utf8 =, colour =
 /// } (no-color.org)
 auto terminal(Integer<"descriptor", 0, 2> which) {
   const auto descriptor = static_cast<int>(which);

@@ -134,7 +134,7 @@ auto searcher_new(lua_State* L, const BoundProblem& of, Text<"method"> method, O
 
 /// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
 /// the list; of values above `limit` only that they are above will matter. 0 at the end. Functions
-/// of a script stand behind these with their arrays, nil for those that there are not:
+/// of a script follow with their arrays, nil for the missing ones:
 /// searcher:ask(batch, most, rank, features, scores, accept, moves, device_of, units), see LuaRanker,
 /// LuaAcceptance and LuaMoves.
 auto searcher_ask(lua_State* L, BoundSearcher& self, Table<"batch">) {
@@ -201,15 +201,15 @@ int searcher_ranking(lua_State* L, const BoundSearcher& self) {
   return 1;
 }
 
-/// searcher:best(placement) -> value or nil: writes the best of all told, if any.
+/// searcher:best(placement) -> value or nil: writes the best placement so far, if any.
 std::optional<double> searcher_best(lua_State* L, BoundSearcher& self) {
   if (!self.searcher->best()) return std::nullopt;
   fill_from_1(L, 2, "placement", self.searcher->best_placement());
   return self.searcher->best()->value;
 }
 
-/// run_searchers(list, evaluations): runs searchers by step times, each in a thread, for as many
-/// more evaluations each.
+/// run_searchers(list, evaluations): runs searchers by step times, each in a thread, for this
+/// number of further evaluations each.
 void run_searchers(lua_State* L, Table<"searchers"> list, Evaluations evaluations) {
   std::vector<SideSearch> searches;
   for_each(L, list, [&](int) {
@@ -222,7 +222,7 @@ void run_searchers(lua_State* L, Table<"searchers"> list, Evaluations evaluation
 }
 
 /// run_in_flight(searcher, in_flight, evaluations): runs an annealing by step times on all threads,
-/// for as many more evaluations.
+/// for this number of further evaluations.
 void run_in_flight(BoundSearcher& bound, Integer<"in_flight", 1, 4096> in_flight, Evaluations evaluations) {
   auto* annealing = dynamic_cast<Annealing*>(bound.searcher.get());
   if (!annealing || bound.rank || bound.asked > 0)

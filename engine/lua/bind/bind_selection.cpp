@@ -201,8 +201,8 @@ bool sum_row(lua_State* L, size_t count, size_t begin, std::vector<double>& sums
   return true;
 }
 
-/// summed_rows(first, second, count) -> the sums of two lists of as many rows of `count` numbers,
-/// false for infinite, one row after the other; nil where they are not such lists
+/// summed_rows(first, second, count) -> the sums of two equally long lists of rows of `count`
+/// numbers, false for infinite, one row after the other; nil where they are not such lists
 int selection_summed_rows(lua_State* L, Table<"first">, Table<"second">) {
   const auto count = static_cast<size_t>(integer_arg(L, 3, "count", 0, 1 << 27));
   const size_t rows = lua_objlen(L, 1);

@@ -167,7 +167,7 @@ const CriticalPath& path_of(BoundTimeline& self) {
 
 /// timeline:critical_steps() -> how many links the critical path has;
 /// timeline:critical_steps(kind, task, device, ready_s, start_s, end_s): writes them into arrays of
-/// as many entries. kind: 1 a task; 2 a transfer, with its producer and its receiver; 3 a
+/// of that length. kind: 1 a task; 2 a transfer, with its producer and its receiver; 3 a
 /// collective, with task and device 0.
 int timeline_critical_steps(lua_State* L, BoundTimeline& self) {
   const auto& steps = path_of(self).steps;

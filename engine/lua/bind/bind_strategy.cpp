@@ -178,7 +178,8 @@ struct WordPusher {
   }
 };
 
-/// A visitor that adds words of numbers, flags and choices to a list of options, "group.word" those of a group.
+/// A visitor that adds fields with numbers, flags and choices to a list of options, a group's as
+/// "group.field".
 struct WordLister {
   OptionList& list;
   const Parallelism plain = {};
@@ -276,8 +277,8 @@ void push_replication(lua_State* L, const Replication& replication) {
 
 namespace {
 
-/// Where every device of a mesh stands on its axes: lists by axis, by device, from 0; nothing for
-/// devices that are left over.
+/// The position of every device of a mesh on its axes: lists by axis, by device, from 0; nothing
+/// for devices that are left over.
 void push_coordinates(lua_State* L, const Mesh& mesh) {
   lua_newtable(L);
   const auto push_axis = [&](const char* name, auto coordinate) {
@@ -304,8 +305,8 @@ StrategyPricer& pricer_of(BoundProblem& self) {
 }
 
 /// problem:price(strategies, metrics, limit_s, any, entries): simulates strategies that lower and
-/// fills a list of as many metrics structs. any: see evaluate(). entries: what the strategies are
-/// called in errors, or nil.
+/// fills a list of metrics structs of the same length. any: see evaluate(). entries: the names of
+/// the strategies in errors, or nil.
 void problem_price(lua_State* L, BoundProblem& self, Table<"strategies">, Table<"metrics">) {
   std::vector<int64_t> entries;
   if (lua_istable(L, 6)) entries = integers(L, 6, "entries");

@@ -19,7 +19,7 @@
 #include "strategy/schedule.h"
 #include "strategy/strategy.h"
 
-// What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
+// The engine as Lua sees it: the module `trinity.core`, one open_<folder> per folder. Scripts use
 // `require 'trinity'`, which wraps it.
 
 namespace trinity {
@@ -38,7 +38,7 @@ struct BoundProblem {
   std::vector<Plan> plans;
   std::vector<Metrics> metrics;
   std::optional<Bounds> bounds;  // of one micro-batch, once asked for
-  std::unique_ptr<StrategyPricer> pricer;  // once a strategy that lowers is priced
+  std::unique_ptr<StrategyPricer> pricer;  // once a strategy that lowers is simulated
   std::shared_ptr<MeshBounder> bounder;    // once a bound of one is asked for
 };
 
@@ -51,7 +51,7 @@ struct BoundTimeline {
   std::optional<CriticalPath> path;  // once asked for
 };
 
-/// What policies are told of a problem's colocation units.
+/// The features of a problem's colocation units, inputs of policies.
 struct BoundFeatures {
   UnitGraph units;
   UnitFeatures features;
@@ -80,8 +80,8 @@ inline constexpr const char* kTypeName<const SelectionProblem> = "selection prob
 
 /// The pool that all work of the process shares; made on first use.
 ThreadPool& shared_pool();
-/// What LibTorch wants of every thread that uses it: called now on this thread and on those of the
-/// pool, and on all that start later.
+/// The set-up that LibTorch needs in every thread that uses it: called now on this thread and on
+/// the pool's, and on all that start later.
 void set_thread_setup(void (*setup)());
 /// Calls what was set, if anything was.
 void set_up_thread();
@@ -124,9 +124,10 @@ Scalar scalar_arg(lua_State* L, const char* name);
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
 /// Bytes by owner's name.
 void push_owners(lua_State* L, const OwnedBytes& owned);
-/// What a script numbers from 1 (an int32 array or a list of integers from `low` to `high`), from 0.
+/// Reads numbers that scripts count from 1 (an int32 array or a list of integers from `low` to
+/// `high`); they count from 0 in the result.
 std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& owner, int64_t low, int64_t high);
-/// Writes metrics into the FFI struct at `index`, which must have room for all devices.
+/// Writes metrics into the FFI struct at `index`, which must have space for all devices.
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 
 /// The options of features among `fields`: depth_waves, raw_time, mean_output_size, depth_feature,
@@ -157,7 +158,7 @@ void open_env(lua_State* L);
 void open_learn(lua_State* L);
 void open_pipeline(lua_State* L);
 void open_run(lua_State* L);
-/// What stands on LibTorch (kTorchNames) comes when it is first asked for.
+/// The functions that need LibTorch (kTorchNames) are opened at their first use.
 void open_late(lua_State* L);
 
 /// Opens `trinity.core` as package.preload wants it.

@@ -15,7 +15,7 @@
 
 namespace trinity::lua {
 
-/// Takes options from a table, those of node2vec from the table in it, if there is one.
+/// Takes options from a table, node2vec's from the table in it, if there is one.
 struct OptionReader {
   Fields& fields;
   Fields* walks = nullptr;

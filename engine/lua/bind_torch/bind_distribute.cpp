@@ -13,7 +13,7 @@
 namespace trinity::lua {
 namespace {
 
-/// Scripts of strangers have no business with other processes.
+/// Untrusted scripts must not use other processes.
 void refuse_safe_scripts() {
   if (is_confined()) throw ArgumentError("safe scripts start no processes and join no job");
 }

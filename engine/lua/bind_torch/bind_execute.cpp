@@ -164,8 +164,8 @@ auto executor_data(Executor& executor, OperatorNumber op, Optional<Integer<"micr
   return executor.data(static_cast<int32_t>(op) - 1, static_cast<int32_t>(micro_batch ? int64_t{*micro_batch} : 1) - 1);
 }
 
-/// executor:written_out() -> { graph =, origin = (per operator that of the executed graph), order =
-/// (tasks by device) }: what a simulator prices (engine/execute/run_layout.h)
+/// executor:written_out() -> { graph =, origin = (per operator its operator of the executed graph),
+/// order = (tasks by device) }: the simulator's input (engine/execute/run_layout.h)
 auto executor_written_out(Executor& executor) {
   auto made = std::make_shared<WrittenOut>(executor.written_out());
   const auto tasks = [](const std::vector<int32_t>& of) { return from_1(of); };

@@ -15,8 +15,8 @@
 #include "lua/bind_torch/open.h"
 #include "lua/bind_torch/tensor.h"
 
-// Memory of tensors. Lua's collector sees 16 bytes a handle, so it would let gigabytes of dead
-// tensors lie. LibTorch's allocator on the processor is replaced by one that counts live bytes and
+// Memory of tensors. Lua's collector sees 16 bytes per handle, so it would let gigabytes of dead
+// tensors lie. LibTorch's allocator on the CPU is replaced by one that counts live bytes and
 // refuses what the machine cannot give; pushing a tensor runs a full collection once live bytes
 // have grown much since the last one (Torch7's way). Memory on GPUs is not counted: close() such
 // tensors early.

@@ -1,6 +1,6 @@
 #include "lua/bind_torch/tensor.h"
 
-// Products, shapes, and reading and writing by index.
+// Matmuls, shapes, and reading and writing by index.
 
 namespace trinity::lua {
 namespace {

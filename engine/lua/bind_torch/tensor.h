@@ -88,7 +88,7 @@ struct TensorOptions {
   at::TensorOptions cpu() const { return at::TensorOptions().dtype(dtype); }
 };
 TensorOptions options_arg(lua_State* L, int index, at::ScalarType fallback = at::kFloat);
-/// Brings a tensor made on the processor where the options say, and pushes it. Returns 1.
+/// Moves a tensor made on the CPU to the place that the options say, and pushes it. Returns 1.
 int push_new(lua_State* L, at::Tensor x, const TensorOptions& options);
 
 /// Runs `body`; what LibTorch refuses becomes one line about argument `index`.
@@ -104,7 +104,7 @@ auto about(int index, const char* name, Body body) {
   }
 }
 
-/// Bytes of all live tensors on the processor, LibTorch's own included.
+/// Bytes of all live tensors on the CPU, LibTorch's own included.
 int64_t live_tensor_bytes();
 
 /// The tables of the other files; open_tensor() (module.h) registers them.

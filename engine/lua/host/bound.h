@@ -11,7 +11,7 @@
 
 #include "lua/host/check.h"
 
-// A bound function by its C++ signature: TRINITY_BIND("wire", f) reads f's arguments by their types, calls it and pushes
+// A bound function by its C++ signature: `TRINITY_BIND("wire", f)` reads f's arguments by their types, calls it and pushes
 // what it returns. Arguments are
 //   lua_State*                  the state; takes no place among a script's arguments
 //   const Graph&, Graph&        an engine object (kTypeName); Named<const Graph, "problem"> under another name

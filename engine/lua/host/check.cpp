@@ -211,7 +211,7 @@ void Fields::miss(const char* key) const {
   throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
 }
 
-/// Whether a table's key is this one, told at the first character that is another.
+/// Whether a table's key is this one, decided at the first character that differs.
 static bool is_key(std::string_view text, const char* key) {
   for (const char c : text)
     if (c == '\0' || *key++ != c) return false;

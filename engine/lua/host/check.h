@@ -193,8 +193,9 @@ int push_number(lua_State* L, double value);
 int push_boolean(lua_State* L, bool value);
 int push_text(lua_State* L, std::string_view text);
 
-/// What begins a message ("cluster 'x': device type 'p100'"): text, or a function that makes it
-/// where there is a message, which most often there is not. The function outlives this.
+/// The beginning of a message ("cluster 'x': device type 'p100'"): text, or a function that makes
+/// it where there is a message, which most often there is not. The function outlives this.
+/// Not thread-safe.
 class Owner {
  public:
   Owner(std::string text) : text_(std::move(text)) {}
@@ -215,7 +216,7 @@ class Owner {
 };
 
 /// Reads a table of named fields and refuses names that nobody asked for. `owner` begins every
-/// message. The table stays at `index` while this lives.
+/// message. The table stays at `index` while this lives. Not thread-safe, like its Lua state.
 class Fields {
  public:
   Fields(lua_State* L, int index, Owner owner);
@@ -251,7 +252,7 @@ class Fields {
   std::optional<std::string> string(const char* key);
   std::string string(const char* key, std::string fallback);
   std::string required_string(const char* key);
-  /// The same, but that it is missing is said by refuse_unknown(), behind fields that nobody asked
+  /// The same, but refuse_unknown() reports that it is missing, after fields that nobody asked
   /// for: a misspelt one is called that. Until then it is "".
   std::string awaited_string(const char* key);
   /// Pushes the field when it is a table (true); pushes nothing when it is absent.

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-// What the host knows of one Lua state, and its way of calling a script: every failure becomes one
+// The host's data of one Lua state, and its way of calling a script: every failure becomes one
 // message, with a traceback of the script's own frames.
 
 namespace trinity::lua {
@@ -39,7 +39,7 @@ struct HostState {
   std::set<std::string> ended_locals;
   /// What os.exit was given, until take_exit().
   std::optional<int> exit_status;
-  /// What the message handler found, until call_script() hands it over.
+  /// The error that the message handler found, until call_script() returns it.
   ScriptError error;
   /// Whether the state is being closed: what finalisers raise then is nobody's business.
   bool closing = false;
@@ -59,15 +59,15 @@ std::optional<ScriptError> call_script(lua_State* L, int arguments, int results 
 /// ended and its error's message. Returns the status to exit with. May raise a Lua error.
 int call_end(lua_State* L, int status, const std::string& message);
 
-/// LuaJIT of Debian 12 raises the error of a finaliser where the collector happens to run; that of
-/// Debian 13 goes on and only tells of it. Has it told on standard error, with the script's
+/// LuaJIT of Debian 12 raises the error of a finaliser wherever the collector runs; LuaJIT of
+/// Debian 13 continues and only reports it. Has it reported on standard error, with the script's
 /// position.
 void report_finalisers(lua_State* L);
 
 /// Gives `L` an os.exit that ends the script instead of the process, past any pcall. The status is
 /// then in HostState::exit_status.
 void install_exit(lua_State* L);
-/// Takes a status that os.exit left behind, and lets the state run again.
+/// Takes the status of an earlier os.exit, and lets the state run again.
 std::optional<int> take_exit(lua_State* L);
 
 }  // namespace trinity::lua

@@ -27,7 +27,7 @@ struct Watch {
   std::shared_ptr<Stopper> stopper;
 };
 
-/// Ctrl-C, what schedulers send, and by option what Slurm is told to send before.
+/// Ctrl-C, what schedulers send, and by option what Slurm is asked to send before.
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 static_assert(kInterruptedStatus == 128 + SIGINT && kEndedStatus == 128 + SIGTERM);
 
@@ -158,14 +158,14 @@ void start_afresh() {
   stop_flag() = false;
 }
 
-/// Sets the flag in so many seconds, unless it is destroyed before.
+/// Sets the flag after the given seconds, unless it is destroyed before.
 class Limit {
  public:
   explicit Limit(double seconds) {
     try {
       thread_ = std::thread([this, seconds] { wait(seconds); });
     } catch (const std::system_error&) {
-      // Where there is no room for a thread, work ends by its own looks at the clock.
+      // If no thread can be created, work ends by its own polls of the clock.
     }
   }
   ~Limit() { end(); }
@@ -274,7 +274,7 @@ void take_requests_to_end(bool and_usr1) { g_taken = and_usr1 ? 3 : 2; }
 
 void watch_interrupts(lua_State* L) {
   auto stopper = Stopper::of(L);
-  // After that of Stopper: a forked child has a thread of another number.
+  // After Stopper's handler: a forked child has a thread of another number.
   static const int registered = pthread_atfork(nullptr, nullptr, use_latest);
   static_cast<void>(registered);
   stopper->take_profiler();

@@ -21,14 +21,14 @@ void take_requests_to_end(bool and_usr1);
 void watch_interrupts(lua_State* L);
 /// Ends the watch when `L` is the watched state. Call before lua_close.
 void unwatch_interrupts(lua_State* L);
-/// What handles signals, for processes that are told of it by another signal.
+/// The handler of signals, for processes that are notified by another signal.
 void (*interrupt_handler())(int);
 /// Whether Ctrl-C was pressed, or a request to end came, since watch_interrupts or forget_interrupt
 /// (the host then exits with stop_status()).
 bool was_interrupted();
 /// What the host exits with: after Ctrl-C, and after a request to end.
 inline constexpr int kInterruptedStatus = 130, kEndedStatus = 143;
-/// That of what came first.
+/// The status of the signal that came first.
 int stop_status();
 /// "Ctrl-C", "SIGTERM" or "SIGUSR1": what came first.
 const char* stop_name();
@@ -63,13 +63,13 @@ bool keeps_what_is_found();
 /// only noted, for ten seconds; then, or at the next, the script is stopped as usual. May be nested.
 void begin_agreement();
 void end_agreement();
-/// What stop_status() would be of a signal that was noted, else 0.
+/// The stop_status() of a signal that was noted, else 0.
 int noted_status();
 /// The ranks agreed to stop: as by a signal of that status.
 void accept_stop(int status);
 
-/// Brackets work that must end in so many seconds: then stop_flag() is set, as by Ctrl-C, so that
-/// whatever polls it ends; end_limit() takes the flag back, unless a limit around this one has
+/// Brackets work that must end within the given seconds: then stop_flag() is set, as by Ctrl-C, so
+/// that whatever polls it ends; end_limit() takes the flag back, unless a limit around this one has
 /// passed or the user or a time limit of the script asked to stop, and says whether its own has
 /// passed. May be nested. Without effect where the system has no thread for it.
 void begin_limit(double seconds);

@@ -4,13 +4,13 @@
 #include <lua.hpp>
 #include <memory>
 
-// What bounds a script: memory of Lua values, wall-clock time. Tensors, graphs and other memory of
+// Limits of a script: memory of Lua values, wall-clock time. Tensors, graphs and other memory of
 // the engine are not counted.
 
 namespace trinity::lua {
 
 /// An allocator for Lua that refuses to grow beyond a number of bytes, with a little reserve that
-/// is opened for error handling and closed again.
+/// is opened for error handling and closed again. For the thread of its Lua state.
 class LuaMemory {
  public:
   /// 0: no limit.
@@ -37,7 +37,7 @@ void stop_compiling(lua_State* L);
 
 /// While one of these lives, the script on `L` is stopped with the error "time limit of N s
 /// reached" once `seconds` have passed, compiled loops and engine calls included; 0: never. Errors
-/// cannot be swallowed with pcall.
+/// cannot be swallowed with pcall. Created and destroyed by the thread that runs the script.
 class TimeLimit {
  public:
   TimeLimit(lua_State* L, double seconds);

@@ -46,7 +46,7 @@ struct Redirection {
 };
 
 /// Starts `/bin/sh -c -- command` with the signals of a fresh program. Throws Error where the
-/// system has no room for it.
+/// system has no resources for it.
 pid_t start_shell(const std::string& command, std::optional<Redirection> redirection = {}) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -72,7 +72,7 @@ pid_t start_shell(const std::string& command, std::optional<Redirection> redirec
   return child;
 }
 
-/// Waits for a command's end: how it ended, as waitpid() tells it. When the script must stop, the
+/// Waits for a command's end: how it ended, as waitpid() reports. When the script must stop, the
 /// command is asked to end by SIGINT, after 0.1 s by SIGKILL; nullopt then. Safe in destructors:
 /// throws nothing. A child that somebody else has waited for has ended with 0.
 std::optional<int> await_child(pid_t child) noexcept {
@@ -164,7 +164,7 @@ FILE* open_pipe(const std::string& command, bool reads) {
 constexpr char kOpenKey[] = "trinity.io.open";  // in the registry
 
 /// popen(command, mode): io.open makes the handle, which then gets our stream: a handle of LuaJIT
-/// begins with its FILE*, as those of Lua do.
+/// begins with its FILE*, as Lua's handles do.
 int popen(lua_State* L) {
   const auto command = string_arg(L, 1, "command");
   const auto mode = lua_isnoneornil(L, 2) ? std::string("r") : string_arg(L, 2, "mode");

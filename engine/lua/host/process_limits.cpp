@@ -78,8 +78,8 @@ size_t stacks_bytes() {
   return one * (2 * std::max(1U, std::thread::hardware_concurrency()) + 8);
 }
 
-/// What the private memory of a late part may add to a limit, beside what its opening is known to
-/// take (LibTorch with 300 libraries of Debian's: 60 MB).
+/// Bytes by which the private memory of a late part may raise a limit, in addition to the known
+/// need of its opening take (LibTorch with 300 libraries of Debian's: 60 MB).
 constexpr rlim_t kLateBytes = rlim_t{512} << 20;
 
 rlimit g_limit{};
@@ -95,7 +95,7 @@ void set_limit(rlim_t bytes) {
 /// The bytes that count towards the limit now.
 size_t limited_bytes() { return g_limit.rlim_cur - mappable_bytes(g_limit.rlim_cur, true); }
 
-/// A part that is opened late takes its memory beside the limit.
+/// A part that is opened late takes its memory in addition to the limit.
 constexpr LateHooks kBesideLimit{
     [](size_t bytes) {
       g_before_bytes = limited_bytes();

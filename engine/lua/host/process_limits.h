@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-// What the kernel holds the whole process to, whatever its script, the engine or a library does:
-// the second fence behind limits.h, whose checks need an interpreter that still runs. Only for
+// Limits that the kernel enforces on the whole process, whatever its script or a library does:
+// the second fence after limits.h, whose checks need an interpreter that still runs. Only for
 // programs whose one business is the script; a host program that embeds a Runtime has neither.
 
 namespace trinity::lua {
@@ -11,7 +11,7 @@ namespace trinity::lua {
 /// While one of these lives, the process ends with exit status 1 and one line on standard error
 /// once `limit_s` + kGrace_s have passed: also inside a hostile pattern of string.find, a finaliser
 /// that loops, or one long call of LibTorch. A timer of the kernel and a signal handler; nothing of
-/// Lua takes part. `limit_s` 0: never.
+/// Lua takes part. `limit_s` 0: never. One at a time per process.
 class HardTimeLimit {
  public:
   /// What a script has to end by itself after its time limit, seconds.

@@ -24,6 +24,8 @@ struct Outcome {
 /// Prints the error of `outcome`, if any, to standard error. Returns the status.
 int report(const Outcome& outcome);
 
+/// Runs chunks on one Lua state under the host's limits; every end of a chunk becomes an Outcome.
+/// The state must outlive it. For the thread of the state.
 class ScriptRunner {
  public:
   /// Pushes one function, or a message; returns a status of lua_load.

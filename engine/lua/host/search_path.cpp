@@ -45,9 +45,9 @@ void put_before(lua_State* L, const char* name, const std::string& front) {
   lua_setfield(L, -2, name);
 }
 
-/// A loader of package.loaders for what a file beside a script must not stand for: modules of
-/// trinity, which are the library's or none, and those of LuaJIT itself, by the paths that it was
-/// built with. Upvalues: the paths of both.
+/// A loader of package.loaders for modules that a file next to a script must not replace: modules
+/// of trinity, which are the library's or none, and modules of LuaJIT itself, by the paths that it
+/// was built with. Upvalues: the paths of both.
 int load_own(lua_State* L) {
   const std::string_view name = luaL_checkstring(L, 1);
   const bool ours = name == "trinity" || name.starts_with("trinity.");
@@ -75,7 +75,7 @@ std::string rooted(const std::string& paths) {
   return kept;
 }
 
-/// Puts load_own() behind the loader of preloaded modules. The table package is on top.
+/// Puts load_own() after the loader of preloaded modules. The table package is on top.
 void put_own_first(lua_State* L, const std::string& library, const std::string& built_in) {
   lua_getfield(L, -1, "loaders");
   for (int i = static_cast<int>(lua_objlen(L, -1)); i >= 2; --i) {

@@ -71,7 +71,7 @@ std::string show_inner(lua_State* L, int index) {
   if (lua_istable(L, index) && !has_tostring(L, index)) {
     return show_inner_table(L, index);
   }
-  if (lua_isfunction(L, index)) return "function";  // its address tells nothing here
+  if (lua_isfunction(L, index)) return "function";  // its address says nothing here
   auto text = plain(L, index);
   const auto end = std::min(text.find('\n'), kMaxText);
   return end < text.size() ? text.substr(0, end) + "..." : text;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-// What stops a running script, wherever it is: the means behind Ctrl-C (interrupt.h) and time
+// Stops a running script in any state: the mechanism of Ctrl-C (interrupt.h) and time
 // limits (limits.h).
 //
 // A hook that raises an error before every instruction stops interpreted code, and no pcall helps
@@ -96,7 +96,7 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
 /// "interrupted", or "time limit of 2 s reached": why the script on `L` is being stopped.
 std::string stop_text(lua_State* L);
 /// The same with the script's position, once an instruction of the script was stopped, else "".
-/// What arrives at the host's lua_pcall then is another error that says less.
+/// The host's lua_pcall then receives another error, which says less.
 std::string stop_message(lua_State* L);
 
 }  // namespace trinity::lua

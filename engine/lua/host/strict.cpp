@@ -63,7 +63,7 @@ std::string suggest(lua_State* L, const lua_Debug& caller, const std::string& na
     if (lua_type(L, -1) == LUA_TSTRING && lua_objlen(L, -1) > 0)
       names.emplace_back(lua_tostring(L, -1));
   }
-  // Among so many names one is near anything; slips of the finger spare the first letter.
+  // Among this many names one is near anything; typing errors spare the first letter.
   std::erase_if(names, [&](const std::string& other) {
     return std::tolower(static_cast<unsigned char>(other[0])) !=
            std::tolower(static_cast<unsigned char>(name[0]));

@@ -55,7 +55,7 @@ inline std::span<double> numbers_arg(lua_State* L, int index, const char* name) 
   return {reinterpret_cast<double*>(array + 1), static_cast<size_t>(array->length)};
 }
 
-/// Fills an array of as many entries: with what scripts count from 1, with numbers.
+/// Fill an array of the same length: with indices, which scripts count from 1, or with numbers.
 inline void fill_from_1(lua_State* L, int index, const char* name, std::span<const int32_t> from) {
   const auto out = integers_arg(L, index, name);
   TRINITY_CHECK_EQ(out.size(), from.size());

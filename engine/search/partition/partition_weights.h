@@ -52,8 +52,8 @@ using Bisection =
     std::function<std::vector<bool>(std::span<const int32_t> units, const PartitionShare& first)>;
 
 /// Recursive bisection: bisects the devices in order of their numbers, and the units accordingly.
-/// With at most as many units as devices the heaviest go to the devices with the largest shares,
-/// one each.
+/// If the units are no more than the devices, the heaviest go to the devices with the largest
+/// shares, one each.
 Assignment bisect_recursively(const PartitionWeights& weights, const Bisection& bisection);
 
 }  // namespace trinity

@@ -52,7 +52,7 @@ struct Blocks {
     for (size_t i = 0; i < factors.size(); ++i) product *= size(i);
     return product;
   }
-  /// Products over the dimensions of a role.
+  /// Multiplies the sizes of the dimensions of a role.
   double sizes(DimensionRole role) const {
     double product = 1;
     for (size_t i = 0; i < factors.size(); ++i)

@@ -53,7 +53,7 @@ struct LayerCost {
 
 /// The reference cost model (papers/notes.md "PaSE: cost model"), with block sizes m, n, k, e, ...
 /// (size / factor):
-///   product        3 m n k + 3 pointwise m n, all-reduces of m n over k's factor, m k over n's and
+///   matmul         3 m n k + 3 pointwise m n, all-reduces of m n over k's factor, m k over n's and
 ///                  n k over m's, all times the batch blocks
 ///   pooling        one FLOP per output; a halo of the input if h or w is split
 ///   normalisation  16 e; 4 all-reduces of e / a over a's factor and of a over the others (a: the

@@ -59,7 +59,7 @@ struct PaseGraph {
 
 /// The layers of the forward part of `graph`, folded as in PaSE's own graphs:
 ///   - element-wise operators with one input belong to the previous layer: at the cost of a
-///     point-wise operation after products, sums and LSTMs, at no cost after others (PaSE counts a
+///     point-wise operation after matmuls, sums and LSTMs, at no cost after others (PaSE counts a
 ///     ReLU after a convolution or a sum, not after a normalisation);
 ///   - reshapes that only drop or add axes of extent 1 disappear;
 ///   - a Flatten of several axes is a Ravel and an Unravel, whose parts are contiguous;

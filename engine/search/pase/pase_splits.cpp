@@ -13,7 +13,7 @@ int32_t product(std::span<const int32_t> factors) {
   return parts;
 }
 
-/// Factors of an operator's own dimensions, from those of the layer that its output carries.
+/// Factors of an operator's own dimensions, from the factors of the layer that its output carries.
 std::vector<int32_t> followed(const IterationSpace& space, const TensorAxes& written,
                               const Configuration& factors) {
   std::vector<int32_t> own(space.dimensions.size(), 1);

@@ -17,8 +17,8 @@ struct LoadInstance;
 /// from the empty set (0) to the full set (last), in order of size. Immutable.
 class Ideals {
  public:
-  /// Of elements 0 .. count - 1, with an edge (a, b) for a before b; none if there are more than
-  /// `most`. O(ideals * count). Throws Interrupted, TimeIsUp.
+  /// The ideals of elements 0 .. count - 1, with an edge (a, b) for a before b; none if there are
+  /// more than `most`. O(ideals * count). Throws Interrupted, TimeIsUp.
   static std::optional<Ideals> of_order(int32_t count,
                                         std::span<const std::pair<int32_t, int32_t>> edges,
                                         int32_t most, const Deadline& deadline = {});

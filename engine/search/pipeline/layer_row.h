@@ -47,7 +47,7 @@ struct LayerRow {
 
 /// The row of a graph on a cluster. A layer is a colocation unit with forward operators; layers are
 /// in the order of their first ones. Other operators belong to the layer of their forward operator,
-/// or else to that of the previous operator. A tensor crosses a cut once, whatever its number of
+/// or else to the previous operator's layer. A tensor crosses a cut once, whatever its number of
 /// readers; over a chain none goes back in forward passes. Times are the simulator's for all
 /// operators on one device; collectives take no time. Throws ArgumentError for a graph without
 /// forward operators.

@@ -14,11 +14,12 @@ namespace trinity {
 /// time per sample.
 ///
 /// load(accelerator) = times of its nodes + transfer time of each of its nodes with a reader
-/// elsewhere, once, + that of each node elsewhere with a reader on it, once. load(CPU) = times of
-/// its nodes. Contiguous: the forward nodes of a device are I \ J of two ideals (sets closed under
-/// predecessors) J in I; backward nodes follow their unit. An accelerator's memory bounds the sum
-/// over its nodes. Times may have any one unit; the names say seconds. Not a LayerRow
-/// (layer_row.h), because its nodes form a graph; along an order it can be converted to one.
+/// elsewhere, once, + the transfer time of each node elsewhere with a reader on it, once. load(CPU)
+/// = times of its nodes. Contiguous: the forward nodes of a device are I \ J of two ideals (sets
+/// closed under predecessors) J in I; backward nodes follow their unit. An accelerator's memory
+/// bounds the sum over its nodes. Times may have any one unit; the names say seconds. Not a
+/// LayerRow (layer_row.h), because its nodes form a graph; along an order it can be converted to
+/// one.
 struct LoadInstance {
   struct Node {
     double accelerator_s = 0, cpu_s = 0;

@@ -31,7 +31,7 @@ struct LoadNets {
   std::vector<std::vector<int32_t>> touching;  ///< [group]: its nets
 };
 
-/// Bounds on cuts within a limit that follow from work alone.
+/// Bounds on cuts within a limit that follow from work alone. Not thread-safe.
 class LoadWindow {
  public:
   LoadWindow(const LoadInstance& instance, const std::vector<std::vector<int32_t>>& groups);

@@ -100,7 +100,7 @@ class Coarsening {
   }
 
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
-  /// Devices of units from those of clusters.
+  /// Devices of units from the devices of clusters.
   std::vector<int32_t> project(const std::vector<int32_t>& device) const {
     std::vector<int32_t> projected;
     for (int32_t u = 0; u < units_.count(); ++u) projected.push_back(device[number_[find(u)]]);

@@ -14,10 +14,10 @@ namespace trinity {
 /// A network to be cut into a pipeline, as read from a file of any supported format, in file order;
 /// and its conversions to the planners' problems.
 ///
-/// Nodes are either those of a whole step (dnn-partitioning: separate forward and backward nodes,
-/// joined by units) or layers with one time for forward and backward (PipeDream, DAPPLE, Piper, our
-/// own models). Traffic across a cut is a time if the file gives one (dnn-partitioning), else
-/// bytes, which go forward once and return once as gradients.
+/// Nodes are either the nodes of a whole step (dnn-partitioning: separate forward and backward
+/// nodes, joined by units) or layers with one time for forward and backward (PipeDream, DAPPLE,
+/// Piper, our own models). Traffic across a cut is a time if the file gives one (dnn-partitioning),
+/// else bytes, which go forward once and return once as gradients.
 struct PipelineNetwork {
   struct Node {
     std::string id;

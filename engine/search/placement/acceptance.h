@@ -9,7 +9,7 @@ class Acceptance {
   virtual ~Acceptance() = default;
   /// Maximum by which a trial may be worse than the state, as a fraction of the start's value (the
   /// unit of temperatures); negative: it must be better by that much. Called before the trial is
-  /// simulated. progress: of the cooling, from 0 to 1; drawn: uniform in [0, 1).
+  /// simulated. progress: of the cooling, from 0 to 1; `drawn`: a uniform random number in [0, 1).
   virtual double rise(double progress, double drawn) = 0;
 };
 

@@ -29,7 +29,7 @@ struct AnnealingOptions {
 /// becomes the state, a later one only if it is better still. At equal evaluations a batch of 8 has
 /// no measurable cost on the reference graphs, whereas 4 parallel chains lose 3 to 10 %.
 ///
-/// The random number that decides acceptance is drawn before the simulation, so the threshold is
+/// The random number that decides acceptance is sampled before the simulation, so the threshold is
 /// the simulation's limit. With a ranker every trial is a ranked move (ranked_moves.h), with
 /// features from the last critical-path analysis. Placements with a known score are not evaluated
 /// again; the temperature doubles after every 64 of them in a row. If memory is exceeded, only the

@@ -13,10 +13,10 @@ struct LocalSearchOptions {
 /// Iterated local search (Lourenco, Martin and Stuetzle, 2003) on the simulator. It descends from
 /// the best start by improving trials: half are moves of one unit (every unit to every device,
 /// shuffled in each round), half random moves of clusters, chains, ranges and pairs (moves.h). The
-/// best of 8 trials is taken if it improves. After as many failed trials as there are single-unit
-/// moves (at least 50, at most 1000) the state counts as a local optimum and is perturbed by 1 to 4
-/// random moves, starting from the best local optimum so far. A local optimum at least as good as
-/// the best becomes the new best. Not thread-safe.
+/// best of 8 trials is taken if it improves. After a number of failed trials equal to the number of
+/// single-unit moves (at least 50, at most 1000) the state counts as a local optimum and is
+/// perturbed by 1 to 4 random moves, starting from the best local optimum so far. A local optimum
+/// at least as good as the best becomes the new best. Not thread-safe.
 ///
 /// The present value is the limit of a trial. Does not repeat a placement as long as a thousand
 /// random ones contain a new one; ends when all PlacementSpace::choices() are known.

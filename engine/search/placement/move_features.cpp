@@ -90,7 +90,7 @@ void MoveFeatures::add_edges(int32_t unit, const Assignment& assignment, Sums& s
 
 namespace {
 
-/// log2 from the number's bits and a polynomial: equal on all processors, accurate to 1e-6.
+/// log2 from the number's bits and a polynomial: equal on all CPUs, accurate to 1e-6.
 float log2_of(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const auto exponent = static_cast<float>(static_cast<int32_t>(bits >> 23) - 127);

@@ -58,7 +58,7 @@ int32_t Moves::draw_size(int32_t most) {
   return std::clamp(static_cast<int32_t>(size), 1, most);
 }
 
-/// A device other than `home`: that of a neighbour of a chosen unit, or any.
+/// A device other than `home`: the device of a neighbour of a chosen unit, or any.
 int32_t Moves::draw_device(const Assignment& assignment, int32_t home) {
   if (random_.below(2) == 0) {
     const int32_t unit = move_.units[random_.below(move_.units.size())];

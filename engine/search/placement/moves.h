@@ -55,7 +55,7 @@ class Moves {
   Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mix = {});
 
   /// Critical-path attribution of `assignment`, from one simulation (first in, first out, one
-  /// micro-batch). Other threads may draw moves meanwhile.
+  /// micro-batch). Other threads may sample moves meanwhile.
   Blame blame(const Assignment& assignment);
   /// From now on half of all seed units (see MoveMix) are sampled by Blame::total().
   void focus(const Blame& blame);
@@ -63,7 +63,7 @@ class Moves {
   /// Generates a move of `assignment`; it changes something unless there is only one device. The
   /// reference is valid until the next call.
   const Move& draw(const Assignment& assignment);
-  /// Generates a move that is not a swap, of at most `most` units except for those of
+  /// Generates a move that is not a swap, of at most `most` units except for the moves of
   /// MoveMix::source.
   const Move& draw_set(const Assignment& assignment, int32_t most);
   /// Generates a move and applies it.

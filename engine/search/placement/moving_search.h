@@ -55,7 +55,7 @@ class MovingSearch : public Searcher {
   }
 
   /// Number of trials, at most `batch`, if `most` evaluations remain; an analysis counts as one.
-  /// ranked: the analysis to run if due, or null for that of the moves.
+  /// ranked: the analysis to run if due, or null for the moves' own.
   int32_t follow_path(int32_t most, RankedMoves* ranked = nullptr, int32_t batch = kBatch) {
     if (counts_look(most)) {
       if (ranked) {

@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-/// Means of latency and 1 / rate over ordered pairs of different processors.
+/// Means of latency and 1 / rate over ordered pairs of different devices.
 std::pair<double, double> mean_link(const TaskGraph& graph) {
   double latency = 0, inverse_rate = 0;
   int64_t pairs = 0;

@@ -8,12 +8,12 @@
 
 namespace trinity {
 
-/// Input of list schedulers: tasks with a cost on every processor and data that flows between them,
+/// Input of list schedulers: tasks with a cost on every device and data that flows between them,
 /// as plain arrays. Costs and transfer times have one unit (nanoseconds if made from a Problem).
 /// Tasks are numbered in a topological order: edges go from lower to higher numbers.
 struct TaskGraph {
   /// A tensor that one task writes and another reads. `tensor` identifies it: two readers of one
-  /// tensor on one processor share a copy in algorithms that support copies.
+  /// tensor on one device share a copy in algorithms that support copies.
   struct Edge {
     int32_t from, to;
     int32_t tensor;
@@ -32,7 +32,7 @@ struct TaskGraph {
   /// [task]: true if it costs nothing anywhere and depends on no task with a cost: weights,
   /// constants, data. Such tasks do not drive decisions but go where their group is, or with their
   /// first reader. Otherwise every unit whose first operator is its weights would go to the first
-  /// processor.
+  /// device.
   std::vector<bool> follows;
 
   /// Fills `group` (one per task if empty) and all derived fields, and sorts the edges. Throws
@@ -45,7 +45,7 @@ struct TaskGraph {
                 static_cast<size_t>(processor)];
   }
   double mean_cost(int32_t task) const;
-  /// Mean of latency plus bytes / rate over all ordered pairs of different processors; 0 if there is
+  /// Mean of latency plus bytes / rate over all ordered pairs of different devices; 0 if there is
   /// only one.
   double mean_wire(int64_t bytes) const {
     return mean_latency_ + mean_inverse_rate_ * static_cast<double>(bytes);

@@ -82,7 +82,7 @@ class ColourCounts {
     if (count_[colour] == 0) met_.push_back(colour);
     count_[colour] += static_cast<uint32_t>(times);
   }
-  /// Appends count << 32 | colour for every colour, ascending by colour, and clears the counts.
+  /// Appends count << 32 | class for every class, ascending by class, and clears the counts.
   void take(std::vector<uint64_t>& key) {
     std::sort(met_.begin(), met_.end());
     for (const int32_t colour : met_) {

@@ -13,9 +13,10 @@
 
 namespace trinity {
 
-/// The lanes' copies (lane x replicas + replica) with the groups of their collectives (place()) and the queues that
-/// their transfers and collectives take. Either all replicas are looked at, or, where any two may change places, the
-/// first ones alone (`first_alone`).
+/// The copies of pipeline groups (group x replicas + replica) with the groups of their collectives
+/// (place()) and the queues that their transfers and collectives take. Either all replicas are
+/// considered or, where any two may change places, only the first ones (`first_alone`). Not
+/// thread-safe.
 class LaneCopies {
  protected:
   using Among = LoweredCopies::Among;
@@ -39,8 +40,8 @@ class LaneCopies {
     if (queued_) find_transfers();
   }
 
-  /// Whether replicas or groups are told apart by their numbers, or the first replica is not as all:
-  /// then not it alone is to be looked at.
+  /// Whether replicas or groups are distinguished by their numbers, or the first replica differs
+  /// from the others: then the first one alone is not enough.
   bool told_apart() const {
     const auto any = [](const auto& of) { return std::find(of.begin(), of.end(), true) != of.end(); };
     return copies_ == 0 || (copies_ < replicas_ && (any(alone_) || any(apart_)));
@@ -76,7 +77,7 @@ class LaneCopies {
     return among == Among::run ? 1 + at(replica / experts_)
                                : 1 + at(copies_ / experts_) + at(replica % experts_);
   }
-  /// A group of the lanes in a replica, or in such as are joined.
+  /// A group of the pipeline groups in one replica, or in joined replicas.
   size_t place(int32_t group, int32_t replica, Among among = Among::all) const {
     const auto within = at(lanes_.first_joined());
     if (at(group) < within) return at(group) * at(copies_) + at(replica);
@@ -87,7 +88,7 @@ class LaneCopies {
     return place(static_cast<int32_t>(lanes_.groups().size()), 0) + at(device) * ways() +
            way_of(among, replica);
   }
-  /// Calls visit(group) for all that a lane's copy may meet in.
+  /// Calls visit(group) for all groups that a copy may synchronize in.
   template <class Visit>
   void for_groups(const ReplicaLanes::Lane& lane, int32_t replica, Visit visit) const {
     const auto all = {Among::all, Among::run, Among::alike};
@@ -136,7 +137,7 @@ class LaneCopies {
       }
   }
 
-  /// Into the last list of copy_queues_, that of copy `id`.
+  /// Appends to the last list of copy_queues_, which belongs to copy `id`.
   void own(int32_t queue, int32_t id) {
     auto& owner = queues_.owner[queue];
     if (owner == id) return;
@@ -179,7 +180,7 @@ class LaneCopies {
     for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1), {});
   }
 
-  /// Of every group's members the place in their lane, and that of the group among the lane's.
+  /// For every group the index of its members in their pipeline group, and its own index there.
   void find_places() {
     places_.resize(lanes_.groups().size());
     for (size_t g = 0; g < places_.size(); ++g)
@@ -241,7 +242,7 @@ class LaneCopies {
     if (!one_way) apart_[0] = true;
   }
 
-  /// Whether a lane's copy takes part in both.
+  /// Whether a copy of a pipeline group takes part in both.
   bool meet(const Group& a, const Group& b) const {
     for (const int32_t u : a.members)
       for (const int32_t v : b.members)
@@ -249,8 +250,8 @@ class LaneCopies {
     return false;
   }
 
-  /// Groups that queue for the same without a lane that tells their order, and what queues behind
-  /// a lane that is not in them, have to be told apart.
+  /// Distinguishes groups that queue for the same link without a common pipeline group that orders
+  /// them, and work that queues after a pipeline group outside them.
   void set_apart() {
     for (int32_t queue = 0; queue < queue_count(); ++queue) {
       const auto list = queues_.groups[at(queue)];
@@ -287,7 +288,7 @@ class LaneCopies {
   bool queued_, lanes_share_ = false;
   std::vector<int32_t> where_;                 // [device][replica]
   std::vector<int32_t> each_;                  // devices, in order
-  std::vector<std::vector<uint64_t>> places_;  // of the lanes' groups: find_places()
+  std::vector<std::vector<uint64_t>> places_;  // of the groups: find_places()
   Lists copy_queues_;                          // that their transfers take, in order of the first
   std::vector<Group> groups_;
   Lists group_queues_;

@@ -99,7 +99,7 @@ Parallelism turned(const Parallelism& given, int32_t first) {
   return other;
 }
 
-/// Combines a bound with that of another place of the same stages.
+/// Combines a bound with the bound of another place of the same stages.
 void raise(MeshBound& bound, MeshBound other) {
   if (bound.memory_bytes.empty()) {
     bound = std::move(other);
@@ -289,7 +289,7 @@ class MeshBounder::Bounding {
     return all;
   }
 
-  /// Over `width` devices of a stage in each replica: those of the sequence parts.
+  /// Over `width` devices of a stage in each replica: the devices of the sequence parts.
   CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width, int32_t every) const {
     std::vector<int32_t> devices;
     for (int32_t r = 0; r < given_.mesh.data; r += every)

@@ -149,7 +149,8 @@ bool OrderEngine::find_groups() {
   return longest_ns * micros_ < 0x1p60;
 }
 
-/// For the devices in ring_, or the quotient's group: thousands of collectives share few groups.
+/// For the devices in ring_, or the representatives' group: thousands of collectives share few
+/// groups.
 const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
   const bool exchanges =
       collective_at(collective).kind == CollectiveKind::all_to_all;

@@ -16,7 +16,7 @@
 // recorded. Earlier micro-batches are finished in both states.
 //
 // A run without `copies` repetitions of the stretch between the marks passes through the same
-// states otherwise: its counters lack `copies` times those of the stretch, and its step that many
+// states otherwise: its counters lack `copies` times the stretch's counters, and its step that many
 // times d. Memory changes equally at equal positions of every copy, because a tensor belongs to one
 // micro-batch or accumulates from the first to the last one. If the changes of a stretch sum to
 // zero, every copy has the levels of the first.

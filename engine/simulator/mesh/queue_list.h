@@ -65,7 +65,7 @@ struct ReplicaGroup {
 /// Channels of routes, or pairs of devices, numbered by first appearance.
 struct QueueList {
   std::vector<int32_t> owner;  // pipeline group whose transfers use it, or -1
-  std::vector<int32_t> place;  // index among those of its owner
+  std::vector<int32_t> place;  // index among the queues of its owner
   std::vector<int32_t> group;  // last group found whose collectives use it, or -1
   Lists groups;                // all such groups
 };

@@ -52,8 +52,8 @@ inline std::vector<int32_t> devices_of(const Mesh& mesh) {
   return where;
 }
 
-/// Number of leading replicas whose devices lie in the same pieces as those of the first one, after
-/// those of the replicas before. 0: their number differs between devices. where: [device of a
+/// Number of leading replicas whose devices lie in the same pieces as the first one's, after
+/// the devices of the replicas before. 0: their number differs between devices. where: [device of a
 /// replica][replica], a cluster device.
 inline int32_t run_of_replicas(const std::vector<int32_t>& where, int32_t replicas,
                                const Routes& routes) {

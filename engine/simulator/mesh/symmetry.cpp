@@ -73,7 +73,7 @@ class Refinement : LaneCopies {
     colour(lane, replica) = colours.of(key);
   }
 
-  /// One round of refinement; returns the number of colours.
+  /// One round of refinement; returns the number of classes.
   size_t step() {
     colours_.clear();
     ColourCounts counts(colour_.size() + groups_.size() + at(queue_count()));
@@ -103,7 +103,7 @@ class Refinement : LaneCopies {
     return colours_.count() + queue_colours_.count();
   }
 
-  /// Colour of a queue: its owner's, its index there and those of its groups; most have one group.
+  /// Class of a queue: its owner's, its index there and its groups'; most have one group.
   void colour_queues(ColourCounts& counts) {
     queue_colours_.clear();
     group_sets_.clear();
@@ -147,12 +147,12 @@ class Refinement : LaneCopies {
     key.push_back(~uint64_t{0});
   }
 
-  /// Distinguishes two groups of one colour that use the same queue. Returns true if there were
+  /// Distinguishes two groups of one class that use the same queue. Returns true if there were
   /// any.
   bool part_equals() {
     bool found = false;
     const size_t colours = colour_.size() + groups_.size() + at(queue_count());
-    std::vector<std::pair<size_t, int32_t>> first(colours);  // [colour]: a queue + 1, its group
+    std::vector<std::pair<size_t, int32_t>> first(colours);  // [class]: a queue + 1, its group
     for (size_t queue = 0; queue < queues_.groups.count(); ++queue)
       for (const int32_t group : queues_.groups[queue]) {
         auto& [seen, other] = first[at(groups_[group].colour)];
@@ -162,7 +162,7 @@ class Refinement : LaneCopies {
     return found;
   }
 
-  /// Distinguishes two groups of one colour that a copy takes part in, whose queues would be
+  /// Distinguishes two groups of one class that a copy takes part in, whose queues would be
   /// merged. Returns true if there were any.
   bool part_meetings() {
     bool found = false;
@@ -180,7 +180,7 @@ class Refinement : LaneCopies {
     return found;
   }
 
-  /// Finds, per pipeline group and replica, the first one whose copies have equal colours.
+  /// Finds, per pipeline group and replica, the first one whose copies have equal classes.
   void find_first() {
     const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
     const auto of = [this](int32_t l, int32_t r) { return static_cast<uint64_t>(colour(l, r)); };
@@ -217,7 +217,7 @@ class Refinement : LaneCopies {
     return lane_for_[lane] == lane && replica_for_[replica] == replica;
   }
 
-  /// A group with a simulated member needs one member of every colour that its collectives wait
+  /// A group with a simulated member needs one member of every class that its collectives wait
   /// for; otherwise it is distinguished. Returns true if there were any.
   bool part_groups() {
     find_first();
@@ -307,7 +307,7 @@ class Refinement : LaneCopies {
     }
   }
 
-  /// Merges queues of one colour.
+  /// Merges queues of one class.
   void list_queues(Symmetry& result) {
     auto& quotient = result.quotient;
     std::vector<int32_t> number(colour_.size() + groups_.size() + at(queue_count()), -1);
@@ -333,10 +333,10 @@ class Refinement : LaneCopies {
     }
   }
 
-  static constexpr uint64_t kSeveral = uint64_t{1} << 32;  // above all colours
+  static constexpr uint64_t kSeveral = uint64_t{1} << 32;  // above all classes
 
   std::vector<int32_t> colour_;  // of every copy
-  std::vector<size_t> listed_;   // of quotient.members the number in groups_
+  std::vector<size_t> listed_;   // of the representatives' groups the number in groups_
   Colours colours_;              // of copies and groups
   Colours group_sets_;           // the groups of a queue that has none or several
   Colours queue_colours_;

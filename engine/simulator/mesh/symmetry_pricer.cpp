@@ -112,8 +112,8 @@ bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   return true;
 }
 
-/// True if input-gradient reductions overlap with W operators: they meet others at one instant in
-/// an order that differs between pipeline groups.
+/// True if input-gradient reductions overlap with W operators: they coincide with others at one
+/// instant in an order that differs between pipeline groups.
 bool sums_aside(const Parallelism& given) { return given.overlap_tp_grad_allreduce && given.mesh.tensor > 1; }
 
 bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
@@ -121,7 +121,7 @@ bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
          std::count(symmetry.devices.begin(), symmetry.devices.end(), false) == 0;
 }
 
-/// Devices of the copies' operators in a symmetry's quotient.
+/// Devices of the copies' operators among a symmetry's representatives.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes) {

@@ -78,7 +78,7 @@ class UnitProfiler {
   /// Profiles of the unit before the layers, each layer, and the unit after the layers, on a
   /// cluster device. groups: from groups_of().
   std::vector<UnitProfile> run(const Device& device, std::span<const CollectiveGroup> groups) const;
-  /// Groups for the costs of collectives. devices: those of a replica's stage, context x tensor,
+  /// Groups for the costs of collectives. devices: of a replica's stage, context x tensor,
   /// tensor innermost; ranks: the first of these in each replica that experts are sharded over,
   /// with which it exchanges tokens.
   std::vector<CollectiveGroup> groups_of(std::span<const int32_t> devices,

@@ -11,6 +11,7 @@ namespace trinity {
 /// One run, with everything that is constant during it as members. kRecord: positions, starts and
 /// copies are wanted. kMicro: several micro-batches; a task is then (micro-batch above the
 /// operator's bits), which sorts as task numbers do; otherwise it is its operator.
+/// Not thread-safe; one per thread.
 template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:
@@ -407,7 +408,7 @@ class SweepEngine::Run {
   }
 
   /// Schedules a transfer on its channels; returns its arrival if that is already known. Transfers
-  /// of one instant take their routes in order of task; those of tasks that took no time
+  /// of one instant take their routes in order of task; transfers of tasks that took no time
   /// (`at_once`) come after them, in order of start.
   int64_t announce(const Copy& copy, int32_t number, int64_t bytes, bool at_once) {
     devices_[copy.from].sent_bytes += bytes;

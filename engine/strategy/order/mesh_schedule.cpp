@@ -47,7 +47,7 @@ void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
         given.schedule, least, v_shaped ? "twice " : twice ? "one less than twice " : "", p, m));
 }
 
-/// An order of one's own is of this pipeline.
+/// Checks that a custom order fits this pipeline.
 void check_tasks(const Parallelism& given) {
   if (given.tasks.empty())
     throw ArgumentError("schedule 'order': expected tasks, one row per place on the pipeline");

@@ -63,7 +63,7 @@ class Sending {
   int32_t group_of(int32_t op) const { return made_.device_of(op) / parts_; }
   int32_t place_of(int32_t op) const { return made_.device_of(op) % parts_; }
 
-  /// The name of what a part is of: without the number behind the last '@'.
+  /// The name of a part's whole: without the number after the last '@'.
   static std::string name_of_whole(const std::string& name) {
     const auto at_sign = name.rfind('@');
     if (at_sign == std::string::npos) return name;

@@ -3,7 +3,8 @@
 
 #include "strategy/split/split_lowering.h"
 
-// Which lanes do the same (strategy/splits.h, lower_lanes()), so that one of each kind is made.
+// Which pipeline groups do the same (strategy/splits.h, `lower_lanes()`), so that one per class is
+// made.
 
 namespace trinity {
 namespace {
@@ -14,8 +15,9 @@ void add_lengths(const Block& block, std::vector<int64_t>& to) {
 
 }  // namespace
 
-/// What a part costs goes by the lengths of its blocks, which are equal (SplitOptions::padded), and in
-/// rings by whose keys it has; what it reads check_reads() has to find to be the same in all lanes.
+/// The cost of a part depends on the lengths of its blocks, which are equal (SplitOptions::padded),
+/// and in rings on whose keys it has; check_reads() verifies that its inputs are the same in all
+/// pipeline groups.
 void SplitLowering::find_lanes() {
   if (!graph_.collectives().empty()) throw LanesDiffer{};
   Extents extents(at(width_));
@@ -36,7 +38,7 @@ void SplitLowering::find_lanes() {
     if (!layout_.is_source(op)) check_ring(op);
 }
 
-/// One on each device of a run; the first lane has the first.
+/// One on each device of a run; the first pipeline group has the first.
 void SplitLowering::find_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts(), first = layout_.device(op, 0);
   if (parts != width_ || first % width_ != 0 || layout_.reads_window(op)) throw LanesDiffer{};
@@ -52,7 +54,7 @@ void SplitLowering::find_parts(int32_t op) {
   }
 }
 
-/// Lanes have as many blocks of a source, in the same runs and order.
+/// Checks that pipeline groups have equally many blocks of a source, in the same runs and order.
 void SplitLowering::add_source_extents(int32_t op, Extents& extents) const {
   for (auto& of : extents) of.push_back(-1);
   for (const auto& home : layout_.homes(graph_.op(op).outputs[0])) {
@@ -71,8 +73,8 @@ void SplitLowering::add_ring_places(int32_t op, Extents& extents) const {
     extents[lane].push_back(cut.coordinates(part_on(op, static_cast<int32_t>(lane)))[s]);
 }
 
-/// Of a tensor all lanes read what they hold, or all read a piece of that, or all read what none of
-/// them holds, which has to be gathered or exchanged (fetch()).
+/// Checks that all pipeline groups read a tensor that they hold, or all read a piece of it, or all
+/// read a tensor that none of them holds, which has to be gathered or exchanged (fetch()).
 void SplitLowering::check_reads(int32_t op) {
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
     const int32_t tensor = graph_.op(op).inputs[k], from = graph_.tensor(tensor).producer;
@@ -101,7 +103,7 @@ bool SplitLowering::reads_of_others(int32_t op, size_t input) const {
   return own == 0;
 }
 
-/// A piece of what a lane holds is of nothing else.
+/// Checks that a piece of a tensor that a pipeline group holds belongs to nothing else.
 void SplitLowering::check_pieces(int32_t op, size_t input) const {
   const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
   const auto& homes = layout_.homes(tensor);
@@ -117,7 +119,8 @@ void SplitLowering::check_pieces(int32_t op, size_t input) const {
   if (within > 0 && within < width_) throw LanesDiffer{};
 }
 
-/// Readers of a tensor share what is made for one block of it: in all lanes or in none.
+/// Checks that readers of a tensor share what is made for one block of it in all pipeline groups or
+/// in none.
 void SplitLowering::check_shared(int32_t op, size_t input) {
   auto& readers = readers_[graph_.op(op).inputs[input]];
   for (const auto& [other, of] : readers) {
@@ -131,7 +134,8 @@ void SplitLowering::check_shared(int32_t op, size_t input) {
   readers.emplace_back(op, input);
 }
 
-/// A lane's part follows on one as far away as in the lane that is made for it, and of that one's kind.
+/// Checks that a part follows another at the same distance as in the representative, and of its
+/// class.
 void SplitLowering::check_ring(int32_t op) const {
   const auto ring = ring_of(op);
   const auto before = [&](int32_t lane) {

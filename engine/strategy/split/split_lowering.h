@@ -17,12 +17,13 @@
 #include "strategy/split_layout.h"
 #include "strategy/splits.h"
 
-// Of strategy/splits alone: what splits.cpp (parts and their sums), split_ring.cpp (attention in
-// rings), split_gathers.cpp (what parts read) and split_exchanges.cpp (all-to-alls) share.
+// Internal to strategy/splits: shared by splits.cpp (parts and their sums), split_ring.cpp
+// (attention in rings), split_gathers.cpp (inputs of parts) and split_exchanges.cpp (all-to-alls).
 
 namespace trinity {
 
 /// Lists of numbers, each filled with -1 when its length is known; one array holds them all.
+/// Not thread-safe.
 class NumberLists {
  public:
   explicit NumberLists(size_t lists) : place_(lists) {}
@@ -44,13 +45,13 @@ class NumberLists {
   std::vector<std::pair<size_t, size_t>> place_;  // [list]: its first number, its length
 };
 
-/// Builds the lowered graph from a layout.
+/// Builds the lowered graph from a layout. Used once, by one thread.
 class SplitLowering {
  public:
-  /// Thrown where lanes that are not made could do something else than those of their kind.
+  /// Thrown if pipeline groups that are not made could differ from the others of their class.
   struct LanesDiffer {};
 
-  /// width: 0, or that of lower_lanes(), which throws LanesDiffer.
+  /// width: 0, or the width of lower_lanes(), which throws LanesDiffer.
   SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
                 int32_t width = 0)
       : graph_(graph),
@@ -100,21 +101,21 @@ class SplitLowering {
   bool makes_part(int32_t op, size_t part) const {
     return makes(layout_.device(op, static_cast<int32_t>(part)));
   }
-  /// Makes room for the parts of an operator and of its outputs; none is made yet (-1).
+  /// Allocates the parts of an operator and of its outputs; none is made yet (-1).
   void start_parts(int32_t op, size_t parts);
-  /// What is not made (-1) cannot be used.
+  /// Checks that a part was made: -1 cannot be used.
   int32_t made(int32_t number) const {
     if (number < 0) throw LanesDiffer{};
     return number;
   }
   // split_lanes.cpp:
-  using Extents = std::vector<std::vector<int64_t>>;  // by lane
+  using Extents = std::vector<std::vector<int64_t>>;  // by pipeline group
   void find_lanes();
   void find_parts(int32_t op);
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  /// Whether no lane has what it reads of an input.
+  /// Whether no pipeline group holds the tensor that it reads as an input.
   bool reads_of_others(int32_t op, size_t input) const;
   void check_pieces(int32_t op, size_t input) const;
   void check_shared(int32_t op, size_t input);
@@ -127,7 +128,7 @@ class SplitLowering {
   }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part);
-  /// What is no part of an operator, but made for one.
+  /// Adds an operator that is no part of another one, but made for it.
   int32_t add_for(int32_t serves, Operator op, int32_t device, int32_t part);
   static std::string part_name(const std::string& name, int32_t part, size_t parts);
 
@@ -143,15 +144,15 @@ class SplitLowering {
   std::vector<int32_t> ring_of(int32_t op) const;
   int32_t ring_length(int32_t op) const;
 
-  /// An operator of a ring on the device of a part, with an output of so many bytes.
+  /// An operator of a ring on the device of a part, with an output of the given bytes.
   int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
                       const TensorNumbers& inputs, std::vector<Tensor> outputs);
   /// A tensor of the shape and kind of another.
   Tensor like(int32_t other) const;
-  /// Of keys with values beside them.
+  /// Keys concatenated with values.
   Tensor side_by_side(int32_t keys, int32_t values) const;
-  /// What a part of an attention adds up over the steps of a ring: weighted values, as large as its
-  /// result, and of every row of scores the maximum and the sum of exponentials.
+  /// The accumulators of an attention's part over the steps of a ring: weighted values, as large as
+  /// its result, and of every row of scores the maximum and the sum of exponentials.
   std::vector<Tensor> sums_of(int32_t op, int32_t part) const;
   static Operator carrier(const char* type, double traffic_bytes);
 
@@ -166,22 +167,22 @@ class SplitLowering {
   /// Which input of an attention, or of its gradient, is its keys; its values follow.
   int32_t keys_of(int32_t op) const;
 
-  /// What a part of an attention does in one step of a ring (graph/meaning.h: first, next or last)
+  /// The work of an attention's part in one step of a ring (graph/meaning.h: first, next or last)
   /// with the keys and values of another part.
   Operator step_of(int32_t op, int32_t part, const char* step, int32_t owner) const;
 
-  /// What the parts of an operator read, by part. Input by input, so that what is made for it is in one
-  /// order on all devices.
+  /// The inputs of an operator's parts, by part. Input by input, so that operators made for them
+  /// are in one order on all devices.
   std::vector<TensorNumbers> fetched(int32_t op);
 
   void finish_part(int32_t op, int32_t part, int32_t owner, TensorNumbers inputs);
 
-  /// Attention in a ring: every part sees its own keys and values, then those of the part before
-  /// it, of the one before that, and so on, adding up (online softmax). Each step needs what has
-  /// come by then, so that what comes next is under way meanwhile.
+  /// Ring attention: every part sees its own keys and values, then the keys and values of the part
+  /// before it, of the one before that, and so on, accumulating (online softmax). Each step needs
+  /// only tensors that have arrived by then, so that the next transfer overlaps with it.
   void attend(int32_t op, const std::vector<int32_t>& ring);
 
-  /// Its gradient: keys and values go round again, and behind them the sums of their gradients,
+  /// Its gradient: keys and values go round again, followed by the sums of their gradients,
   /// which end where these belong.
   void attend_back(int32_t op, const std::vector<int32_t>& ring);
 
@@ -207,7 +208,7 @@ class SplitLowering {
   void join(int32_t op, size_t output, const std::vector<int32_t>& dimensions,
             const std::string& what, const std::string& reduction, Bytes bytes);
 
-  /// A member of a collective beside a part of an operator.
+  /// A member of a collective next to a part of an operator.
   int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part);
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
@@ -229,16 +230,17 @@ class SplitLowering {
   /// The tensor from which a part reads its block of an input.
   int32_t fetch(int32_t op, size_t input, int32_t part);
 
-  /// Whose readers share a gather of a tensor: those of one pass, of rows of experts both.
+  /// Whose readers share a gather of a tensor: the readers of one pass, for rows of experts of
+  /// both.
   Phase gather_phase(int32_t op, int32_t tensor) const;
 
   /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
   /// (numbers of homes). None where these differ in number or do not make up the block.
   std::vector<std::vector<size_t>> holders(int32_t tensor, const Block& block) const;
 
-  /// All-gathers of a block, where every device that holds a piece of it reads it with this
-  /// operator, or as many others do (those of the next stage), which get a piece each first; false
-  /// where some do not.
+  /// All-gathers of a block, if every device that holds a piece of it reads it with this
+  /// operator, or an equal number of others does (the next stage's), which get a piece each first;
+  /// false if some do not.
   bool gather(int32_t op, size_t input, const Block& block);
   /// The groups that do, and the parts that read, by the device that holds their piece.
   struct Gathering {
@@ -261,8 +263,9 @@ class SplitLowering {
   std::vector<size_t> exchanged_homes(int32_t op, size_t input, const Block& block,
                                       std::vector<int32_t>& parts) const;
 
-  /// What the gather of a forward tensor for a backward operator waits for, so that it is gathered
-  /// no earlier than it is used: the first gradient that the operator reads; -1: nothing.
+  /// The tensor that the gather of a forward tensor for a backward operator waits for, so that it
+  /// is gathered no earlier than it is used: the first gradient that the operator reads; -1:
+  /// nothing.
   int32_t gradient_for(int32_t op, int32_t tensor, int32_t part);
 
   /// taking: as in Gathering.
@@ -292,7 +295,7 @@ class SplitLowering {
   std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][lane]
   std::vector<const std::vector<int32_t>*> part_on_;      // [operator]: its list in parts_on_
   int32_t part_on(int32_t op, int32_t lane) const { return (*part_on_[at(op)])[at(lane)]; }
-  /// What parts on some devices read of a tensor in some homes.
+  /// The tensors that parts on some devices read of a tensor in some homes.
   using Read = std::tuple<const std::vector<Home>*, const Blocks*, const std::vector<int32_t>*>;
   Read read_of(int32_t op, size_t input) const {
     return {&layout_.homes(graph_.op(op).inputs[input]), &layout_.reads(op, input),

@@ -1,9 +1,9 @@
 ---@meta _
--- What environments give (LuaLS annotations); nothing runs it.
+-- Results of environments (LuaLS annotations); nothing runs it.
 error 'this file is for editors'
 
---- What agents see of all environments; rows beyond a problem's own nodes and devices are padding. Of 'mesh' there are
---- mask, current, words and facts alone; of actions that decode reads there is the mask alone.
+--- Observations of all environments; rows beyond a problem's own nodes and devices are padding. 'mesh' has only
+--- mask, current, words and facts; with option decode there is only the mask.
 ---@class trinity.EnvObservation
 ---@field mask trinity.TorchTensor bool [num_envs, num_actions]: actions that are allowed, of 'joint' for each node
 ---@field current? trinity.TorchTensor int64 [num_envs]: the node that 'place' puts next, or the word that 'mesh' chooses
@@ -35,7 +35,7 @@ error 'this file is for editors'
 ---@field bytes number[] per edge
 ---@field node_of trinity.Int32Array of every colocation unit
 
---- What one update of a learner did.
+--- The report of one update of a learner.
 ---@class trinity.UpdateReport
 ---@field timesteps integer steps of all environments so far
 ---@field episode_return? number mean of the episodes that ended meanwhile

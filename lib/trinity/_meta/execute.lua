@@ -1,8 +1,8 @@
 ---@meta _
--- What is executed, measured and mapped on this machine. See trinity.lua.
+-- Executions and measurements on this machine. See trinity.lua.
 error 'this file is for editors'
 
---- What was measured. Losses depend on the problem's graph, the micro-batches and the options alone, not on the placement.
+--- A measured execution. Losses depend only on the problem's graph, the micro-batches and the options, not on the placement.
 ---@class trinity.Execution
 ---@field losses number[] by step: the mean over its micro-batches
 ---@field step_time_s number median of the steps after the warm-up
@@ -77,7 +77,7 @@ error 'this file is for editors'
 ---@field bandwidth_bytes_per_s number
 ---@field residuals trinity.ProfileResiduals
 
---- Of |predicted / measured - 1|.
+--- Statistics of |predicted / measured - 1|.
 ---@class trinity.ProfileResiduals
 ---@field count integer
 ---@field median number

@@ -33,7 +33,7 @@ error 'this file is for editors'
 ---@field first integer from 1
 ---@field count integer
 
---- What one update did.
+--- The report of one update.
 ---@class trinity.AgentReport
 ---@field mean_reward number
 ---@field loss number minus the clipped objective and the entropy bonus, before the last gradient step

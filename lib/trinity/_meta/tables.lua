@@ -13,7 +13,7 @@ error 'this file is for editors'
 ---@field over_bytes? number the difference
 ---@field devices_over? integer how many devices are over
 
---- What a simulated step cost. Read-only; an unknown field is an error.
+--- The metrics of a simulated step. Read-only; an unknown field is an error.
 ---@class trinity.Metrics
 ---@since 0.1.0
 ---@field step_time_s number seconds of the step; of a rejected plan the limit plus 1 ns
@@ -212,7 +212,7 @@ error 'this file is for editors'
 ---@field node string
 ---@field capacity_bytes number memory that operators can use
 
---- What numbers on a cluster rest on.
+--- The basis of numbers on a cluster.
 ---@class trinity.ClusterBasis
 ---@field name string 'calibrated', 'data_sheet', a file, or 'a table'
 ---@field runtime? string the training software; none where all kinds have their data sheets' numbers
@@ -245,7 +245,7 @@ error 'this file is for editors'
 ---@field members string[] names of operators
 ---@field algorithm? trinity.CollectiveAlgorithm default 'automatic'
 
---- What graph builders take of an operator however it is added.
+--- Fields of an operator that every way of adding one takes.
 ---@class trinity.AnyOperatorSpec
 ---@field name string
 ---@field inputs? trinity.Tensor[]
@@ -279,7 +279,7 @@ error 'this file is for editors'
 ---@field dtype? string default 'float32'
 ---@field trainable? boolean false for moving statistics (default true)
 
---- What builders return and take.
+--- A tensor of a graph builder.
 ---@class trinity.Tensor
 ---@field number integer
 ---@field shape? integer[]
@@ -313,7 +313,7 @@ error 'this file is for editors'
 ---@field producer? integer number of the operator, of inputs only
 ---@field readers? integer how many operators read it, of outputs only
 
---- What a method of a comparison came to.
+--- The results of a method in a comparison.
 ---@class trinity.ComparisonRow
 ---@field method string
 ---@field label? string what option `labels` calls it
@@ -323,7 +323,7 @@ error 'this file is for editors'
 ---@field by_seed table<integer, trinity.Strategy> the runs
 ---@field fixed boolean whether its one run stands for every seed
 
---- What is known of a method.
+--- The description of a method.
 ---@class trinity.MethodInfo: trinity.MethodOptions
 ---@field run trinity.Method
 
@@ -341,8 +341,8 @@ error 'this file is for editors'
 ---@field rare? boolean --help leaves it to --help-all
 
 --- One batch of a search.
---- Of a search's first 1,000 steps all have a point, then one whenever the evaluations have grown by 0.1 % or the best
---- is another, and the last.
+--- A search's first 1,000 steps have a point each, then every growth of the evaluations by 0.1 %, every new best and
+--- the last.
 ---@class trinity.CurvePoint
 ---@field evaluations integer so far
 ---@field mean_reward number of the batch

@@ -1,6 +1,6 @@
 ---@meta trinity
--- What editors know (LuaLS annotations) of what C++ binds, of what is made at run time and of tables that functions
--- take or give; nothing runs these files. The types of functions written in Lua stand above them in lib/trinity.
+-- Types for editors (LuaLS annotations) of C++ bindings, of objects made at run time and of tables that functions take
+-- or return; nothing runs these files. The types of functions written in Lua are above them in lib/trinity.
 -- tests/lua/tree/meta_spec.lua compares all of it with what is there at run time.
 error 'this file is for editors'
 

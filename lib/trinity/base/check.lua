@@ -85,10 +85,15 @@ end
 -- Returns 'an env', 'a graph'.
 local function with_article(class) return (class:find '^[aeiou]' and 'an ' or 'a ') .. class end
 
+-- Functions that make an object of a name.
+local makers = { cluster = 'trinity.cluster', graph = 'trinity.model' }
+
 --- Checks for an open object of class `class` (the __name of its metatable).
 function check.object(owner, place, name, value, class)
   if type(value) ~= 'table' or util.class_of(value) ~= class then
-    check.wrong(owner, place, name, value, with_article(class))
+    local make = type(value) == 'string' and makers[class]
+    check.wrong(owner, place, name, value,
+      with_article(class) .. (make and (' (%s %s)'):format(make, util.quoted(value)) or ''))
   end
   if rawget(value, 'closed') then
     check.refuse(owner, place, name, 'this %s is closed', class)

@@ -232,10 +232,17 @@ end
 --- Returns a text in quotes on one line, truncated if long.
 function util.quoted(text) return ("'%s'"):format(util.shortened(text, 40)) end
 
---- Formats an unknown word for a message, with a suggestion and the known `names`.
-function util.unknown(word, names)
-  return ('%s%s (known: %s)'):format(util.quoted(tostring(word)), core.suggestion(tostring(word), names),
-    table.concat(names, ', '))
+local most_listed = 20 -- names in a message
+
+--- Formats an unknown word for a message, with a suggestion and the known `names`; `list`: the command that lists them
+--- where they are many.
+function util.unknown(word, names, list)
+  local near = core.suggestion(tostring(word), names)
+  local known = 'known: ' .. table.concat(names, ', ')
+  if #names > most_listed then
+    known = list and ('%s lists all'):format(list) or near == '' and known or nil
+  end
+  return util.quoted(tostring(word)) .. near .. (known and (' (%s)'):format(known) or '')
 end
 
 --- Returns the class of an object (the __name of its metatable, or the engine's name), or nil.

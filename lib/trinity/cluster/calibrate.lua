@@ -106,10 +106,10 @@ local function kinds_of(spec)
   return kinds, kind_of
 end
 
---- The description with constants and a runtime, and what it rests on: { name, runtime, kinds = { { kind, rows,
---- mean_error, like } } }. choice: of constants.read; runtime: of runtimes.read; asked: whether the runtime was asked
---- for, and so holds for kinds without constants too; traits: of the network that runs there, nil for none, where
---- links stay as they are: what overlap hides of messages is of a step, not of a link.
+--- Applies fitted constants and a runtime to a description. Returns it and what it rests on: { name, runtime, kinds =
+--- { { kind, rows, mean_error, like } } }. choice: of constants.read; runtime: of runtimes.read; asked: whether the
+--- caller named the runtime, which then applies to device types without constants too; traits: of the network, or nil,
+--- which leaves links unchanged: the part of messages that overlap hides is a property of a step, not of a link.
 ---@param spec trinity.ClusterSpec
 ---@param choice table
 ---@param runtime table
@@ -183,7 +183,7 @@ function calibrate.warn(basis)
   end
 end
 
---- What numbers on a cluster rest on, as a line.
+--- The basis of numbers on a cluster, as a line.
 ---@param basis table
 ---@return string
 function calibrate.text(basis)

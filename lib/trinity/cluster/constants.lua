@@ -28,7 +28,7 @@ constant('launch_s', 's', 5e-6, 1e-6, 40e-6, 0.5, 'launch of a kernel and the ga
 constant('fp8', '1', 0.6, 0.35, 0.8, 0.15, 'share of the FP8 peak that matmuls scaled per tensor reach')
 constant('mxfp8', '1', 0.6, 0.4, 0.75, 0.15, 'share of the FP8 peak that matmuls scaled in blocks of 32 reach')
 constant('nvfp4', '1', 0.45, 0.3, 0.6, 0.15, 'share of the FP4 peak that NVFP4 matmuls reach')
-constant('expert', '1', 0.9, 0.3, 1, 0.2, "efficiency of experts' matmuls over that of others")
+constant('expert', '1', 0.9, 0.3, 1, 0.2, "efficiency of experts' matmuls over other matmuls'")
 constant('routing', '1', 0.12, 0.01, 0.6, 0.4,
   'share of memory-bound kernels that dispatch to experts and combination reach: several passes, of which one counts')
 constant('inside_share', '1', 2, 0.6, 6, 0.5,
@@ -45,10 +45,10 @@ constants.priors = {
   a100_80gb = { compute_efficiency = 0.75, inside_share = 1.2 },
 }
 
--- What is not fitted: how FP8 operands are scaled where the runtime does not say; the FP4 peak over the FP8 peak (data
--- sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72"); the clock of matmuls over that of the kind whose constants a kind
--- has: the cube root of its power over the other's, as power grows with the clock and the square of the voltage, and
--- the voltage with the clock. H100 of 96 GB: (500 W / 700 W)^(1/3).
+-- Not fitted: how FP8 operands are scaled where the runtime does not say; the FP4 peak relative to the FP8 peak (data
+-- sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72"); the matmul clock relative to the GPU whose constants a GPU
+-- borrows: the cube root of the ratio of their power limits, as power grows with the clock and the square of the
+-- voltage, and the voltage with the clock. H100 of 96 GB: (500 W / 700 W)^(1/3).
 local others = { float8 = 'fp8', nvfp4_rate = 2, clock = 1 }
 
 local function starts()
@@ -134,7 +134,7 @@ local function from_file(path)
   return own(util.shortened(path), path, value)
 end
 
---- What the option `constants` says: { name =, kinds = own values by kind or nil }.
+--- The meaning of the option `constants`: { name =, kinds = own values by kind or nil }.
 ---@param given? string|table
 ---@return { name: string, kinds?: table }
 function constants.read(given)

@@ -1,4 +1,4 @@
--- What a description of a device type may have (trinity.DeviceTypeSpec): the engine reads it when a cluster is built.
+-- The fields of a device type's description (trinity.DeviceTypeSpec): the engine reads it when a cluster is built.
 
 local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'

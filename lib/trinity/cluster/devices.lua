@@ -6,11 +6,11 @@
 --
 -- Peak rates are the published dense ones (multiply and add count two), without structured sparsity:
 -- * float32 is IEEE arithmetic on the ordinary cores. The TF32 mode of Ampere and Hopper (A100 156,
---   H100 and H200 495 TFLOP/s) is faster and less exact; PyTorch has it off for matrix products since
---   version 1.12, and on for convolutions (below). For graphs whose products run in it, too:
+--   H100 and H200 495 TFLOP/s) is faster and less exact; PyTorch has it off for matmuls since
+--   version 1.12, and on for convolutions (below). For graphs whose matmuls run in it, too:
 --   devices.with(devices.a100, { operators = { ['Gemm:float32'] = { compute_efficiency = 0.5 * 156 / 19.5 } } }).
--- * float16, bfloat16 are those of the Tensor Cores with float32 sums, where there are any. A dtype
---   that is left out has no faster arithmetic than float32 and is priced as such.
+-- * float16 and bfloat16 are Tensor Core rates with float32 accumulation, where there are any. A dtype
+--   that is left out is simulated at the float32 rate.
 -- * float64 is the Tensor Cores' from the A100 on, else the ordinary cores'.
 -- Bandwidths are the data sheets'. memory_bytes is the name's GB as 2^30 bytes; the few percent that
 -- the driver shows less are inside reserved_memory_bytes. Efficiencies, launch_s and reserved_memory_bytes (but
@@ -38,8 +38,8 @@ local function gpu(name, memory_gib, reserved_gib, memory_bandwidth_bytes_per_s,
   }
 end
 
---- What convolutions reach: of other kernels than 3 x 3, of 3 x 3 kernels with stride 1 (above 1 where
---- they need fewer products than they are reckoned with: Lavin and Gray 2016), of depthwise ones.
+--- Efficiencies of convolutions: kernels other than 3 x 3; 3 x 3 kernels with stride 1 (above 1 where they need
+--- fewer multiplications than the FLOP count assumes: Lavin and Gray 2016); depthwise kernels.
 local function convolutions(any, of_3x3, depthwise)
   return { Conv = { compute_efficiency = any }, Conv3x3 = { compute_efficiency = of_3x3 },
     DepthwiseConv = { compute_efficiency = depthwise } }
@@ -86,7 +86,7 @@ gpu('p100_12gb', 12, 0.5, 549e9, { float32 = 9.3e12, float16 = 18.7e12, float64 
 gpu('p100_sxm2', 16, 0.5, 732e9, { float32 = 10.6e12, float16 = 21.2e12, float64 = 5.3e12 }, pascal)
 
 -- NVIDIA GeForce GTX 1080 Ti: 3,584 cores at the boost clock of 1,582 MHz; float64 at 1/32. Its float16
--- runs at 1/64, so libraries compute in float32. Source: NVIDIA's product page, GP102.
+-- runs at 1/64, so libraries compute in float32. Source: NVIDIA's data sheet of the board, GP102.
 gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 },
   { DepthwiseConv = { compute_efficiency = pascal_depthwise } })
 

@@ -9,7 +9,7 @@ local names = {}
 
 local makers = { 'nvidia_', 'amd_', 'tesla_', 'geforce_', 'instinct_' }
 
---- The GPU that a word names: its family ('a100', 'rtx3090'), its memory in GiB, and whether it is a PCIe card.
+--- The GPU that a word names: its family ('a100', 'rtx3090'), its memory in GiB, and whether it is a PCIe board.
 local function parts_of(text)
   local word = suggestions.plain(text)
   for _, maker in ipairs(makers) do word = word:gsub('^' .. maker, '') end
@@ -57,8 +57,8 @@ local function machine_of(device_type)
   return found, most
 end
 
---- The name of a cluster that a text means which is none itself: of machines in another spelling, or of so many GPUs
---- ('A100', '8xH100', 'h200x16'): a part of a machine, or whole machines. nil where it means none.
+--- The cluster that a text means but does not name exactly: a machine in another spelling, or a number of GPUs
+--- ('A100', '8xH100', 'h200x16'), which is part of a machine or whole machines. nil: no such cluster.
 ---@param text string
 ---@return string?
 function names.cluster(text)

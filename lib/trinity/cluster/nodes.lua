@@ -1,11 +1,11 @@
--- Machines by name, and clusters of them: 'dgx_h100x4' is four of them, 'dgx_h100:2x4' two GPUs of each of four,
--- 'dgx_h100x2+dgx_a100' unlike ones on one network. (Clusters that are no row of machines are files of
+-- Machines by name, and clusters of them: 'dgx_h100x4' is four machines, 'dgx_h100:2x4' two GPUs of each of four,
+-- 'dgx_h100x2+dgx_a100' different machines on one network. (Clusters that are no row of machines are files of
 -- models/clusters.)
 --
--- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh'), in a cube ('cube'), or
--- over PCIe and the processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU
--- in the first two, one to every two in a cube; of PCIe machines they hang on the processors. The network between
--- machines is free of blocking (a fat tree). A part of a machine has its first GPUs, and the cards of these. Sources:
+-- A kind says how its GPUs are connected: by switches ('switch'), each with each ('mesh'), in a cube ('cube'), or over
+-- PCIe and the CPUs ('pcie': four GPUs per CPU; bridges join pairs). There is one NIC per GPU in the first two and one
+-- per two GPUs in a cube; in PCIe machines the NICs are attached to the CPUs. The network between machines is
+-- non-blocking (a fat tree). A part of a machine has its first GPUs and their NICs. Sources:
 -- the makers' data sheets of the machine or its board, unless a kind says otherwise; sheets and pages that they were
 -- read in are named at the GPUs (lib/trinity/cluster/devices.lua).
 
@@ -25,7 +25,7 @@ end
 local function meshed(gpu, count, wire, links, pcie, nic)
   return { layout = 'mesh', gpu = gpu, gpus = count, wire = wire, links = links, pcie = pcie, nic = nic }
 end
---- between: of the two processors; nics: how many; bridge, links: of pairs.
+--- between: link of the two CPUs; nics: their number; bridge, links: the bridge of each pair of GPUs.
 local function over_pcie(gpu, count, pcie, between, nics, nic, bridge, links)
   return { layout = 'pcie', gpu = gpu, gpus = count, pcie = pcie, between = between, nics = nics, nic = nic,
     wire = bridge, links = links }
@@ -50,7 +50,7 @@ kinds.jean_zay_a100.gpus_per_nic = 2
 kinds.dgx1_v100 = { layout = 'cube', gpu = 'v100', gpus = 8, wire = 'nvlink2', pcie = 'pcie3', nic = 'infiniband_edr' }
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
--- Domains of NVLink: 18 trays with four GPUs each, all 72 behind the same switches.
+-- NVLink domains: 18 trays with four GPUs each, all 72 on the same switches.
 kinds.gb200_nvl72 = switched('gb200', 72, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
 kinds.gb300_nvl72 = switched('gb300', 72, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 -- Four GH200 with six NVLinks to each of three others (HPE Cray EX254n), and one a host.
@@ -59,7 +59,7 @@ kinds.gh200_1 = meshed('gh200_141gb', 1, 'nvlink4', 1, 'pcie5', 'infiniband_ndr'
 -- AMD: eight MI300X with one xGMI link between every two; four MI250X (HPE Cray EX235a).
 kinds.mi300x_8 = meshed('mi300x', 8, 'xgmi_mi300', 1, 'pcie5', 'infiniband_ndr')
 kinds.mi250x_4 = meshed('mi250x', 4, 'xgmi_mi200', 1, 'pcie4', 'infiniband_hdr')
--- Servers and workstations without NVSwitch; cards of one machine as they are common, not the only ones.
+-- Servers and workstations without NVSwitch; their NICs are common choices, not the only ones.
 kinds.p100_4 = over_pcie('p100', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
 kinds.v100_pcie_4 = over_pcie('v100_pcie', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
 kinds.v100_pcie_32gb_4 = over_pcie('v100_pcie_32gb', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
@@ -177,7 +177,8 @@ local function parse(name)
   return parts
 end
 
---- Whether a name is of machines alone; of one in the form of several or of parts, the word that is none.
+--- Whether a name consists of machines alone; if it has the form of several machines or of parts, also the word that
+--- names no machine.
 ---@param name string
 ---@return boolean
 ---@return string? unknown
@@ -220,7 +221,7 @@ function nodes.machines(name)
   return function(machines) return nodes.spec(('%sx%d'):format(name, machines)) end
 end
 
---- Machines of so many GPUs for a job, as a name that trinity.cluster takes. Schedulers give a job segments of equal
+--- Machines with `gpus` GPUs for a job, as a name that trinity.cluster takes. Schedulers give a job segments of equal
 --- size (64 of a rack's 72 GPUs for 256): the fewest machines that divide the GPUs, up to twice the minimum, or else
 --- full machines and a last one with the remainder.
 ---@param machine string

@@ -1,9 +1,9 @@
--- What GPUs cost: list prices per GPU hour on demand and board power, by kind of device (trinity.devices). A user's own
+-- Costs of GPUs: list prices per GPU hour on demand and board power, by kind of device (trinity.devices). A user's own
 -- rows take the place of these: a table, or a CSV file with the columns kind, dollars_per_hour and watts.
 --
 -- Prices: AWS, on demand, Linux, us-east-1, one GPU of the instance (aws.amazon.com/ec2/pricing/on-demand); otherwise
 -- the provider that the source names. Power: the data sheet of the kind (devices.lua names it), all of the board, of a
--- superchip the part of one GPU; an upper bound of what training draws, without hosts, network and cooling.
+-- superchip the part of one GPU; an upper bound of the power during training, without hosts, network and cooling.
 
 local check = require 'trinity.base.check'
 local csv = require 'trinity.base.csv'
@@ -14,7 +14,7 @@ local prices = {}
 ---@class trinity.PriceRow
 ---@field dollars_per_hour? number of one device
 ---@field watts? number
----@field source? string of the price
+---@field source? string where the list price was read
 
 local function aws(instance, count, dollars) return dollars / count, ('AWS %s'):format(instance) end
 
@@ -60,7 +60,7 @@ add('mi300x', 750)
 local units = { dollars = { field = 'dollars_per_hour', per_s = 1 / 3600, unit = '$' },
   joules = { field = 'watts', per_s = 1, unit = 'J' } }
 
---- What may be asked for.
+--- The quantities that exist.
 prices.set = { dollars = true, joules = true }
 
 local function check_row(owner, kind, row)
@@ -93,7 +93,7 @@ local function rows_of(owner, given)
   return rows
 end
 
---- What the devices of a cluster cost per second: a list by device, the unit, and what it rests on, in words. what:
+--- The cost of a cluster's devices per second: a list by device, the unit, and a text with its basis. what:
 --- 'dollars' or 'joules'. given: a user's rows, or the CSV file that has them.
 ---@param owner string
 ---@param what string

@@ -1,7 +1,8 @@
--- What each runtime runs: the rules that make its space of plans. A rule has the dimension whose values it allows, what
--- it allows (values, with `modules` those that are modules of layers, or a function of a value and the point up to its
--- dimension; `uniform`: by layer as many of every virtual stage), its sentence, and its source in the
--- client. Dimensions are in the order of space.lua; layouts and virtual stages that are not mentioned are free.
+-- The support of each runtime: rules that restrict the planner's search space. A rule has the dimension whose values
+-- it allows, the allowed values (a list, with `modules` for values that are modules of layers, or a function of a value
+-- and of the point up to its dimension; `uniform`: the same choice in the layers of every virtual stage), its sentence,
+-- and its source in the client. Dimensions are in the order of space.lua; layouts and virtual stages that no rule
+-- mentions are free.
 
 local runtimes = require 'trinity.cluster.runtimes'
 local util = require 'trinity.base.util'
@@ -22,7 +23,7 @@ local function rank_order(order)
 end
 local function three_ranks(v, point) return v == 1 or point.pipeline > 2 end
 
---- Rules by runtime; one that is not here has those of its base.
+--- Rules by runtime; a runtime without an entry has the rules of its base.
 ---@type table<string, { [1]: string, [2]: any[]|fun(value: any, point: table): boolean, [3]: string, [4]: string }[]>
 rules.list = {
   any = {},

@@ -42,7 +42,7 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('routing_speed', 'speed of routing, gates and all-to-alls of experts under CUDA graphs of whole iterations'),
   { 'float8', float8, otherwise = "the kind's", help = "how operands of dtype 'float8' are scaled" },
   { 'cuda_graphs', graphs, otherwise = "the base's",
-    help = 'kernels of a mixture of experts in CUDA graphs: none, those of attention and router, all' },
+    help = 'kernels of a mixture of experts in CUDA graphs: none, only attention and router, all' },
   { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
     otherwise = "the base's",
     help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
@@ -84,7 +84,7 @@ local function workspaces(kind)
   return 8320 * 2 ^ 10, 4 * 2 ^ 20
 end
 
---- What a runtime holds on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
+--- The memory of a runtime on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
 ---@param runtime table of read()
 ---@param kind string
 ---@param mixture? boolean

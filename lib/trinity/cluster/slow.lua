@@ -65,6 +65,7 @@ local function split(machine, factors, used, result)
   add(last)
 end
 
+-- The nearest name of the description, or else three of them as examples.
 local function suggestion(name, spec)
   local names = {}
   for _, of in ipairs { spec, unpack(spec.machines or {}) } do
@@ -72,7 +73,8 @@ local function suggestion(name, spec)
     for _, device in ipairs(one.devices or {}) do names[#names + 1] = device.name end
     for _, link in ipairs(one.links or {}) do names[#names + 1] = link.to end
   end
-  return core.suggestion(name, names)
+  local near = core.suggestion(name, names)
+  return near ~= '' and near or (" (names are '%s', ...)"):format(table.concat(names, "', '", 1, math.min(#names, 3)))
 end
 
 --- The factors that a text says: 'n7/gpu3=1.3,n1/nic0=2'; nil of an empty one.
@@ -92,8 +94,8 @@ function slow.read(text)
   return factors
 end
 
---- A description in which devices and links are slower. factors: by name of a device (its operators take so many times
---- as long), of another end of links or of a link 'A -> B' (they have so many times less bandwidth).
+--- A description in which devices and links are slower. factors, by name: of a device (by which its operators take
+--- longer), of another end of links or of a link 'A -> B' (by which their bandwidth falls).
 ---@param owner string
 ---@param spec table
 ---@param factors table<string, number>

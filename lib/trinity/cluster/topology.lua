@@ -44,15 +44,15 @@ local wires = {
   pcie4_x16 = { bandwidth_bytes_per_s = 24e9, latency_s = 2.85e-6 },
   pcie5_x16 = { bandwidth_bytes_per_s = 48e9, latency_s = 2.85e-6 },
   pcie6_x16 = { bandwidth_bytes_per_s = 96e9, latency_s = 2.85e-6 },
-  -- Between PCIe switches, or to a network card.
+  -- Between PCIe switches, or from a PCIe switch to a NIC.
   pcie3_x16_inner = { bandwidth_bytes_per_s = 12e9, latency_s = 0 },
   pcie4_x16_inner = { bandwidth_bytes_per_s = 24e9, latency_s = 0 },
   pcie5_x16_inner = { bandwidth_bytes_per_s = 48e9, latency_s = 0 },
   pcie6_x16_inner = { bandwidth_bytes_per_s = 96e9, latency_s = 0 },
-  -- From a PCIe switch to an Intel processor: it cuts what one device sends to another into packets of
+  -- From a PCIe switch to an Intel CPU: it cuts what one device sends to another into packets of
   -- 64 bytes, so that 6/5 of the bytes cross (INTEL_P2P_OVERHEAD).
   pcie3_x16_root = { bandwidth_bytes_per_s = 10e9, latency_s = 0 },
-  -- Between the two processors of a machine, for what GPUs send: QPI of Broadwell and before, UPI of
+  -- Between the two CPUs of a machine, for what GPUs send: QPI of Broadwell and before, UPI of
   -- Skylake, of Sapphire Rapids; Infinity Fabric of EPYC.
   qpi = { bandwidth_bytes_per_s = 6e9, latency_s = 0 },
   upi = { bandwidth_bytes_per_s = 10e9, latency_s = 0 },
@@ -69,7 +69,7 @@ local wires = {
   xgmi_mi300 = { bandwidth_bytes_per_s = 48e9, latency_s = 3.4e-6 },
   -- A100, H100, B200.
   nvswitch3 = nvswitch(3, 25e9), nvswitch4 = nvswitch(4, 25e9), nvswitch5 = nvswitch(5, 50e9),
-  -- A network card to its fabric, half of the way less the PCIe slot [EDR 12.5, HDR 25, NDR 50, XDR 100 GB/s].
+  -- From a NIC to its fabric, half of the way less the PCIe slot [EDR 12.5, HDR 25, NDR 50, XDR 100 GB/s].
   infiniband_edr = { bandwidth_bytes_per_s = 12e9, latency_s = 1.95e-6 },
   infiniband_hdr = { bandwidth_bytes_per_s = 24e9, latency_s = 1.95e-6 },
   infiniband_ndr = { bandwidth_bytes_per_s = 48e9, latency_s = 1.95e-6 },
@@ -97,22 +97,23 @@ local topology_options = options_of.declare('trinity.TopologyOptions', { help = 
 local library = collective_constants.library(fitted)
 local library_options = options_of.declare('trinity.CollectiveLibrary', { kind = 'field',
   help = 'A library of collectives (engine/cluster/library.h); defaults are fitted to measurements.',
-  { 'call_s', 'number', library.call_s, least = 0, most = 1, help = 'a call: launching it, and the members meeting' },
+  { 'call_s', 'number', library.call_s, least = 0, most = 1,
+    help = 'latency of a call: launch and wait for all members' },
   { 'pipelining', 'number', library.pipelining, least = 0, most = 4,
     help = "part of the steps' latency that chunks pay again" },
   { 'low_latency_hop', 'number', library.low_latency_hop, least = 0, most = 1,
     help = 'latency of a step in small packets, of that in chunks' },
   { 'low_latency_bandwidth', 'number', library.low_latency_bandwidth, least = 0, most = 1,
-    help = 'bandwidth of small packets, of that of chunks; 0: no such packets' },
+    help = 'bandwidth of small packets, relative to chunks; 0: no such packets' },
   { 'copy_bandwidth', 'number', 0, least = 0,
     help = 'bytes/s at which a device copies the part that a ring brings it last; 0: in no time' },
   { 'exchange_bandwidth', 'number', library.exchange_bandwidth, above = 0, most = 1,
-    help = 'bandwidth of an all-to-all, which sends to each member apart, of that of rings' },
+    help = 'bandwidth of an all-to-all, which sends to each member separately, relative to rings' },
   { 'multicast_bandwidth', 'number', 0, least = 0, most = 1,
     help = 'what switches in nodes that add up reach, of what a device sends; 0: they do not' },
   { 'multicast_s', 'number', library.multicast_s, least = 0, most = 1, help = 'their latency' },
   { 'rails', 'number', library.rails, least = 1,
-    help = 'maximum number of network cards that the rings of one node use' },
+    help = 'maximum number of NICs that the rings of one node use' },
   { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
   { 'trees', 'boolean', true, help = 'whether it takes trees where they are faster than rings' },
   { 'shared_bandwidth', 'number', 1, above = 0, most = 1,
@@ -127,11 +128,11 @@ local device_options = options_of.declare('trinity.TopologyDevices', { help = 'W
 ---@since 0.1.0
 local topology = {}
 
---- Names of all wires, sorted.
+--- Names of all link types, sorted.
 ---@return string[]
 function topology.wires() return util.sorted_keys(wires) end
 
---- The wire called `name`, a table of its own, with changes to its fields.
+--- The link type called `name`: a new table, with changes to its fields.
 ---@param name trinity.WireName
 ---@param changes? trinity.Wire
 ---@return trinity.Wire
@@ -154,7 +155,7 @@ Topology.__index = Topology
 
 local machine_at_hand = setmetatable({}, { __mode = 'k' }) -- by topology, while its machines are described
 
---- What words add to: the machine that is described, or the description.
+--- The table that methods add to: the machine that is being described, or the description.
 local function part_of(self) return machine_at_hand[self] or self.description end
 
 local most = 131072 -- devices of a cluster, and links of a bundle
@@ -189,7 +190,7 @@ end
 local most_listed = 64 -- machines that a description lists one by one, for scripts that change some of them
 local machines_of = setmetatable({}, { __mode = 'k' }) -- by topology: how many it has
 
---- Adds `count` machines that are alike: n0, n1, ... `describe` is called with the name of each and adds what it has,
+--- Adds `count` equal machines: n0, n1, ... `describe` is called with the name of each and adds what it has,
 --- or, for many, once with the name 'n*': '*' stands for the machine's number then, names without it are shared by
 --- all, and the description lists one (field `machines`).
 ---@param count integer
@@ -215,8 +216,8 @@ function Topology:machines(count, describe)
   table.insert(whole.machines, machine)
 end
 
---- Has collectives run by a library as NCCL is: as many rings at once as links hold, trees, chunks and small packets,
---- switches that add up. Without it they cost what the plain formulas say (`trinity help simulator`).
+--- Runs collectives as NCCL does: as many rings at once as links hold, trees, chunks and small packets, reductions in
+--- switches. Without it their cost follows the textbook formulas (`trinity help simulator`).
 ---@param options? trinity.CollectiveLibrary
 function Topology:collectives(options)
   if options ~= nil then check.argument('topology:collectives', 1, 'options', options, 'table') end
@@ -224,8 +225,8 @@ function Topology:collectives(options)
   self.description.collectives = util.merged(library, options)
 end
 
---- Defines a kind of device for this cluster, as device_types of a description does. Those of
---- trinity.devices need no definition.
+--- Defines a device type for this cluster, as device_types of a description does. The types of trinity.devices need no
+--- definition.
 ---@param name string
 ---@param fields trinity.DeviceTypeSpec
 function Topology:device_type(name, fields)
@@ -233,8 +234,8 @@ function Topology:device_type(name, fields)
   self.description.device_types[name] = device_fields('topology:device_type', 2, 'fields', fields)
 end
 
---- Adds devices of kind `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is how many, or the list of the
---- numbers behind their names, in order.
+--- Adds devices of type `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is their number, or the list of the
+--- suffixes of their names, in order.
 ---@param node string
 ---@param which integer|(integer|string)[]
 ---@param type string
@@ -261,7 +262,7 @@ function Topology:switch(name, bandwidth_bytes_per_s)
   table.insert(part_of(self).switches, { name = name, bandwidth_bytes_per_s = bandwidth_bytes_per_s })
 end
 
---- What a link is made of: `count` parallel wires as one.
+--- The properties of a link: `count` parallel ones of a type as one.
 local function bundle(owner, place, wire, count)
   local rate = type(wire) == 'string' and wire:find '^%d.*%a' and units.number(wire, 'bytes/s')
   if rate then
@@ -270,7 +271,7 @@ local function bundle(owner, place, wire, count)
     check.choice(owner, place, 'wire', wire, wires)
     wire = wires[wire]
   end
-  if type(wire) ~= 'table' then check.wrong(owner, place, 'wire', wire, 'the name of a wire or a table') end
+  if type(wire) ~= 'table' then check.wrong(owner, place, 'wire', wire, 'the name of a link type or a table') end
   wire_options:check(owner .. ': wire', wire)
   check.positive(owner .. ': wire', 'field', 'bandwidth_bytes_per_s', wire.bandwidth_bytes_per_s)
   if count ~= nil then check.integer(owner, place + 1, 'count', count, 1, most) end
@@ -292,9 +293,9 @@ local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
     latency_s = wire.latency_s, duplex = wire.duplex })
 end
 
---- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires(), a table, or a
---- bandwidth in words ('400 Gbit/s', '3,200 Gbit/s', '50GB/s'), which has no latency then;
---- `count` parallel ones (default 1) add up.
+--- Links two endpoints; an end that is a list gets one link per entry. `wire` is a name of topology.wires(), a table or
+--- a bandwidth with its unit ('400 Gbit/s', '3,200 Gbit/s', '50GB/s'), which has no latency;
+--- the bandwidths of `count` parallel links (default 1) are added.
 ---@param from string|string[]
 ---@param to string|string[]
 ---@param wire trinity.WireName|trinity.Wire

@@ -22,6 +22,7 @@
 -- self, or of a module.
 
 local core = require 'trinity.core'
+local examples = require 'trinity.command.examples'
 local util = require 'trinity.base.util'
 
 local declarations = {}
@@ -277,7 +278,13 @@ local function settle(self)
       end
     end
     class.fields = fields
-    for _, method in ipairs(class.methods) do method.since = method.since or class.since end
+    for _, method in ipairs(class.methods) do
+      method.since = method.since or class.since
+      local example = not method.description:find 'Example:' and (examples[class.name] or {})[method.name]
+      if example then
+        method.description = ('%s Example: `%s`'):format(method.description, example):match '^%s*(.*)$'
+      end
+    end
   end
 end
 

@@ -21,7 +21,7 @@ declared.common = {
 -- Options of every script that has a cluster.
 local of_cluster = {
   constants = { default = 'calibrated',
-    help = 'constants of GPUs: calibrated, data_sheet, or a Lua file (trinity help accuracy)' },
+    help = 'GPU constants: calibrated, data_sheet, or a Lua file (trinity help accuracy)' },
   runtime = { type = 'string',
     help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any (trinity help accuracy)' },
   slow = { type = 'string', help = 'slower devices, NICs or links, each with a factor: n7/gpu3=1.3,n1/nic0=2' },
@@ -75,7 +75,7 @@ function declared.shown(name) return '--' .. name:gsub('_', '-') end
 --- Returns the --help text of an option: its help and its default.
 function declared.about(option)
   local notes = {}
-  if option.position then notes[1] = 'may be given without its name' end
+  if option.position then notes[1] = 'positional' end
   local default = option.default
   if default == '' then default = "''" end
   if default and type(default) ~= 'table' then notes[#notes + 1] = 'default: ' .. tostring(default) end
@@ -96,6 +96,8 @@ end
 --- Whether --help leaves options to --help-all.
 function declared.has_rare(all) return next(rare_of(all)) ~= nil end
 
+local columns = 120 -- of --help
+
 --- The text of --help, or of --help-all: `whole`.
 function declared.text(all, description, whole)
   local own, common, width, rare, left = {}, {}, #'--help', rare_of(all), 0
@@ -110,7 +112,16 @@ function declared.text(all, description, whole)
   if next(rare) then width = math.max(width, #'--help-all') end
   local lines = { description and description .. '\n', 'options:' }
   if not description then table.remove(lines, 1) end
-  local function add(shown, words) lines[#lines + 1] = ('  %-' .. width .. 's  %s'):format(shown, words) end
+  local function add(shown, words)
+    local line = ('  %-' .. width .. 's '):format(shown)
+    for word in words:gmatch '%S+' do
+      if #line + 1 + #word > columns then
+        lines[#lines + 1], line = line, (' '):rep(width + 3)
+      end
+      line = line .. ' ' .. word
+    end
+    lines[#lines + 1] = line
+  end
   for _, name in ipairs(own) do add(declared.shown(name), declared.about(all[name])) end
   add('--help', 'this text')
   if left > 0 then add('--help-all', ('%d more options'):format(left)) end
@@ -141,7 +152,9 @@ function declared.find(name, all)
   if now then util.fail_usage("option '--%s' was replaced; use %s", name, now) end
   local names = { 'help' }
   for known in util.sorted_pairs(all) do names[#names + 1] = known end
-  util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
+  local near = core.suggestion(name, names):gsub("'([^']+)'", function(of) return "'" .. declared.shown(of) .. "'" end)
+  util.fail_usage("unknown option '--%s'%s (%s lists them)", name, near,
+    declared.has_rare(all) and '--help-all' or '--help')
 end
 
 return declared

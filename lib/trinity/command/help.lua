@@ -1,6 +1,6 @@
--- What `trinity help [NAME]` and the prompt's help show: commands and the pages of the manual by part, or one page, the
--- options of a command or a model, the methods, the formats, an entry of the reference; of any other words, where the
--- manual mentions them.
+-- Output of `trinity help [NAME]` and of the prompt's help: commands and the pages of the manual by part, or one page,
+-- the options of a command or a model, the methods, the formats, an entry of the reference; for any other words the
+-- places in the manual.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
@@ -31,11 +31,11 @@ local function show_all()
   end
 end
 
---- Names of the reference that have the words at the beginning of a part of theirs.
+--- Names of the reference that have the words, joined by underscores, at the beginning of a part of theirs.
 local function names_with(words, entries)
-  local found = {}
+  local found, joined = {}, words:lower():gsub('[ -]', '_')
   for name in util.sorted_pairs(entries) do
-    local at = name:lower():find(words:lower(), 1, true)
+    local at = name:lower():find(joined, 1, true)
     if at and (at == 1 or name:sub(at - 1, at - 1):match '[.:_]') then found[#found + 1] = name end
   end
   return found
@@ -129,10 +129,10 @@ function help.show(topic)
   local now = require('trinity.base.renamed')[topic]
   if now then util.fail_usage("help: '%s' is now 'trinity %s'", topic, now) end
   local found, functions = show_found(topic), names_with(topic, entries)
-  if found and #functions > 0 then
+  if #functions > 0 then
     io.write('in the reference: ', table.concat(functions, ', ', 1, math.min(#functions, 8)), '\n')
   end
-  if found then return end
+  if found or #functions > 0 then return end
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end

@@ -5,10 +5,10 @@ local manual = require 'trinity.command.manual'
 
 local index = {}
 
---- Words as they are compared: lower case, without marks of Markdown, hyphens as spaces, no plural.
+--- Words as they are compared: lower case, without marks of Markdown, hyphens and underscores as spaces, no plural.
 local function normal(text)
   local words = {}
-  for word in text:lower():gsub('[`*_]', ''):gsub('%-', ' '):gmatch '%S+' do
+  for word in text:lower():gsub('[`*]', ''):gsub('[_-]', ' '):gmatch '%S+' do
     words[#words + 1] = #word > 3 and word:gsub('s(%p*)$', '%1') or word
   end
   return table.concat(words, ' ')
@@ -62,15 +62,25 @@ local function best_section(source, phrase, words)
   if best then return best, whole end
 end
 
+-- The words of a text that say something about its subject.
+local function words_of(phrase)
+  local words = {}
+  for word in phrase:gmatch '%S+' do
+    if not empty[word] then words[#words + 1] = word end
+  end
+  return words
+end
+
 --- The rows of the glossary whose terms have the words: { term, meaning, names of others }.
 ---@param text string
 ---@return string[][]
 function index.terms(text)
-  local rows, words = {}, normal(text)
+  local rows, phrase = {}, normal(text)
+  local words = words_of(phrase)
   for line in manual.source('glossary'):gmatch '[^\n]+' do
     local cells = {}
     for cell in line:gmatch '|([^|]*)' do cells[#cells + 1] = cell:match '^%s*(.-)%s*$' end
-    if #cells >= 3 and (count(normal(cells[1]), words) > 0 or count(normal(cells[3]), words) > 0) then
+    if #cells >= 3 and score_of(normal(cells[1] .. ' ; ' .. cells[3]), phrase, words) > 0 then
       rows[#rows + 1] = { (cells[1]:gsub('`', '')), (cells[2]:gsub('`', '')), (cells[3]:gsub('`', '')) }
     end
   end
@@ -81,10 +91,8 @@ end
 ---@param text string
 ---@return string[][]
 function index.find(text)
-  local phrase, words, rows = normal(text), {}, {}
-  for word in phrase:gmatch '%S+' do
-    if not empty[word] then words[#words + 1] = word end
-  end
+  local phrase, rows = normal(text), {}
+  local words = words_of(phrase)
   if #words == 0 then return rows end
   for at, name in ipairs(manual.names()) do
     local section, score = best_section(manual.source(name), phrase, words)

@@ -8,34 +8,34 @@ local options = {
     help = 'model by name, a file (.lua .onnx .pt2 .json .txt), or a directory with config.json' },
   set = settings.of_model,
   batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
-  cluster = { default = 'p100x2', help = "a cluster ('p100x2', 'dgx_a100:2'), a Lua file, or a profile .json (trinity "
-    .. "help clusters)" },
+  cluster = { default = 'p100x2', help = "cluster ('dgx_a100:2'), its Lua file, or a profile (trinity help clusters)" },
   rules = { default = 'standard',
-    help = 'rules of the simulator: standard, changes to it (queue=fair), or placeto, doppler in place of --cluster' },
+    help = 'simulator rules: standard, changes to them (queue=fair), or placeto, doppler without --cluster' },
   devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
-  cost = { type = 'string', help = 'a CSV file of operator times: columns operator or type, device_type, time_s' },
+  cost = { type = 'string', help = 'operator times from a CSV file: columns operator or type, device_type, time_s' },
   strategy = { type = 'string', help = 'a saved strategy (JSON); it contains its model, batch and cluster' },
-  reevaluate = { default = false, help = 'evaluate --strategy on another model or cluster, given by other options' },
+  reevaluate = { default = false, help = 'evaluate --strategy on another model or cluster, which other options give' },
   schedule = { type = 'string',
-    help = "order of tasks: fifo, lifo, critical_path, gpipe, 1f1b, interleaved, ... (default: the strategy's)" },
+    help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, ... (default: the strategy's)" },
   micro_batches = { type = 'number', min = 1, integer = true,
     help = "micro-batches per step (default: the strategy's)" },
   method = { default = 'best', help = 'the method that makes the placement (trinity help methods)' },
   method_set = settings.of_method,
-  evaluations = { type = 'number', min = 1, integer = true, help = 'maximum number of placements that a method '
-    .. 'simulates' },
+  evaluations = { type = 'number', min = 1, integer = true, help = 'placements that a method simulates at most' },
   seconds = { type = 'number', min = 0, help = 'wall-clock limit; results then depend on the machine' },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   json = { default = false, help = 'print JSON and nothing else' },
 }
 
 --- Returns a declaration for trinity.options with the shared options `names` and the options `own`. Fields of `own`
---- replace fields of a shared option of the same name (another default or help).
+--- replace fields of a shared option of the same name (another default or help). `rare` are left to --help-all.
 ---@param names string names with spaces
 ---@param own table
+---@param rare? string names with spaces
 ---@return table
-return function(names, own)
+return function(names, own, rare)
   local declaration = util.merged(own)
   for name in names:gmatch '%S+' do declaration[name] = util.merged(options[name], own[name]) end
+  for name in (rare or ''):gmatch '%S+' do declaration[name] = util.merged(declaration[name], { rare = true }) end
   return declaration
 end

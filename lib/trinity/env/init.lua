@@ -1,5 +1,5 @@
 -- trinity.env: problems as a vectorised environment of reinforcement learning, with reset and step as Gymnasium's
--- vector environments have them. An episode that ends begins anew in the same step, as with autoreset there.
+-- vector environments have them. An episode that ends restarts in the same step, as with autoreset in Gymnasium.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -25,7 +25,7 @@ local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity
   { 'decode', 'function', as = 'fun(actions: trinity.TorchTensor): trinity.Placement[]',
     otherwise = 'a device of each node', help = "the placements of 'joint' actions, one a row" },
   { 'groups', 'integer', 0, least = 0, most = 2 ^ 20,
-    help = 'nodes are so many contiguous groups of colocation units; 0: each unit is one' },
+    help = 'number of contiguous groups of colocation units that are the nodes; 0: each unit is one' },
   { 'reward', options_of.words('trinity.EnvReward', { 'final', 'difference', 'bound' }), 'final',
     help = 'the score at the end; what each step changes of it; of a lower bound of it, for place and order' },
   { 'steps', 'integer', 64, least = 1, most = 2 ^ 30, help = "of an episode of 'move'" },
@@ -33,7 +33,7 @@ local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity
     as = "'first'|'random'|fun(problem: trinity.Problem, stream: trinity.RandomStream): trinity.Placement",
     check = function(owner, at, name, value)
       if type(value) ~= 'function' then check.choice(owner, at, name, value, { first = true, random = true }) end
-    end, help = 'where nodes are before they are placed: all on device 1, drawn, or as a function says' },
+    end, help = 'where nodes are before they are placed: all on device 1, sampled, or as a function says' },
   { 'strict', 'boolean', true,
     help = 'whether masked actions are refused; false: they are taken, those out of range modulo what there is' },
   { 'critical_path', 'boolean', false, help = "observes every node's share of the critical path; simulates longer" },
@@ -55,7 +55,7 @@ local declared = options_of.declare('trinity.EnvOptions', { help = 'What trinity
 ---@since 0.1.0
 ---@field problems trinity.Problem[]
 ---@field num_envs integer
----@field num_actions integer actions are 1 to so many; which of them are allowed, an observation's mask says
+---@field num_actions integer actions are 1 to num_actions; which of them are allowed, an observation's mask says
 ---@field max_steps integer the most steps of an episode
 ---@field evaluations integer plans that were simulated
 ---@field seed integer of the last reset
@@ -68,8 +68,8 @@ local function score(self, of, metrics, reward)
   return of.problem.reward == rewards.step_time() and reward / of.bound_s or reward
 end
 
--- What plans are worth whose degrees do not divide what they cut: ten times the ideal step, as the default
--- reward of those that do not fit.
+-- The score of plans whose degrees do not divide the sizes that they cut: ten times the ideal step, as the default
+-- reward gives plans that do not fit.
 local refused_score = -100
 
 local function keep_best(self, number, plan, result)
@@ -153,7 +153,7 @@ local function evaluate(self, list)
   return true
 end
 
--- What an episode's first placement is; it is simulated where rewards are differences.
+-- Sets an episode's first placement; it is simulated where rewards are differences.
 local function begin(self, s)
   s.returns, s.score, s.metrics = 0, nil, nil
   s.episode = (s.episode or 0) + 1
@@ -198,7 +198,7 @@ local function begin_all(self, list)
   return true
 end
 
---- Begins all episodes, by default with the seed after that of the last reset. Returns the first observations; nil
+--- Begins all episodes, by default with the seed of the last reset plus one. Returns the first observations; nil
 --- where the search's budget is used up.
 ---@param seed? integer
 ---@return trinity.EnvObservation?
@@ -315,7 +315,7 @@ local function reward_of(self, s, before, bound_s, done)
   return (done and s.score or -place.bound_s(s) / s.nodes.bound_s) - was
 end
 
--- What env:step() does.
+-- The work of env:step().
 local function step(self, actions)
   if not self.running then util.fail 'env:step: expected env:reset() before, or budget that is left' end
   local given, to_simulate, finished = (self.is_joint and read_joint or read_actions)(self, actions), {}, {}
@@ -346,11 +346,10 @@ local function step(self, actions)
     tensor.new(done):to { dtype = 'float32' }, info
 end
 
---- Takes an action in every environment: of 'place' a device; of 'order' and 'move' (node - 1) x devices + device; of
---- 'joint' a device of each node; of 'mesh' the number of a value of the next word. Returns observations, rewards,
---- which episodes are done (float32 [num_envs]) and what ended; nothing where the search's budget is used up: what is
---- left of it for an incomplete batch is simulated before. Where an episode ended, the observation is that of the next
---- one.
+--- Takes an action in every environment: in 'place' a device; in 'order' and 'move' (node - 1) x devices + device; in
+--- 'joint' one device per node; in 'mesh' the index of a value of the next field. Returns observations, rewards,
+--- which episodes are done (float32 [num_envs]) and what ended; nothing once the search's budget is used up: the rest
+--- of it, too small for a whole batch, is simulated first. Where an episode ended, the observation belongs to the next.
 ---@param actions integer[]|trinity.TorchTensor int64 [num_envs]; of 'joint' [num_envs, nodes], or as decode takes them
 ---@return trinity.EnvObservation? observation
 ---@return trinity.TorchTensor? reward
@@ -377,14 +376,14 @@ end
 ---@return trinity.EnvObservation
 function Env:observation() return observations.make(self.description) end
 
---- Copies of the placements that the environments hold now; those of 'mesh' hold none.
+--- Copies of the placements that the environments hold now; the environment 'mesh' has none.
 ---@return trinity.Placement[]
 function Env:placements()
   local inner = self.description
   return util.map(inner.is_mesh and {} or inner.states, function(s) return array.copy(s.placement) end)
 end
 
---- What of problem `number` (default 1) does not change: nodes, their edges and times.
+--- The constant data of problem `number` (default 1): nodes, their edges and times.
 ---@param number? integer
 ---@return trinity.EnvGraph
 function Env:graph(number)

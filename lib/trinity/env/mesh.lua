@@ -81,7 +81,7 @@ function mesh.is_indivisible(message)
   return message:find 'divide' ~= nil or message:find 'expected at least %d+ micro_batches' ~= nil
 end
 
---- What of a problem its environments share.
+--- The data of a problem that its environments share.
 function mesh.new(problem, global_batch)
   local devices, batch = #problem.cluster.devices, math.max(1, problem.graph.batch_size)
   return { problem = problem, devices = devices, batch = batch, global_batch = global_batch or 4 * devices * batch,

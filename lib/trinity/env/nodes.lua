@@ -1,4 +1,4 @@
--- What environments know of a problem once and for all: its nodes, which are colocation units or contiguous groups of
+-- The constant data of a problem in environments: its nodes, which are colocation units or contiguous groups of
 -- them in topological order, with their costs, edges and features.
 
 local array = require 'trinity.base.array'
@@ -7,7 +7,7 @@ local groups_of = require 'trinity.learn.groups'
 
 local nodes = {}
 
--- Operators by node: those of node k are operators[first[k]] to operators[first[k + 1] - 1].
+-- Operators by node: node k has operators[first[k]] to operators[first[k + 1] - 1].
 local function index_operators(self, problem)
   local unit_of, count = problem.graph.unit_of, array.int32(self.count + 2)
   for op = 1, problem.graph.operators do
@@ -63,7 +63,7 @@ local function add_edges(self, told)
   end
 end
 
---- What is known of a problem whose actions option decode reads: no nodes.
+--- The data of a problem with option decode: no nodes.
 function nodes.none(problem)
   return { problem = problem, count = 0, devices = #problem.cluster.devices, bound_s = problem:bounds().step_time_s }
 end

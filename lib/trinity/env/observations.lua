@@ -1,4 +1,4 @@
--- What environments observe: arrays of all of them, written as episodes go on and made into tensors once a step.
+-- Observations of environments: arrays of all of them, updated during episodes and converted to tensors once per step.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -49,7 +49,7 @@ local function prepare_mesh(self)
   self.fixed = { facts = tensor.new(facts) }
 end
 
--- Of actions that option decode reads nothing is observed but which environments there are.
+-- With option decode, observations only say which environments there are.
 local function prepare_decoded(self)
   self.max_steps, self.num_actions, self.fixed = 1, self.about[1].devices, {}
   for _, s in ipairs(self.states) do s.placement = s.about.problem:placement() end
@@ -108,7 +108,7 @@ local function write_mesh(self, s)
   end
 end
 
--- What is on the devices of an incomplete placement.
+-- Loads and memory of the devices of an incomplete placement.
 local function write_partial(self, s)
   local of, first = s.nodes, (s.index - 1) * self.max_devices
   for d = 1, of.devices do
@@ -190,7 +190,7 @@ function observations.make(self)
   return o
 end
 
---- What of a problem does not change, for networks that pass messages.
+--- The constant data of a problem, for networks that pass messages.
 function observations.graph(of)
   if (of.count or 0) == 0 then return { nodes = 0, from = {}, to = {}, bytes = {}, node_of = array.int32(0) } end
   return { nodes = of.count, from = util.merged(of.from), to = util.merged(of.to), bytes = util.merged(of.edge_bytes),

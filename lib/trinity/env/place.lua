@@ -53,10 +53,10 @@ function place.apply(s, k, d)
   count(s, k, d, 1)
 end
 
--- Whether node k fits on device d beside what is there.
+-- Whether node k fits on device d in addition to the nodes there.
 local function fits(s, k, d) return s.used[d] + s.nodes.bytes[k] <= s.nodes.capacity[d] end
 
--- What the mask says of node k from entry `at` on; on none where it fits on no device: then on all.
+-- Writes the mask of node k from entry `at` on; if it fits on no device, all devices are allowed.
 local function mask_node(s, k, mask, at, moves)
   local devices, any = s.nodes.devices, false
   for d = 1, devices do
@@ -71,7 +71,7 @@ end
 local function is_roomy(s, d) return s.used[d] + s.nodes.largest_bytes <= s.nodes.capacity[d] end
 
 --- Writes which actions are allowed into mask[at + 1 ...], 1 or 0. moved: the node that was moved last, from device
---- `from`, where the rest of the mask is that of the state before; nil: all is written.
+--- `from`; the rest of the mask must hold the state before. nil: the whole mask is written.
 function place.mask(s, kind, width, mask, at, moved, from)
   local of = s.nodes
   if kind == 'place' then

@@ -9,7 +9,8 @@ local occasions = {}
 
 --- Options of trinity.execute for it.
 occasions.options = {
-  { 'daso', 'table', as = 'trinity.CyclingOptions', otherwise = 'weights meet and wait in the last of `every` steps',
+  { 'daso', 'table', as = 'trinity.CyclingOptions',
+    otherwise = 'a blocking synchronization in the last of `every` steps',
     help = "with sync kind 'daso': phases and skips of a training of `epochs` (without data: equal parts of "
       .. "`steps`, default 1)" },
 }

@@ -19,7 +19,7 @@ end
 
 --- Options of trainings, in addition to the options of every execution.
 training.options = {
-  { 'data', 'any', check = check_data, as = 'string', otherwise = 'drawn numbers',
+  { 'data', 'any', check = check_data, as = 'string', otherwise = 'random numbers',
     help = 'training data, a file or directory: CSV (also .gz), CIFAR-10 batches, PTB or other text, safetensors' },
   { 'scale', 'number', otherwise = "1, of images' bytes 1 / 255", help = 'factor applied to the numbers in `data`' },
   { 'train_rows', 'integer', least = 1, most = 2 ^ 40, otherwise = 'what the files say',

@@ -52,7 +52,8 @@ end
 ---@return string[] lost
 function deepspeed.write(outline)
   if not outline.strategy.mesh then
-    util.fail 'export: deepspeed: expected a mesh, got a placement of operators'
+    util.fail("export: deepspeed: expected a mesh, got a placement of operators; use a plan of "
+      .. "'trinity plan', or a strategy with a mesh")
   end
   local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true })
   local unspoken, mesh = unsaid.of(outline, words), outline.mesh

@@ -184,7 +184,7 @@ end
 function megatron.write(outline)
   if not outline.strategy.mesh and not outline.stages then
     util.fail('export: megatron: expected a mesh or a pipeline of whole layers: %s',
-      outline.broken or 'got a placement of operators')
+      outline.broken or "got a placement of operators; use a plan of 'trinity plan', or a strategy with a mesh")
   end
   local lines, unspoken = megatron.arguments(outline)
   if outline.layers == 0 then

@@ -106,7 +106,8 @@ end
 ---@return string[] lost
 function torchtitan.write(outline)
   if not outline.strategy.mesh and not outline.stage_of then
-    util.fail 'export: torchtitan: expected a mesh or a pipeline, got a placement of operators'
+    util.fail("export: torchtitan: expected a mesh or a pipeline, got a placement of operators; use a plan of "
+      .. "'trinity plan', or a strategy with a mesh")
   end
   if not modules.is_decoder(outline) then
     util.fail("export: torchtitan: expected a decoder that a config.json describes, got network '%s'",
@@ -124,7 +125,7 @@ function torchtitan.write(outline)
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
   if not known[outline.graph.name] then
-    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names are those of "
+    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names follow "
       .. "its decoders)"):format(core.printable(outline.graph.name))
   end
   local again = recompute_of(outline, unspoken)

@@ -35,7 +35,7 @@ return function(wrap)
   end
 
   --- Adds an operator with a given time to a graph made by hand. Returns its name, for add_edge(). Example:
-  --- `builder:add_operator { name = 'a', time_s = 1e-3 }`
+  --- `builder:add_operator { name = 'c', time_s = 1e-3 }`
   ---@param spec trinity.HandOperatorSpec
   ---@return string name
   function Builder:add_operator(spec)

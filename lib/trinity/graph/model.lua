@@ -50,12 +50,13 @@ local function suggested(word, names)
   return best and (", did you mean '%s'?"):format(best) or core.suggestion(word, names)
 end
 
-local function missing_model(name, folder, note)
+local function missing_model(name, folder)
   local known = lua_names(folder)
   for _, published in ipairs(util.sorted_keys(require 'trinity.graph.decoder.published')) do
     known[#known + 1] = published
   end
-  util.fail("no model %s%s (known: %s%s)", util.quoted(name), suggested(name, known), table.concat(known, ', '), note)
+  util.fail("no model %s%s ('trinity help catalog' lists them; or use a folder with config.json, or a file %s)",
+    util.quoted(name), suggested(name, known), model_files.endings)
 end
 
 local function missing_cluster(name, folder)
@@ -180,7 +181,7 @@ local function read(name, shared, rest)
   end
   local path = ('%s/models/%s.lua'):format(home, name)
   if not util.exists(path) then
-    missing_model(name, home .. '/models', '; or a file ' .. model_files.endings)
+    missing_model(name, home .. '/models')
   end
   return build(name, path, rest, shared.dtype, shared.cluster)
 end

@@ -14,7 +14,7 @@ graph_options.training = options.declare('trinity.TrainingOptions', { help = 'Op
   { 'colocate', colocate, 'forward', help = 'which backward operators are in the colocation unit of their forward '
     .. 'operator' },
   { 'optimizer', optimizer, 'momentum', help = 'optimizer, which determines the state per weight' },
-  { 'gradient_dtype', { 'float32', 'float16', 'bfloat16', 'float64' }, otherwise = 'that of the weights',
+  { 'gradient_dtype', { 'float32', 'float16', 'bfloat16', 'float64' }, otherwise = "the weights' dtype",
     help = 'dtype of weight gradients' },
 })
 
@@ -39,7 +39,7 @@ local algorithm = { 'algorithm', graph_options.algorithms, 'automatic', help = '
 graph_options.replicas = options.declare('trinity.ReplicaOptions', { help = 'Options of graph:replicate.',
   { 'replicas', 'integer', least = 1, most = 2 ^ 24, needed = true, help = 'number of replicas' },
   bucket_bytes, algorithm,
-  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'those of one colocation unit share them',
+  { 'placement', 'any', as = 'trinity.Placement', otherwise = 'one bucket list per colocation unit',
     help = 'placement of one replica; gradients on one device share buckets' },
 })
 

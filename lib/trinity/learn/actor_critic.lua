@@ -56,7 +56,7 @@ local function of_actions(self, observation, rows, actions)
   return log_probs * observation.node_mask:to { dtype = 'float32' }
 end
 
---- Draws actions: int64 [num_envs], their log-probabilities and values.
+--- Samples actions: int64 [num_envs], their log-probabilities and values.
 ---@param observation trinity.EnvObservation
 ---@param stream? trinity.RandomStream without one the most likely actions
 ---@return trinity.TorchTensor actions
@@ -98,7 +98,7 @@ function ActorCritic:value(observation)
   return values
 end
 
---- What is learned.
+--- The trained parameters.
 ---@return trinity.TorchTensor[]
 function ActorCritic:parameters() return self.network:parameters() end
 

@@ -21,7 +21,7 @@ local util = require 'trinity.base.util'
 local Agent = { __name = 'agent' }
 Agent.__index = Agent
 
---- Draws a batch of placements; the next call overwrites them.
+--- Samples a batch of placements; the next call overwrites them.
 ---@return trinity.Placement[]
 function Agent:sample()
   self.handle:sample(self.batch)
@@ -62,7 +62,7 @@ function Agent:update(rewards, failing, metrics)
 end
 
 local imitation = options_of.declare('trinity.ImitationSettings', { help = 'How placements are imitated.',
-  { 'weights', 'table', as = 'number[]', otherwise = 'all alike', help = 'positive, one a placement' },
+  { 'weights', 'table', as = 'number[]', otherwise = 'all equal', help = 'positive, one per placement' },
   { 'steps', 'integer', -1, least = -1, most = 1e5, help = 'gradient steps; -1: 0 for one placement, 40 for several' },
   { 'learning_rate', 'number', 5e-3, above = 0, most = 10, help = 'of these steps' },
   { 'smoothing', 'number', 0.05, least = 0, most = 1, help = 'share of probability that is left to other choices' },
@@ -90,7 +90,7 @@ end
 ---@param path string
 function Agent:save(path) self.handle:save(path) end
 
---- What was drawn in the latest batch.
+--- The actions of the latest batch.
 ---@return trinity.AgentActions
 function Agent:actions()
   local by_unit, by_group = self.samples * self.units, self.samples * self.groups

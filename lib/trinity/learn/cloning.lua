@@ -14,7 +14,7 @@ local declared = options_of.declare('trinity.CloningOptions', { help = 'What lea
   { 'beta', 'number', 1, least = 0, most = 1, help = "share of updates in which the teacher's actions are taken" },
   { 'learning_rate', 'number', 2.5e-3, above = 0, most = 1000, help = 'of Adam' },
   { 'max_grad_norm', 'number', 0.5, above = 0, most = 1e9, help = 'common norm that gradients are clipped to' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the environment and of what is drawn' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the environment and of sampling' },
   { 'on_update', 'function', as = 'fun(report: trinity.UpdateReport)', help = 'called after each update' },
 })
 

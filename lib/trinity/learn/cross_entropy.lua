@@ -26,7 +26,7 @@ local function elite_of(values, share)
     { dtype = 'int64' })
 end
 
---- What updates a policy by options gamma, elite and update_epochs: see training.run.
+--- Makes the update of a policy with options gamma, elite and update_epochs: see training.run.
 function cross_entropy.new(policy, o)
   local self = {}
   function self.learn(batch, step, ent_coef)

@@ -15,11 +15,11 @@ local declared = options_of.declare('trinity.EvolutionOptions', {
     help = 'that one of them is judged by' },
   { 'sigma', 'number', 0.2, above = 0, most = 1000, help = 'deviation of perturbations' },
   { 'learning_rate', 'number', 0.5, above = 0, most = 1000, help = 'of the estimated gradient' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the environment and of what is drawn' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the environment and of sampling' },
   { 'on_update', 'function', as = 'fun(report: trinity.UpdateReport)', help = 'called after each generation' },
 })
 
--- The mean reward that every environment collects in so many steps; nil where the budget ends.
+-- The mean reward that every environment collects in `steps` steps; nil where the budget ends.
 local function judge(env, policy, seed, steps, stream)
   local observation, sum = env:reset(seed), 0
   for _ = 1, steps do

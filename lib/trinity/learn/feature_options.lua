@@ -19,7 +19,8 @@ feature_options.features = options.declare('trinity.FeatureOptions', { help = 'W
   engine.depth_waves, engine.raw_time, engine.depth_feature,
   { 'node2vec', feature_options.node2vec, late = true, off = true,
     help = 'columns of the surroundings in the graph; false: none' },
-  { 'vocabulary', { 'shared', 'graph' }, 'shared', help = 'whether types are numbered alike for all graphs' },
+  { 'vocabulary', { 'shared', 'graph' }, 'shared',
+    help = "'shared': operator types have the same numbers in all graphs" },
 })
 
 return feature_options

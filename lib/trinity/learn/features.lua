@@ -9,7 +9,7 @@ local tensor = require 'trinity.nn.tensor'
 
 local features = printed.as('features', { 'units', 'width', 'edges' })
 
---- What policies are told of a problem.
+--- The features of a problem that policies take as inputs, one row per colocation unit.
 ---@param problem trinity.Problem
 ---@param options? trinity.FeatureOptions
 ---@return trinity.Features

@@ -1,5 +1,5 @@
 -- trinity.learn: learners of policies on environments (trinity.env), each a page, over one interface of a policy
--- (actor_critic.lua). Names are those of CleanRL. In addition what learners are made of, and Trinity's policy.
+-- (actor_critic.lua), with CleanRL's names. In addition, building blocks of learners, and Trinity's policy.
 
 local actor_critic = require 'trinity.learn.actor_critic'
 local agent = require 'trinity.learn.agent'
@@ -16,7 +16,7 @@ local returns = require 'trinity.learn.returns'
 ---@since 0.1.0
 local learn = { features = require 'trinity.learn.features' }
 
---- Discounted sums of the rewards of the rest of the episode; `next_value` [num_envs] is that of what follows the last
+--- Discounted sums of the rewards of the rest of the episode; `next_value` [num_envs] is the value after the last
 --- step (default 0).
 ---@param rewards trinity.TorchTensor [steps, num_envs]
 ---@param dones trinity.TorchTensor [steps, num_envs]
@@ -29,7 +29,7 @@ function learn.returns(rewards, dones, gamma, next_value) return returns.returns
 ---@param rewards trinity.TorchTensor [steps, num_envs]
 ---@param dones trinity.TorchTensor [steps, num_envs]
 ---@param values trinity.TorchTensor [steps, num_envs]: the critic's, before each step
----@param next_value trinity.TorchTensor [num_envs]: behind the last step
+---@param next_value trinity.TorchTensor [num_envs]: after the last step
 ---@param options? trinity.GaeOptions
 ---@return trinity.TorchTensor advantages [steps, num_envs]
 ---@return trinity.TorchTensor returns [steps, num_envs]
@@ -95,7 +95,7 @@ function learn.contiguous_groups(problem, groups) return groups_of.contiguous(pr
 
 --- Trinity's own policy with its own PPO, in the engine on LibTorch (engine/learn/torch/agent.h).
 ---@param problem trinity.Problem
----@param options? trinity.AgentOptions without those of every method but the seed
+---@param options? trinity.AgentOptions of the options that every method has only the seed
 ---@return trinity.Agent
 function learn.agent(problem, options) return agent(problem, options) end
 

@@ -1,6 +1,6 @@
--- What a learner (learn/training.lua) goes on from in an interrupted run: parameters and the optimiser's state in
--- a file beside the search's checkpoint, counts and averages in the checkpoint itself (runs/checkpoints.lua). A
--- policy's state is its parameters: what else one keeps (averages over batches, a stream of its own) begins anew.
+-- The state from which a learner (learn/training.lua) resumes an interrupted run: parameters and the optimiser's state
+-- in a file next to the search's checkpoint, counts and averages in the checkpoint itself (runs/checkpoints.lua). A
+-- policy's state is its parameters: other state (averages over batches, a random stream of its own) starts again.
 
 local checkpoints = require 'trinity.runs.checkpoints'
 local optimisers = require 'trinity.nn.optimisers'

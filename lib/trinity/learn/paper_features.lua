@@ -1,6 +1,6 @@
--- What the networks of Hierarchical and ColocRL read of operators and groups (papers/notes.md "Hierarchical"): type,
--- shapes of outputs, neighbours. Ours is a row per colocation unit; its outputs are those of its first operator.
--- Extents and counts are log1p, for as they are they saturate an LSTM; numbers of neighbours are shares of the units.
+-- Inputs of the networks of Hierarchical and ColocRL from operators and groups (papers/notes.md "Hierarchical"): type,
+-- output shapes, neighbours. Here a row is a colocation unit; its outputs are the outputs of its first operator.
+-- Extents and counts are log1p, because raw values saturate an LSTM; neighbours are fractions of the number of units.
 
 local features = require 'trinity.learn.features'
 local nn = require 'trinity.nn'
@@ -80,8 +80,8 @@ local function extents_row(operator)
   return row
 end
 
---- Of a problem's units: { types = int64 [units], type_count = at most 200, rows = [units, 36] (shapes of outputs,
---- neighbours that feed it, neighbours that it feeds), extents = [units, 16], from, to, units }.
+--- Features of a problem's units: { types = int64 [units], type_count = at most 200, rows = [units, 36] (shapes of
+--- outputs, neighbours that feed it, neighbours that it feeds), extents = [units, 16], from, to, units }.
 function paper_features.units(problem, seed)
   local told = features(problem, { seed = seed, vocabulary = 'graph', node2vec = false })
   local leave, enter, place = neighbours(told)

@@ -41,15 +41,15 @@ function Placer:encode(features)
   return encoded
 end
 
---- What one sample's features were encoded to, for `samples` samples.
+--- The encoding of one sample's features, repeated for `samples` samples.
 function Placer:repeated(encoded, samples)
   local function wider(x) return x:expand { x:size(1), samples, x:size(3) } end
   local start = encoded.start and { wider(encoded.start[1]):contiguous(), wider(encoded.start[2]):contiguous() }
   return { rows = wider(encoded.rows), groups = encoded.groups, samples = samples, start = start }
 end
 
--- What of all groups decoder states [samples, count, hidden] attend to: by scaled products, or as v . tanh(W2 h + m_j)
--- with m_j = W1 h_j, of which the context is made too (papers/notes.md "Trinity: networks").
+-- The context of decoder states [samples, count, hidden]: attention over all groups, scaled dot-product or
+-- v . tanh(W2 h + m_j) with m_j = W1 h_j, from which the context is also made (papers/notes.md "Trinity: networks").
 local function context_of(self, encoded, hidden)
   if not self.additive then
     local memory = encoded.rows:transpose(1, 2)
@@ -75,7 +75,7 @@ end
 
 function Placer:start(samples) return tensor.full({ samples, 1 }, self.devices + 1, { dtype = 'int64' }) end
 
---- Draws a device for every group: int64 [samples, groups]. disturb(logits), if given, is what they are drawn by.
+--- Samples a device for every group: int64 [samples, groups]. disturb(logits), if given, changes the logits before.
 function Placer:draw(encoded, stream, disturb)
   local previous, state, chosen = self:start(encoded.samples), nil, {}
   for group = 1, encoded.groups do

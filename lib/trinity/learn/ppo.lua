@@ -45,7 +45,7 @@ local function losses(policy, o, b)
   end)
 end
 
---- What updates a policy by options of ppo.declared: see training.run.
+--- Makes the update of a policy with the options of ppo.declared: see training.run.
 function ppo.new(policy, o)
   local self = {}
   function self.learn(batch, step, ent_coef, number)

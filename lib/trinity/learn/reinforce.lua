@@ -18,7 +18,7 @@ reinforce.declared = options_of.declare('trinity.ReinforceOptions', { extends = 
   { 'vf_coef', 'number', 0.5, least = 0, most = 1e6, help = "weight of the critic's loss, for baseline 'value'" },
 })
 
---- What updates a policy by options gamma, baseline, baseline_decay, norm_adv and vf_coef: see training.run.
+--- Makes the update of a policy with options gamma, baseline, baseline_decay, norm_adv and vf_coef: see training.run.
 function reinforce.new(policy, o)
   local self, average, squares = {}, nil, nil
   local function moved(old, new) return old and o.baseline_decay * old + (1 - o.baseline_decay) * new or new end

@@ -9,13 +9,13 @@ local rollout = {}
 local columns = { 'actions', 'log_probs', 'values', 'rewards', 'dones' }
 
 --- An agent at work: { env, policy, stream, observation, episodes (returns that ended since they were read) }. Actions
---- are drawn by `stream`, or by one of the seed's.
+--- are sampled by `stream`, by default one made of the seed.
 function rollout.begin(env, policy, seed, stream)
   return { env = env, policy = policy, stream = stream or core.random(seed, 'agent'), observation = env:reset(seed),
     timesteps = 0, episodes = {} }
 end
 
---- Plays so many steps. Returns tensors [steps, num_envs, ...] actions, log_probs, values (0 without a critic),
+--- Plays `steps` steps. Returns tensors [steps, num_envs, ...] actions, log_probs, values (0 without a critic),
 --- rewards, dones, the observations of all steps and the next one, and what ended in each step (trinity.EnvInfo); nil
 --- where the environment's budget is used up.
 function rollout.play(self, steps)
@@ -52,7 +52,7 @@ function rollout.select(batch, envs)
   return part
 end
 
---- Rollouts of as many steps as one.
+--- Joins rollouts of the same number of steps into one.
 function rollout.join(batches)
   local all = { observations = util.map(batches[1].observations, function(first, t)
     return each_field(first, function(_, field)
@@ -71,7 +71,7 @@ function rollout.rows(x)
   return x:reshape(shape)
 end
 
---- The observations of all steps as one, of steps x num_envs rows: take(indices) gives those of an int64 tensor.
+--- The observations of all steps as one, of steps x num_envs rows: take(indices) selects rows by an int64 tensor.
 function rollout.flatten(list, num_envs)
   local fields = {}
   for name, first in util.sorted_pairs(list[1]) do
@@ -100,7 +100,7 @@ function rollout.all(batch)
   return rollout.flatten(batch.observations, num_envs)(numbers), rollout.rows(batch.actions)
 end
 
---- The numbers 1 to count in an order that a stream draws, as `parts` int64 tensors, at most one per number.
+--- The numbers 1 to count in random order of a stream, as `parts` int64 tensors, at most one per number.
 function rollout.minibatches(count, parts, stream)
   local order, list = {}, {}
   parts = math.min(parts, count)

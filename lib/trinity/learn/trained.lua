@@ -28,7 +28,7 @@ local settings = {
     help = 'what the learning rate falls to, linearly over the evaluations of the budget; 0: it stays' },
   preset = { { 'default', 'paper' },
     help = "'paper': what its authors say, where no option says otherwise (papers/notes.md)" },
-  learn = { 'boolean', help = 'false: the policy draws and stays as it is' },
+  learn = { 'boolean', help = 'false: the policy samples and is not updated' },
   load = { 'string', help = 'weights of another search to begin with' },
   save = { 'string', help = 'where the weights go' },
 }
@@ -101,7 +101,7 @@ end
 --- The row of a run of a learner's report.
 function trained.row(report) return { loss = report.policy_loss, entropy = report.entropy } end
 
---- Options of a method merged from those of its preset and those given.
+--- The options of a method: its preset's, overridden by the given ones.
 function trained.preset(name, declared, problem, given, published)
   local options = search.options(name, declared, given, problem)
   if options.preset ~= 'paper' then return options end

@@ -1,7 +1,7 @@
--- What the learners of trinity.learn and the methods that train networks share: options, the loop of updates with its
--- checkpoints and reports, gradient steps.
+-- Shared code of the learners of trinity.learn and of methods that train networks: options, the loop of updates with
+-- its checkpoints and reports, gradient steps.
 --
--- In a job of several ranks (trinity.dist) all ranks draw the same actions from the same weights and compute the same
+-- In a job of several ranks (trinity.dist) all ranks sample the same actions from the same weights and compute the same
 -- updates; the environment divides the simulations among them.
 
 local check = require 'trinity.base.check'
@@ -29,7 +29,7 @@ training.declared = options_of.declare('trinity.LearnOptions', { help = 'What ev
   { 'ent_coef_end', 'number', least = 0, most = 1e6, otherwise = 'ent_coef',
     help = 'what ent_coef becomes over total_timesteps' },
   { 'max_grad_norm', 'number', 0.5, above = 0, most = 1e9, help = 'common norm that gradients are clipped to' },
-  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the environment and of what is drawn' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the environment and of sampling' },
   { 'on_update', 'function', as = 'fun(report: trinity.UpdateReport)', help = 'called after each update' },
 })
 

@@ -13,7 +13,7 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local declared = options_of.declare('trinity.CompareOptions', { extends = search.declared,
-  help = 'What trinity.compare takes: beside these, a table of its own options per method, under its name.',
+  help = 'What trinity.compare takes: in addition to these, a table of its own options per method, under its name.',
   open = 'options of the method of that name',
   { 'seeds', 'integer', 1, least = 1, most = 10000, late = true,
     help = 'runs of every method that draws random numbers' },
@@ -25,7 +25,11 @@ local function check_arguments(problem, list, options)
   check.object('trinity.compare', 1, 'problem', problem, 'problem')
   check.argument('trinity.compare', 2, 'list', list, 'table')
   for i = 1, #list do
-    if type(list[i]) == 'string' then methods.get(list[i])
+    if type(list[i]) == 'string' then
+      local known, message = pcall(methods.get, list[i])
+      if not known then
+        check.refuse('trinity.compare', 2, 'list', 'entry %d: %s', i, tostring(message):match 'no method.*$' or message)
+      end
     elseif not strategy.is(list[i]) then
       check.refuse('trinity.compare', 2, 'list', 'entry %d: expected the name of a method or a strategy, got %s', i,
         util.describe(list[i]))
@@ -73,7 +77,7 @@ local function tell(name, seed, found, failure)
     found.evaluations or '-', found.seconds or 0))
 end
 
---- How many seeds a method is worth: one when it has nothing to draw.
+--- How many seeds a method needs: one if it uses no random numbers.
 local function seeds_of(name, seeds)
   local about = methods.info(name)
   return about.deterministic and 1 or seeds
@@ -86,15 +90,15 @@ local function finish(self)
   return self
 end
 
---- A strategy that was given, as the problem prices it: one of another problem is priced anew, and refused where its
---- operators or devices are others.
+--- A given strategy, as the problem simulates it: one of another problem is simulated again, and refused where its
+--- operators or devices differ.
 local function priced(problem, i, entry)
   if entry.problem == problem then return entry end
   local about = util.picked(entry, { 'method', 'seed', 'evaluations' })
   local ok, again = pcall(problem.strategy, problem, entry, about)
   if ok then return again end
-  check.refuse('trinity.compare', 2, 'list', 'entry %d: the strategy is of %s on %s: %s', i, entry.problem.graph.name,
-    entry.problem.cluster.name, (util.unplaced(again):gsub('^[%w_.:]+: ', '')))
+  check.refuse('trinity.compare', 2, 'list', 'entry %d: the strategy belongs to %s on %s: %s', i,
+    entry.problem.graph.name, entry.problem.cluster.name, (util.unplaced(again):gsub('^[%w_.:]+: ', '')))
 end
 
 --- Fills the comparison's rows; stopped by Ctrl-C, with those so far.

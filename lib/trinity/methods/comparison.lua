@@ -1,4 +1,4 @@
--- What trinity.compare returns: methods side by side, as text and as plain data.
+-- The result of trinity.compare: methods side by side, as text and as plain data.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
@@ -81,9 +81,9 @@ local function row_of(self, owner, place, name, value)
     util.map(self.rows, function(row) return row.method end)))
 end
 
---- Whether the rewards of one method differ from those of another by more than chance, over the seeds that both have: a
+--- Whether the rewards of two methods differ by more than chance, over the seeds that both have: a
 --- paired test, where a run that fits beats one that does not. A method without random numbers, or a strategy, has the
---- same result for every seed. nil where neither draws random numbers, or no seed has both.
+--- same result for every seed. nil where neither uses random numbers, or no seed has both.
 ---@param name string
 ---@param against string
 ---@return { test: string, p: number, pairs: integer, least_p: number, exact: boolean }?
@@ -107,8 +107,8 @@ local function made_by()
   return 'made by: trinity ' .. table.concat({ name:match '^scripts/([%w_]+)%.lua$' or name, unpack(script) }, ' ')
 end
 
---- What stands below the table: the lower bound, what was compared under which budget, why a row is empty. ranges:
---- whether the table has ranges beside medians.
+--- The notes below the table: the lower bound, the methods and their budget, why a row is empty. ranges:
+--- whether the table has ranges next to medians.
 ---@param ranges? boolean
 ---@return string
 function Comparison:notes(ranges)
@@ -130,7 +130,7 @@ function Comparison:notes(ranges)
   end
   local closest = least_infeasible(self)
   if closest then
-    lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible is of %s: %s'):format(
+    lines[#lines + 1] = ('no method found a strategy that fits; the least infeasible, by %s: %s'):format(
       closest.method, closest.best:infeasibility().text)
   end
   for _, row in ipairs(self.rows) do
@@ -164,14 +164,14 @@ function Comparison:find(name)
   for _, row in ipairs(self.rows) do if row.method == name then return row.best end end
 end
 
---- What a strategy costs as plain data, with the id of the search of a run that found it.
+--- The metrics of a strategy as plain data, with the id of the search of a run that found it.
 function comparison.facts(found)
   local facts = strategy.facts(found)
   facts.search = run_search.id_of(found)
   return facts
 end
 
---- What was found as a sentence.
+--- The result as a sentence.
 ---@return string
 function Comparison:summary()
   local best, problem = self:best(), self.problem
@@ -179,7 +179,7 @@ function Comparison:summary()
   if not best then
     local closest = least_infeasible(self)
     return ('Of %d methods for %s, none found a strategy that fits%s.'):format(#self.rows, where,
-      closest and ('; the least infeasible is of %s: %s'):format(closest.method,
+      closest and ('; the least infeasible, by %s: %s'):format(closest.method,
         closest.best:infeasibility().text) or '')
   end
   local step_time_s = best.best.metrics.step_time_s

@@ -33,7 +33,7 @@ end
 -- Whether a row's method learns a policy.
 local function learns(row) return row.runs[1] and row.runs[1].updates ~= nil end
 
---- What a table calls a row: its label or method, or what that amounts to where no run ever updated its policy.
+--- The name of a row in a table: its label or method, with a note where no run ever updated its policy.
 function comparison_table.name_of(row)
   local name = row.label or row.method
   for _, found in ipairs(row.runs) do
@@ -55,7 +55,7 @@ local columns = {
   step_time_deviation = { head = 'deviation', data = 'deviation_step_time_s', show = text.seconds,
     of = function(row) return statistics.deviation(util.map(row.runs, metric 'step_time_s')) end },
   over_bound = { head = 'over bound', data = 'over_bound', value = over_bound,
-    applies = function(row) return not row.runs[1].splits end, -- the bound is that of whole operators
+    applies = function(row) return not row.runs[1].splits end, -- the bound holds for whole operators only
     show = function(v) return ('%.2fx'):format(v) end },
   peak_memory = { head = 'peak memory', data = 'peak_memory_bytes', value = metric 'peak_memory_bytes',
     show = core.format_bytes },
@@ -153,7 +153,7 @@ local declared = options_of.declare('trinity.ComparisonTableOptions', { help = '
   { 'columns', 'table', as = 'string[]', otherwise = 'the usual ones, of several seeds with mean, '
     .. 'deviation and p', help = 'which, in order' },
   { 'format', formats, 'text', help = "how it is written; 'csv' with all digits and units in its names" },
-  { 'ranges', 'boolean', false, help = 'whether cells have the range beside the median' },
+  { 'ranges', 'boolean', false, help = 'whether cells have the range next to the median' },
 })
 
 --- The table alone, of chosen columns in a chosen format.

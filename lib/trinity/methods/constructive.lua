@@ -19,9 +19,9 @@ local all = {
   { 'heft', nil, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002',
     schedules = true, script = true },
   { 'm_etf', nil, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
-    schedules = true, needs = 'room for all on the devices together', script = true },
+    schedules = true, needs = 'enough memory for all on the devices together', script = true },
   { 'm_topo', nil, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
-    needs = 'room for all on the devices together', script = true },
+    needs = 'enough memory for all on the devices together', script = true },
   { 'max_load_dp', nil, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
     needs = 'at most 20,000 units; exact on graphs that are nearly a chain', engine = 'max_load' },
   { 'metis', 'MetisOptions', 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
@@ -53,7 +53,7 @@ local scheduled = options_of.declare('trinity.ListScheduleOptions', { extends = 
   { 'order', 'boolean', false, help = 'whether the strategy has their order of operators too' },
 })
 
--- What a construction takes, and the names of what goes to the engine.
+-- Declares a construction's options, and the names of the engine's.
 local function declare(entry)
   local name, class, own = entry[1], entry[2], {}
   if not class then return entry.schedules and scheduled or search.declared, own end

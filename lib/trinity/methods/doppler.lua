@@ -3,9 +3,9 @@
 -- first, where it starts first) in the states that they come to, then they learn from the reward of whole placements by
 -- REINFORCE. Networks and episodes: doppler_policy and doppler_graph. Weights depend on neither graph nor cluster.
 --
--- What the authors' code does otherwise than meant is not followed: path sums of other nodes, a device's clock without
--- transfers, t-levels with a node's own communication. Choices are drawn from the softmax, whose probabilities are
--- learned from, unless preset = 'paper' asks for epsilon-greedy ones.
+-- Deviations of the authors' code from what the paper intends are not followed: path sums of other nodes, a device's
+-- clock without transfers, t-levels with a node's own communication. Choices are sampled from the softmax, whose
+-- probabilities the updates use, unless preset = 'paper' asks for epsilon-greedy ones.
 
 local core = require 'trinity.core'
 local doppler_graph = require 'trinity.methods.doppler_graph'
@@ -32,16 +32,16 @@ local declared = options_of.declare('trinity.DopplerOptions', { extends = search
   { 'discount', 'number', 1, above = 0, most = 1, help = 'of the reward, a decision before the last' },
   { 'baseline_episodes', 'integer', 40, least = 1, most = 1e9, help = 'over which the mean reward is the baseline' },
   { 'epsilon', 'number', 0, least = 0, most = 1,
-    help = 'share of choices drawn evenly while it learns from rewards; falls to 0 over the budget' },
-  { 'greedy', 'boolean', false, help = 'other choices are the likeliest, instead of drawn by their probabilities' },
+    help = 'probability of a uniformly random choice while it learns from rewards; falls to 0 over the budget' },
+  { 'greedy', 'boolean', false, help = 'other choices are the likeliest, instead of sampled by their probabilities' },
 })
 
--- What the paper and its code say.
+-- The settings of the paper and its code.
 local published = { samples = 1, hidden = 128, imitation = 2000, learning_rate = 1e-4, last_learning_rate = 1e-7,
   entropy_weight = 1e-2, discount = 0.99, baseline_episodes = 1e9, epsilon = 0.2, greedy = true }
 local imitation_rate = 1e-3
 
--- A choice of `count` by logits: evenly with probability epsilon, else the likeliest or by softmax.
+-- A choice of `count` by logits: uniform with probability epsilon, else the likeliest or sampled by softmax.
 local function choose(self, logits, count, epsilon, stream)
   if epsilon > 0 and stream:uniform() < epsilon then return stream:integer(count) end
   local most, best = -math.huge, 1
@@ -139,7 +139,7 @@ local function columns(made)
   return all
 end
 
--- What was encoded of the nodes on every device before each decision [decisions, devices, hidden].
+-- Sums of the encodings of the nodes on every device before each decision [decisions, devices, hidden].
 local function sums_before(self, seen, all, count)
   local n, devices, hidden = self.graph.n, self.graph.devices, self.policy.hidden
   local placed = seen.places:index_select(1, all.nodes):unsqueeze(2)
@@ -163,7 +163,7 @@ local function chosen(rows, choices)
   return rows:gather(2, tensor.new(choices, { dtype = 'int64' }):unsqueeze(2)):squeeze(2)
 end
 
--- Minus the teacher's log-probabilities; those of equally good choices are added.
+-- Minus the teacher's log-probabilities; the probabilities of equally good choices are added.
 local function imitation_loss(by_node, by_device, all)
   local nodes = (by_node * tensor.new(padded(all.teacher_nodes, 0))):sum(-1)
   return -(nodes + (by_device * tensor.new(all.teacher_devices)):sum(-1)):mean()

@@ -1,4 +1,4 @@
--- What Doppler's policies are told of a problem, and one of their episodes: nodes placed one after the other, each once
+-- The inputs of Doppler's policies, and one of their episodes: nodes placed one after the other, each once
 -- all that it reads from are placed (papers/notes.md "Doppler"). Nodes are contiguous groups of colocation units; an
 -- edge that points back in their order is left out. Times are in multiples of the mean time of a node.
 
@@ -6,7 +6,7 @@ local nodes_of = require 'trinity.env.nodes'
 
 local doppler_graph = {}
 
-local most_pairs = 256 -- of devices, over whose wires the mean is taken
+local most_pairs = 256 -- of devices, over whose links the mean is taken
 
 doppler_graph.node_features, doppler_graph.device_features = 5, 6
 
@@ -156,7 +156,7 @@ local function best_of(count, value)
   return list
 end
 
---- Which candidates the teacher would take, as 0 and 1: those of the longest path to an exit.
+--- Which candidates the teacher would take, as 0 and 1: the ones with the longest path to an exit.
 function Episode:teacher_nodes()
   return best_of(#self.candidates, function(i) return self.graph.b_level[self.candidates[i]] end)
 end

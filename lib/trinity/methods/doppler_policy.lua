@@ -63,7 +63,7 @@ local function paths(next_of, n)
   return tensor.new(rows)
 end
 
---- What of a graph both policies read, as tensors.
+--- The inputs of both policies from a graph, as tensors.
 function doppler_policy.told(graph)
   local rows = tensor.new(graph.rows)
   local classes, values = edge_classes(graph), {}
@@ -127,7 +127,7 @@ function Policy:build(spec)
   self.placed = nn.linear { inputs = doppler_graph.node_features, outputs = spec.hidden }
 end
 
---- What an episode's decisions read of the graph, with gradients to the encoders.
+--- The encoded graph that an episode's decisions read, with gradients to the encoders.
 function Policy:encode(told)
   local nodes, places = self.select_encoder(told), self.place_encoder(told)
   return { told = told, nodes = nodes, places = places, own = self.placed(told.nodes),

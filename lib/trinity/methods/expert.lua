@@ -19,7 +19,7 @@ local declared = options_of.declare('trinity.ExpertOptions', { extends = search.
     help = "how: the network's own rule (layers for others), by depth, by layers, by LSTM layers, on one device" },
 })
 
--- A network has layers worth the name when names group into so many a device at least.
+-- Names are taken as layers only if they form at least this number of groups per device.
 local layers_per_device = 2
 
 --- The first `count` parts of an operator's path: of its module in PyTorch, or its name.
@@ -65,8 +65,8 @@ local function cut_by(keys, work, devices, order)
   return util.listed(#work, function(unit) return keys[unit] and device[keys[unit]] or 1 end)
 end
 
---- Layers as keys by unit: the shortest part of the names that tells enough layers apart. Nothing when names
---- tell no layers: when there are too few, or almost one an operator.
+--- Layers as keys by unit: the shortest part of the names that distinguishes enough layers. Nothing when names
+--- show no layers: too few, or almost one per operator.
 local function layers_of(leaders, units, devices)
   for count = 1, 3 do
     local keys, seen, distinct, led = {}, {}, 0, 0

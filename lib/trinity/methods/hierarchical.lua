@@ -1,4 +1,4 @@
--- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network draws a group for every unit, a
+-- Hierarchical (Mirhoseini et al. 2018; papers/notes.md "Hierarchical"): one network samples a group for every unit, a
 -- sequence-to-sequence placer a device for every group; both learn by REINFORCE. See trinity.methods.recurrent.
 
 local features = require 'trinity.learn.features'
@@ -21,12 +21,12 @@ local function adjacency(edges, group_of, groups)
   return hits:clamp(0, 1):reshape { samples, groups, groups }
 end
 
--- 1 where a unit is of a group, [samples, groups, units].
+-- 1 where a unit belongs to a group, [samples, groups, units].
 local function members(group_of, groups)
   return group_of:one_hot(groups):to { dtype = 'float32' }:transpose(2, 3)
 end
 
--- What the networks read: group features of sampled groupings and their width, logits [units, groups] of the grouper.
+-- Inputs of the networks: group features of sampled groupings and their width, logits [units, groups] of the grouper.
 -- By default a group has the means of its members' rows, their share of the units, and edges out and in.
 local function default_inputs(problem, options, groups)
   -- More walks than by default: with 10 a node, one seed of three stays short of the optimum of a small graph.

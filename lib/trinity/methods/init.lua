@@ -1,4 +1,4 @@
--- The registry of methods: function(problem, options) -> strategy, called alike.
+-- The registry of methods, all called in the same way: function(problem, options) -> strategy.
 
 local core = require 'trinity.core'
 local fields = require 'trinity.base.fields'
@@ -49,7 +49,8 @@ function methods.names() return util.sorted_keys(registered) end
 local renamed = { gpipe = "use 'contiguous'", max_load = "use 'max_load_dp'", m_sct = "use 'm_etf'" }
 
 local function unknown(name)
-  return renamed[name] and ('%s; %s'):format(util.quoted(name), renamed[name]) or util.unknown(name, methods.names())
+  if renamed[name] then return ('%s; %s'):format(util.quoted(name), renamed[name]) end
+  return util.unknown(name, methods.names(), "'trinity help methods'")
 end
 
 local function find(owner, name)
@@ -57,12 +58,12 @@ local function find(owner, name)
   return registered[name] or check.refuse(owner, 1, 'name', 'no method %s', unknown(name))
 end
 
---- What is known of a method.
+--- The description of a method.
 ---@param name string
 ---@return trinity.MethodInfo
 function methods.info(name) return find('methods.info', name) end
 
---- What a method returned as a strategy, or nil and why.
+--- Converts a method's result to a strategy, or nil and the reason.
 local function finish(name, run, problem, seconds, found, reason)
   if strategy.is(found) then return found end
   if found == nil and type(reason) == 'string' then return nil, reason end

@@ -9,7 +9,7 @@
 -- Transfers: each occupies the one channel of its sender and of its receiver, and is booked when its reader is
 -- scheduled; a tensor goes to a device once.
 -- Retries: Baechi stops where its first try does not fit. Here it tries again with 0.1 to 0.9 of every device's memory
--- closed to new units, so that operators of placed units (gradients) find room.
+-- closed to new units, so that operators of placed units (gradients) find space.
 
 local core = require 'trinity.core'
 local List = require 'trinity.methods.list_schedule'
@@ -159,7 +159,7 @@ function Run:finish()
   if added then table.sort(self.ready) end
 end
 
---- What starts now: the position of the lowest task in `ready` and its device.
+--- Chooses the next task: the position of the lowest task in `ready` and its device.
 function Run:choose()
   local best, best_device
   for device = 1, self.graph.device_count do

@@ -14,7 +14,7 @@ local episodes_of_imitation, episodes_of_ppo = 3, 2 -- a problem
 local ppo_learning_rate = 3e-4
 local most_episodes = 96 -- of a round, which keeps what every move of theirs was chosen from until it has learned
 local most_starts = 5
-local most_memory = 0.95 -- share of a drawn reward
+local most_memory = 0.95 -- weight of memory in a sampled reward
 
 -- Attention in single operators, so that there is more to place.
 local apart = { kernels = 'onnx', fused = true, optimizer = 'momentum' }
@@ -76,7 +76,7 @@ function training.front_reward(start, random)
   return training.memory_reward(start, most_memory * random:uniform())
 end
 
---- Adds the cases to a trainer. reward: nil, or what draws that of each episode.
+--- Adds the cases to a trainer. reward: nil, or a function that samples the reward of each episode.
 function training.add(trainer, cases, reward)
   for _, case in ipairs(cases) do
     local starts = {}
@@ -85,11 +85,11 @@ function training.add(trainer, cases, reward)
   end
 end
 
--- Of a round; beyond `most_episodes` the problems take turns in rounds that follow.
+-- The episodes of a round; beyond `most_episodes` the problems take turns in rounds that follow.
 local function episodes(of_problem, count) return math.min(most_episodes, of_problem * count) end
 
---- Round number `round` (from 1) on `count` problems: the moves that help, `imitation` times (4), then the choice among
---- candidates. Returns its name and report. What it needs beside the problems does not grow with rounds, nor with
+--- Round number `round` (from 1) on `count` problems: `imitation` times (4) the moves that help, then the choice among
+--- candidates. Returns its name and report. Its memory in addition to the problems grows neither with rounds nor with
 --- problems beyond 32 (imitation) or 48.
 function training.round(trainer, round, count, imitation)
   if round <= (imitation or training.rounds_of_imitation) then

@@ -1,6 +1,6 @@
--- Strategies that split operators over all devices: PaSE's optimum under its cost model, and those that it is
--- compared with (trinity.pase). They are priced by the simulator like any other; lower bounds of a problem, which
--- take operators as whole, do not bind them.
+-- Strategies that split operators over all devices: PaSE's optimum under its cost model, and the strategies that the
+-- paper compares it with (trinity.pase). The simulator evaluates them like any other. Lower bounds of a problem assume
+-- whole operators and do not apply to them.
 
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
@@ -39,7 +39,7 @@ local declared = options_of.declare('trinity.PaseMethodOptions', { extends = sea
   { 'cutoff', 'integer', 1, least = 1, most = model.cutoff.most, help = model.cutoff.help },
   { 'factors', model.factors[2], 'divisors', help = model.factors.help },
   model.peak_flops,
-  { 'bandwidth_bytes_per_s', 'number', 0, least = 0, help = 'of the cost model; 0: that of the slowest route' },
+  { 'bandwidth_bytes_per_s', 'number', 0, least = 0, help = "of the cost model; 0: the slowest route's" },
   { 'iterations', 'integer', 250000, least = 1, most = 2 ^ 40, help = "of 'mcmc'" },
 })
 

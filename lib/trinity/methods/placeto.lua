@@ -131,7 +131,7 @@ local function advantages(past, batch, options)
   return (off / (off * off):mean():sqrt():clamp(1e-12)):flatten()
 end
 
--- The options, complete: those given, else those of the preset; as many evaluations as the episodes take.
+-- The options, complete: the given ones, then the preset's; evaluations default to what the episodes need.
 local function read_options(problem, given)
   local options = trained.preset('placeto', declared, problem, given, published)
   for _, name in ipairs { 'load', 'save' } do

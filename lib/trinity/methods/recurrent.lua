@@ -1,4 +1,4 @@
--- What ColocRL and Hierarchical have in common: options and presets of their sequence-to-sequence placer
+-- The common parts of ColocRL and Hierarchical: options and presets of their sequence-to-sequence placer
 -- (trinity.learn.placer), noise, which placements teach, the training by REINFORCE. Both learn from minus the square
 -- root of the step time, unless published_reward = false has them learn from the problem's reward. The defaults are
 -- those that train at small budgets; preset = 'paper' has the authors' settings.
@@ -30,18 +30,19 @@ recurrent.declared = options_of.declare('trinity.PlacerOptions', { extends = sea
   setting('preset', 'default'),
   { 'features', { 'node2vec', 'paper' }, 'node2vec',
     help = "'paper': a learned embedding of the type, shapes of outputs, neighbours; and of a group theirs" },
-  { 'attention', { 'scaled', 'additive' }, 'scaled', help = 'of the decoder: by products, or v . tanh(W2 h + W1 h_j)' },
+  { 'attention', { 'scaled', 'additive' }, 'scaled',
+    help = "the decoder's: scaled dot-product, or v . tanh(W2 h + W1 h_j)" },
   { 'decoder_start', { 'zero', 'encoder' }, 'zero', help = "the decoder's first state: zeros, or the encoder's last" },
   { 'decoder_input', { 'group_and_device', 'device' }, 'group_and_device',
     help = 'what the decoder reads: the encoded group and the device before, or the device before' },
   { 'noise_amplitude', 'number', 0, least = 0, most = 1000,
-    help = 'placements are drawn by logits with even noise up to it, of both signs' },
+    help = 'amplitude of the uniform noise, of both signs, on the logits by which placements are sampled' },
   { 'noise_steps', 'integer', 500, least = 0, most = 1e9, help = 'updates with noise' },
   { 'valid_only_after', 'integer', 0, least = 0, most = 1e9,
     help = 'updates after which only placements that fit teach; 0: never' },
 })
 
--- What both papers say.
+-- The settings of both papers.
 local published = { hidden = 256, learning_rate = 0.1, entropy_weight = 0, gradient_norm = 1, baseline_n = 19,
   normalize_advantage = false, published_reward = true, samples = 8, features = 'paper', attention = 'additive',
   decoder_start = 'encoder', decoder_input = 'device' }
@@ -52,7 +53,7 @@ function recurrent.network(options, spec)
     'seed' }), spec))
 end
 
---- Noise for the logits that update number `update` is drawn by: disturb(logits), or nil for none.
+--- The noise of update number `update`: disturb(logits), applied before sampling; nil for none.
 function recurrent.noise(options, update, stream)
   if options.noise_amplitude == 0 or update > options.noise_steps then return nil end
   return function(logits)
@@ -70,8 +71,8 @@ local function teaching(batch, options, number)
   return #fits > 0 and rollout.select(batch, tensor.new(fits, { dtype = 'int64' })) or nil
 end
 
---- A method that trains make_policy(problem, options): parameters(), draw(count, stream, disturb), evaluate(_, actions)
---- and placements(actions). own: what its paper's preset has beyond what both papers say.
+--- A method that trains make_policy(problem, options): an object with parameters(), draw(count, stream, disturb),
+--- evaluate(_, actions) and placements(actions). own: what its paper's preset has beyond what both papers say.
 function recurrent.method(name, make_policy, own)
   return function(problem, given)
     local options = trained.preset(name, recurrent.declared, problem, given, util.merged(published, own))

@@ -12,14 +12,14 @@ local search = require 'trinity.search'
 local side_by_side = require 'trinity.search.side_by_side'
 local util = require 'trinity.base.util'
 
--- What a searcher takes: class and help, or nothing of its own.
+-- Declares a searcher's options: class and help, or nothing of its own.
 local function declare(name, class)
   if not class then return search.declared end
   local own = { extends = search.declared, help = ('Settings of methods.%s.'):format(name),
     { 'starts', 'table', late = true, as = 'trinity.Placement[]', otherwise = 'everything on one device',
-      help = 'placements that are priced first; the best is the start' } }
+      help = 'placements that are simulated first; the best is the start' } }
   if name == 'annealing' then
-    own[#own + 1] = ranked.option(false, 'moves are tried as they are drawn')
+    own[#own + 1] = ranked.option(false, 'moves are tried in the order in which they are sampled')
     own[#own + 1] = ranked.accept_option()
   end
   if name == 'annealing' or name == 'local_search' then own[#own + 1] = ranked.moves_option() end

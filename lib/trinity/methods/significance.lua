@@ -15,7 +15,7 @@ local function difference(a, b)
   return fits_a == fits_b and 0 or fits_a and math.huge or -math.huge
 end
 
---- The test of two rows of a comparison, over the seeds that both have; nil where neither draws random numbers, or no
+--- The test of two rows of a comparison, over the seeds that both have; nil where neither uses random numbers, or no
 --- seed has both.
 function significance.of(comparison, a, b)
   local differences = {}
@@ -32,7 +32,7 @@ function significance.of(comparison, a, b)
   return test_of(found)
 end
 
---- What the test says of every row against the best one, as a line, by the names of the table; nil with one seed or
+--- The tests of every row against the best one, as a line, by the names of the table; nil with one seed or
 --- nothing to test.
 function significance.text(comparison, best)
   local function name_of(row) return row.label or row.method end

@@ -1,6 +1,6 @@
 -- The Trinity search in three stages, each of which can be switched off:
---   warm start  heuristics that cost a placement each are priced (search/warm_start.lua), and the policy is taught
---               to draw placements like the best of them;
+--   warm start  heuristics, one evaluation each, are simulated (search/warm_start.lua), and the policy is taught
+--               to sample placements like the best of them;
 --   policy      the paper's search (papers/notes.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, whose moves a trained ranker chooses (lib/trinity/search/rankers.lua),
@@ -8,15 +8,15 @@
 --               (lib/trinity/search/race.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
--- placements is off where moves refine: beside the other two stages it has never paid; the learned part is the ranker
--- (option rank). The presets of the paper and of its released code have the policy of placements only. Under a limit in
--- seconds a refined search does without that policy where its share is too short to begin with (policy_s). The same
--- search without anything learned has a name of its own, best.
+-- placements is off where moves refine: together with the other two stages it has never helped; the learned part is the
+-- ranker (option rank). The presets of the paper and of its released code have the policy of placements only. Under a
+-- limit in seconds a refined search omits that policy where its share is too short to begin with (policy_s). The
+-- same search without anything learned has a name of its own, best.
 --
 -- In a job of several ranks (trinity.dist) they share the search: every rank does the warm start; the policy's batches
 -- are divided among them; each refines with a seed and a part of the budget of its own, and the best of all is taken.
--- Rank 0 writes the files; every rank reads a checkpoint to go on from, and all must find the same one. A checkpoint
--- then keeps the beginning of the refinement, which starts anew.
+-- Rank 0 writes the files; every rank resumes from a checkpoint, and all must find the same one. A checkpoint
+-- then keeps the beginning of the refinement, which restarts.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -54,13 +54,13 @@ local stage_options = options_of.declare('trinity.StageOptions', { extends = heu
   ranked.moves_option(),
   { 'checkpoint', 'string', '', help = 'a file that keeps what the search goes on from' },
   { 'checkpoint_every', 'integer', 10, least = 1,
-    help = 'policy updates, or as many evaluations, between two checkpoints' },
+    help = 'policy updates, or the same number of evaluations, between two checkpoints' },
   { 'resume', 'string', '', help = 'a checkpoint to go on from' },
 })
 
 local preset = options_of.words('trinity.Preset', { 'default', 'paper', 'code' })
 local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_engine({ extends = stage_options,
-  help = 'Settings of methods.trinity: its stages, then those of the policy, with the defaults of the default preset.',
+  help = "Settings of methods.trinity: its stages, then the policy's, with the defaults of the default preset.",
   { 'policy', 'any', false, late = true, check = checked_later, as = 'boolean|number',
     otherwise = 'true where nothing is refined, or a share',
     help = 'whether the policy of placements searches, or its share of the budget' },
@@ -70,7 +70,7 @@ local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_e
   { 'load', 'string', '', help = 'weights of a trained policy to start from' },
   { 'save', 'string', '', help = 'where the weights of the trained policy go' },
   { 'preset', preset, 'default', late = true,
-    help = "'paper': the settings that the paper prints; 'code': those of the released code" },
+    help = "'paper': the settings that the paper prints; 'code': the settings of the released code" },
   { 'node2vec', features.node2vec, late = true, off = true,
     help = 'columns of the surroundings in the graph; false: none' },
 }, core.agent_options()))
@@ -118,7 +118,7 @@ local function stages_of(owner, methods, given, learns)
     ranker = refine and ranked.of(rank) or nil }
 end
 
--- What the agent takes of the caller's options, checked.
+-- The agent's part of the caller's options, checked.
 local function agent_settings(owner, given, seed)
   local settings, job = { seed = seed }, dist.current()
   for _, name in ipairs(of_agent) do settings[name] = given[name] end
@@ -127,7 +127,7 @@ local function agent_settings(owner, given, seed)
   return settings
 end
 
---- Reads the options of method `name` by `declared`: the search's, the stages, and where it learns those of the agent.
+--- Reads the options of method `name` by `declared`: the search's, the stages' and, where it learns, the agent's.
 local function read_options(name, declared, methods, given)
   local owner, learns = 'methods.' .. name, declared == agent_options
   local options = search.options(name, declared, given)
@@ -138,7 +138,7 @@ local function read_options(name, declared, methods, given)
   return options, settings, stages
 end
 
---- Writes a checkpoint of the policy stage, its weights in a file beside it.
+--- Writes a checkpoint of the policy stage, its weights in a file next to it.
 local function keep_policy(self, agent, state)
   if self.job and self.job.rank > 0 then return end
   checkpoints.write_with_file(self, { stage = 'policy', updates = state.updates, idle = state.idle, last = state.last },
@@ -150,8 +150,8 @@ local function wait_for_all(self)
   if self.job then self.job:barrier() end
 end
 
--- Rewards of a batch of `total`, from number `first` on drawn here, and which of its placements do not fit (option
--- exclude_failing_after), and for credit = 'action' the slopes of the rewards.
+-- Rewards of a batch of `total`, from number `first` on sampled here, which of its placements do not fit (option
+-- exclude_failing_after), and for credit = 'action' the gradients of the rewards.
 local function price(self, batch, first, total)
   local rewards, metrics = dist_search.evaluate(self, self.job, batch, first, total)
   local by_cost = self.options.credit == 'action' and slopes(self.problem, metrics, batch) or nil
@@ -160,18 +160,18 @@ local function price(self, batch, first, total)
   return rewards, failing, by_cost
 end
 
--- What is left of the budget is tried; the policy learns from whole batches only.
+-- Tries the rest of the budget; the policy learns from whole batches only.
 local function try_rest(self, batch, first, samples, allowed)
   for i = #batch, math.max(0, allowed - first + 1) + 1, -1 do batch[i] = nil end
   dist_search.evaluate(self, self.job, batch, first, allowed, samples)
 end
 
--- What a row of the run says of an update.
+-- The facts of an update for a row of the run.
 local function facts_of(report)
   return { loss = report.loss, entropy_groups = report.entropy_groups, entropy_devices = report.entropy_devices }
 end
 
---- The policy stage: PPO until its share of the budget is used, or the placements that it draws stop getting better and
+--- The policy stage: PPO until its share of the budget is used, or the placements that it samples stop improving and
 --- a refinement follows. state: { updates, idle, last = evaluations at its end }.
 local function learn(self, agent, state, stages)
   local options, samples = self.options, agent:summary().samples
@@ -226,7 +226,7 @@ local function exhaustive(problem, budget)
   return (#problem.cluster.devices) ^ problem.graph.units <= math.min(budget, most_exhaustive)
 end
 
---- The searcher of the refinement from the best so far, against a rival where there is one, with a budget of
+--- The searcher of the refinement from the best so far, in a race against `rival` if there is one, with a budget of
 --- evaluations.
 local function refiner(self, start, rival, budget)
   local problem, seed, moves = self.problem, self.options.seed, self.options.moves
@@ -259,8 +259,8 @@ local function placement_of(self, devices)
   return placement
 end
 
---- What the refinement begins with: the best so far and its rival, if any. Where no race pays it
---- is for annealings side by side alone.
+--- The starts of the refinement: the best so far and the partition that races against it, if any. Where no race
+--- is worthwhile it is only for annealings in parallel.
 local function starts(self, resumed)
   if resumed then
     local rival = checkpoints.unpack(resumed.rival or '')
@@ -303,7 +303,7 @@ local function is_annealed(self)
   return self.problem.graph.units > few_units and not exhaustive(self.problem, self.options.evaluations)
 end
 
---- Annealings on all threads at once. A checkpoint keeps the best so far, from which they begin anew.
+--- Annealings on all threads at once. A checkpoint keeps the best so far, from which they restart.
 local function refine_side_by_side(self, team, rival)
   self.stages[#self.stages] = 'annealing'
   if self.ranker then self.updates = self.updates or 0 end -- which chooses nothing here
@@ -332,7 +332,7 @@ local function refine(self, resumed)
   searcher:close()
 end
 
---- What the search goes on from: the notes of a checkpoint, or nil. Ends a job whose ranks read different ones.
+--- The state from which the search resumes: notes of a checkpoint, or nil. Ends a job whose ranks read different ones.
 local function resumed_notes(self)
   if not self.resume then return nil end
   local owner = 'methods.' .. self.method
@@ -343,7 +343,7 @@ local function resumed_notes(self)
   return notes
 end
 
--- What a search goes through beside a policy.
+-- The stages of a search in addition to a policy.
 local function stage_names(problem, stages, options)
   local names, few = {}, problem.graph.units <= few_units
   if #stages.entries > 0 then names[1] = 'warm start' end

@@ -131,7 +131,7 @@ local function untouched(module)
 end
 
 --- Initializes all weights again, each from the random stream of `seed` and the parameter's path. Example:
---- `network:reset(7)`
+--- `network:initialise(7)`
 ---@param seed integer
 ---@return trinity.Module itself
 function Module:initialise(seed)
@@ -158,7 +158,7 @@ local function settle(self, seed)
 end
 
 --- Converts all parameters to another dtype or device and drops gradients. Make optimizers afterwards. Example:
---- `network:to 'float64'`
+--- `network:to { dtype = 'float64' }`
 ---@param options trinity.TensorTarget
 ---@return trinity.Module itself
 function Module:to(options)

@@ -124,7 +124,7 @@ local function check_found(owner, self, found)
 end
 
 --- Returns the cost of configurations (a list of factors per layer), in the space or not. Example:
---- `pase:cost(pase:data_parallel())`
+--- `pase:price(pase:data_parallel().configurations)`
 ---@param configurations integer[][]
 ---@param name? string
 ---@return trinity.PaseResult

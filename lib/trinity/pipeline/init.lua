@@ -32,7 +32,7 @@ local declared = options_of.declare('trinity.PipelineOptions', { help = 'Options
     otherwise = "the file's, the cluster's (in a node and nodes, where these hold equally many), or 4",
     help = 'number of accelerators, or one number per level, innermost first' },
   { 'bandwidth_bytes_per_s', 'any', as = 'number|number[]',
-    otherwise = "the file's, or the slowest wire of the cluster between as many devices",
+    otherwise = "the file's, or the slowest link between the devices used",
     help = 'bandwidth between devices, or one number per level' },
   { 'memory_bytes', 'number', least = 0, most = 2 ^ 60,
     otherwise = "from the file, or the smallest of the cluster's devices", help = 'memory of one device; 0: '

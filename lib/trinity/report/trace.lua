@@ -30,7 +30,7 @@ end
 
 local function track_of(self, d, thread)
   local threads = device_of(self, d).threads
-  threads[thread] = threads[thread] or { events = {}, name = thread == 0 and 'compute' or 'lane ' .. thread }
+  threads[thread] = threads[thread] or { events = {}, name = thread == 0 and 'compute' or 'row ' .. thread }
   return threads[thread]
 end
 

@@ -94,7 +94,7 @@ local function check_word(owner, index, name, word)
   if not word:match '^[%w_][%w_.-]*$' or #word > 64 then
     check.wrong(owner, index, name, word, 'up to 64 letters, digits and . _ -')
   end
-  if word == 'run' then check.wrong(owner, index, name, word, "a name other than 'run', which is that of run.json") end
+  if word == 'run' then check.wrong(owner, index, name, word, "a name other than 'run', which run.json has") end
 end
 
 --- Saves a result as results/LABEL.json. LABEL is the kind by default; if it exists, a number is appended. Raises an

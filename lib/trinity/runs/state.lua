@@ -278,7 +278,7 @@ local function reopen(script)
   return { folder = folder, name = name, about = about, resumed = true }
 end
 
---- Of the ranks of a job, only rank 0 has a run folder.
+--- Only rank 0 of a job has a run folder.
 local function is_first_rank(about)
   local job = hooks.job()
   if about and job then about.ranks = job.size end

@@ -155,7 +155,7 @@ end
 --- Makes a searcher of the engine (core.searcher) with optional moves, ranker (from ranked.of) and acceptance rule.
 function ranked.searcher(problem, method, options, ranker, accept, moves)
   local ranks = type(ranker) == 'function'
-  local share = (ranks or ranker and ranker.told)
+  local share = (ranks or ranker and ranker.memory_features)
     and memory_share(problem, options.starts and options.starts[1] or problem:placement()) or nil
   local searcher = core.searcher(problem.handle, method, util.merged(options, { accept = accept ~= nil or nil,
     ranker = ranks or (ranker and ranker.handle) or nil, moves = moves ~= nil or nil, memory_share = share }))

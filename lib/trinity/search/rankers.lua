@@ -34,13 +34,14 @@ rankers.features = move_candidates.names
 ---@field notes table<string, string> notes of its file: training problems and command
 ---@field hidden integer[] widths of the hidden layers
 ---@field weights integer number of weights
----@field told boolean true: its inputs include the memory features; false: only features of the step
+---@field memory_features boolean true: its inputs include the memory features; false: only features of the step
 local Ranker = { __name = 'ranker' }
 Ranker.__index = Ranker
 
 local function wrapped(handle, notes)
-  local hidden, weights, told = handle:about()
-  return setmetatable({ handle = handle, notes = notes, hidden = hidden, weights = weights, told = told }, Ranker)
+  local hidden, weights, memory_features = handle:about()
+  return setmetatable({ handle = handle, notes = notes, hidden = hidden, weights = weights,
+    memory_features = memory_features }, Ranker)
 end
 
 --- Writes the weights as safetensors, with notes (texts by name). Raises an error if the file cannot be written.
@@ -79,8 +80,8 @@ local new_options = options_of.declare('trinity.RankerOptions', { help = 'Option
   { 'hidden', 'integers', least = 1, most = 1024, otherwise = '{ 32, 32 }',
     help = 'widths of the hidden layers; an empty list gives a linear score' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'random seed of the initial weights' },
-  { 'told', 'boolean', false, help = "add memory features to its inputs: the reward's memory weight, and memory per "
-    .. "unit and device" },
+  { 'memory_features', 'boolean', false,
+    help = "add memory features to its inputs: the reward's memory weight, and memory per unit and device" },
 })
 
 --- Returns a ranker with random initial weights, to be trained. Example: `trinity.search.rankers.new { hidden = { 16 },
@@ -137,7 +138,7 @@ local function rewarded_episode(self, number)
   local random = random_stream(o.seed, 'rewarded episode', number)
   local problem, seed, start = task.problem, random:integer(2 ^ 53) - 1, task.starts[random:integer(#task.starts)]
   local reward = task.reward and task.reward(problem:evaluate(start), random)
-  local memory_share = self.ranker.told and memory_share_of(problem, start, reward) or nil
+  local memory_share = self.ranker.memory_features and memory_share_of(problem, start, reward) or nil
   local searcher = core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = o.evaluations,
     starts = { start }, first_temperature = o.first_temperature, groups = true, evenly_one_in = 5,
     ranker = self.ranker.handle, memory_share = memory_share, candidates = o.candidates, sharpness = o.sharpness,

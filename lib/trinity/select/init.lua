@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 local declared = options_of.declare('trinity.SelectOptions', { help = 'Options of the solver of choices.',
   { 'seconds', 'number', 60, least = 0, help = 'time limit in seconds, including reading the file' },
   { 'seed', 'integer', 1, least = 0, help = 'random seed' },
-  { 'rounds', 'integer', least = 0, otherwise = 'as many as there is time for',
+  { 'rounds', 'integer', least = 0, otherwise = 'until the time limit',
     help = 'maximum rounds of search; a search that ends by rounds has the same result on every machine' },
   { 'table_bytes', 'integer', 2 ^ 31, least = 0, help = 'maximum memory for tables of the exact solver' },
   { 'quiet', 'boolean', false, help = 'print no progress line' },

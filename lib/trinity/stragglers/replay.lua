@@ -165,7 +165,7 @@ function Replay:what_if(choice)
     saved = busy_s > typical_s and (busy_s - mean(without_s)) / (busy_s - typical_s) or 0 }
 end
 
---- What the step waits for: a worker's operations of one type on the critical path.
+--- A cause of waiting of the step: a worker's operations of one type on the critical path.
 ---@class trinity.ReplayWait
 ---@field worker integer replica of the model
 ---@field stage integer

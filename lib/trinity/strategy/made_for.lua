@@ -78,8 +78,8 @@ end
 function made_for.read(path)
   local file = json.decode(util.read_file(path), path)
   if type(file) ~= 'table' or file.format ~= 'trinity-strategy' then
-    util.fail("%s: expected a strategy of format 'trinity-strategy', got %s", path,
-      util.describe(type(file) == 'table' and file.format or file))
+    util.fail("%s: expected a strategy that trinity saved (field format = 'trinity-strategy'), got %s", path,
+      type(file) == 'table' and 'a table with format = ' .. util.describe(file.format) or util.describe(file))
   end
   local fields, names = file.made_for, {}
   for _, part in ipairs { 'graph', 'cluster' } do

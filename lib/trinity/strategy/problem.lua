@@ -153,7 +153,7 @@ end
 
 --- Returns the number of devices that are simulated for a plan. With a mesh, every other device behaves like one of
 --- these (`trinity help symmetry`); without one, all devices are simulated. Example: `problem:simulated_devices { mesh
---- = { data = 8 } }`
+--- = { data = 2 } }`
 ---@param plan trinity.Plan
 ---@return integer
 function Problem:simulated_devices(plan) return simulator.devices('problem:simulated_devices', self, plan) end

@@ -30,7 +30,7 @@ function layer_chain.placement(problem, chain, device_of)
   return placement
 end
 
---- Returns the device of every layer in a placement: that of its first operator.
+--- Returns the device of every layer in a placement: the device of the layer's first operator.
 function layer_chain.device_of(chain, placement)
   local device_of = {}
   for op = #placement, 1, -1 do device_of[chain.layer_of[op]] = placement[op] end

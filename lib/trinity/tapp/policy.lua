@@ -265,7 +265,7 @@ end
 --- Samples actions for every environment.
 function Tapp:act(observation, stream) return self:draw(observation.mask:size(1), stream) end
 
--- Splits actions into those of the partition (nil with one group) and the nodes.
+-- Splits actions into the partition's (nil with one group) and the nodes'.
 function Tapp:cut(actions)
   local own = actions:size(2) - self.groups
   return own > 0 and actions:narrow(2, 1, own) or nil, actions:narrow(2, own + 1, self.groups)

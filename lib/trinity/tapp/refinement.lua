@@ -8,7 +8,7 @@ local tapp_moves = require 'trinity.tapp.moves'
 local util = require 'trinity.base.util'
 
 --- Spends the rest of the budget on neighbours of the best scheme so far; the ranks of a job divide every batch.
---- `notes` are those of a checkpoint of this, or have no stage.
+--- `notes` come from a checkpoint of this stage, or have no stage.
 return function(run, chain, nodes, notes)
   local options, first, start_s = run.options, run.evaluations, core.clock_s()
   local state = { node_of = layer_chain.device_of(chain, run.placement), cost = -run.best.reward, batch = 0 }

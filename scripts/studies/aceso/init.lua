@@ -1,6 +1,6 @@
 -- `trinity plan --aceso FOLDER`: plans of GPT under the search space and the cost rules of Aceso (Liu et al., EuroSys
--- 2024), found by our search and written as its runtime reads them. profiles.lua reads the measurements, price.lua has
--- the rules, stage.lua the best choices of a stage, search.lua the stages.
+-- 2024), found by our search and written as its runtime reads them. profiles.lua reads the measurements, `price.lua`
+-- has the cost rules, stage.lua the best choices of a stage, search.lua the stages.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -63,7 +63,7 @@ function aceso.export(plan, model, layers)
   }
 end
 
---- What is wrong with a folder's plan, by field; fields of another size than the stages say.
+--- Reads the fields of a folder's plan; refuses fields whose size differs from the stages.
 local function stages_of(path, read)
   local function list(field)
     local value = read[field]
@@ -106,7 +106,7 @@ function aceso.import(path)
   return (stages_of(path, read))
 end
 
---- The price of a plan by Aceso's rules. An operator whose choice is not profiled is named.
+--- The cost of a plan by Aceso's rules. An error names an operator whose choice is not profiled.
 ---@param read trinity.AcesoProfiles
 ---@param plan trinity.AcesoPlan
 ---@param layers integer
@@ -134,7 +134,7 @@ end
 ---@field layers? integer by default of the model's size
 ---@field seconds number
 
---- Searches for a plan: the best, its price, how many partitions were priced. `plan` is nil where nothing fits.
+--- Searches for a plan: the best, its cost, and the number of partitions evaluated. `plan` is nil where nothing fits.
 ---@param options trinity.AcesoOptions
 function aceso.plan(options)
   local gpus = options.gpus

@@ -1,6 +1,6 @@
--- The price of a plan by Aceso's rules (SuperScaler, branch Aceso, search/aceso_cost_model.py): what a stage takes for
--- a micro-batch, what an iteration takes, and the memory of a stage. These rules charge nothing for data-parallel
--- all-reduces nor for the optimiser, so a price is comparable with prices by the same rules only.
+-- The cost of a plan by Aceso's rules (SuperScaler, branch Aceso, search/aceso_cost_model.py): the time of a stage per
+-- micro-batch, the time of an iteration, and the memory of a stage. These rules charge nothing for data-parallel
+-- all-reduces nor for the optimiser, so costs are comparable only with costs by the same rules.
 
 local profiles = require 'studies.aceso.profiles'
 local util = require 'trinity.base.util'
@@ -11,8 +11,8 @@ price.limit_mb = 28000
 price.sequences = 1024   -- of an iteration
 local absent_ms = 100000 -- of a collective that is not profiled
 
--- What Aceso's runtime reads and its rules price: rows of its tables, not operators of a graph. No strategy: degrees
--- differ by operator within a stage, and replicas by stage, which no mesh has.
+-- A plan as Aceso's runtime reads it and its rules evaluate it: rows of its tables, not operators of a graph. It is no
+-- trinity strategy: degrees differ by operator within a stage, and replicas by stage, which no mesh can express.
 ---@class trinity.AcesoPlan
 ---@field micro_batch integer sequences of all replicas together
 ---@field stages { gpus: integer, first: integer, last: integer }[] operators from 1
@@ -21,10 +21,10 @@ local absent_ms = 100000 -- of a collective that is not profiled
 ---@field algorithm integer[] by operator: 0 column then row, 1 the other way
 ---@field recompute integer[] by operator: 0, 1
 
--- Where a layer's operators begin and end in the tables: the first row stands before the layers, the last two behind.
+-- Where a layer's operators begin and end in the tables: one row comes before the layers, two come after them.
 local first_of_layer, behind_layers = 2, 2
 
---- Rows of the tables by operator of a model of so many layers.
+--- Rows of the tables by operator of a model of `layers` layers.
 ---@param rows integer of a table
 ---@param layers integer
 ---@return integer[]
@@ -76,7 +76,7 @@ local function layout_of(name, side, algorithm)
   return both[algorithm == 1 and both[3] and side + 2 or side]
 end
 
---- ms of a collective over so many GPUs; sizes are looked up as their code does, at whole MB or one less.
+--- us of a collective over `gpus` GPUs; sizes are looked up as in their code, at whole MB or one less.
 local function collective_us(self, kind, gpus, size_mb)
   local by_mb = self.collectives[kind][gpus]
   local whole = tonumber(('%.0f'):format(size_mb))
@@ -84,7 +84,7 @@ local function collective_us(self, kind, gpus, size_mb)
   return 1000 * ms
 end
 
---- What it takes to bring the output of one operator into the layout of the next one's input: us of the forward pass
+--- The time to convert the output of one operator to the layout of the next one's input: us of the forward pass
 --- and of the backward pass. writer, reader: names; then each one's tensor and data degrees and algorithm.
 function price.relayout_us(self, writer, tensor, data, algorithm, reader, reader_tensor, reader_data, reader_algorithm,
     size_mb)
@@ -130,7 +130,7 @@ function price.stage_us(self, plan, rows, stage, before, gpus_per_node)
   end
   local first = price.table_of(self, plan, stage.first)
   local after = before + stage.gpus
-  -- The output's size is that of the last operator at the degree of the first, as in their code.
+  -- The output's size is the last operator's at the degree of the first, as in their code.
   local last = self.tables[profiles.key(plan.micro_batch / plan.data[stage.last], plan.tensor[stage.first],
     plan.algorithm[stage.last])] or price.table_of(self, plan, stage.last)
   received = received + price.send_us(self, before > 0 and before % gpus_per_node == 0 and 'inter' or 'intra',
@@ -180,7 +180,7 @@ function price.stage_mb(self, plan, rows, stage, left)
     + math.max(forward_reserved + backward_reserved, weights)
 end
 
---- The price of a whole plan: ms of an iteration, us and MB by stage.
+--- The cost of a whole plan: ms of an iteration, us and MB by stage.
 function price.of(self, plan, rows, gpus_per_node)
   local stage_us, stage_mb, before, sum, most = {}, {}, 0, 0, 0
   for s, stage in ipairs(plan.stages) do

@@ -10,7 +10,7 @@ local profiles = {}
 
 ---@class trinity.AcesoProfiles
 ---@field name string of the model: gpt_1_3B
----@field operators string[] their names, in the model's order: the first, those of a layer, the last two
+---@field operators string[] names in the model's order: the first, then one layer's, then the last two
 ---@field degrees integer[] tensor-parallel degrees that are profiled
 ---@field sequences integer[] micro-batches of an operator that are profiled
 ---@field tables table<integer, table> by profiles.key: columns of numbers by operator
@@ -65,7 +65,7 @@ local function read_operators(path)
     for c, field in ipairs(fields) do read[field][l - 1] = number(path, l, columns[c], lines[l][c + 1]) end
   end
   if #names < 4 then
-    util.fail('%s: expected an operator before the layers, those of a layer, and two behind, got %d rows',
+    util.fail('%s: expected one operator before the layers, the operators of a layer and two after them, got %d rows',
       util.shortened(path), #names)
   end
   return read, names

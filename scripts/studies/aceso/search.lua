@@ -1,5 +1,5 @@
--- A search for plans by Aceso's rules. With the GPUs of each stage and the size of micro-batches given, the least time
--- of the slowest stage is found by bisection: under a limit of it every stage takes as many operators as it can. Equal
+-- A search for plans by Aceso's rules. Given the GPUs of each stage and the size of micro-batches, the minimum time of
+-- the slowest stage is found by bisection: under a time limit every stage takes the most operators that it can. Equal
 -- stages come first; then, from the best few, stages are split, joined and exchanged as long as there is time.
 
 local core = require 'trinity.core'
@@ -14,7 +14,7 @@ local precision = 2e-6     -- of the bisection, relative
 local kept = 1.1             -- of the best time: partitions within it are gone on from
 local followed = math.huge
 
--- What a search keeps.
+-- Search: the state of a search.
 local Search = {}
 Search.__index = Search
 
@@ -105,7 +105,7 @@ function Search:try(micro_batch, gpus)
   return best
 end
 
---- Sizes of micro-batches that so many GPUs a stage allow: each operator has 1 to 8 sequences.
+--- Sizes of micro-batches that the GPUs per stage allow: each operator has 1 to 8 sequences.
 local function sizes_of(self)
   local list, most = {}, self.profiles.sequences[#self.profiles.sequences] * self.gpus
   local b = 1
@@ -194,7 +194,7 @@ end
 ---@field stop? fun(): boolean
 ---@field told? fun(best: table)
 
---- The best plan within so many seconds; nil where none fits.
+--- The best plan within the time limit; nil where none fits.
 ---@param self trinity.AcesoProfiles
 ---@param options trinity.AcesoSearchOptions
 function search.run(self, options)

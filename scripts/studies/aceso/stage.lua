@@ -1,8 +1,8 @@
--- The fastest choices for a stage of a plan under a limit of memory: tensor and data degrees, algorithm and
+-- The fastest choices for a stage of a plan under a memory limit: tensor and data degrees, algorithm and
 -- recomputation of each of its operators, on a given number of GPUs. Time is a sum over operators and over neighbours,
--- and so is memory but for two maxima; so for a price of memory the best choices are a shortest path over the operators
--- (Viterbi), and the price is found by bisection. Layers are alike and would all change their choice at the same price;
--- so that they do it one after the other, the price is a little higher in later layers.
+-- and so is memory but for two maxima. With a Lagrange multiplier on memory the best choices are therefore a shortest
+-- path over the operators (Viterbi); the multiplier is found by bisection. Layers are equal and would all change their
+-- choice at one multiplier; so that they change one after the other, it is slightly higher in later layers.
 
 local ffi = require 'ffi'
 local price = require 'studies.aceso.price'
@@ -10,12 +10,12 @@ local profiles = require 'studies.aceso.profiles'
 
 local stage = {}
 
-local spread = 0.02       -- by how much the price of memory rises over the layers
-local price_steps = 24    -- of the bisection of the price
+local spread = 0.02       -- by which fraction the multiplier on memory rises over the layers
+local price_steps = 24    -- of the bisection of the multiplier
 local first_price = 1     -- us a MB
 local doubles, bytes = ffi.typeof 'double[?]', ffi.typeof 'uint8_t[?]'
 
--- Choices of stages on so many GPUs with one size of micro-batches: `rows` has them by row of the tables (columns by
+-- Choices of stages on `gpus` GPUs with one size of micro-batches: `rows` has them by row of the tables (columns by
 -- choice from 0, `count` of them), `edges` the us between choices of neighbouring rows.
 
 --- Choices that one row has: tensor degree, data degree, algorithm, recomputed.
@@ -65,7 +65,7 @@ local function edges_between(self, row, before, next_row, after)
   return us
 end
 
---- The choices of stages on so many GPUs; nil where some operator has none.
+--- The choices of stages on `gpus` GPUs; nil where some operator has none.
 --- `micro_batch` counts the sequences of all replicas together.
 function stage.choices(self, micro_batch, gpus, gpus_per_node)
   local found = { rows = {}, edges = {} }
@@ -82,11 +82,11 @@ function stage.choices(self, micro_batch, gpus, gpus_per_node)
   return found
 end
 
--- Stages: what searches of stages share: profiles, rows, room for the paths
+-- Stages: the state that searches of stages share: profiles, rows, buffers for the paths
 local Stages = {}
 Stages.__index = Stages
 
---- For plans of a model of so many layers.
+--- For plans of a model of `layers` layers.
 function stage.new(self, layers, gpus_per_node)
   local rows = price.rows(#self.operators, layers)
   local most, n = 2 * 2 * #self.degrees, #rows
@@ -113,7 +113,7 @@ function Stages:choices(micro_batch, gpus)
   return self.made[key]
 end
 
---- One step of a path: costs of the choices of an operator (now) become those of the next (next), and `from` has where
+--- One step of a path: from the costs by choice of an operator (now) to the next operator's (next); `from` has where
 --- each came from. `left` micro-batches are kept; a pair that is recomputed saves what its first keeps.
 local function step(now, next, from, at, a, b, edges, memory_price, left, saved_price)
   for j = 0, b.count - 1 do
@@ -128,7 +128,7 @@ local function step(now, next, from, at, a, b, edges, memory_price, left, saved_
   end
 end
 
---- The shortest path from operator `first` to `last` where a MB costs so many us: chosen[o] is the choice of each.
+--- The shortest path from operator `first` to `last` where a MB costs us_per_mb: chosen[o] is the choice of each.
 function Stages:path(choices, first, last, left, us_per_mb, received, sent)
   local rows, now, next = self.row, self.now, self.next
   local a = choices.rows[rows[first]]
@@ -155,7 +155,7 @@ function Stages:path(choices, first, last, left, us_per_mb, received, sent)
   return best
 end
 
---- us and MB of the path that was found last (price.stage_us and price.stage_mb say the same of a plan).
+--- us and MB of the path that was found last (stage_us and stage_mb of `price.lua` give the same for a plan).
 function Stages:measure(choices, first, last, left, received, sent)
   local us, weights, kept, run, peak, forward_reserved, backward_reserved = 0, 0, 0, 0, 0, 0, 0
   local a, i
@@ -216,7 +216,7 @@ function Stages:best(choices, first, last, left, before, gpus, most_us, plan)
       high = us_per_mb
       if us_per_mb == 0 or not plan and best <= most_us then break end
     else
-      -- what lies beyond the limit is paid: a bound, but for the spread of the price
+      -- memory beyond the limit is charged: a bound, except for the spread of the multiplier
       if value - us_per_mb * price.limit_mb * (1 + spread) > most_us then return nil end
       low = us_per_mb
     end

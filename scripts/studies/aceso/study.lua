@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   "Searches for a training plan of GPT by Aceso's profiles and rules.",
-  profiles = { default = '', position = true, help = "a folder of Aceso's profiles; '': that of ../shared/data" },
+  profiles = { default = '', position = true, help = "a folder of Aceso's profiles; '': ../shared/data" },
   model = { default = 'gpt_1_3B', help = 'as the profiles name it' },
   gpus = { default = 4, help = 'a power of two', min = 1, max = 4096, integer = true },
   gpus_per_node = { default = 8, help = 'of a machine', min = 1, integer = true },
@@ -52,7 +52,8 @@ else
 end
 trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
 if found.stopped then
-  progress.warn(('stopped by %s with the best so far; a new search begins anew'):format(trinity.system.stop_name()))
+  progress.warn(('stopped by %s with the best so far; a new search starts from scratch')
+    :format(trinity.system.stop_name()))
   os.exit(trinity.system.stop_status())
 end
 if not found.plan then os.exit(1) end

@@ -1,8 +1,8 @@
--- What mean errors of rows left out are to stay below, by source and words of a group of rows; `worst`: of any row.
+-- Upper limits of the mean errors of rows left out, by source and words of a group of rows; `worst`: of any row.
 
 local bars = {}
 
--- Of one source the first whose words are all in a group's name.
+-- The first entry of a source whose words are all in a group's name applies.
 local list = {
   published = {
     { { 'H100-80GB', 'mixtures' }, mean = 0.1 }, { { 'B200', 'mixtures', not_ = 'GB' }, mean = 0.1 },

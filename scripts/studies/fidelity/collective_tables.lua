@@ -5,7 +5,7 @@
 --   sp_time_1nodes_8gpus_per_node.json ...   Galvatron's profiles (github PKU-DAIR/Hetu-Galvatron), ms by GPUs and MB
 -- All were made with NCCL's tests. Of vTrain's steps of 1 MiB the powers of two are rows, as those tests have them and
 -- Galvatron's profiles, so that small messages count. Galvatron's bandwidths (allreduce_bandwidth_*, p2p_bandwidth_*:
--- those of strided groups, and of two nodes) are means over sizes that are not stated, so that no row is made of them.
+-- of strided groups, and of two nodes) are means over sizes that are not stated, so that no row is made of them.
 
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
@@ -81,7 +81,7 @@ local function aiconfigurator(path)
   return found
 end
 
---- The rows of a folder or file as csv.read has those of a table, with their `number`; nil where `path` is none.
+--- The rows of a file, or of all tables of a folder, by csv.read, with their `number`; nil where `path` is none.
 ---@param path string
 ---@return table<string, string>[]?
 function tables.read(path)

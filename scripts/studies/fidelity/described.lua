@@ -26,7 +26,7 @@ local gpus = {
   { 'MI355', 'mi355x', xgmi = 76.8e9 }, { 'MI250', 'mi250x', xgmi = 50e9 },
 }
 
--- A link of NVLink, one direction, by generation; a slot of PCIe 3 with 16 lanes (each generation doubles it).
+-- Bytes/s of one NVLink, one direction, by generation, and of a PCIe 3 x16 slot (each generation doubles it).
 local nvlink_bytes_per_s = { 20e9, 25e9, 25e9, 25e9, 50e9 }
 local pcie3_bytes_per_s = 15.75e9
 local network_rates = { EDR = 100, HDR = 200, NDR = 400, XDR = 800 }
@@ -73,7 +73,7 @@ local function fabric_of(words, gpu, whole)
     rate = pcie3_bytes_per_s * 2 ^ (pcie - 3) * lanes / 16 }
 end
 
---- The cards of a node: how many, line rate of one, which latency.
+--- The NICs of a node: their number, line rate and latency.
 local function network_of(words, gpus_a_node)
   local count = tonumber(words:match '(%d+) ?x ') or 1
   local gbit = tonumber(words:match '([%d.]+) ?Gbit/s' or words:match '([%d.]+) ?Gb/s' or words:match '([%d.]+) ?GbE')
@@ -89,8 +89,8 @@ local function network_of(words, gpus_a_node)
   return { count = count, rate = gbit * 1e9 / 8, latency = latency }
 end
 
---- What a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network, in_network; nil
---- and a reason where the widths of its links are not stated.
+--- The machine that a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network,
+--- in_network; nil and a reason where the widths of its links are not stated.
 ---@param row table<string, string|number> gpus, nodes, inside, between, system, algorithm
 function systems.describe(row)
   local count, nodes = tonumber(row.gpus), tonumber(row.nodes)
@@ -151,7 +151,7 @@ function layouts.host(net, name, members, fabric, wire)
   net:link(members, name .. '/memory', link)
 end
 
---- Cards in equal parts among the GPUs where they divide, else all together.
+--- Divides the NICs equally among the GPUs where they divide; otherwise all GPUs share all NICs.
 local function add_network(net, name, members, network, constants)
   local cards = (network.count % #members == 0) and #members or (#members % network.count == 0) and network.count or 1
   local rate = network.rate * network.count / cards * constants.network_share

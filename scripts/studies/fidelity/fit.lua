@@ -49,7 +49,7 @@ function fit.keeping(body, says)
   if not ok then error(result, 0) end
   if stopped then
     says = says or function(signal)
-      return ('the fit ended early (%s) with the best so far, which is not gone on from'):format(signal)
+      return ('the fit ended early (%s) with the best so far; it cannot be resumed'):format(signal)
     end
     progress.warn(says(core.stop_name()))
   end
@@ -75,7 +75,7 @@ function fit.each(items, what, body)
       results[i] = found
     end
   end, function(signal)
-    return ('stopped by %s: %d of %d %s are told, which is not gone on from'):format(signal, #results, #items, what)
+    return ('stopped by %s: %d of %d %s are predicted; it cannot be resumed'):format(signal, #results, #items, what)
   end)
   looks:finish()
   return results, stopped
@@ -229,7 +229,7 @@ function fit.constants(constants, errors, noise, steps, more)
   local looks, step, priced = progress.new('fit', false), 0, 0
   local function told(values)
     priced = priced + 1
-    looks:update { text = ('step %d of at most %d, told %d times'):format(step, steps, priced) }
+    looks:update { text = ('step %d of at most %d, %d predictions'):format(step, steps, priced) }
     return errors(values)
   end
   local function residuals_at(point) return residuals(constants, point, told, noise, more) end

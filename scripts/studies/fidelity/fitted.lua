@@ -73,7 +73,7 @@ function fitted.like(kind) return (kept().kinds[kind] or {}).like or kind end
 
 local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }
 
---- What a fit may change: constants of kinds that rows are of, fields of their runtimes, what their sources have.
+--- The parameters of a fit: constants of the rows' kinds of GPU, fields of their runtimes, constants of their sources.
 ---@param rows table[]
 ---@return table[]
 function fitted.parameters(rows)

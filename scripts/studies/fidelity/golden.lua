@@ -1,5 +1,5 @@
--- trinity study fidelity golden: peak and resting memory of Megatron-LM's functional tests (columns: those of
--- megatron-golden/rows.csv, an argument of Megatron-LM each) compared with problem:evaluate. Both are bytes that
+-- trinity study fidelity golden: peak and resting memory of Megatron-LM's functional tests (columns as in
+-- megatron-golden/rows.csv, one argument of Megatron-LM each) compared with problem:evaluate. Both are bytes that
 -- PyTorch's allocator has given out on the last rank. What no column states is Megatron-LM's default; words of the
 -- test's name state the rest.
 
@@ -128,7 +128,7 @@ local function case_of(row)
   local experts = whole('ep', 1) * whole('etp', plan.tensor) / plan.tensor
   if whole('experts', 0, 0) == 0 then experts = 1 end
   local replicas, micro_batches = plan.data * plan.context, whole 'global_batch' / (plan.data * whole 'micro_batch')
-  local run = row.case:find 'multi_dist_optimizer_instances' and replicas / 2 -- that share out states: two instances
+  local run = row.case:find 'multi_dist_optimizer_instances' and replicas / 2 -- that shard states: two instances
   local virtual = whole('vpp', 1)
   local stages = stages_of(row, plan.pipeline, virtual, whole)
   if stages then virtual = #stages / plan.pipeline end
@@ -143,7 +143,7 @@ local function case_of(row)
       sequence_parallel = row.sequence_parallel == '1' } }
 end
 
---- What stays allocated after a step in addition to states and workspaces: the input that each chunk of a pipeline
+--- Memory that stays allocated after a step in addition to states and workspaces: the input that each pipeline chunk
 --- received last, with its gradient (core/models/gpt/gpt_model.py, set_input_tensor;
 --- core/pipeline_parallel/schedules.py, retain_grad), and of float16 weights gradients in float32
 --- (core/optimizer/optimizer.py, _copy_model_grads_to_main_grads).

@@ -1,4 +1,4 @@
--- What `trinity study fidelity` compares with numbers that others measured or counted. A comparison is a module here
+-- Comparisons of `trinity study fidelity` with numbers that others measured or counted. A comparison is a module here
 -- that returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is
 -- given are the values of its options and `json`; `shared`: tables of ../shared/data by the option that they are the
 -- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To
@@ -19,7 +19,7 @@ fidelity.names = { 'kernels', 'moe_layer', 'collectives', 'strategies', 'publish
 
 local function comparison(name) return require('studies.fidelity.' .. name) end
 
---- The options of a comparison; those of measured runs have more in common.
+--- The options of a comparison; comparisons with measured runs have more in common.
 local function options_of(name)
   local one = comparison(name)
   return one.prediction and util.merged(require('studies.fidelity.runs').options, one.options) or one.options
@@ -56,8 +56,8 @@ function fidelity.help()
   end), '; ') .. '; constants: lists what predictions rest on; errors: lists what the last fits left'
 end
 
---- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives; in place of a
---- kind's those that option `constants` gives it.
+--- Prints the fitted constants of kinds of GPU, of runtimes, of sources, and of collectives; instead of a
+--- kind's own, the ones that option `constants` gives it.
 local function show_constants(options)
   local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
   local choice = about.read(options.constants)

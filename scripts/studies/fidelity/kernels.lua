@@ -22,7 +22,7 @@ local kernels = {
   options = {
     rows = { default = '', help = 'table of matmuls (CSV: system, dtype, m, n, k, time_us)' },
     exchanges = { default = '', help = 'table of all-to-alls of experts (CSV)' },
-    every = { default = 8, min = 1, help = 'takes one of so many rows of matmuls' },
+    every = { default = 8, min = 1, help = 'takes one row of matmuls in this number' },
   },
 }
 

@@ -1,4 +1,4 @@
--- What `trinity plan` names compared with what others ran. --rows: published plans of dense networks
+-- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks
 -- (plan_published.lua). --runs: plans that were measured (plan_measured.lua).
 
 local errors = require 'studies.fidelity.errors'
@@ -10,7 +10,7 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local plan = {
-  help = 'plans that trinity plan names, beside those that others ran',
+  help = 'plans that trinity plan finds, compared with plans that others ran',
   shared = { rows = 'llm-published/throughput.csv' }, instead = 'runs',
   options = {
     rows = { default = '', help = 'table of published speeds (CSV)' },
@@ -18,7 +18,7 @@ local plan = {
     whole = { default = false, help = 'with --rows: searches all dimensions; else those that rows state, all others as '
       .. 'published' },
     tasks = { default = 20000000, integer = true, min = 1,
-      help = 'operators that one simulation runs at most, in all micro-batches: rows with more are not told' },
+      help = 'operators that one simulation runs at most, in all micro-batches: larger rows are not predicted' },
     simulations = { default = 24, integer = true, min = 1, max = 2 ^ 20, help = 'of every search, at most' },
   },
 }

@@ -42,7 +42,7 @@ local function space_of(list)
   return space
 end
 
---- What the search names of a group, and the rows that were measured.
+--- The plan that the search finds for a group, and the measured rows.
 local function choose(list)
   local first = list[1]
   plan.dimension('megatron_runs', { values = { true }, apply = function(strategy, _, point)
@@ -64,7 +64,7 @@ local function choose(list)
     slower = named.measured / fastest_s - 1, simulated = found.counts.simulated })
 end
 
---- Every group of a table with so many measured rows, or those before Ctrl-C.
+--- Every group of a table with at least `least` measured rows; after Ctrl-C the groups before it.
 ---@param path string
 ---@param least integer
 ---@return table[]

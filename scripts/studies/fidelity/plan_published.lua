@@ -44,7 +44,7 @@ local function shard_of(point, level)
   return level == 3 and point.pipeline > 1 and 1 or level
 end
 
---- The point that a row states, with this recomputation and so many model chunks a GPU.
+--- The point that a row states, with this recomputation and this number of model chunks per GPU.
 local function point_of(row, recompute, virtual)
   local p, ring = row.plan, row.plan.ring
   local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = ring.parts, expert = 1, data = ring.data,
@@ -58,10 +58,10 @@ local function point_of(row, recompute, virtual)
   return point
 end
 
---- Whether a row's framework runs so many model chunks a GPU: of Megatron-LM (and NeMo on it) layers divide over all of
---- them, or do with embedding and logits as a layer each, and before it overlapped what stages send each other,
+--- Whether a row's framework supports this number of model chunks per GPU: in Megatron-LM (and NeMo on it) layers
+--- divide over all of them, or do with embedding and logits as a layer each; before it overlapped messages of stages,
 --- interleaving took more than two stages (megatron/training/arguments.py, megatron/core/transformer/
---- transformer_block.py). torchtitan splits layers as it likes.
+--- transformer_block.py). torchtitan splits layers freely.
 local function runs_chunks(row, pipeline, virtual)
   local layers, chunks = row.network.layers, pipeline * virtual
   if row.plan.torchtitan then return true end
@@ -100,8 +100,8 @@ local function stated_space(row, batch)
     end }
 end
 
---- The published plan as one that the search found, priced by its problem; nil where that would run more than so many
---- operators.
+--- The published plan as one that the search found, simulated by its problem; nil where that would run more operators
+--- than `tasks`.
 local function told(found, point, tasks)
   local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
   local bounds = problem.handle:mesh_bounds({ strategy })[1]
@@ -112,7 +112,7 @@ local function told(found, point, tasks)
     networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
 end
 
---- Model chunks of a GPU that a row may have had: as many as it states, else all that its framework runs.
+--- Model chunks per GPU that a row may have had: the stated number, else all that its framework supports.
 local function chunks_of(row)
   local p, list = row.plan, { row.plan.virtual }
   if row.states_virtual or p.pipeline == 1 or p.torchtitan then return list end
@@ -151,8 +151,8 @@ local function differences(best, other)
   return list
 end
 
---- One row's comparison: too_large where it is not told; else ratio (published over best), what differs, why; times in
---- seconds of a step.
+--- One row's comparison: too_large where it is not predicted; else ratio (published over best), what differs, why;
+--- times in seconds of a step.
 local function compare(row, options)
   local one, batch = row.case, row.tokens / row.case.model_options.sequence
   local found = plan { global_batch = batch, quiet = true, plans = 1, simulations = options.simulations,
@@ -175,7 +175,7 @@ local function compare(row, options)
     differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated })
 end
 
---- All rows of a table, or those before Ctrl-C, once a configuration: `ids` are those of its rows.
+--- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
 ---@param path string
 ---@param options { whole: boolean, simulations: integer, tasks: integer }
 ---@return table[]

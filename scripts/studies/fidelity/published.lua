@@ -19,15 +19,15 @@ local published = {
   },
 }
 
---- Rows of --rows, for runs.lua; those of one configuration differ in their measurements alone.
+--- Rows of --rows, for runs.lua; rows of one configuration differ in their measurements alone.
 function published.read(options)
   local rows = published_row.all(options.rows)
   for _, row in ipairs(rows) do row.configuration = row.case and json.encode { row.case, row.tokens } end
   return rows
 end
 
---- A mixture's case with one group of replicas, which have all experts once: the others do the same beside it, and what
---- gradients take over more of them is some tenths of a percent.
+--- A mixture's case with one group of replicas, which have all experts once: the other groups do the same in parallel,
+--- and the additional time of gradients over more of them is some tenths of a percent.
 local function folded(row)
   local plan = row.plan
   if row.network.experts == 0 or plan.data <= plan.expert then return row.case, 1 end

@@ -15,10 +15,10 @@ memory.assumptions = {
   'micro-batches: as few as fill the pipeline (p, with virtual stages 2 p)',
   'no biases, no table of positions, untied, dropout 0.1, unfused attention, gradients of 4 bytes and Adam of 12 bytes',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
-  'everything is that of the layers, as in the figures: embedding and head are left out',
+  'only the layers count, as in the figures: embedding and head are left out',
 }
 
---- What a row asks for: a case of strategies.lua, and whose bytes there.
+--- The case of a row (see strategies.lua), and whose bytes it states.
 local function read_row(path, row)
   local function whole(column, otherwise) return csv.whole(path, row, column, otherwise) end
   local function word(column, known, otherwise) return csv.word(path, row, column, known, otherwise) end

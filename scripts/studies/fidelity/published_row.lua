@@ -18,7 +18,7 @@ local machines = { ['V100-16GB'] = 'dgx1_v100', ['A100-40GB'] = 'dgx_a100', ['A1
   ['H100-80GB'] = 'dgx_h100', ['H100-96GB'] = 'hgx_h100_96gb', ['H200-141GB'] = 'dgx_h200', B200 = 'dgx_b200',
   B300 = 'dgx_b300', GB200 = 'gb200_nvl72', GB300 = 'gb300_nvl72' }
 
---- Kinds of arithmetic by the words of `precision`; what products read where it is not 16 bits.
+--- Kinds of arithmetic by the words of `precision`: what matmuls read where it is not 16 bits.
 local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp8', ['fp8 tensorwise'] = 'fp8',
   ['fp8-sc'] = 'mxfp8', ['fp8 rowwise'] = 'fp8_rowwise', mxfp8 = 'mxfp8', ['fp8-mx'] = 'mxfp8', nvfp4 = 'nvfp4' }
 
@@ -82,8 +82,8 @@ end
 
 local function contains(row, column, word) return (row[column] or ''):lower():find(word, 1, true) ~= nil end
 
---- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into as many as
---- there are stages (twice as many where it interleaves). Without a pipeline small ones have no use.
+--- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into one part per
+--- stage (two per stage where it interleaves). Without a pipeline small ones have no use.
 local function read_batch(row, plan, assume)
   local replicas = plan.data
   local total = whole(row, 'global_batch')
@@ -96,7 +96,7 @@ local function read_batch(row, plan, assume)
   elseif plan.torchtitan and plan.pipeline > 1 then
     local parts = plan.pipeline * plan.virtual
     plan.micro_batch = math.max(1, math.floor(own / parts))
-    assume('micro-batches of %d: as many as virtual stages', plan.micro_batch)
+    assume('micro-batches of %d: one per virtual stage', plan.micro_batch)
   elseif plan.pipeline == 1 or plan.unfused and plan.pipeline == 2 then
     plan.micro_batch = own % 4 == 0 and 4 or 1
     assume('micro-batches of %d: no long pipeline is to be kept full', plan.micro_batch)
@@ -164,7 +164,7 @@ local function read_plan(row, m, assume)
   check_plan(row, m, plan)
   plan.expert_ranks = math.min(plan.expert, plan.data * plan.tensor) -- that have experts of their own
   if plan.expert > plan.data then
-    assume('experts over the %d replicas: more ranks would share those of tensor parallelism', plan.data)
+    assume('experts over the %d replicas: more ranks would take ranks of tensor parallelism', plan.data)
     plan.expert = plan.data
   end
   plan.torchtitan = contains(row, 'source', 'torchtitan') or row.gpu == 'H100-96GB'
@@ -191,9 +191,9 @@ local racks = { GB200 = true, GB300 = true }
 
 --- Kernels of a mixture of experts that recipes of Megatron-Bridge have in CUDA graphs (github NVIDIA-NeMo/
 --- Megatron-Bridge @ 067f987df03b, perf_recipes/qwen and deepseek, cuda_graph_impl and cuda_graph_scope): from 26.06 on
---- those of MXFP8 record whole iterations on all but H100, and on B200 but where experts are as many as DeepSeek-V3's
---- or the network is in one stage. Before, and in other precisions, racks record attention and router, and so does
---- everybody where the network is in one stage, and B300 for DeepSeek-V3.
+--- recipes of MXFP8 record whole iterations on all but H100, and on B200 except where a network has DeepSeek-V3's
+--- number of experts or is in one stage. Before, and in other precisions, racks record attention and router, and so do
+--- all GPUs where the network is in one stage, and B300 for DeepSeek-V3.
 local function cuda_graphs(row, m, plan, kind)
   local one_stage, deepseek = plan.pipeline == 1, m.deepseek ~= nil
   local partly = row.gpu == 'B200' and (one_stage or deepseek)
@@ -231,16 +231,16 @@ end
 
 local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of which is lowered by itself
 
---- Rings of attention as they are simulated: every part of a ring is lowered by itself, which networks in stages or
---- with parts of layers are too large for. Those are more replicas of shorter sequences: a device has as many tokens,
---- attention, which then sees `share` of its keys, reaches that much less, and the ring's messages are left out, as
---- what hides behind attention. (FSDP shards weights over parts of sequences, too: torchtitan's mesh dp_shard_cp.)
+--- Simulation of ring attention: every part of a ring is lowered separately, which networks in stages or
+--- with parts of layers are too large for. Parts are then replicas of shorter sequences: a device has the same tokens,
+--- attention, which then sees `share` of its keys, has a lower efficiency by that factor, and the ring's messages are
+--- left out, assumed hidden by attention. (FSDP also shards weights over parts of sequences: torchtitan's dp_shard_cp.)
 local function ring_of(plan, assume)
   local lowered = plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
     and plan.zero_stage < 3
   local parts = lowered and plan.context or 1
   if plan.context > 1 and not lowered then
-    assume('messages of a ring of %d parts hide behind attention', plan.context)
+    assume('messages of a ring of %d parts are hidden by attention', plan.context)
   end
   return { parts = parts, share = parts / plan.context, data = plan.data * plan.context / parts }
 end
@@ -301,8 +301,8 @@ local function measured_of(row, m, plan)
   return units[row.unit]()
 end
 
---- What a row's error is counted with: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
---- MLPerf's apart, for they are tuned for time and not for a table.
+--- The group of a row's error: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
+--- MLPerf's rows are separate, because they are tuned for time and not for a table.
 local function group_of(row, m, kind)
   if m.experts > 0 then return row.gpu .. ', mixtures of experts' end
   if contains(row, 'source', 'mlperf') then return row.gpu .. ', dense, MLPerf' end
@@ -310,9 +310,9 @@ local function group_of(row, m, kind)
   return ('%s, dense, %d bits'):format(row.gpu, kind == 'bf16' and 16 or 8)
 end
 
---- What a row comes to: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
---- plan, network, case }. left_out: what is left out of a fit together: a network on a kind of GPU, however its name is
---- written.
+--- A row as read: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
+--- plan, network, case }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
+--- its name is written.
 ---@param path string
 ---@param row table<string, string>
 ---@return table

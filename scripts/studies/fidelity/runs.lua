@@ -1,7 +1,7 @@
--- What comparisons with measured runs share: predictions, the fit of constants, cross-validation, tables and files.
+-- Shared code of comparisons with measured runs: predictions, the fit of constants, cross-validation, tables and files.
 -- A source is a module with
 --
---   name, help, options, quantity    words for messages; options beside those of runs.options
+--   name, help, options, quantity    words for messages; options in addition to runs.options
 --   read(options)                    rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
 --   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json(row)                        what --json prints of a row, in a list called `list` (default 'rows')
@@ -28,21 +28,21 @@ local runs = {}
 runs.options = {
   fit = { default = false, help = 'fits the constants to the rows and prints these' },
   cross_validate = { default = false, help = 'fits without each network in turn, and predicts that one' },
-  only = { default = '', help = 'with --fit, --cross_validate: rows whose group has these words in its name; other '
+  only = { default = '', help = 'with --fit, --cross-validate: rows whose group has these words in its name; other '
     .. 'constants stay' },
-  parameters = { default = '', help = 'with --fit, --cross_validate: what is fitted has one of these words, between '
+  parameters = { default = '', help = 'with --fit, --cross-validate: what is fitted has one of these words, between '
     .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
-  more_rows = { default = {}, help = 'with --fit, --cross_validate: SOURCE:FILE, rows of another source that are '
+  more_rows = { default = {}, help = 'with --fit, --cross-validate: SOURCE:FILE, rows of another source that are '
     .. 'fitted, too' },
-  save = { default = '', help = 'with --fit, --cross_validate: the file for constants and errors' },
+  save = { default = '', help = 'with --fit, --cross-validate: the file for constants and errors' },
   picture = { default = '', help = 'predicted against measured values, as PATH.svg and PATH.png' },
   script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
 }
 
 local noise, most_steps, rounds, step = 0.05, 60, 2, 0.05
 
---- Predictions of rows over worker processes, those of one configuration once; in their order. keep: what cannot be
---- predicted is { refused }, with the sentence; else it is an error.
+--- Predictions of rows over worker processes, once per configuration; in their order. keep: a row that cannot be
+--- predicted becomes { refused }, with the sentence; else it is an error.
 local function predict(source, rows, values, short, keep)
   local groups = util.grouped(rows, function(row) return row.configuration or row end)
   local found = parallel_map(groups, function(same)
@@ -129,7 +129,7 @@ local function moved_along(entries, values, all)
   return values
 end
 
---- What a fit may change, of that what the option asks for.
+--- The parameters of a fit that the option selects.
 local function parameters_of(rows, words)
   local found, all = {}, fitted.parameters(rows)
   local wanted = #words > 0 and util.words(words) or { '' }
@@ -199,7 +199,7 @@ local function print_assumptions(source, rows)
   end
 end
 
---- Draws PATH.svg and PATH.png of rows with a measured value: one point a row, one series a group.
+--- Plots PATH.svg and PATH.png of rows with a measured value: one point per row, one series per group.
 local function draw(source, path, rows)
   if path == '' then return end
   rows = with(rows, 'measured')
@@ -211,7 +211,7 @@ local function draw(source, path, rows)
   end)
   local drawn, reason = plot.scatter(path, { series = series, x = 'measured ' .. source.quantity,
     y = 'predicted ' .. source.quantity, width = 700, height = 650, log_x = source.decades, log_y = source.decades })
-  print(drawn and ('drawn in %s'):format(drawn) or 'no picture: ' .. reason)
+  print(drawn and ('picture: %s'):format(drawn) or 'no picture: ' .. reason)
 end
 
 local function show_fit(source, rows, options)
@@ -319,7 +319,7 @@ function runs.run(source, options)
     local name, path = word:match '^(%w+):(.+)$'
     local other = name and ({ published = true, vtrain = true })[name] and require('studies.fidelity.' .. name)
     if not other or not fits then
-      util.fail_usage("option '--more_rows': expected published:FILE or vtrain:FILE with --fit or --cross_validate, "
+      util.fail_usage("option '--more-rows': expected published:FILE or vtrain:FILE with --fit or --cross-validate, "
         .. 'got %s', util.quoted(word))
     end
     for _, row in ipairs(csv.accepted(other.read(util.merged(options, { rows = path })))) do

@@ -22,14 +22,14 @@ local sailor = {
   },
 }
 
---- What a plan leaves open, printed with the predictions.
+--- Assumptions where a plan is open, printed with the predictions.
 sailor.assumptions = {
-  'the network is the one with as many layers as the plan (of several the one that its path names)',
+  "the network has the plan's number of layers (of several the one that its path names)",
   'a pass takes no longer than the same with a larger micro-batch: profiles of small ones hold the cost of launching',
-  'GPUs of a group work in step; groups of GH200 have a card for each GPU, those of other GPUs share one',
+  'GPUs of a group work in step; groups of GH200 have one NIC per GPU, the NICs of other groups are shared',
 }
 
---- What predictions rest on beside the profiles, by kind of machines (calibrated.lua, sources).
+--- Constants of predictions in addition to the profiles, by kind of machines (calibrated.lua, sources).
 sailor.priors = {
   network_share = { unit = '1', start = 0.8, least = 0.4, most = 1, spread = 0.2,
     meaning = 'share of a NIC, or of a measured rate, that sends between stages and all-reduces reach' },
@@ -83,8 +83,8 @@ local function names_below(folder, under, found)
   return found
 end
 
---- The memory that was measured; nil where it is less than half of what the plan's tensors take: it is not that of a
---- GPU of the plan.
+--- The memory that was measured; nil where it is less than half of what the plan's tensors take: it was measured on
+--- another GPU than the plan's.
 local function bytes_of(plan, data, values)
   local prediction = plan.measured_bytes and csv.attempt(sailor_step.predict, plan, data, values)
   local least = prediction and 0.5 * (prediction.predicted_memory_bytes - values.context_bytes)

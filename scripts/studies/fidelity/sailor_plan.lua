@@ -6,8 +6,8 @@ local util = require 'trinity.base.util'
 
 local sailor_plan = {}
 
---- GPUs by Sailor's names. kind: our name; card: bytes/s of the NIC of each GPU (Slingshot 11: 200 Gbit/s); without it,
---- the groups of a node have the inter-node bandwidth that Sailor measured.
+--- GPUs by Sailor's names. kind: our name; `card`: bytes/s of the NIC of each GPU (Slingshot 11: 200 Gbit/s); without
+--- it, the groups of a node have the inter-node bandwidth that Sailor measured.
 sailor_plan.gpus = { ['GH-96'] = { kind = 'gh200', card = 25e9 }, ['A100-40'] = { kind = 'a100' },
   ['A100-80'] = { kind = 'a100_80gb' }, ['V100-16'] = { kind = 'v100' }, ['RTX-3090'] = { kind = 'rtx3090' },
   ['RTX-2080'] = { kind = 'rtx2080ti' }, ['Titan-RTX'] = { kind = 'titan_rtx' } }

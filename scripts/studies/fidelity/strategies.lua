@@ -1,6 +1,6 @@
--- trinity study fidelity strategies: what regular strategies of decoders come to, stage by stage (weights, gradients,
--- optimiser, activations, messages), counted in the graphs that they lower to; beside counts of others where a case has
--- some.
+-- trinity study fidelity strategies: memory and messages of regular strategies of decoders, stage by stage (weights,
+-- gradients, optimiser, activations, messages), counted in the graphs that they lower to; compared with others' counts
+-- where a case has some.
 --
 -- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
 -- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
@@ -58,7 +58,7 @@ end
 
 local null = 0 / 0 -- as JSON has no number for it
 
--- How weights of so many bytes are trained that their optimiser holds so many an element.
+-- How weights are trained, by bytes per weight and bytes of optimiser state per weight.
 local optimisers = { ['2 12'] = 'adam', ['2 8'] = 'momentum', ['2 4'] = 'sgd', ['4 8'] = 'adam', ['4 4'] = 'momentum',
   ['4 0'] = 'sgd' }
 local dtypes = { [2] = 'bfloat16', [4] = 'float32' }
@@ -74,8 +74,10 @@ local function graph_of(owner, case)
   local m, batch, bytes = read(owner, case, 'model'), read(owner, case, 'batch'), read(owner, case, 'bytes')
   local optimiser = optimisers[('%d %d'):format(bytes.weight, bytes.optimizer)]
   if bytes.activation ~= bytes.weight or not optimiser or not dtypes[bytes.gradient] then
-    util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
-      .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
+    util.fail('%s: bytes: expected activations like weights (2 or 4), gradients of 2 or 4, an optimiser of 4, 8 or 12 '
+      .. 'bytes with weights of 2 and of 0, 4 or 8 with weights of 4 (SGD, momentum, Adam), got weights of %d, '
+      .. 'activations of %d, gradients of %d and an optimiser of %d', owner, bytes.weight, bytes.activation,
+      bytes.gradient, bytes.optimizer)
   end
   local parts = size_of(case.strategy.mesh, 'tensor') * size_of(case.strategy.mesh, 'context')
   local graph = model.load('decoder', { layers = m.layers, hidden = m.hidden, heads = m.heads,
@@ -88,7 +90,7 @@ local function graph_of(owner, case)
   return graph, batch.micro_batches
 end
 
---- Devices of one kind behind one switch, with more memory than any case needs: what is counted depends on no time.
+--- Devices of one kind on one switch, with more memory than any case needs: the counts depend on no time.
 local function cluster_of(count)
   local spec = { name = ('%d devices'):format(count), devices = {}, links = {}, device_types = { any = {
     peak_flops_per_s = { float32 = 1e15 }, memory_bandwidth_bytes_per_s = 1e13, memory_bytes = 2 ^ 49 } } }
@@ -99,7 +101,7 @@ local function cluster_of(count)
   return model.cluster(spec)
 end
 
---- The strategy of a case, with its network on as many devices as it takes.
+--- The strategy of a case, with its network on the number of devices that it takes.
 ---@param owner string what begins messages
 ---@param case table
 ---@return trinity.Strategy
@@ -117,7 +119,7 @@ function strategies.lowered(owner, case)
   return problem:strategy(plan), plan
 end
 
---- What a case comes to, or why it is refused.
+--- Evaluates a case: its counts, or why it is refused.
 local function evaluate(owner, case)
   local found, plan = strategies.lowered(owner, case)
   local idle, m, batch = parallelism.schedule_bubble(plan), case.model, case.batch
@@ -130,7 +132,7 @@ local function checked(owner, case)
   return evaluate(owner, fields.case:check(owner, check.argument(owner, 'entry', 'case', case, 'table')))
 end
 
---- What every case of a list comes to; one that contradicts itself is refused in a sentence.
+--- Evaluates every case of a list; a contradictory one is refused in a sentence.
 ---@param path string of the file, for messages
 ---@param cases table[]
 ---@return table[]

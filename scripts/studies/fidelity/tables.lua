@@ -29,7 +29,7 @@ local function of_mlperf(row, number)
   if not gpu then return nil, ('no GPU %s here'):format(row.accelerator) end
   if row.plan ~= 'sure' then return nil, ('its plan is not sure: %s'):format(row.plan) end
   if row.duplicate_of ~= '' then return nil, ('the same log as %s'):format(row.duplicate_of) end
-  local precision = row.precision == 'fp4' and 'nvfp4' or 'fp8' -- where none is stated, speeds are those of FP8
+  local precision = row.precision == 'fp4' and 'nvfp4' or 'fp8' -- where none is stated, the speed is FP8's
   return changed(changed(row, network), { id = ('%s %s %s'):format(row.round, row.system, row.benchmark),
     row_number = number, gpu = gpu, precision = precision, zero = 1, recompute = 'none', ep = '', experts = '',
     value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total',

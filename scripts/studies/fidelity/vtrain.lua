@@ -21,16 +21,16 @@ local vtrain = {
   },
 }
 
---- What rows leave open, printed with the predictions.
+--- Assumptions where rows are open, printed with the predictions.
 vtrain.assumptions = {
   'the network is GPT-2 as Megatron-LM runs it: fp16 weights and gradients, Adam with fp32 states, biases, learned '
     .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of '
     .. 'scale, mask and softmax takes heads times micro-batch of a device where they are a multiple of 4, else they '
     .. 'are several',
-  '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
+  '1F1B, gradients in one all-reduce after the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
   'more than 8 GPUs: full recomputation (use_checkpoint of the configuration); '
-    .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
+    .. 'machines of 8 A100 80 GB on NVSwitches with one NIC of 200 Gbit/s for every two (800 in all)',
   'up to 8 GPUs: one machine, vocabulary 50,256, the output not tied, no recomputation; a column `recompute` '
     .. '(none, selective, full) says otherwise',
   'a micro-batch of 1 where none is given',
@@ -86,7 +86,7 @@ end
 
 local kind, own_node = 'a100_80gb', 'vTrain, composed'
 
---- What is of vTrain's cluster alone: its source explains neither.
+--- Constants of vTrain's cluster alone: its source explains neither.
 vtrain.priors = {
   shared_bandwidth = { unit = '1', start = 0.8, least = 0.4, most = 1, spread = 0.3,
     meaning = 'share of the bandwidth inside a node that a group of some of its GPUs has while others send, too' },
@@ -96,7 +96,7 @@ vtrain.priors = {
 
 local function kept() return require('trinity.cluster.calibrated').sources.vtrain.cluster end
 
---- vTrain's cluster of so many GPUs.
+--- vTrain's cluster of `gpus` GPUs.
 local function measured_cluster(gpus, values)
   values = values or kept()
   local net = topology.new { name = ('%d A100'):format(gpus), queue = 'pair' }
@@ -114,9 +114,9 @@ local function measured_cluster(gpus, values)
   return net:spec()
 end
 
---- What composed times were put together from, fitted to those of 16 layers (208 rows): the host sets the pace, the
---- loss is several kernels, and calls of collectives come on top. They are no measurements: calibrated constants and
---- these have nothing to do with each other.
+--- The machine from which composed times were put together, fitted to the 208 rows of 16 layers: the host limits the
+--- speed, the loss is several kernels, and calls of collectives come on top. Composed times are no measurements:
+--- calibrated constants and these are independent.
 local function composed_cluster(gpus)
   local net = topology.new { name = ('%d A100'):format(gpus), queue = 'route' }
   net:device_type(own_node, devices.with(kind, { compute_efficiency = 0.7685, half_width = 31.34,
@@ -128,7 +128,7 @@ local function composed_cluster(gpus)
   return net:spec()
 end
 
---- What describes one's own cluster; nil for vTrain's.
+--- The function that describes the user's cluster; nil for vTrain's.
 local function describer(path)
   if path == '' then return nil end
   local chunk, why = util.load_file(path)

@@ -1,4 +1,4 @@
--- What DASO claims (34 % less training time than Horovod, 25 % for ResNet-50), simulated against three baselines.
+-- DASO's claims (34 % less training time than Horovod, 25 % for ResNet-50), simulated against three baselines.
 
 local daso = require 'studies.papers.daso_networks'
 local page = require 'studies.papers.page'
@@ -38,7 +38,7 @@ end
 
 return { name = 'claims', title = 'Less training time than all-reduce in every batch',
   about = 'Less time of a whole training with DASO, simulated on JUWELS Booster, against (bucketed) an all-reduce in '
-    .. 'buckets that overlaps the\nbackward pass, as Horovod and PyTorch do, and, behind the backward pass, '
+    .. 'buckets that overlaps the\nbackward pass, as Horovod and PyTorch do, and, after the backward pass, '
     .. '(hierarchical) one in, between and in nodes and\n(flat) one ring. Paper settings: the example code, at most 4 '
     .. 'global skips; ours: the fastest of four fixed skips\n(global/local/wait).',
   run = function(rows, settings)

@@ -1,4 +1,4 @@
--- What train_distributed trains on: generated samples in a file, of which every rank has its own, and a network for
+-- Training data of train_distributed: generated samples in a file, of which every rank has its own, and a network for
 -- them.
 
 local core = require 'trinity.core'
@@ -9,7 +9,7 @@ local data = {}
 
 local held_out, pixels, alphabet, steps = 1000, 3 * 16 * 16, 128, 24
 
---- So many pictures: of ten classes three each, under noise, as inputs and labels from 0.
+--- Writes `samples` pictures: of ten classes three each, with noise, as inputs and labels from 0.
 local function pictures(path, samples)
   local all = tensor.normal({ 30, pixels }, random(1, 'pictures')) * 0.3
   local stream, which, class = random(1, 'samples'), {}, {}
@@ -21,7 +21,7 @@ local function pictures(path, samples)
   tensor.save(path, { inputs = x, labels = tensor.new(class, { dtype = 'int64' }) })
 end
 
---- So many characters of words of two to six letters, each of which is followed by one of four others.
+--- Writes a text of that many characters: words of two to six letters, each followed by one of four others.
 local function write_text(path, characters)
   local stream, words, text, length = random(1, 'words'), {}, {}, 0
   for w = 1, 40 do
@@ -38,8 +38,8 @@ local function write_text(path, characters)
   core.write_file(path, table.concat(text):sub(1, characters))
 end
 
---- By name: usual epochs and learning rate, a network and its options, how many rows of the file samples are, and what
---- writes so many.
+--- By name: usual epochs and learning rate, a network and its options, how many rows of the file samples are, and the
+--- function that writes a number of samples.
 data.tasks = {
   images = { epochs = 12, learning_rate = 0.04, ending = '.safetensors', model = 'mlp',
     of_model = { inputs = pixels, hidden = { 128, 64 }, classes = 10 },
@@ -49,8 +49,8 @@ data.tasks = {
     rows = function(samples) return samples * steps + 1 end, write = write_text },
 }
 
---- Writes the data of a task: so many samples to train on, and 1000 more that are held out. Returns the file, which
---- the caller removes with data.remove, and how many of its rows train.
+--- Writes the data of a task: `samples` samples to train on, and 1000 more that are held out. Returns the file, which
+--- the caller removes with data.remove, and the number of rows for training.
 ---@param task table of data.tasks
 ---@param samples integer
 ---@return string path

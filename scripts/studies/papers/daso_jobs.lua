@@ -27,7 +27,7 @@ end
 local rank_line = 'RANK=%d WORLD_SIZE=%d LOCAL_RANK=%d LOCAL_WORLD_SIZE=%d GROUP_RANK=%d MASTER_ADDR=127.0.0.1 '
   .. 'MASTER_PORT=$((20000 + $$ %% 10000)) TRINITY_JOIN=1 %s & ranks="$ranks $!"'
 
---- What a job of `processes` ranks on two nodes writes: JSON, in the file that is its script's last argument.
+--- The output of a job of `processes` ranks on two nodes: JSON, in the file that is its script's last argument.
 function jobs.run(processes, script, words)
   local path, per_node = os.tmpname(), processes / 2
   local command = util.map({ core.program(), '--threads', '1', script, unpack(words) }, tostring)

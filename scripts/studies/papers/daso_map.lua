@@ -1,4 +1,4 @@
--- Where DASO wins: its gain on the overlapped all-reduce over the network cards' bandwidth, GPUs and networks.
+-- Where DASO wins: its gain over the overlapped all-reduce by NIC bandwidth, number of GPUs and network.
 
 local daso = require 'studies.papers.daso_networks'
 local training = require 'studies.papers.daso_training'
@@ -36,7 +36,7 @@ local function verdict_of(ahead)
 end
 
 local function add_network(rows, network, one_card, counts, bandwidths, settings)
-  local gains, cards = {}, one_card and 'a card a node' or 'a card a GPU'
+  local gains, cards = {}, one_card and 'one NIC per node' or 'one NIC per GPU'
   for b, bandwidth_gb_s in ipairs(bandwidths) do
     local texts, ahead, numbers = gains_at(network, counts, bandwidth_gb_s, one_card)
     gains[b] = numbers
@@ -48,7 +48,7 @@ end
 
 local map = { name = 'map', title = 'Where DASO wins: bandwidth, GPUs, network',
   about = 'Less training time than with the overlapped all-reduce in buckets, in percent, at each number of GPUs; '
-    .. 'negative: DASO takes longer.\nThe machine has a network card of 24 GB/s a GPU; nodes of others one for all '
+    .. 'negative: DASO takes longer.\nThe machine has one NIC of 24 GB/s per GPU; nodes of others one for all '
     .. 'four. Paper settings: at most 4 skips; ours: the\nfastest of four fixed skips.',
   run = function(rows, settings)
     local counts = settings.quick and { 16, 64 } or { 8, 16, 64 }

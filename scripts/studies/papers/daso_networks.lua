@@ -1,4 +1,4 @@
--- What the sections of DASO's page share: its networks, JUWELS Booster, and trainings under policies, simulated.
+-- Shared code of the sections of DASO's page: its networks, JUWELS Booster, and trainings under policies, simulated.
 
 local devices = require 'trinity.cluster.devices'
 local core = require 'trinity.core'
@@ -27,7 +27,7 @@ function daso.chosen(settings, papers)
   return list
 end
 
--- Leaves the first of a node's network cards, behind which all its GPUs are then.
+-- Leaves only the first of a node's NICs, which all its GPUs then share.
 local function share_card(spec)
   local links = {}
   for _, link in ipairs(spec.links) do
@@ -40,8 +40,8 @@ local function share_card(spec)
   spec.links = links
 end
 
---- JUWELS Booster with that many GPUs, convolutions in TF32, PyTorch's default. bandwidth_gb_s: of every network card
---- where it is not the machine's; one_card: a node has one, not one a GPU.
+--- JUWELS Booster with that many GPUs, convolutions in TF32, PyTorch's default. bandwidth_gb_s: of every NIC,
+--- where it is not the machine's; one_card: one NIC per node instead of one per GPU.
 function daso.cluster(gpus, bandwidth_gb_s, one_card)
   local nodes = gpus / daso.per_node
   local spec = assert(util.load_file(core.home .. '/models/clusters/juwels_booster.lua'))()(nodes)
@@ -65,7 +65,7 @@ function daso.trainings(network, gpus, bandwidth_gb_s, one_card)
     batches = math.max(1, math.floor(network.samples / (network.batch_size * gpus))) }, Trainings)
 end
 
---- A training under a way of synchronising: hours, milliseconds of a batch in the mean.
+--- A training under a way of synchronising: hours, and milliseconds of a batch on average.
 function Trainings:of(synchronization)
   local network = self.network
   local run = training.new(network.graph, self.cluster, synchronization)
@@ -74,13 +74,13 @@ function Trainings:of(synchronization)
   return { hours = time_s / 3600, batch_ms = time_s / (network.epochs * self.batches) * 1e3, epochs = epochs }
 end
 
---- What DASO is set beside. The first is what Horovod and PyTorch do: the real baseline.
+--- The baselines of DASO. The first is what Horovod and PyTorch do: the real one.
 daso.baselines = {
   { key = 'bucketed', title = 'all-reduce in buckets, overlapped',
     synchronization = training.all_reduce('automatic', 25000000) },
-  { key = 'hierarchical', title = 'hierarchical, behind backward',
+  { key = 'hierarchical', title = 'hierarchical, after backward',
     synchronization = training.all_reduce('hierarchical', 0) },
-  { key = 'flat', title = 'flat ring, behind backward',
+  { key = 'flat', title = 'flat ring, after backward',
     synchronization = training.all_reduce('ring', 0) },
 }
 

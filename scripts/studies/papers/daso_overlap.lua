@@ -1,11 +1,11 @@
--- What overlap brings the real baseline: trainings on this machine over an injected slow link.
+-- The gain of overlap for the real baseline: trainings on this machine over an injected slow link.
 
 local core = require 'trinity.core'
 local jobs = require 'studies.papers.daso_jobs'
 local page = require 'studies.papers.page'
 local util = require 'trinity.base.util'
 
-local variants = { 'one buffer, behind backward', 'buckets, overlapped' }
+local variants = { 'one buffer, after backward', 'buckets, overlapped' }
 
 return { name = 'overlap', title = 'What overlap brings, measured here',
   about = 'Milliseconds of a step of trinity.execute: six layers of 512 x 512, batches of 256, two processes as two '

@@ -1,4 +1,4 @@
--- What the ranks of DASO's section 'overlap' do (daso_overlap.lua): train a perceptron of six equal layers in step,
+-- The ranks of DASO's section 'overlap' (daso_overlap.lua) train a perceptron of six equal layers in step,
 -- each variant in turn, and write seconds of a step by variant and round. arg: Mbit/s, rounds, steps, a file.
 
 local core = require 'trinity.core'

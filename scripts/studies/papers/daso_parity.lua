@@ -5,8 +5,8 @@ local page = require 'studies.papers.page'
 
 local parity = {}
 
---- How far apart mean losses may lie: two standard deviations of a difference of two means of as many seeds, the
---- spread being that of the trainings in step alone, and never less than 1 % of their mean.
+--- The tolerance of mean losses: two standard deviations of a difference of two means of that number of seeds, with the
+--- spread of the synchronous trainings alone, and never less than 1 % of their mean.
 function parity.tolerance(losses)
   local n, mean, squares = #losses, 0, 0
   for _, loss in ipairs(losses) do mean = mean + loss / n end
@@ -20,7 +20,7 @@ local function mean(values)
   return sum / #values
 end
 
---- Whether DASO's losses on held-out data agree with those of bsp: agrees, difference of means, tolerance.
+--- Whether DASO's losses on held-out data agree with bsp's: agrees, difference of means, tolerance.
 function parity.compare(bsp, daso)
   local difference, tolerance = mean(daso) - mean(bsp), parity.tolerance(bsp)
   return math.abs(difference) <= tolerance, difference, tolerance

@@ -1,5 +1,5 @@
 -- Simulated against measured, for section figure9 of Trinity's page and whole_loop.lua: placements from random to good,
--- measured in rounds so that whatever else the machine does meets all of them alike, and how well the two agree.
+-- measured in rounds so that other work on the machine affects all of them equally, and how well the two agree.
 
 local core = require 'trinity.core'
 local measure = require 'trinity.execute.measure'
@@ -10,7 +10,7 @@ local util = require 'trinity.base.util'
 
 local fidelity = {}
 
---- Whether a placement is new among those of `seen`, by text.
+--- Whether no placement of `seen` has the same text.
 local function is_new(placement, seen)
   local parts = util.listed(#placement, function(op) return string.char(64 + placement[op]) end)
   local text = table.concat(parts)
@@ -94,9 +94,9 @@ function fidelity.simulate(problem, entries)
   end
 end
 
---- Adds to every entry { placement = } what is simulated (see above) and measured: measured_s, measured_bytes by
---- device, loss, and halves_s (what odd and even rounds alone say). options: devices, steps (counted, the median
---- tells) and warm_up, seed, seconds (rounds end early after so long, but not before three), progress(round, rounds),
+--- Adds to every entry { placement = } its simulated (see above) and measured values: measured_s, measured_bytes by
+--- device, loss, and halves_s (from odd and even rounds alone). options: devices, steps (counted; their median is the
+--- result) and warm_up, seed, seconds (time limit of the rounds, at least three), progress(round, rounds),
 --- between(i) (called before entry i of every round). Every round visits all entries: a step of warm-up, which finds
 --- caches and memory as another placement left them, then its share of counted steps.
 function fidelity.measure(problem, entries, options)

@@ -58,8 +58,8 @@ function page.runs(values, unit)
   return ('%s [%s - %s]'):format(middle, least, most)
 end
 
---- What a number of ours says of a claimed one. about: claimed, got (numbers), fitted (what was fitted to it, a text),
---- unstated (whether the paper does not say of what its number is), by (by which means it was got, a text).
+--- The verdict of one of our numbers on a claimed one. about: claimed, got (numbers), fitted (a text),
+--- unstated (whether the paper does not say what its number measures), by (how ours was obtained, a text).
 function page.verdict(about)
   if type(about.claimed) ~= 'number' or type(about.got) ~= 'number' then
     return { text = about.by or 'cannot be compared' }
@@ -116,7 +116,7 @@ Rows.__index = Rows
 local columns = { { 'what', '' }, { 'claimed', 'claimed' }, { 'literal', 'paper settings' }, { 'ours', 'ours' },
   { 'updates', 'updates' }, { 'seeds', 'seeds' }, { 'verdict', 'verdict' } }
 
-local left = { [#columns] = true } -- beside the first: texts
+local left = { [#columns] = true } -- in addition to the first: texts
 
 local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any', updates = 'any', seeds = 'any',
   verdict = 'table', unit = 'string' }

@@ -26,7 +26,7 @@ end
 
 local function no_wires(link) link.bandwidth_bytes_per_s, link.latency_s = 1e18, 0 end
 
---- Both processors of a machine as if they were one: their link is as wide as a device's.
+--- Both CPUs of a machine as if they were one: their link is as wide as a device's.
 local function no_qpi(link)
   if link.bandwidth_bytes_per_s < 10e9 then link.bandwidth_bytes_per_s = 12e9 end
 end
@@ -35,8 +35,8 @@ local function narrow_network(link)
   if link.from == 'infiniband' or link.to == 'infiniband' then link.bandwidth_bytes_per_s = 1.2e9 end
 end
 
---- Steps with data parallelism's sums in two levels in place of one ring of all devices, by their bytes: those of a
---- machine over its narrowest link, shares of them between machines over the network card.
+--- Steps with data parallelism's all-reduces in two levels instead of one ring of all devices, by their bytes: within
+--- a machine over its narrowest link, then a part of them between machines over the NIC.
 local function two_levels(steps, graph)
   local bytes, qpi, card, inner, machines = 0, 6e9, 12e9, 8, devices / 8
   for op = 1, graph.operators do bytes = bytes + graph:operator(op).parameter_bytes end
@@ -68,19 +68,19 @@ local function shifted(steps, seconds)
     best = steps.best + seconds }
 end
 
---- What is changed, and the steps by kind then: a list of { what, steps, note }.
+--- The changed assumptions, and the steps by kind then: a list of { what, steps, note }.
 local function assumptions()
   local search, cluster = networks.search('alexnet', devices), changed_cluster(as_it_is)
   local plain, free = steps_of(search, cluster), steps_of(search, changed_cluster(no_wires))
   local alone = steps_of(search, cluster, no_time)
-  local list = { { 'as simulated', plain, 'sums and copies beside computation, links shared fairly' } }
+  local list = { { 'as simulated', plain, 'reductions and copies overlap computation, links shared fairly' } }
   local function add(what, steps, note) list[#list + 1] = { what, steps, note } end
-  add('computation alone, wires free', free, 'what splitting computes')
+  add('computation alone, links free', free, 'what splitting computes')
   add('communication alone, computation free', alone, 'what it sends')
   add('nothing overlaps', summed(free, alone), 'the two above one after the other')
   add('a copy has its whole route to itself', steps_of(search, cluster, { rules = { queue = 'route' } }),
     "the cluster's own queue: copies between machines wait for each other")
-  add('no QPI: processors joined at 12 GB/s', steps_of(search, changed_cluster(no_qpi)),
+  add('no QPI: CPUs joined at 12 GB/s', steps_of(search, changed_cluster(no_qpi)),
     'the ring of all devices crosses it at 6 GB/s')
   add('all links twice as wide', steps_of(search, changed_cluster(scaled(2))), 'as if sums took half the time')
   add('all links half as wide', steps_of(search, changed_cluster(scaled(0.5))), '')
@@ -115,7 +115,7 @@ local function add_held(rows, seconds)
     local cluster = model.cluster(('%sx%d'):format(family, p))
     local steps = shifted(steps_of(networks.search('alexnet', p), cluster), seconds)
     local claimed, got = networks.claimed.alexnet[family][p][3], steps.data_parallel / steps.best
-    rows:add { what = ('as many ms more a step, p = %d'):format(p), claimed = claimed,
+    rows:add { what = ('the same number of ms more per step, p = %d'):format(p), claimed = claimed,
       literal = steps.data_parallel / steps.expert, ours = got,
       verdict = page.verdict { claimed = claimed, got = got } }
   end
@@ -123,7 +123,7 @@ end
 
 return { name = 'alexnet', title = 'AlexNet over 32 GTX 1080 Ti: what its factor depends on',
   heads = { literal = 'expert', ours = 'PaSE' },
-  about = 'Steps of data parallelism over those of the expert (paper: 0.96) and of PaSE (1.44), simulated with one '
+  about = "Steps of data parallelism over the expert's (paper: 0.96) and PaSE's (1.44), simulated with one "
     .. 'assumption changed at a time.',
   run = function(rows, settings)
     if settings.models and not settings.models.alexnet then return end
@@ -139,6 +139,6 @@ return { name = 'alexnet', title = 'AlexNet over 32 GTX 1080 Ti: what its factor
     local seconds = add_fitted(rows, plain, claimed)
     add_held(rows, seconds)
     return ("The last column has the steps of data parallelism, expert and PaSE. PaSE's step of %.1f ms is %.0f images "
-      .. 'a second; the %.0f ms that all strategies would have to wait for beside what is simulated make it %.0f.')
+      .. 'a second; the %.0f ms that all strategies would have to wait in addition to the simulation make it %.0f.')
       :format(1000 * plain.best, 128 / plain.best, 1000 * seconds, 128 / (plain.best + seconds))
   end }

@@ -1,5 +1,5 @@
 -- FlexFlow's search (papers/notes.md "FlexFlow's chain") with the cost that it has there, a simulated step: a Markov
--- chain over the splits of layers, each state lowered to a graph of parts and priced by the event simulator. The PaSE
+-- chain over the splits of layers, each state lowered to a graph of parts and run by the event simulator. The PaSE
 -- paper starts it from the expert's strategy and ends it after 250,000 proposals, or half the budget without
 -- improvement. The same chain over PaSE's own costs, which cannot win, is pase:mcmc.
 
@@ -55,7 +55,7 @@ function Chain:walk(start, budget)
   return best
 end
 
---- The strategy that the chain finds for a search of networks.search() on a cluster: what pase:price returns, with
+--- The strategy that the chain finds for a search of networks.search() on a cluster: the result of `pase:price`, with
 --- proposals, simulated (states) and seconds. options: proposals (the budget), seed.
 return function(search, cluster, options)
   local begun = core.clock_s()

@@ -15,8 +15,8 @@ local networks = { names = { 'alexnet', 'inception_v3', 'rnnlm', 'transformer' }
   clusters = { 'gtx1080ti_ib', 'rtx2080ti_ib' } }
 
 -- Per network: options, the cutoff of its space (smallest block of a dimension), the search times of table 1 in s by p
--- (FlexFlow's none for the Transformer; those of breadth-first dynamic programming, 'OOM' where it needed more than the
--- memory), and figure 6, which its PDF draws as vectors: measured speed-ups over data parallelism by cluster and p, {
+-- (FlexFlow's none for the Transformer; of breadth-first dynamic programming, 'OOM' where it needed more than the
+-- memory), and figure 6, read off the vectors of its PDF: measured speed-ups over data parallelism by cluster and p, {
 -- expert, FlexFlow, PaSE }.
 networks.claimed = {
   alexnet = { cutoff = 4, options = { batch_size = 128 },

@@ -73,7 +73,7 @@ local function add_cell(rows, cell, found, figure)
     end
   end
   if factors.flexflow then
-    rows:add { what = ('%s, %s, p = %d: FlexFlow beside PaSE'):format(cell.name, cell.cluster:match '^[^_]*', cell.p),
+    rows:add { what = ('%s, %s, p = %d: FlexFlow over PaSE'):format(cell.name, cell.cluster:match '^[^_]*', cell.p),
       claimed = claimed[2] / claimed[3], literal = found.best.cost / middle(found.flexflow).cost,
       ours = factors.flexflow / factors.best, verdict = page.order(claimed[2], claimed[3], factors.flexflow,
         factors.best) }
@@ -99,7 +99,7 @@ end
 
 return { name = 'figure6', title = 'Figure 6: steps over data parallelism', quick = networks.quick,
   heads = { literal = "by PaSE's costs", ours = 'simulated' },
-  about = 'Measured by the paper with Mesh-TensorFlow, here simulated (links shared fairly) and priced by the costs of '
+  about = 'Measured by the paper with Mesh-TensorFlow, here simulated (links shared fairly) and by the costs of '
     .. "PaSE's code. FlexFlow's chain minimises the simulated step, from the expert's strategy, with a budget of its "
     .. "own (proposals) far below the paper's 250,000; medians over seeds.",
   run = function(rows, settings)
@@ -111,5 +111,5 @@ return { name = 'figure6', title = 'Figure 6: steps over data parallelism', quic
     local path = settings.output .. '/figure6'
     plot.csv(path .. '.csv', { 'network', 'cluster', 'devices', 'strategy', 'speed_up', 'paper' }, figure)
     local picture, reason = draw(path, cells, all)
-    return ('Drawn in %s.csv%s.'):format(path, picture and ', .svg and .png' or '; no picture: ' .. reason)
+    return ('Data in %s.csv%s.'):format(path, picture and ', picture in .svg and .png' or '; no picture: ' .. reason)
   end }

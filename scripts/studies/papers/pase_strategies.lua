@@ -1,4 +1,4 @@
--- Table 2 of the PaSE paper: its best strategies for 32 devices, layer by layer and dimension by dimension, beside the
+-- Table 2 of the PaSE paper: its best strategies for 32 devices, layer by layer and dimension by dimension, next to the
 -- optimum of the exact solver under the costs of the released code.
 
 local networks = require 'studies.papers.pase_networks'
@@ -124,7 +124,7 @@ end
 strategies.section = { name = 'table2', title = 'Table 2: the best strategies for 32 devices',
   quick = 'Transformer only where --models names it',
   heads = { literal = 'cost of the stated strategy', ours = 'the exact optimum' },
-  about = "Factors of every dimension that the paper's table states, beside the optimum of the exact solver under the "
+  about = "Factors of every dimension that the paper's table states, next to the optimum of the exact solver under the "
     .. "released code's costs (ours equal its tables entry by entry: tests/lua/pase/pase_spec.lua). The last "
     .. 'row of a network prices the stated strategy by the same costs, other layers as in the optimum.',
   run = function(rows, settings)

@@ -22,7 +22,7 @@ local function add_times(rows, label, theirs, search, settings)
     verdict = page.order(theirs.pase_s, theirs.flexflow_s, search.best.seconds, chain.seconds) }
 end
 
---- What a state of FlexFlow's own chain takes: lowered and simulated.
+--- The time of a state of FlexFlow's own chain: lowered and simulated.
 local function add_state(rows, label, p, search)
   local cluster = model.cluster(('%sx%d'):format(networks.clusters[1], p))
   local price, begun = networks.simulator(search, cluster), core.clock_s()
@@ -43,8 +43,8 @@ end
 
 return { name = 'table1', title = 'Table 1: search times', quick = networks.quick,
   about = 'Theirs is Python on a machine that is not named, ours C++ on this one: seconds tell an order of magnitude, '
-    .. "and who is ahead of whom. Of breadth-first dynamic programming ours is what its largest table takes; it fits "
-    .. "where that is at most 64 GiB. FlexFlow's own costs are simulations: section figure6.",
+    .. "and which is faster. For breadth-first dynamic programming ours is the size of its largest table, which must "
+    .. "not exceed 64 GiB. FlexFlow's own costs are simulations: section figure6.",
   run = function(rows, settings)
     for name, p in networks.cells(settings) do
       local known, search = networks.claimed[name], networks.search(name, p)

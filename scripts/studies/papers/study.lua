@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
--- One page a paper: every table and figure as rows with what the paper claims, what its settings give here, what ours
--- give, how often a policy was updated, over how many seeds, and what that amounts to (page.lua). The pages
--- trinity.md, tapp.md, daso.md and pase.md beside this file have what it prints as Markdown.
+-- One page per paper: every table and figure as rows with the paper's claim, the result of its settings here and of
+-- ours, the number of policy updates, the number of seeds, and a verdict (page.lua). The pages
+-- trinity.md, tapp.md, daso.md and pase.md in this folder have what it prints as Markdown.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -12,12 +12,12 @@ local util = require 'trinity.base.util'
 local papers = { 'trinity', 'tapp', 'daso', 'pase' }
 
 local options = trinity.options {
-  'Sets what a paper claims beside what comes out here: trinity, tapp, daso or pase.',
+  'Sets what a paper claims and results here: trinity, tapp, daso or pase.',
   paper = { default = '', position = true, help = 'trinity, tapp, daso or pase' },
   only = { default = '', help = "sections of the page with commas; '': all; '?' lists them" },
   models = { default = '', help = "networks with commas; '': all that a section has" },
   quick = { default = false, help = 'at most 3 minutes on two cores: fewer cases, updates and seeds' },
-  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 3 (tapp: 5), and 1 with --quick', min = 0,
+  seeds = { default = 0, help = 'runs of methods with random numbers; 0: 3 (tapp: 5), and 1 with --quick', min = 0,
     max = 1000, integer = true },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
   updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick "
@@ -96,7 +96,7 @@ local function run_section(section)
   return stopped
 end
 
--- a signal between the end of a section and its result, too, ends the script behind the result
+-- a signal between the end of a section and its result also ends the script after the result
 local asked = trinity.system.stoppable(function()
   for _, section in ipairs(chosen_sections) do
     if run_section(section) then return end
@@ -109,5 +109,5 @@ if options.json then
     updates = settings.updates, quick = settings.quick, sections = all, command = made_by })
   return
 end
-print(('simulated; seeds %d to %d where random numbers are drawn\nmade by: %s'):format(settings.seed,
+print(('simulated; seeds %d to %d where random numbers are used\nmade by: %s'):format(settings.seed,
   settings.seed + settings.seeds - 1, made_by))

@@ -1,4 +1,4 @@
--- What the page of TAPP compares it with, on unequal machines: data parallelism, GPipe, PipeDream and exact cuts.
+-- The baselines of TAPP's page, on heterogeneous machines: data parallelism, GPipe, PipeDream and exact cuts.
 -- The paper states neither its networks nor its machines; these are ours: machines with one GPU each, a V100, a GTX
 -- 1080 Ti, a P100 and a K80 (12 GB) in turn, on 10 Gbit/s Ethernet; batches of 64, pipelines with 8 micro-batches.
 --   bsp          a copy of the model a machine, equal parts of the batch, gradients all-reduced in buckets of 25 MB
@@ -9,10 +9,10 @@
 --                speed), in the cluster's order, asynchronous: a mini-batch is the whole batch, the weights of those
 --                under way are kept; it computes something else than all others
 --   pipedream_1  the same without replicas
---   least_load   the cut whose largest stage is least, over all orders of machines, exact; 1F1B
---   fastest      the cut into consecutive parts, a machine each, whose 1F1B step is fastest, proved by trying all
---                that could be, where these are few enough
--- BERT is without the head whose weights are those of the first layer: these would cross the whole pipeline with every
+--   least_load   the cut whose largest stage is smallest, over all orders of machines, exact; 1F1B
+--   fastest      the cut into consecutive parts, one per machine, whose 1F1B step is fastest, proved by trying all
+--                candidates, where these are few enough
+-- BERT is without the head that shares the weights of the first layer: these would cross the whole pipeline with every
 -- micro-batch. Its attention is in separate operators, and the V100 computes convolutions at half of its peak.
 
 local devices = require 'trinity.cluster.devices'
@@ -62,7 +62,7 @@ local function share_of(timeline, metrics)
   return waiting / used
 end
 
---- What a plan of a problem takes: step_time_s, fits, peak_memory_bytes, rho (the share above).
+--- The metrics of a plan of a problem: step_time_s, fits, peak_memory_bytes, rho (the share above).
 function baselines.result(method, problem, plan)
   local metrics, timeline = problem:evaluate(plan), problem:timeline(plan)
   local result = { method = method, step_time_s = metrics.step_time_s, fits = metrics.feasible,
@@ -136,7 +136,7 @@ function baselines.add_replicas(rows, name, cluster, batch_size)
   rows[#rows + 1] = data_parallel('bsp_speed', name, cluster, baselines.shards(batch, speed))
 end
 
--- The stage of every operator: that of its layer's first forward operator, in a plan of trinity.pipeline.
+-- The stage of every operator: the stage of its layer's first forward operator, in a plan of trinity.pipeline.
 local function stages_by_operator(graph, chain, plan)
   local stage_of_name, stage_of_layer, stage = {}, {}, {}
   for s, about in ipairs(plan.stages) do
@@ -150,7 +150,7 @@ local function stages_by_operator(graph, chain, plan)
   return stage
 end
 
--- What PipeDream's optimiser plans for the whole batch, its replicas' costs those of their part of it.
+-- The plan of PipeDream's optimiser for the whole batch, with the costs of replicas for their part of it.
 local function pipedream(method, name, cluster, straight)
   local batch = baselines.batch_size
   local graph = baselines.graph(name, batch)

@@ -1,13 +1,13 @@
--- What TAPP's policy contributes: runs with and without its updates, and without the policy, in pairs by case and seed.
+-- The contribution of TAPP's policy: runs with and without its updates, and without it, in pairs by case and seed.
 
 local baselines = require 'studies.papers.tapp_baselines'
 local page = require 'studies.papers.page'
 local studies = require 'studies.papers.tapp_studies'
 
 local comparisons = {
-  { 'trained', 'frozen', 'updates, where the policy draws all' },
+  { 'trained', 'frozen', 'updates, where the policy samples all' },
   { 'default', 'frozen_moves', 'updates, where moves follow' },
-  { 'default', 'moves', 'the policy, beside moves alone' },
+  { 'default', 'moves', 'the policy, compared with moves alone' },
   { 'default', 'trained', 'the moves' },
 }
 
@@ -41,7 +41,7 @@ local function add(rows, label, cases, comparison)
   local tested = page.against(mine, other)
   local seeds = #cases > 0 and #studies.find(cases[1], ours).steps_s or 0
   rows:add { what = ('%s: %s against %s'):format(label, ours, theirs), claimed = 'not stated',
-    ours = ('ahead %d, behind %d of %d'):format(wins, losses, #mine), updates = updates, seeds = seeds,
+    ours = ('faster in %d, slower in %d of %d'):format(wins, losses, #mine), updates = updates, seeds = seeds,
     verdict = { text = ('%s: %s'):format(comparison[3], tested.text) } }
 end
 
@@ -67,7 +67,7 @@ end
 return { name = 'learning', title = 'What the policy and its updates contribute', learns = true,
   quick = studies.quick,
   about = 'Runs of equal budgets in pairs by case and seed; a percentage below zero means that the first is faster '
-    .. '(medians). moves: one drawn scheme, then moves; frozen: a policy that is never updated, with the same first '
+    .. '(medians). moves: one sampled scheme, then moves; frozen: a policy that is never updated, with the same first '
     .. 'weights and random numbers; trained: the same, updated; default: half of the budget each; frozen_moves: '
     .. 'default without updates.',
   run = function(rows, settings)

@@ -1,11 +1,11 @@
--- The cases of TAPP's page, networks on so many machines, each by all methods; its sections share them. Of TAPP:
+-- The cases of TAPP's page, networks on numbers of machines, each by all methods; its sections share them. Of TAPP:
 --   moves         one scheme of a policy that is never updated, then moves of it alone (refine = 1)
---   frozen        a policy that is never updated draws all schemes (learn = false, refine = 0): the same first weights
---                 and random numbers as `trained`
---   trained       the policy learns and draws all schemes (refine = 0): the paper's method
+--   frozen        a policy that is never updated samples all schemes (learn = false, refine = 0): the same first
+--                 weights and random numbers as `trained`
+--   trained       the policy learns and samples all schemes (refine = 0): the paper's method
 --   frozen_moves  the default without its updates
 --   default       half of the budget for the policy, half for moves of its best scheme
--- All simulate equally many schemes.
+-- All simulate the same number of schemes.
 
 local baselines = require 'studies.papers.tapp_baselines'
 local dist = require 'trinity.dist'
@@ -28,12 +28,12 @@ studies.variants = {
 
 local samples, greedy_every = 8, 10 -- of methods.tapp
 
---- Schemes that a run simulates: as many as the default's policy needs for its updates, and as many moves.
+--- Schemes that a run simulates: the number that the default's policy needs for its updates, and again for moves.
 function studies.evaluations(settings)
   return 2 * (samples * settings.updates + math.floor(settings.updates / greedy_every))
 end
 
--- Runs of a variant with all seeds: those of the baselines' fields for the median run (of an even number the slower
+-- Runs of a variant with all seeds: the baselines' fields of the median run (of an even number the slower
 -- one), and lists over the seeds.
 local function learned(variant, problem, settings)
   local row, placements = { steps_s = {}, rhos = {}, updates = {} }, {}

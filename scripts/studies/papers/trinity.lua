@@ -1,6 +1,5 @@
 -- The networks that the Trinity paper (Algorithms 2022, 15(4), 108; papers/notes.md "Trinity: experiments") placed,
--- on its cards, as problems:
--- for scripts that repeat its experiments.
+-- on its GPUs, as problems for scripts that repeat its experiments.
 
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
@@ -9,12 +8,12 @@ local util = require 'trinity.base.util'
 
 local paper = {}
 
---- What its table 4 states, in its units (s, GB). one: step time on one card, or 'OOM'. Then per number of cards: the
+--- The values of its table 4, in its units (s, GB). one: step time on one GPU, or 'OOM'. Then per number of GPUs: the
 --- expert's step time, and step time, peak communication and peak memory of Hierarchical and of Trinity. It states no
---- sizes of its translation networks: NMT has as many units here as make one card too small and two not, as in the
---- paper. InceptionV3's single card is a riddle: TensorFlow's own benchmark (tensorflow/docs,
+--- sizes of its translation networks: NMT has the number of units here that makes one GPU too small and two not, as in
+--- the paper. InceptionV3 on one GPU is unexplained: TensorFlow's own benchmark (tensorflow/docs,
 --- site/en/r1/guide/performance/benchmarks.md) trained it with 64 images on K80s, which have 12 GB. So is
---- NASNet-Large's (8): on two cards the paper has 3.7 GB at most, twice which is no more than one card has.
+--- NASNet-Large (8): on two GPUs the paper has 3.7 GB at most, and twice that is no more than one GPU has.
 paper.table4 = {
   { model = 'inception_v3', batch_size = 64, one = 'OOM',
     { cards = 2, expert = 0.75, hierarchical = { 0.73, 6.0, 5.8 }, trinity = { 0.73, 5.6, 5.3 } },
@@ -40,7 +39,7 @@ local function chosen(option, text, known)
   local set
   for _, word in ipairs(util.words(text)) do
     if not known[word] then
-      util.fail_usage('option --%s: no row of the paper has %s', option, util.unknown(word, util.sorted_keys(known)))
+      util.fail_usage("option '--%s': no row of the paper has %s", option, util.unknown(word, util.sorted_keys(known)))
     end
     set = util.merged(set, { [word] = true })
   end
@@ -50,12 +49,12 @@ end
 --- Options of scripts that choose among these rows, for trinity.options.
 paper.options = {
   only = { default = '', help = "models with commas; '': all five of the paper" },
-  cards = { default = '2,4', help = 'numbers of cards' },
+  cards = { default = '2,4', help = 'numbers of GPUs' },
   cluster = { default = 'p100_paper', help = 'a cluster that takes a count' },
   granularity = { default = 'framework', help = "framework (TensorFlow 1.15's operators) or layer" },
 }
 
---- A declaration for trinity.options: `own` beside paper.options.
+--- A declaration for trinity.options: `own` in addition to paper.options.
 function paper.declare(own) return util.merged(paper.options, own) end
 
 --- The graph of a network as TensorFlow's operations, or with granularity 'layer' as layers.
@@ -63,11 +62,11 @@ function paper.load(name, options, granularity)
   return (granularity == 'layer' and model.load or tensorflow.load)(name, options)
 end
 
---- Placements an update: those of the released code; the paper does not say.
+--- Placements per update, as in the released code; the paper does not say.
 paper.samples = 20
 
---- What sections of Trinity's page take of paper.rows: the models of their settings, or with --quick those of `quick`
---- (with commas), in layers on two cards; without --quick `all` (default: all five) as operators, on `cards` (all).
+--- The arguments of paper.rows for sections of Trinity's page: the models of their settings, or with --quick `quick`
+--- (with commas), in layers on two GPUs; without --quick `all` (default: all five) as operators, on `cards` GPUs (all).
 function paper.cells(settings, quick, all, cards)
   local only = settings.models and table.concat(util.sorted_keys(settings.models), ',')
   return { only = only or settings.quick and quick or all or '', cards = settings.quick and '2' or cards or '2,4',
@@ -75,7 +74,7 @@ function paper.cells(settings, quick, all, cards)
 end
 
 --- Iterates over the cells of table 4 that `options` choose: for label, problem, row, cell in paper.rows(options,
---- reward) do. Those of a row share a graph. reward: of the problems; default minus the step time.
+--- reward) do. The cells of a row share a graph. reward: of the problems; default minus the step time.
 function paper.rows(options, reward)
   local models, counts = {}, {}
   for _, row in ipairs(paper.table4) do
@@ -100,7 +99,7 @@ function paper.rows(options, reward)
       end
     end
     if not any then
-      util.fail_usage("no row of the paper has a model of --only '%s' and cards of --cards '%s'", options.only,
+      util.fail_usage("no row of the paper has a model of --only '%s' and GPUs of --cards '%s'", options.only,
         options.cards)
     end
   end)

@@ -1,5 +1,5 @@
--- What the sections on table 4, table 5 and figures 6 to 8 of the Trinity paper share: the searches of every cell, run
--- once. Step times, traffic and memory of one card, the expert, Hierarchical, Trinity as the paper sets it (preset
+-- Shared by the sections on table 4, table 5 and figures 6 to 8 of the Trinity paper: the searches of every cell, run
+-- once. Step times, traffic and memory of one GPU, the expert, Hierarchical, Trinity as the paper sets it (preset
 -- paper, but for the second layer of its schedule network: trinity_policy.lua), and Trinity as it works best
 -- here, with its policy and without.
 

@@ -20,7 +20,7 @@ local full = { placements = 32, steps = 20, warm_up = 10, searches = 4000, copie
 local quick = { placements = 8, steps = 3, warm_up = 1, searches = 20, copies = 1, largest_copy = 65536, seconds = 30,
   networks = { 'rnnlm:1:sequence=3:hidden=16:vocabulary=40' } }
 
--- What the paper's figure shows for InceptionV3, whose step takes 0.73 s and 5.3 GB.
+-- Errors in the paper's figure for InceptionV3, whose step takes 0.73 s and 5.3 GB.
 local claims = { step = 0.05 / 0.73, memory = 0.4 / 5.3 }
 
 --- Begins to profile a network.
@@ -33,8 +33,8 @@ local function begin(network, how, seed)
   return session
 end
 
---- Placements with what is measured and simulated. The machine's speed drifts (other guests, clock), so the profile is
---- measured on through the rounds, between placements, and the simulated times are those of all of it.
+--- Placements with measured and simulated values. The machine's speed drifts (other guests, clock), so the profile is
+--- measured on through the rounds, between placements, and simulated times use all of it.
 local function entries_of(network, how, seed)
   local session, graph = begin(network, how, seed), network.graph
   local problem = problems.new { graph = graph, profile = session:profile() }
@@ -69,7 +69,7 @@ end
 local function draw(settings, series)
   local picture, reason = plot.scatter(settings.output .. '/figure9', { series = series, x = 'measured step time in s',
     y = 'simulated step time in s', width = 700, height = 650 })
-  return picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason
+  return picture and ('picture: %s'):format(picture) or 'no picture: ' .. reason
 end
 
 local function run(rows, settings)

@@ -1,4 +1,4 @@
--- What becomes of the Trinity policy alone, from nothing: figure 5 of the paper (how it converges), and its settings
+-- The Trinity policy alone, from nothing: figure 5 of the paper (how it converges), and its settings
 -- read literally with the changes that make them learn, one at a time.
 
 local model = require 'trinity.graph.model'
@@ -15,8 +15,8 @@ local function problem_of(name, cards, settings)
     reward = rewards.mdpe() }
 end
 
---- Trains an agent: { losses =, first = mean reward of the first batch, last =, best = largest reward drawn, one_card =
---- share of the last batch on one card }. frozen: the same draws budget without an update.
+--- Trains an agent: { losses =, first = mean reward of the first batch, last =, best = largest reward, one_card =
+--- share of the last batch on one GPU }. frozen: the same sampling budget without an update.
 local function train(problem, options, updates, frozen)
   local agent = make_agent(problem, util.merged({ samples = paper.samples }, options))
   local found = { losses = {}, best = -math.huge }
@@ -58,14 +58,14 @@ local changes = {
   { 'starts with few cuts (contiguity, switches)', { contiguity = 6, switch_probability = 0.1 } },
 }
 
--- How a trained policy's last batch compares with one card.
+-- How a trained policy's last batch compares with one GPU.
 local function verdict_of(run_means, single, one_card)
-  local said = one_card > 0.5 and ('%.0f %% of the last batch is one card'):format(100 * one_card)
-    or run_means > single and 'its last batch is better than one card' or 'its last batch is worse than one card'
+  local said = one_card > 0.5 and ('%.0f %% of the last batch is one GPU'):format(100 * one_card)
+    or run_means > single and 'its last batch is better than one GPU' or 'its last batch is worse than one GPU'
   return { text = said }
 end
 
--- What a section takes of its settings: rows whose steps take seconds have few updates and one seed.
+-- The settings of a section: rows whose steps take seconds have few updates and one seed.
 local function shortened(settings, most)
   return util.merged(settings, { updates = math.min(settings.updates, most), seeds = 1 })
 end
@@ -88,7 +88,7 @@ local function literal_rows(rows, settings)
         if frozen then
           rows:add { what = name .. ': the same, never updated', ours = ('best %.3f, last batch %.3f'):format(
             medians(frozen, 'best'), medians(frozen, 'last')), updates = 0, seeds = own.seeds,
-            verdict = { text = ('one card is %.3f'):format(single) } }
+            verdict = { text = ('one GPU is %.3f'):format(single) } }
         end
       end
     end
@@ -98,7 +98,7 @@ end
 local literal = { name = 'literal', title = "The paper's settings, read literally, and what makes them learn",
   learns = true, run = literal_rows,
   quick = 'GNMT, layers for operators, at most 2 updates',
-  about = 'The policy alone on two cards, from nothing, by MDPE (larger is better). Each row has the changes of those '
+  about = 'The policy alone on two GPUs, from nothing, by MDPE (larger is better). Each row has the changes of those '
     .. 'above it. Literal: one ratio of all actions (eq. 14), 256 groups, two layers of 256 (on LibTorch: 2 updates at '
     .. 'most), operators as actions, sizes and times without logarithms, edges ahead alone, learning rate 0.1.' }
 

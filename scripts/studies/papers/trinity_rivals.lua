@@ -1,5 +1,5 @@
--- Who wins under equal rules: every method that learns from nothing, and in the same frame as Trinity's search, where
--- all have the same warm start before and the same annealing behind. Equal placements, the same reward, seeds in pairs.
+-- Which method wins under equal conditions: every method that learns, from nothing and inside Trinity's search, where
+-- all have the same warm start before and the same annealing after. Equal placements, the same reward, seeds in pairs.
 
 local methods = require 'trinity.methods'
 local page = require 'studies.papers.page'
@@ -84,8 +84,8 @@ local function rival_rows(rows, settings)
 end
 
 return { name = 'rivals', title = 'Who wins under equal rules', learns = true, run = rival_rows,
-  quick = 'in layers on two cards, GNMT where --models names none', heads = { ours = 'step over bound' },
-  about = 'Step time over the lower bound, medians over networks and seeds, 20 placements an update of the budget. '
-    .. 'From nothing: each by itself, set beside annealing. In the frame: all with the same warm start before, a '
-    .. 'quarter of the budget, and the same annealing from the best behind, set beside the frame without a learner. '
+  quick = 'in layers on two GPUs, GNMT where --models names none', heads = { ours = 'step over bound' },
+  about = 'Step time over the lower bound, medians over networks and seeds, 20 placements per update of the budget. '
+    .. 'From nothing: each by itself, compared with annealing. In the frame: all with the same warm start before, a '
+    .. 'quarter of the budget, and the same annealing from the best after, compared with the frame without a learner. '
     .. 'Negative is faster.' }

@@ -1,5 +1,5 @@
 -- Trinity's policy from nothing: no warm start, refinement, contiguity or other prior on placements. What it takes to
--- end better than one card, and how that compares with the expert and Hierarchical.
+-- end better than one GPU, and how that compares with the expert and Hierarchical.
 
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
@@ -13,16 +13,16 @@ local util = require 'trinity.base.util'
 local updates = 1000 -- in which the entropy weight falls: 20,000 placements; --quick has fewer
 local most_hierarchical = 1000 -- placements of Hierarchical, which take half a second each
 
---- What makes a policy learn from nothing, beside the default preset without its own start: every action learns from
---- what it contributes itself; the groups are dealt out to the devices and stay there, so that the partition network
---- alone learns; and the entropy weight falls from 1.
+--- The settings with which a policy learns from nothing, in addition to the default preset without its own start: every
+--- action learns from its own contribution; each group starts on one device and stays there, so that the partition
+--- network alone learns; and the entropy weight falls from 1.
 local function scratch_options(cards, seed, count)
   return { seed = seed, samples = paper.samples, groups = cards, contiguity = 0, switch_probability = 0,
     credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 1, entropy_last = 0.05,
     entropy_updates = count }
 end
 
---- Trains or, frozen, only draws: the largest reward of count updates' placements.
+--- Trains or, frozen, only samples: the largest reward of count updates' placements.
 local function best_of(problem, seed, count, frozen)
   local agent = make_agent(problem, scratch_options(#problem.cluster.devices, seed, count))
   local best = -math.huge
@@ -43,7 +43,7 @@ local function over_seeds(settings, run)
   return util.listed(settings.seeds, function(i) return run(settings.seed + i - 1) end)
 end
 
--- How many of runs end above every one of a rival's.
+-- The number of runs that end above every run of a baseline.
 local function above(runs, rival)
   local most, count = math.max(unpack(rival)), 0
   for _, reward in ipairs(runs) do count = count + (reward > most and 1 or 0) end
@@ -62,7 +62,7 @@ local function cell(rows, settings, problem, label)
     or ("Hierarchical, its authors' settings, %d placements"):format(placements)
   local reward, hierarchical_updates = method('hierarchical', settings.seed,
     { preset = not settings.quick and 'paper' or nil, evaluations = placements })
-  local rivals = { { 'one card', { (method('single_device', settings.seed)) } },
+  local rivals = { { 'one GPU', { (method('single_device', settings.seed)) } },
     { 'expert', { (method('expert', settings.seed)) } }, { hierarchical, { reward }, 1, hierarchical_updates },
     { 'never updated', over_seeds(settings, function(seed) return best_of(problem, seed, count, true) end),
       settings.seeds, 0 } }
@@ -88,8 +88,8 @@ local function run(rows, settings)
 end
 
 return { name = 'scratch', title = 'The policy from nothing', learns = true, run = run,
-  quick = 'layers for operators, two cards', heads = { ours = 'largest reward' },
+  quick = 'layers for operators, two GPUs', heads = { ours = 'largest reward' },
   about = 'The policy alone, without warm start, refinement, contiguity or another prior, by MDPE (larger is better). '
-    .. 'Three changes: every action has its own advantage, read off the timeline of its sample (credit = "action"); as '
-    .. 'many groups as cards, each on its own card, while the schedule network is not trained; and an entropy weight '
+    .. 'Three changes: every action has its own advantage, read off the timeline of its sample (credit = "action"); '
+    .. 'one group per GPU, each on its own GPU, while the schedule network is not trained; and an entropy weight '
     .. 'that falls. Operators in colocation units act.' }

@@ -1,5 +1,5 @@
--- What each stage of the Trinity search adds under equal placements, and what a policy that was trained on other graphs
--- is worth on one that it has not seen.
+-- The contribution of each stage of the Trinity search under equal placements, and the value of a policy that was
+-- trained on other graphs on one that it has not seen.
 
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
@@ -55,9 +55,9 @@ local function stage_rows(rows, settings)
 end
 
 local stages = { name = 'stages', title = 'What each stage of our search adds', learns = true, run = stage_rows,
-  quick = 'in layers on two cards, GNMT where --models names none', heads = { ours = 'step over bound' },
-  about = 'Medians over networks, cards and seeds of the step time over the lower bound, for every combination of '
-    .. 'stages with equally many placements; the last column sets each with a policy beside the one without, run by '
+  quick = 'in layers on two GPUs, GNMT where --models names none', heads = { ours = 'step over bound' },
+  about = 'Medians over networks, GPUs and seeds of the step time over the lower bound, for every combination of '
+    .. 'stages with equally many placements; the last column compares each with a policy to the one without, run by '
     .. 'run. The paper has no such table.' }
 
 -- The logarithm of the step time over the bound: graphs of all sizes teach with rewards of one size.
@@ -106,17 +106,17 @@ local function unseen_rows(rows, settings)
     end
     local single = all[left]:evaluate(all[left]:placement()).step_time_s / all[left]:bounds().step_time_s
     local ratio = util.median(util.map(known, function(value) return value end)) / single
-    local said = ratio < 0.99 and 'better than one card' or ratio < 1.01 and 'it draws one card'
-      or 'worse than one card'
+    local said = ratio < 0.99 and 'better than one GPU' or ratio < 1.01 and 'it samples one GPU'
+      or 'worse than one GPU'
     rows:add { what = name, literal = page.runs(fresh), ours = page.runs(known), seeds = settings.seeds,
-      updates = updates * (#names - 1), verdict = { text = ('one card is %.3f: %s'):format(single, said) } }
+      updates = updates * (#names - 1), verdict = { text = ('one GPU is %.3f: %s'):format(single, said) } }
   end
 end
 
 local unseen = { name = 'unseen', title = 'A policy on a graph that it has not seen', learns = true, run = unseen_rows,
   quick = 'three networks', heads = { literal = 'fresh policy', ours = 'trained on the others' },
-  about = 'Mean step time over the lower bound of the first batch that a policy draws on four cards, before any update '
-    .. 'there. The updates are those on the other networks. Beside it what one card takes: a policy that learned "use '
-    .. 'one card" carries that over.' }
+  about = 'Mean step time over the lower bound of the first batch that a policy samples on four GPUs, before any '
+    .. 'update there. The updates were on the other networks. For comparison, one GPU: a policy that learned "use '
+    .. 'one GPU" carries that over.' }
 
 return { stages, unseen }

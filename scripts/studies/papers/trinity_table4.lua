@@ -1,5 +1,5 @@
--- Table 4 of the Trinity paper and its figures 6 to 8, which draw the same numbers: step time, peak communication and
--- peak memory on two and four cards. One section each; the searches are run once (trinity_cells.lua).
+-- Table 4 of the Trinity paper and its figures 6 to 8, which show the same numbers: step time, peak communication and
+-- peak memory on two and four GPUs. One section each; the searches are run once (trinity_cells.lua).
 
 local cells = require 'studies.papers.trinity_cells'
 local page = require 'studies.papers.page'
@@ -7,15 +7,15 @@ local plot = require 'trinity.base.plot'
 local util = require 'trinity.base.util'
 
 local fitted_time = 'the dispatch of p100_paper, to this cell'
-local fitted_memory = 'the units of its network, so that one card is too small'
+local fitted_memory = 'the units of its network, so that one GPU is too small'
 
--- What a paper's cell says: seconds or GB, or that it is out of memory.
+-- The text of a paper's cell: seconds or GB, or that it is out of memory.
 local function claim_of(claimed, unit)
   return type(claimed) == 'number' and ('%g %s'):format(claimed, unit) or claimed
 end
 
---- The verdict on the claim of a cell by runs that should reproduce it. one_card: what is said where these are one
---- card, which is no agreement with a strategy for several.
+--- The verdict on the claim of a cell by runs that should reproduce it. one_card: what is said where these use one
+--- GPU, which is no agreement with a strategy for several.
 local function verdict_of(claimed, values, fitted, one_card)
   if not claimed then return { text = 'the paper has no number' } end
   if claimed == 'OOM' or #values == 0 then return page.memory(claimed ~= 'OOM', #values > 0, fitted) end
@@ -26,11 +26,11 @@ end
 
 local function text_of(values, unit) return #values == 0 and 'OOM' or page.runs(values, unit) end
 
---- What a policy's best strategy amounts to, where that is one card.
+--- A note where a policy's best strategy is one GPU.
 local function end_of(runs)
   local one = 0
   for _, run in ipairs(runs) do one = one + (run.metrics.peak_communication_bytes == 0 and 1 or 0) end
-  return one > 0 and (#runs > 1 and ('%d of %d runs are one card'):format(one, #runs) or 'it is one card') or nil
+  return one > 0 and (#runs > 1 and ('%d of %d runs are one GPU'):format(one, #runs) or 'it is one GPU') or nil
 end
 
 --- Rows of the step times of a cell.
@@ -38,7 +38,7 @@ local function add_times(rows, settings, label, row, cell, runs)
   local function seconds(name) return cells.values(runs[name], 'step_time_s') end
   local is_gnmt, is_nmt = row.model == 'gnmt', row.model == 'nmt'
   if cell == row[1] then
-    rows:add { what = label .. ', one card', claimed = claim_of(row.one, 's'), ours = text_of(seconds 'single', 's'),
+    rows:add { what = label .. ', one GPU', claimed = claim_of(row.one, 's'), ours = text_of(seconds 'single', 's'),
       verdict = verdict_of(row.one, seconds 'single', is_gnmt and fitted_time or is_nmt and fitted_memory or nil) }
   end
   rows:add { what = label .. ', expert', claimed = claim_of(cell.expert, 's'), ours = text_of(seconds 'expert', 's'),
@@ -79,9 +79,9 @@ end
 
 local series = { 'single', 'expert', 'hierarchical', 'literal', 'best', 'trinity' }
 
---- Draws a figure as the paper does: bars by method, diamonds for what the paper measured.
+--- Plots a figure as the paper does: bars by method, diamonds for what the paper measured.
 local function draw(settings, figure)
-  local spec = { groups = {}, series = { 'one card', 'expert', 'Hierarchical', 'Trinity, paper settings',
+  local spec = { groups = {}, series = { 'one GPU', 'expert', 'Hierarchical', 'Trinity, paper settings',
     'without policy', 'Trinity' }, values = {}, marks = {}, mark = 'measured in the paper', y = figure.y, width = 1100,
     height = 520 }
   cells.each(settings, function(label, row, cell, runs)
@@ -95,10 +95,10 @@ local function draw(settings, figure)
       cell.hierarchical[figure.column], cell.trinity[figure.column] }
   end)
   local picture, reason = plot.bars(('%s/%s'):format(settings.output, figure.name), spec)
-  return picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason
+  return picture and ('picture: %s'):format(picture) or 'no picture: ' .. reason
 end
 
-local about = 'Every search has as many placements, 20 an update; the reward is MDPE. Paper settings of Trinity are '
+local about = 'Every search has the same placements, 20 per update; the reward is MDPE. Paper settings of Trinity are '
   .. 'the preset paper, its policy alone, with one layer (two: section literal). Ours is warm start, policy and '
   .. 'annealing; the row without the policy is the same search with its policy off, which its verdict compares with '
   .. 'it. The expert is among the warm starts: that ours is not worse says nothing.'
@@ -114,7 +114,7 @@ local figures = {
 return util.map(figures, function(figure)
   return { name = figure.name, title = figure.title, learns = true,
     about = figure.column == 1 and about or 'Of the strategies of table4, whose reward weighs this too.',
-    quick = 'in layers on two cards, two networks where --models names none',
+    quick = 'in layers on two GPUs, two networks where --models names none',
     run = function(rows, settings)
       cells.each(settings, function(label, row, cell, runs)
         if figure.column == 1 then add_times(rows, settings, label, row, cell, runs)

@@ -1,12 +1,12 @@
 -- Table 5 of the Trinity paper, and its claim: up to 5 % less run time, communication and memory than Hierarchical,
 -- and a search up to 40 % faster (its table says 3.1, 13.9, -0.4 and 36.4 % on average). Both policies start from
--- nothing here: no warm start, no refinement; equal placements, drawn as they learn.
+-- nothing here: no warm start, no refinement; equal numbers of placements.
 
 local cells = require 'studies.papers.trinity_cells'
 local page = require 'studies.papers.page'
 local util = require 'trinity.base.util'
 
--- Per cent less than Hierarchical by model and cards: time, communication, memory, search.
+-- Per cent less than Hierarchical by model and GPUs: time, communication, memory, search.
 local stated = {
   ['inception_v3 64 2'] = { 0, 6.8, 8.6, 41.7 }, ['inception_v3 64 4'] = { 0, -0.8, 43.4, 44.4 },
   ['gnmt 64 2'] = { 5.1, 16.1, -18.8, 52.9 }, ['gnmt 64 4'] = { -5.0, -7.1, -14.6, 52.4 },
@@ -18,7 +18,7 @@ local stated = {
 local columns = { { 'time', 'step_time_s' }, { 'communication', 'peak_communication_bytes' },
   { 'memory', 'peak_memory_bytes' } }
 
--- Per cent that the medians of `ours` are below those of `theirs`; nil where nothing fits.
+-- Per cent that the medians of `ours` are below the medians of `theirs`; nil where nothing fits.
 local function less(ours, theirs)
   local own, other = util.median(ours), util.median(theirs)
   if #ours == 0 or #theirs == 0 then return nil end
@@ -78,7 +78,7 @@ local function run(rows, settings)
     for _, ratio in ipairs(ratios) do all = all + ratio / #ratios end
     local comparable = #own > 0 and util.median(other) > 0
     if #own > 0 then
-      rows:add { what = ('all cells, less %s in the mean'):format(column[1]), claimed = percent(means[c]),
+      rows:add { what = ('all cells, less %s on average'):format(column[1]), claimed = percent(means[c]),
         ours = percent(comparable and 100 * (1 - all) or nil), seeds = settings.seeds, verdict = {
           text = comparable and 'runs in pairs: ' .. page.against(own, other).text
             or 'cannot be compared: half of its runs send nothing' } }
@@ -87,8 +87,8 @@ local function run(rows, settings)
 end
 
 return { name = 'table5', title = 'Table 5: less than Hierarchical, both from nothing', learns = true,
-  quick = 'in layers on two cards, two networks where --models names none',
-  about = 'Both policies without warm start and refinement, with as many placements; ours is the default policy. '
-    .. 'Search is told in placements: how many fewer the policy had drawn when its best was as good as all of '
+  quick = 'in layers on two GPUs, two networks where --models names none',
+  about = 'Both policies without warm start and refinement, with equal placements; ours is the default policy. '
+    .. 'Search is counted in placements: how many fewer the policy had sampled when its best was as good as all of '
     .. "Hierarchical's. The paper's unit of search time is not known.",
   run = run }

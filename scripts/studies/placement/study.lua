@@ -12,8 +12,8 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Compares placement methods on all profiles of a folder.',
-  folder = { default = '', help = "a folder with files NAME.graph.txt; '': that of ../shared/data" },
-  cluster = { default = 'p100', help = 'a cluster; without a count it is taken with those of --devices' },
+  folder = { default = '', help = "a folder with files NAME.graph.txt; '': ../shared/data" },
+  cluster = { default = 'p100', help = 'a cluster; a name without a count is used with each count of --devices' },
   devices = { default = '2,4', help = 'counts of --cluster' },
   methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,heft,etf,m_topo,m_etf,'
     .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },

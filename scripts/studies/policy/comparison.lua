@@ -19,7 +19,7 @@ end
 --- The cases of graphs on clusters, as training has them; a graph may be MODEL@tensorflow.
 function comparison.cases(graphs, clusters) return move_training.cases(graphs, clusters, nil, load) end
 
---- What a method finds from the best heuristic, whose price is in the budget { evaluations = } or { seconds = }: its
+--- Runs a method from the best heuristic, whose evaluation counts in the budget { evaluations = } or { seconds = }: its
 --- step time, and what a ranker came to. rank: option of method trinity.
 function comparison.run(method, case, budget, seed, rank)
   local start, options = case.starts[1].placement, util.merged(budget, { seed = seed, quiet = true })
@@ -33,8 +33,8 @@ function comparison.run(method, case, budget, seed, rank)
   return found.metrics.step_time_s, found.ranking
 end
 
---- Step times of the search with a ranker over those of another method, a seed each: a list. budget: { evaluations = }
---- or { seconds = }. known: what others came to, by method, which this fills.
+--- Step times of the search with a ranker over another method's, one per seed: a list. budget: { evaluations = }
+--- or { seconds = }. known: results of other methods, by method; this function adds to them.
 function comparison.ratios(case, rank, other, budget, seeds, known)
   local ratios, ranking = {}, nil
   known[other] = known[other] or {}

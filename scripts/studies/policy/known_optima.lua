@@ -2,9 +2,9 @@
 -- learns: the policy of method trinity from nothing, by PPO with an advantage for every action, against the same
 -- policy never updated. `trinity study policy optima` prints the table of the manual's chapter "moves".
 --
--- Every problem has two parts that share nothing but, of chains, their source, on two equal devices; a tensor takes
--- longer on the wire than an operator computes. The best placement gives each part a device:
---   chains   two chains behind one source: whatever runs beside the source's device has waited for a transfer, so no
+-- Every problem has two parts that share nothing except, in chains, their source, on two equal devices; sending a
+-- tensor takes longer than computing an operator. The best placement gives each part a device:
+--   chains   two chains after one source: work on the other device than the source's has waited for a transfer, so no
 --            step is shorter than one transfer and one chain, unless one device does everything;
 --   trees    two binary trees from the leaves to the root, and
 --   blocks   two stacks of rows of four, each of which reads two of the row before: no step is shorter than half of the
@@ -20,7 +20,7 @@ local problems = require 'trinity.strategy.problem'
 local known = { kinds = { 'chains', 'trees', 'blocks' } }
 
 local operator_s = 1e-3
-local tensor_bytes = { chains = 15e6, trees = 50e6, blocks = 20e6 } -- 1.3 to 4.2 ms on a wire of p100x2
+local tensor_bytes = { chains = 15e6, trees = 50e6, blocks = 20e6 } -- 1.3 to 4.2 ms on a link of p100x2
 local samples, updates = 10, 300 -- of a batch; in which the entropy falls
 
 local build = {}
@@ -60,7 +60,7 @@ function build.blocks(units, add, edge)
   end
 end
 
---- A problem of about so many units: { problem =, one_s = of one device, optimum_s =, optimum = its placement,
+--- A problem of about `units` units: { problem =, one_s = of one device, optimum_s =, optimum = its placement,
 --- gain = of a step time: 0 of one device, 1 of the optimum }.
 function known.case(kind, units)
   local builder = graphs.new { name = ('%s_%d'):format(kind, units) }
@@ -78,22 +78,21 @@ function known.case(kind, units)
   return case
 end
 
---- What a method that builds comes to.
+--- The gain of a constructive method.
 function known.constructed(case, name)
   return case.gain(methods[name](case.problem, { quiet = true }).metrics.step_time_s)
 end
 
--- A policy that has drawn nothing yet.
+-- A policy that has sampled nothing yet.
 local function policy(case, seed)
   return make_agent(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
     switch_probability = 0, credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 1,
     entropy_last = 0.1, entropy_updates = updates })
 end
 
---- The largest gain of the placements that the policy drew, and how many it took to reach `enough`; nil if it never
---- did. A policy whose entropy has fallen without it has settled elsewhere: another one begins from nothing, and what
---- the first one drew counts. most: placements in all. frozen: it is never updated. seconds: after which it draws no
---- more, where it is given.
+--- The largest gain of the placements that the policy sampled, and how many it took to reach `enough`; nil if it never
+--- did. A policy whose entropy has fallen without it has settled elsewhere: another one begins from nothing, and the
+--- samples of the first one count. most: placements in all. frozen: it is never updated. seconds: time limit, if given.
 function known.learn(case, seed, most, enough, frozen, seconds)
   local agent, best, end_s = policy(case, seed), -math.huge, core.clock_s() + (seconds or math.huge)
   local count

@@ -1,6 +1,6 @@
--- What searches find between two ends of a reward: the front of step time and peak memory over all that they price
--- while the weights of the two change, as a hypervolume. `trinity study policy front` prints it for families of
--- networks that a ranker was not trained on.
+-- The trade-off that searches find between two ends of a reward: the front of step time and peak memory over all
+-- placements that they simulate while the weights of the two change, as a hypervolume. `trinity study policy front`
+-- prints it for families of networks that a ranker was not trained on.
 
 local core = require 'trinity.core'
 local methods = require 'trinity.methods'

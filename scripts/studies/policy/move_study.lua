@@ -1,4 +1,4 @@
--- What a ranker of moves is worth on networks of families that it was not trained on: every family is held out in turn.
+-- The gain of a ranker of moves on networks of families that it was not trained on: every family is held out in turn.
 -- `trinity study policy study` prints it.
 
 local comparison = require 'studies.policy.comparison'
@@ -24,8 +24,8 @@ study.families = {
 }
 study.train_clusters, study.rounds = 'p100x2,p100x4', 24
 
---- What else may train weights: so many rounds of imitation of all, and by what the others learn. Each but the first
---- has as many episodes as the training above, which begins with 4 of imitation (416; imitation 408).
+--- Other trainings of weights: the number of imitation rounds, and the learner of the other rounds. Each but the first
+--- has the same number of episodes as the training above, which begins with 4 of imitation (416; imitation 408).
 study.trainings = {
   { name = 'start', rounds = 4 },
   { name = 'imitation', rounds = 17, imitation = 17 },
@@ -34,15 +34,15 @@ study.trainings = {
   { name = 'REINFORCE alone', rounds = 26, imitation = 0, clip = 0 },
 }
 
---- What trains weights for rewards of time and memory, drawn for each episode, which are told them or not.
+--- Trainings for rewards of time and memory whose weights are sampled per episode and are inputs of the ranker or not.
 study.of_fronts = {
-  { name = 'told', rounds = study.rounds, told = true, reward = training.front_reward },
-  { name = 'not told', rounds = study.rounds, reward = training.front_reward },
+  { name = 'with memory features', rounds = study.rounds, memory_features = true, reward = training.front_reward },
+  { name = 'without memory features', rounds = study.rounds, reward = training.front_reward },
 }
 local front_evaluations = 400 -- of an episode by such a reward
 
---- A score made by hand of the same features: what of the critical path a move takes along, less what it meets and
---- exposes.
+--- A hand-made score of the same features: the part of the critical path that a move takes along, less the work that it
+--- collides with and the waiting that it exposes.
 function study.by_hand(candidates)
   local scores = {}
   for i = 1, candidates.count do
@@ -60,7 +60,7 @@ local function weights_of(family, from, hidden, suffix, say, how)
   local path = ('%s/%s%s.safetensors'):format(from.folder, family.name, suffix)
   if util.exists(path) then return rankers.load(path) end
   local reward = how and how.reward
-  local ranker = rankers.new { hidden = hidden, seed = seed, told = how and how.told }
+  local ranker = rankers.new { hidden = hidden, seed = seed, memory_features = how and how.memory_features }
   local trainer = rankers.trainer(ranker, { seed = seed, clip = how and how.clip,
     evaluations = reward and front_evaluations, first_temperature = reward and 1 })
   local cases = training.cases(family.trained_on, study.train_clusters)
@@ -148,8 +148,8 @@ function study.ratio(row, budget, search, other)
   return math.exp(sum / #times)
 end
 
---- Whether there is something to win: annealing, in the mean of its 1,000 evaluations (or the last budget of `budgets`
---- where that is none of them), is more than 3 % above the best that anything found.
+--- Whether improvement is possible: annealing, on average at its 1,000 evaluations (or the last budget of `budgets`
+--- where 1,000 is none of them), is more than 3 % above the best that anything found.
 function study.has_room(row, budgets)
   local judged = #budgets
   for b, budget in ipairs(budgets) do if budget.evaluations == 1000 then judged = b end end

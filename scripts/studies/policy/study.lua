@@ -1,9 +1,9 @@
 #!/usr/bin/env trinity
--- What a trained ranker of moves is, and what it is worth: method trinity with it beside other searches that begin from
--- the same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
+-- The gain of a trained ranker of moves: method trinity with it compared with other searches from the
+-- same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
 -- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
--- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker told of
--- the reward's share of memory or not (front).
+-- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker with
+-- or without memory features (front).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -18,24 +18,24 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
   what = { default = {}, position = true,
-    help = 'show, and a file of weights (those of method trinity); study; optima; or front, and another file or none' },
+    help = "show, and a file of weights (default: method trinity's); study; optima; front, and other weights" },
   graphs = { default = '', help = "MODEL or MODEL:BATCH, with commas ('': no searches); MODEL@tensorflow: "
     .. "in TensorFlow's operations" },
   clusters = { default = 'p100x4', help = 'with commas' },
   evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
-  seconds = { default = 0, help = 'instead of evaluations: seconds of each search, or of what a policy of optima draws',
+  seconds = { default = 0, help = 'time limit in seconds instead of evaluations: of a search, or of a policy in optima',
     min = 0 },
   seeds = { default = 5, help = 'searches of each', min = 1, integer = true },
   families = { default = '', help = "of a study, with commas; '': all" },
   variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
   trainings = { default = false, help = 'a study with weights that imitation, REINFORCE and PPO alone trained, too' },
-  told = { default = false, help = 'a front with weights trained by rewards of time and memory, too: told of their '
-    .. 'shares, and not told' },
+  memory_features = { default = false, help = 'front: also with weights trained by rewards of time and memory, with '
+    .. 'and without memory features' },
   folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
   training_seed = { default = 1, help = 'of a study and a front: seed of the trainings', min = 0, integer = true },
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
   units = { default = '100,300,1000', help = 'of optima, with commas' },
-  samples = { default = 6000, help = 'of optima: placements that a policy may draw', min = 20, integer = true },
+  samples = { default = 6000, help = 'optima: placements that a policy may sample', min = 20, integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 -- Policies are trained and compared on machines as their data sheets describe them.
@@ -51,7 +51,7 @@ local budgets = {}
 for i, word in ipairs(util.words(options.evaluations)) do
   local count = tonumber(word)
   if not count or count < 2 or count % 1 ~= 0 then
-    util.fail_usage("option --evaluations: expected integers from 2 with commas, got '%s'", options.evaluations)
+    util.fail_usage("option '--evaluations': expected integers from 2 with commas, got '%s'", options.evaluations)
   end
   budgets[i] = { evaluations = count }
 end
@@ -97,7 +97,7 @@ local function family_set()
   end
   for _, name in ipairs(util.words(options.families)) do
     if not known[name] then
-      util.fail_usage('option --families: no family %s', util.unknown(name, names))
+      util.fail_usage("option '--families': no family %s", util.unknown(name, names))
     end
     families = util.merged(families, { [name] = true })
   end
@@ -126,11 +126,11 @@ local function print_budget(b, rows, names)
   end
   local heads = { 'held out', 'family', 'room' }
   for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
-  print(('\n%s, %d seeds: step time over that of annealing from the same start\n'):format(name_of(budgets[b]),
+  print(('\n%s, %d seeds: step time over annealing from the same start\n'):format(name_of(budgets[b]),
     options.seeds))
   print(trinity.system.format_table(heads, cells))
   for _, name in ipairs(names) do
-    for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with room', with_room[name] } } or {}) do
+    for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with headroom', with_room[name] } } or {}) do
       if #list[2] > 0 then
         local mean, low, high, p = comparison.summary(list[2])
         print(('trained over %-12s %-9s %2d rows: %.4f, 95 %% %.4f to %.4f, p %.3g; worst row %.3f'):format(name,
@@ -173,13 +173,13 @@ local function unit_counts()
   return util.map(util.words(options.units), function(word)
     local units = tonumber(word)
     if not units or units < 8 or units % 1 ~= 0 then
-      util.fail_usage("option --units: expected integers from 8 with commas, got '%s'", options.units)
+      util.fail_usage("option '--units': expected integers from 8 with commas, got '%s'", options.units)
     end
     return units
   end)
 end
 
--- What a policy learns on a problem whose optimum is known, a seed each.
+-- Results of a policy on a problem whose optimum is known, one per seed.
 local function row_of_optimum(kind, units, enough)
   local case, seconds = known_optima.case(kind, units), options.seconds > 0 and options.seconds or nil
   local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),
@@ -242,8 +242,10 @@ local function print_fronts(rows, names)
   end
   print(trinity.system.format_table(heads, cells))
   for n = 2, #names do summarise(names[n], 'annealing') end
-  if options.told then
-    for _, other in ipairs { 'not told', 'ranked', 'best' } do summarise('told', other) end
+  if options.memory_features then
+    for _, other in ipairs { 'without memory features', 'ranked', 'best' } do
+      summarise('with memory features', other)
+    end
   end
 end
 
@@ -262,7 +264,7 @@ local function show_front()
     rows[#rows + 1] = { case = case.label, hypervolumes = sums }
   end
   local stopped = is_stopped_in(function()
-    study.each_case(options, family_set(), options.told and study.of_fronts or {},
+    study.each_case(options, family_set(), options.memory_features and study.of_fronts or {},
       function(text) say('%s', text) end, add)
   end)
   keep(rows, 'rows')
@@ -285,7 +287,7 @@ end
 
 local others = util.words(options.against)
 for _, name in ipairs(others) do
-  if not trinity.methods.info(name) then util.fail_usage('option --against: no method %s', util.quoted(name)) end
+  if not trinity.methods.info(name) then util.fail_usage("option '--against': no method %s", util.quoted(name)) end
 end
 local budget = budgets[1]
 local cells, all, trained = {}, {}, ranker.notes.trained_on or ''
@@ -317,7 +319,7 @@ if options.json then
 elseif #cells > 0 then
   local heads = { 'problem', 'start' }
   for i, other in ipairs(others) do heads[i + 2] = 'over ' .. other end
-  print('\nstep time of trinity with it over that of another search from the same start, geometric mean of '
+  print('\nstep time of trinity with it over another search from the same start, geometric mean of '
     .. options.seeds .. ' seeds\n')
   print(trinity.system.format_table(heads, cells))
   for i, other in ipairs(#cells > 1 and others or {}) do

@@ -1,5 +1,5 @@
--- FLOP and memory traffic of TensorFlow operations. Products and convolutions have the FLOP of their
--- layer (their gradients the same again, each); all others a number per element. Traffic is everything
+-- FLOP and memory traffic of TensorFlow operations. Matmuls and convolutions have the FLOP of their
+-- layer (each of their gradients the same again); all others a number per element. Traffic is everything
 -- read and written once, except where an operation touches only a part.
 --
 -- Nothing is counted for what takes no time on a device: views, work on shapes (int32, which TensorFlow
@@ -68,9 +68,9 @@ local function on_host(node)
   return #node.outputs > 0
 end
 
---- FLOP and traffic of an optimiser's step, those of the layer graph's Update: the weight, its gradient
---- and what is kept in float32 read, all but the gradient written. Of a table whose gradient is of rows,
---- as many rows.
+--- FLOP and traffic of an optimiser's step, equal to the layer graph's Update: the weight, its gradient
+--- and the float32 state are read, all but the gradient written. A table whose gradient has rows counts
+--- those rows only.
 local function update_cost(node)
   local weight = node.applies_to.outputs[1]
   local whole, gradient, states = costs.bytes(weight), 0, 0

@@ -57,7 +57,7 @@ local function outputs_of(node, is_awaited)
   local outputs = util.map(node.outputs, function(tensor)
     return { shape = tensor.shape, dtype = tensor.dtype, bytes = costs.bytes(tensor), gradient = false }
   end)
-  -- What waits for an operation reads nothing of it: a control edge is a tensor without bytes.
+  -- Operations that only wait for another read nothing of it: a control edge is a tensor without bytes.
   if is_awaited then outputs[#outputs + 1] = { name = '^' .. node.name, bytes = 0, gradient = false } end
   return outputs
 end

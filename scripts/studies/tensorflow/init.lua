@@ -28,7 +28,9 @@ local options_of_step = options_of.declare(nil, { extends = graph_options.traini
 --- Refuses graphs that cannot be built again from types and shapes.
 local function check_layer(graph, layer)
   local owner = ("tensorflow.lower: graph '%s': operator '%s'"):format(graph.name, layer.name)
-  if layer.phase ~= 'forward' then util.fail('%s is of phase %s, expected a forward graph', owner, layer.phase) end
+  if layer.phase ~= 'forward' then
+    util.fail('%s: expected a forward graph, got an operator of phase %s', owner, layer.phase)
+  end
   if layer.measured_time_s then
     util.fail("%s has a measured time; TensorFlow's operations need types and shapes", owner)
   end
@@ -72,7 +74,7 @@ local function fits(layer, number, outputs, read)
   return true
 end
 
---- The operations of a layer: those of its type's rule, or one of its own.
+--- The operations of a layer, by the rule of its type, or one of its own.
 local function build_layer(t, layer, number, inputs, o)
   local rule, updates = layer_rules[layer.type], #t.updates
   t.scope = layer.name
@@ -82,7 +84,7 @@ local function build_layer(t, layer, number, inputs, o)
   return generic(t, layer, inputs, o.backward_flops)
 end
 
---- What the layers that nobody reads put out, the loss above all, and which of it is differentiated.
+--- The outputs of layers without readers, above all the loss, and which of them are differentiated.
 local function ends_of(layers, outputs, read)
   local all, ends = {}, {}
   for i, layer in ipairs(layers) do
@@ -117,7 +119,7 @@ end
 
 --- The training step of a forward graph of layers, in TensorFlow 1.15's operations. Options:
 ---   colocate        'forward' (default): gradients share the device of their forward operation
----                   (colocate_gradients_with_ops); 'parameters': only those of operations that read weights
+---                   (colocate_gradients_with_ops); 'parameters': only gradients of operations that read weights
 ---   optimiser       'sgd', 'momentum' (default), 'adam'
 ---   weight_decay    with contrib.slim's L2 regularisers of matrices and filters (default false)
 ---   clip_gradients  with clip_by_global_norm (default false)
@@ -143,7 +145,7 @@ function tensorflow.lower(graph, options)
   return emit.graph(graph.name, t:running(fetched), o.colocate)
 end
 
---- The training step of a model (trinity.model) in TensorFlow's operations. options: the model's, and those of lower().
+--- The training step of a model (trinity.model) in TensorFlow's operations. options: the model's, and lower()'s.
 function tensorflow.load(name, options)
   local of_model, of_step = util.merged({}, options), {}
   for _, key in ipairs { 'colocate', 'optimizer', 'gradient_dtype', 'weight_decay', 'clip_gradients' } do

@@ -1,11 +1,11 @@
--- Registered gradients of products, convolutions and layers: python/ops/nn_grad.py and math_grad.py of
+-- Registered gradients of matmuls, convolutions and layers: python/ops/nn_grad.py and math_grad.py of
 -- TensorFlow 1.15. See studies.tensorflow.gradients for what a rule is.
 
 local shapes = require 'studies.tensorflow.shapes'
 
 local rules = {}
 
--- _MatMulGrad: both products have the multiplications of the forward one.
+-- _MatMulGrad: both matmuls have the multiplications of the forward one.
 function rules.MatMul(t, node, grad)
   local a, b = node.inputs[1], node.inputs[2]
   return { t:matmul('MatMul', grad, b, a.shape, node.flops), t:matmul('MatMul', a, grad, b.shape, node.flops) }

@@ -2,7 +2,7 @@
 -- (tf.contrib.slim and tf.layers for images, rnn_cell and contrib.seq2seq for sequences, Python's
 -- operators otherwise). A rule gets the tape, the layer as graph:operator gives it, and its input
 -- tensors, and returns its output tensors, or nil where TensorFlow has no way to build it. Shapes stay
--- those of the layer graph, images [N, C, H, W], while operations are those of TensorFlow's default,
+-- as in the layer graph, images [N, C, H, W], while operations have TensorFlow's default layout,
 -- [N, H, W, C]: sizes are the same.
 
 local shapes = require 'studies.tensorflow.shapes'

@@ -1,4 +1,4 @@
--- What TensorFlow 1.15's Python functions add to a graph, as methods of a tape: the operation itself and
+-- TensorFlow 1.15's Python functions as methods of a tape that add to a graph: the operation itself and
 -- the constants that it reads. Axes are counted from 1.
 
 local shapes = require 'studies.tensorflow.shapes'
@@ -72,7 +72,7 @@ function Tape:concat(name, tensors, axis)
   return self:op('ConcatV2', name, inputs, shape)
 end
 
---- tf.transpose; order is of axes from 1.
+--- tf.transpose; order lists axes from 1.
 function Tape:transpose(name, x, order)
   local shape = util.map(order, function(axis) return x.shape[axis] end)
   return self:op('Transpose', name, { x, self:shape_constant(name .. '/perm', #order) }, shape, { order = order })

@@ -1,5 +1,5 @@
--- What TensorFlow 1.15's optimisers add per weight (python/training/optimizer.py, gradient_descent.py,
--- momentum.py, adam.py), and what stands between gradients and them: weight decay as contrib.slim's
+-- The operations that TensorFlow 1.15's optimisers add per weight (python/training/optimizer.py, gradient_descent.py,
+-- momentum.py, adam.py), and the operations between gradients and updates: weight decay as contrib.slim's
 -- regularisers have it, clipping by the global norm as contrib.training and tensorflow/nmt do.
 
 local shapes = require 'studies.tensorflow.shapes'
@@ -22,7 +22,7 @@ function optimisers.regularise(t, loss)
   return t:op('AddN', 'total_loss', losses, {})
 end
 
---- clip_ops.clip_by_global_norm; every product stays with its gradient.
+--- clip_ops.clip_by_global_norm; every multiplication is colocated with its gradient.
 function optimisers.clip(t, gradients)
   local function of(gradient) return gradient.sparse and gradient.values or gradient end
   t:within({ scope = '', phase = 'update' }, function()
@@ -67,7 +67,7 @@ local function deduplicated(t, gradient)
     unique[1]
 end
 
---- The state that an optimiser keeps beside a weight; in float32, whatever the weight's dtype.
+--- The state that an optimiser keeps in addition to a weight; in float32, whatever the weight's dtype.
 local function slot(t, variable, name)
   local weight = variable.outputs[1]
   local output = { shape = weight.shape, dtype = 'float32' }
@@ -118,7 +118,7 @@ function kinds.momentum(t)
   }
 end
 
---- adam.py's _apply_sparse_shared: the averages of all rows decay, those of some are added to.
+--- adam.py's _apply_sparse_shared: the averages of all rows decay; the rows with gradients are then updated.
 local function adam_rows(t, variable, gradient, slots, state)
   local values, numbers = deduplicated(t, gradient)
   local function complement(name, x) return t:with_number('Sub', name, x, 'x', true) end

@@ -1,4 +1,4 @@
--- Products, embeddings, LSTM cells and losses as tf.layers, rnn_cell and contrib.seq2seq build them in
+-- Matmuls, embeddings, LSTM cells and losses as tf.layers, rnn_cell and contrib.seq2seq build them in
 -- TensorFlow 1.15. See studies.tensorflow.layers for what a rule is.
 
 local normalisation = require 'studies.tensorflow.normalisation'
@@ -19,7 +19,7 @@ local function tensordot(t, x, weight, shape, flops)
   return t:reshape('Tensordot', product, shape, 'Tensordot/shape')
 end
 
---- Tensors and weights of a product: x, the matrix, the bias if any.
+--- Tensors and weights of a matmul: x, the matrix, the bias if any.
 local function product_operands(t, layer, inputs)
   local x, matrix, bias = inputs[1], inputs[2], inputs[3]
   for _, parameter in ipairs(layer.parameters) do

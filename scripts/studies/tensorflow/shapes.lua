@@ -20,8 +20,8 @@ end
 
 function shapes.copy(shape) return util.map(shape, function(extent) return extent end) end
 
---- The shape of two operands under broadcasting. Images are [N, C, H, W] here and a vector beside them
---- goes along the channels, as along TensorFlow's last axis.
+--- The shape of two operands under broadcasting. Images are [N, C, H, W] here, and a vector is
+--- broadcast along the channels, as along TensorFlow's last axis.
 function shapes.broadcast(a, b)
   if #a == 4 and #b == 1 and b[1] == a[2] then return a end
   if #b == 4 and #a == 1 and a[1] == b[2] then return b end

@@ -79,7 +79,7 @@ function Tape:variable(name, parameter)
   return variable.read
 end
 
---- A gradient of rows as a tensor: ops.py's _IndexedSlicesToTensor, called from gradient and AddN alike.
+--- A gradient of rows as a tensor: ops.py's _IndexedSlicesToTensor, called from gradient and from AddN.
 local function dense(self, grad)
   if not grad.sparse then return grad end
   local rows = self:strided_slice_of('strided_slice', grad.dense_shape, {})
@@ -253,7 +253,7 @@ for name, method in util.sorted_pairs(require 'studies.tensorflow.operations') d
 
 local tape = {}
 
---- An empty tape; dtype is that of tensors without inputs.
+--- An empty tape; dtype: of tensors without inputs.
 function tape.new(dtype)
   return setmetatable({ nodes = {}, names = {}, variables = {}, updates = {}, scope = '', phase = 'forward',
     dtype = dtype }, Tape)

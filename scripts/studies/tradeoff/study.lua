@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
--- What alpha, beta and gamma of Trinity's reward do: the same search under ten settings of the weights, from step time
--- alone towards little communication (beta) and towards little memory (gamma), and the paper's own. Writes a table,
--- CSV and a picture.
+-- Effects of alpha, beta and gamma of Trinity's reward: the same search under ten settings of the weights, from step
+-- time alone towards little communication (beta) and little memory (gamma), and the paper's own. Writes a table, CSV
+-- and a picture.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'

@@ -27,7 +27,7 @@ local options = trinity.options {
   learning_rate = { default = 0, min = 0,
     help = 'of stochastic gradient descent with momentum 0.9; 0: characters 0.3, images 0.04' },
   lr_warmup = { default = 0, help = 'epochs in which the learning rate rises in even steps', min = 0, integer = true },
-  lr_decay = { default = 'none', help = 'of the learning rate behind them: none, plateau, step or cosine' },
+  lr_decay = { default = 'none', help = 'of the learning rate after them: none, plateau, step or cosine' },
   lr_factor = { default = 0.5, help = 'of plateau and step', min = 0.001, max = 1 },
   lr_epochs = { default = 5, help = 'of plateau: its patience; of step: epochs between', min = 1, integer = true },
   bucket_bytes = { default = 262144, help = 'of gradients that travel together', min = 1, integer = true },

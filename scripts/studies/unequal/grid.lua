@@ -82,7 +82,7 @@ local function reduce_s(cluster, point, stage, bytes)
   return most
 end
 
---- What a point is worth by the formula. stage_s: seconds of every stage; stage_bytes: of its gradients;
+--- The step time of a point by the formula. stage_s: seconds of every stage; stage_bytes: of its gradients;
 --- message_bytes: of a micro-batch between stages.
 function grid.predicted_s(cluster, point, stage_s, stage_bytes, message_bytes)
   local most, sum, reduced = 0, 0, 0

@@ -110,7 +110,7 @@ Problem two_receivers(QueueModel queue) {
   return test::make_problem(make.share(), spec);
 }
 
-/// a (d0) -> b (d1) -> c (d1): 1000 bytes take 1 us of latency and 1 us of wire.
+/// a (d0) -> b (d1) -> c (d1): 1000 bytes take 1 us of latency and 1 us of transfer.
 constexpr const char* kThreeOperators =
     R"json({"displayTimeUnit":"ns","otherData":{"graph":"three \"ops\"","cluster":"uniform","step_time_s":0.000005507},"traceEvents":[
 {"ph":"M","pid":0,"name":"process_name","args":{"name":"d0 (unit)"}},

@@ -126,7 +126,7 @@ TEST_CASE("stages that a strategy states come in their order, several a device")
   CHECK(json.at("stages")[2].at("device") == "cpu:0");
   CHECK(json.at("stages")[3].at("modules") == nlohmann::json{"head"});
 
-  strategy.schedule.stage.back() = 0;  // the head, on device 1, beside the stem
+  strategy.schedule.stage.back() = 0;  // the head, on device 1, with the stem
   CHECK_THROWS_WITH_AS(exported(strategy, graph),
                        "stage 1: operators 'image' and '/head/Gemm' are on two devices",
                        ArgumentError);

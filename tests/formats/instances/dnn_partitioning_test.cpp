@@ -20,7 +20,7 @@ namespace {
 
 const std::string kData = test::shared_data("dnn-partitioning");
 
-/// Four nodes out of order: 7 -> 3 -> 5, 7 -> 5, and 5's gradient 9 of its colour class.
+/// Four nodes out of order: 7 -> 3 -> 5, 7 -> 5, and 5's gradient 9 of its class.
 const char* const kInstance = R"({
   "maxSizePerFPGA": 1000.0, "maxFPGAs": 2, "maxCPUs": 1, "comment": "ignored",
   "nodes": [
@@ -153,7 +153,7 @@ TEST_CASE("one accelerator and the experts' cuts have the published objective" *
     if (figures.value("human_expert", nlohmann::json()).is_null()) continue;
     const auto cut = kData + "/human-experts/" + name.substr(name.find('/') + 1) + "_expert.json";
     const auto training = name.substr(0, name.find("_training"));
-    // The published cut of ResNet-50 is that of inference; it applies to the training graph.
+    // The published cut of ResNet-50 is for inference; it applies to the training graph.
     const auto inference =
         kData + "/human-experts/" + training.substr(name.find('/') + 1) + "_inference_expert.json";
     const auto path = std::filesystem::exists(cut) ? cut : inference;

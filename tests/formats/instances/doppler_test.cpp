@@ -76,5 +76,5 @@ TEST_CASE("every cut-off or damaged graph of doppler gives one error that names 
   const auto error_of = [](const std::string& text) {
     return test::message_of<FileError>([&] { parse_doppler(text, "x.txt", "x"); });
   };
-  test::check_damaged(kText, error_of, 4);  // "50," and white space behind
+  test::check_damaged(kText, error_of, 4);  // "50," and white space after it
 }

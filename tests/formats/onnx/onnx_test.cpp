@@ -25,7 +25,7 @@ nlohmann::json read_json(const std::string& path) {
 
 struct Counts {
   int64_t trainable = 0, fixed = 0, shapeless = 0;
-  double product_macs = 0;  // of convolutions, matrix products, recurrence, attention
+  double product_macs = 0;  // of convolutions, matmuls, recurrence, attention
   std::map<std::string, int64_t> types;
 };
 

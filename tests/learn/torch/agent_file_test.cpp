@@ -45,7 +45,7 @@ AgentOptions options() {
   return result;
 }
 
-/// Samples and learns; returns everything that was drawn.
+/// Samples and learns; returns everything that was sampled.
 std::vector<int32_t> run(Agent& agent, int batches) {
   std::vector<int32_t> drawn;
   for (int i = 0; i < batches; ++i) {
@@ -72,7 +72,7 @@ TEST_CASE("an interrupted and resumed run draws the bytes of an unbroken one") {
   Agent unbroken(problem, options(), pool), first(problem, options(), pool);
   const auto all = run(unbroken, 6);
   auto drawn = run(first, 3);
-  first.sample();  // drawn, not learned from: drawn again by the resumed run
+  first.sample();  // sampled, not learned from: sampled again by the resumed run
   first.save(folder.file("run"));
   Agent second(problem, options(), pool);
   second.resume(folder.file("run"));
@@ -118,7 +118,7 @@ TEST_CASE("weights transfer: all of them to the same problem, the common ones to
   auto seeded = options();
   seeded.seed = 2;
   Agent same(problem, seeded, pool);
-  // All but the columns of node2vec, whose directions a graph gives anew.
+  // All but the columns of node2vec, whose directions a graph gives again.
   const double missing = 4.0 * 64 / static_cast<double>(same.parameter_count());
   CHECK(same.load(folder.file("policy")) == doctest::Approx(1 - missing));
   auto plain = options();  // without them the loaded policy is the saved one

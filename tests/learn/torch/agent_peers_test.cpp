@@ -1,4 +1,4 @@
-// Agents of several processes that learn one policy, here on threads: the hooks meet in memory.
+// Agents of several processes that learn one policy, here on threads: the hooks copy memory.
 #include <doctest/doctest.h>
 
 #include <barrier>
@@ -123,7 +123,7 @@ void compare(const AgentOptions& options, int size, double tolerance) {
     CHECK(course.rewards == together[0].rewards);
     CHECK(course.greedy == together[0].greedy);
   }
-  // The first batch is drawn from the same weights; later ones differ by rounding only.
+  // The first batch is sampled from the same weights; later ones differ by rounding only.
   for (size_t i = 0; i < together[0].losses.size(); ++i)
     CHECK(together[0].losses[i] == doctest::Approx(alone.losses[i]).epsilon(tolerance));
   CHECK(together[0].rewards == alone.rewards);

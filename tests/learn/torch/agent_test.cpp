@@ -108,7 +108,7 @@ TEST_CASE("operators may act by themselves; those that share a device follow the
     CHECK(placements[3 * s] == placements[3 * s + 2]);
     differ = differ || drawn.groups[3 * s] != drawn.groups[3 * s + 2];
   }
-  CHECK(differ);  // the second one's own draw decides nothing
+  CHECK(differ);  // the second one's own sample decides nothing
 }
 
 TEST_CASE("a policy trained against the negated reward gets worse") {

@@ -1,6 +1,7 @@
 -- README.md and the pages of the manual: their blocks run as they are printed, and show what the text says.
 
 local core = require 'trinity.core'
+local index = require 'trinity.command.manual_index'
 local manual = require 'trinity.command.manual'
 local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
@@ -130,6 +131,16 @@ describe('trinity help', function()
     shows('number of parameters', '^number of parameters: .*\n  models ')
     shows('memory of a plan', '^memory of a plan: .*\n  metrics ')
     shows('"two rails"', '\n  clusters +Describe your own, with two rails')
+  end)
+  it('finds something for what people of the field ask', function()
+    for words in ('FSDP;activation checkpointing;GQA;GEMM;all-gather;reduce-scatter;bubble;gradient accumulation;virtual '
+      .. 'pipeline;wgrad;roofline;interconnect;NIC;NVLink;InfiniBand;tensor parallel;ring attention;expert parallel;MoE;DDP;'
+      .. '1F1B;zero bubble;DualPipe;distributed optimizer;global batch size;HFU;OOM;mixed precision;bf16;FP8;CPU offload;flash '
+      .. 'attention;straggler;torchrun;Slurm;resume;learning rate;lower bound;local SGD;parameter server;RoPE;MLA;overlap;NCCL;'
+      .. 'critical path;device mesh;PPO;inference;TTFT;throughput;tokens per second;energy;config.json;ONNX;Chakra;Perfetto;'
+      .. 'LoRA;load balancing;capacity factor;fragmentation;hugging face'):gmatch '[^;]+' do
+      expect(#index.terms(words) + #index.find(words) > 0 or words):equals(true)
+    end
   end)
   it('suggests a page where a name is misspelt', function()
     trinity_says('help clustres', 2,

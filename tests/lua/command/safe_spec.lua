@@ -423,7 +423,7 @@ it('options arrive, wherever --safe stands, and are checked; behind the script i
   for _, line in ipairs { '--safe SCRIPT --seed 3', '--threads 2 --safe SCRIPT --seed 3', '--safe -- SCRIPT --seed 3' } do
     expect(select(2, run_script(line, script))):equals '3\tnone\t--seed\t--seed\n'
   end
-  script_says(2, "^trinity: unknown option '%-%-sede', did you mean 'seed'%? %(%-%-help lists them%)\n$", '--safe SCRIPT --sede 3', script)
+  script_says(2, "^trinity: unknown option '%-%-sede', did you mean '%-%-seed'%? %(%-%-help lists them%)\n$", '--safe SCRIPT --sede 3', script)
   script_says(2, "^trinity: unknown option '%-%-safe'", 'SCRIPT --seed 3 --safe', script)
   trinity_says('--safe simulate --model alexnet --cluster p100x3', 0, 'alexnet', 'p100x3')
 end)

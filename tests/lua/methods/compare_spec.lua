@@ -54,7 +54,7 @@ describe('comparisons over seeds', function()
     expect(row.best.reward):equals(-1000 * found.metrics.step_time_s)
     local alexnet = trinity.problem { graph = graph, cluster = problem.cluster }
     expect(function() trinity.compare(alexnet, { found }, { quiet = true }) end)
-      :raises "entry 1: the strategy is of chain on p100x2: a placement of graph 'alexnet' needs %d+ entries, got 10"
+      :raises "entry 1: the strategy belongs to chain on p100x2: a placement of graph 'alexnet' needs %d+ entries, got 10"
   end)
   it('set no bound beside strategies with splits, which it does not bind', function()
     local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 32 }), cluster = trinity.cluster 'p100x4' }

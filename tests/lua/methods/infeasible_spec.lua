@@ -79,7 +79,7 @@ describe('the least infeasible plan', function()
   end)
   it('is named by a comparison, and by its summary and data', function()
     local comparison = trinity.compare(heavy(3), { 'single_device', 'm_etf', 'random' }, { quiet = true, evaluations = 50 })
-    local sentence = 'the least infeasible is of random: ' .. limits
+    local sentence = 'the least infeasible, by random: ' .. limits
     expect(tostring(comparison)):matches('no method found a strategy that fits; ' .. sentence)
     expect(comparison:summary()):matches('none found a strategy that fits; ' .. sentence)
     expect(comparison:best()):equals(nil)

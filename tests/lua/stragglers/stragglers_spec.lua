@@ -83,7 +83,7 @@ describe('sequences of unequal length', function()
     trinity.files.write(path, 'length,count\n512,3\n4096,0\n')
     expect(mean { lengths = path, draws = 1 }):near(mean { lengths = function() return 512 end, draws = 1 }, 1e-12)
     trinity.files.write(path, 'length,count\n8192,3\n')
-    expect(function() mean { lengths = path } end):raises 'expected integer lengths from 1 to 4096 %(that of the network%), got number 8192'
+    expect(function() mean { lengths = path } end):raises 'expected integer lengths from 1 to 4096 %(the sequence length%), got number 8192'
     expect(function() mean { lengths = skewed, fill = 'packed', deal = 'sorted' } end):raises "option 'deal'.*got 'sorted'"
   end)
 end)
@@ -129,5 +129,5 @@ it('trinity simulate --noise prints the spread and what helps', function()
   trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
-  trinity_says('simulate --model mlp --cluster dgx_a100x1 --lengths none.csv --run none', 1, "option 'lengths': expected a strategy with a mesh")
+  trinity_says('simulate --model mlp --cluster dgx_a100x1 --lengths none.csv --run none', 2, "option '%-%-lengths': expected %-%-strategy with a mesh")
 end)

@@ -330,7 +330,7 @@ describe('lowering to the framework', function()
       :raises "unknown value 'momentun', did you mean 'momentum'"
     expect(function() tensorflow.lower(forward, { colocate = true }) end):raises "option 'colocate': expected a string, got true"
     expect(function() tensorflow.lower(forward:to_training()) end)
-      :raises "operator '.-' is of phase backward, expected a forward graph"
+      :raises "operator '.-': expected a forward graph, got an operator of phase backward"
     local profile = trinity.model(root .. '/tests/data/profiles/small.graph.txt', { training = false })
     expect(function() tensorflow.lower(profile) end):raises "has a measured time; TensorFlow's operations need types"
     local net = layers.new 'two_ends'

@@ -82,8 +82,8 @@ local home = require('trinity.core').home
 local function weights(name) return require('trinity.core').read_file(('%s/models/policies/%s.safetensors'):format(home, name)) end
 local held_out = { ['runs/policy/attention.safetensors'] = weights 'moves' } -- which a study would train first
 local rows_done = '%d+ rows are done'
-local told = 'stopped by Ctrl%-C: %d+ of %d+ [^\n]* are told, which is not gone on from'
-local fit = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from'
+local told = 'stopped by Ctrl%-C: %d+ of %d+ [^\n]* are predicted; it cannot be resumed'
+local fit = 'the fit ended early %(Ctrl%-C%) with the best so far; it cannot be resumed'
 local network = ' --model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
 local goes_on = {

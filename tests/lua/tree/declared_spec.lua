@@ -1,8 +1,10 @@
 -- Options are declared once (lib/trinity/base/options.lua): methods take what they declare and refuse what is out of range
 -- or misspelt, and no editor type of declared options is written by hand.
 
+local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
+local declared_of = require 'trinity.command.declared'
 local option_types = require 'trinity.command.option_types'
 local options = require 'trinity.base.options'
 local trinity = require 'trinity'
@@ -41,6 +43,18 @@ describe('declared options', function()
       end
     end
     expect(250):below(count)
+  end)
+
+  it('fit on one screen of 24 lines and 120 columns in --help of every command', function()
+    for _, name in ipairs(commands.names()) do
+      local about = commands.about(name)
+      local text, lines = declared_of.text(about.options, about.description), 0
+      for line in (text .. '\n'):gmatch '([^\n]*)\n' do
+        lines = lines + 1
+        if #line > 120 then error(('trinity %s --help: %s'):format(name, line), 0) end
+      end
+      expect(lines <= 24 or ('trinity %s --help: %d lines'):format(name, lines)):equals(true)
+    end
   end)
 
   it('stand in no editor types written by hand', function()

@@ -77,7 +77,7 @@ describe('the command line', function()
   end)
   it('runs scripts of its own by name, also beside a folder of that name', function()
     gives('mkdir -p info; trinity info --help | head -1', 0,
-      'Prints what a model holds: operators, weights, FLOP, and its step on one device.\n')
+      'Prints the operators, weights and FLOP of a model, and its step on one device.\n')
     says('trinity inffo', 2, "^trinity: no command 'inffo', did you mean 'info'%? %(known: [%w_, ]+%)\n$")
     gives('trinity not/there.lua', 1, 'trinity: not/there.lua: no such script\n')
     gives('mkdir -p bin; trinity ./bin', 1, 'trinity: ./bin: is a folder, expected a script\n')

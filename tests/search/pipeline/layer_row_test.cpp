@@ -85,7 +85,7 @@ TEST_CASE("a graph's row has times of each kind of device, bytes of layers and o
   CHECK(row.kinds[0].update_s[2] == 0);
   CHECK(row.devices[2].kind == 0);
   CHECK(row.devices[2].capacity_bytes == 1000);
-  CHECK(row.devices[0].send_bytes_per_s == 5e8);  // the narrowest of its wires
+  CHECK(row.devices[0].send_bytes_per_s == 5e8);  // the narrowest of its links
 }
 
 TEST_CASE("rows of random training steps hold all times and bytes, and every cut what crosses it") {

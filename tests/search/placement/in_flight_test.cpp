@@ -109,7 +109,7 @@ TEST_CASE("the most units of a set halve where next to no choice has more than h
   choose(1024, 0);
   CHECK(sizes.most() == 25);
   choose(1024, 0);
-  CHECK(sizes.most() == 16);  // as many as cost nothing
+  CHECK(sizes.most() == 16);  // the number that costs nothing
   choose(1024, 0);
   CHECK(sizes.most() == 16);
   sizes.widen();

@@ -84,7 +84,7 @@ TEST_CASE("features of a move say what it saves and adds") {
   CHECK(d.feature("edges_uncut_less_cut", {2}, 0) == doctest::Approx(std::log2(3)));
   CHECK(d.feature("collision_there", {2}, 0) == doctest::Approx(Diamond::shown(1)).epsilon(0.02));
   CHECK(d.feature("least_slack", {2}, 0) == doctest::Approx(Diamond::shown(3.996)));
-  // b goes to c: two transfers appear, each with no room.
+  // b goes to c: two transfers appear, each without slack.
   CHECK(d.feature("wires_added", {1}, 1) == doctest::Approx(Diamond::shown(0.004)));
   CHECK(d.feature("exposed_added", {1}, 1) == doctest::Approx(Diamond::shown(0.004)));
   CHECK(d.feature("computation_blame", {1}, 1) == doctest::Approx(Diamond::shown(5)));

@@ -16,7 +16,7 @@ local window_options = options_of.declare('trinity.WindowOptions', { help = 'Opt
     .. "{ top, left, bottom, right }, or 'same'" },
   { 'group', 'integer', 1, least = 1, help = 'groups of a convolution' },
   { 'ceil', 'boolean', false, help = 'pooling: the last window may exceed the edge' },
-  { 'include_padding', 'boolean', false, help = 'average pooling: include padding in the mean' },
+  { 'include_padding', 'boolean', false, help = 'average pooling: count padding in the average' },
   { 'channels', 'integer', least = 1, most = 2 ^ 31, help = 'output channels of a convolution' },
   { 'bias', 'boolean', false, help = 'add a bias to a convolution' },
 })

@@ -33,7 +33,7 @@ end)
 
 describe('cases of strategies', function()
   it('are refused in a sentence, the others go on', function()
-    expect(small({ mesh = {} }, { bytes = { optimizer = 5 } }).refused):matches 'no training here has weights of 2'
+    expect(small({ mesh = {} }, { bytes = { optimizer = 5 } }).refused):matches 'bytes: expected .*, got weights of 2'
     expect(small({ mesh = {} }, { model = { layer = 2 } }).refused):matches "unknown field 'layer', did you mean 'layers'"
     expect(small { mesh = { pipelin = 2 } }.refused):matches "unknown axis 'pipelin', did you mean 'pipeline'"
     local found = strategies.cases('cases.json', { { name = 'x' }, 7 })
@@ -86,7 +86,7 @@ describe('published memory', function()
     local path, out = temporary '.csv', temporary()
     core.write_file(path, head .. 'a,256,4,8,128,2,2,1,1,none,0,activations,GiB,0.01\n'
       .. 'b,256,4,8,128,2,2,1,1,full,0,activations relative to none,percent,5\n')
-    trinity_says(("study fidelity published --memory '%s' --picture '%s'"):format(path, out), 0, 'drawn in ')
+    trinity_says(("study fidelity published --memory '%s' --picture '%s'"):format(path, out), 0, 'picture: ')
     local svg = core.read_file(out .. '.svg')
     expect(svg):matches 'GiB'
     expect(svg):matches 'percent'

@@ -83,9 +83,9 @@ describe('the section alexnet', function()
     for _, row in ipairs(rows_of()) do by[row.what] = row end
     local plain = by['as simulated']
     expect(plain.ours):near(8.02, 0.01)
-    expect(by['computation alone, wires free'].ours):below(2)
+    expect(by['computation alone, links free'].ours):below(2)
     expect(plain.ours):below(by['communication alone, computation free'].ours)
-    expect(by['no QPI: processors joined at 12 GB/s'].ours):below(plain.ours)
+    expect(by['no QPI: CPUs joined at 12 GB/s'].ours):below(plain.ours)
     expect(by['a copy has its whole route to itself'].ours):below(plain.ours)
   end)
   it('says what was fitted, and that it does not hold for other numbers of devices', function()

@@ -27,7 +27,7 @@ describe("Trinity's page", function()
   end)
   it_all('never counts what was fitted, and calls a search without updates what it was', function()
     local rows = rows_of 'table4'
-    expect(row_of(rows, 'one card').verdict.kind):equals 'fitted'
+    expect(row_of(rows, 'one GPU').verdict.kind):equals 'fitted'
     expect(row_of(rows, 'Trinity / warm start + ').updates):equals '2 / 0'
     expect(row_of(rows, 'Hierarchical').updates):equals '2'
     expect(row_of(rows, 'without the policy').verdict.text):equals '+0.0 %'
@@ -44,6 +44,6 @@ describe("Trinity's page", function()
     expect(row_of(rows, 'learned').updates):equals(20)
     expect(row_of(rows, 'never updated').updates):equals(0)
     expect(reward_of 'learned' > reward_of 'never updated'):equals(true)
-    expect(reward_of 'learned' > reward_of 'one card'):equals(true)
+    expect(reward_of 'learned' > reward_of 'one GPU'):equals(true)
   end)
 end)
