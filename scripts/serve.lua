@@ -11,8 +11,10 @@ local options = trinity.options(cli.declare('model batch_size cluster', {
   'keeps no run',
   schema = { default = false, help = 'print the protocol as a JSON Schema' },
   max_line_bytes = { default = 2 ^ 26, min = 1024, max = 2 ^ 30, integer = true, help = 'longest request' },
-  max_placements = { default = 65536, min = 1, max = 2 ^ 20, integer = true, help = 'maximum number of placements in a request' },
-  max_problems = { default = 8, min = 1, max = 4096, integer = true, help = 'maximum number of problems that are kept between requests' },
+  max_placements = { default = 65536, min = 1, max = 2 ^ 20, integer = true,
+    help = 'maximum number of placements in a request' },
+  max_problems = { default = 8, min = 1, max = 4096, integer = true,
+    help = 'maximum number of problems that are kept between requests' },
   max_envs = { default = 16, min = 1, max = 4096, integer = true, help = 'maximum number of environments' },
   max_seconds = { type = 'number', min = 0.001, help = 'time limit of a request (default: none)' },
 }))

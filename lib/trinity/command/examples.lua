@@ -191,7 +191,8 @@ examples['trinity.Topology'] = {
   collectives = 'net:collectives { rails = 2 }', device_type = "net:device_type('mine', trinity.devices.t4)",
   devices = "net:devices('n0', 2, 't4')", switch = "net:switch('n0/switch', 100e9)",
   link = "net:devices('n0', 2, 't4'); net:link('n0/gpu0', 'n0/gpu1', 'nvlink2', 2)",
-  mesh = "net:mesh(net:devices('n0', 4, 't4'), 'nvlink2')", spec = "net:mesh(net:devices('n0', 2, 't4'), 'nvlink2'); trinity.cluster(net:spec())",
+  mesh = "net:mesh(net:devices('n0', 4, 't4'), 'nvlink2')",
+  spec = "net:mesh(net:devices('n0', 2, 't4'), 'nvlink2'); trinity.cluster(net:spec())",
 }
 examples['trinity.TopologyModule'] = {
   wires = '#trinity.topology.wires()', wire = "trinity.topology.wire('nvlink2', { latency_s = 1e-6 })",
@@ -217,7 +218,8 @@ tensor = util.merged(tensor, {
   masked_fill = 'x:masked_fill(x:gt(2), 0)', copy_ = 'x:copy_(x)', matmul = 'x:matmul(x)',
   bmm = 'x:unsqueeze(1):bmm(x:unsqueeze(1))', permute = 'x:permute { 2, 1 }', reshape = 'x:reshape { 4 }',
   expand = 'x:unsqueeze(1):expand { 3, 2, 2 }', unsqueeze = 'x:unsqueeze(1)', narrow = 'x:narrow(1, 1, 1)',
-  select = 'x:select(1, 2)', index_select = 'x:index_select(1, { 2, 1 })', gather = "x:gather(2, trinity.tensor.new({ { 1 }, { 2 } }, { dtype = 'int64' }))",
+  select = 'x:select(1, 2)', index_select = 'x:index_select(1, { 2, 1 })',
+  gather = "x:gather(2, trinity.tensor.new({ { 1 }, { 2 } }, { dtype = 'int64' }))",
   chunk = 'x:chunk(2)[1]', one_hot = 'trinity.tensor.new({ 1, 3 }, { dtype = "int64" }):one_hot(3)',
   requires_grad_ = 'x:requires_grad_()',
 })

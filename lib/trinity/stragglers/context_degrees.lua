@@ -1,5 +1,5 @@
--- trinity.stragglers.context_degrees: compares context-parallel degrees for sequences of unequal length, one for all micro-batches
--- and one per micro-batch.
+-- trinity.stragglers.context_degrees: compares context-parallel degrees for sequences of unequal length, one for all
+-- micro-batches and one per micro-batch.
 
 local check = require 'trinity.base.check'
 local contexts = require 'trinity.stragglers.contexts'
@@ -25,7 +25,8 @@ local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s'
 --- Predicts the step with sampled sequences (option `lengths`) for every divisor of the strategy's context-parallel
 --- degree, where a smaller degree means more replicas with fewer micro-batches each, and for the best degree of every
 --- micro-batch within the strategy's groups. Returns what fits into memory, shortest mean first. Raises an error
---- without a mesh or lengths. Example: `trinity.stragglers.context_degrees(strategy, { lengths = 'lengths.csv' })[1].what`
+--- without a mesh or lengths. Example:
+--- `trinity.stragglers.context_degrees(strategy, { lengths = 'lengths.csv' })[1].what`
 ---@param strategy trinity.Strategy
 ---@param options trinity.StragglerOptions
 ---@return trinity.ContextDegree[]

@@ -29,21 +29,11 @@ local dialect = {
   { 'an operator a', 'one operator per' },
 }
 
--- What is held to it: pages (files or folders), the texts of `--help`, and comments and messages of Lua.
-local covered = {
-  pages = { 'README.md', 'lib/trinity/README.md', 'lib/trinity/manual', 'engine/simulator/mesh', 'scripts/studies/aceso/README.md',
-    'scripts/studies/equal_time', 'scripts/studies/figure4', 'scripts/studies/papers/README.md', 'scripts/studies/placement',
-    'scripts/studies/policy/README.md', 'scripts/studies/select/README.md', 'scripts/studies/tensorflow',
-    'scripts/studies/train_distributed', 'scripts/studies/tradeoff', 'scripts/studies/unequal/README.md' },
-  help_except = { plan = true }, -- its options are about to change
-  comments = { 'lib/trinity/init.lua', 'lib/trinity/base', 'lib/trinity/command', 'lib/trinity/dist', 'lib/trinity/execute',
-    'lib/trinity/files', 'lib/trinity/formats', 'lib/trinity/graph', 'lib/trinity/graph/decoder',
-    'lib/trinity/graph/exported', 'lib/trinity/graph/layers', 'lib/trinity/nn', 'lib/trinity/parallel', 'lib/trinity/pase',
-    'lib/trinity/pipeline', 'lib/trinity/profile', 'lib/trinity/report', 'lib/trinity/runs',
-    'lib/trinity/search', 'lib/trinity/select', 'lib/trinity/stragglers', 'lib/trinity/strategy', 'lib/trinity/_meta',
-    'scripts', 'scripts/examples', 'scripts/studies', 'scripts/studies/equal_time', 'scripts/studies/figure4',
-    'scripts/studies/placement', 'scripts/studies/select', 'scripts/studies/tradeoff', 'scripts/studies/train_distributed',
-    'scripts/studies/unequal', 'scripts/studies/whole_loop' },
+-- What is held to it: pages, comments and messages of these folders, and the texts of `--help`.
+local covered = { 'README.md', 'engine', 'lib', 'models', 'scripts', 'tests' }
+-- Beginnings of paths that are not clean yet.
+local not_yet = {
+  'lib/trinity/job', 'lib/trinity/plan', 'tests/',
 }
 local help_except = { plan = true } -- its options are about to change
 
