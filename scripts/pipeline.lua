@@ -48,7 +48,7 @@ end)
 --- The nodes of a stage as the file calls them.
 local function named(stage) return util.map(stage.nodes, function(node) return found.nodes[node] end) end
 
---- What the run keeps: the stages.
+--- The run keeps the stages.
 local function keep()
   local stages = {}
   for i, stage in ipairs(found.stages) do

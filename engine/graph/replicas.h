@@ -99,7 +99,7 @@ struct Replicated {
   std::vector<int32_t> origin;
   std::vector<int32_t> stage;    ///< [operator]; 0 without stages
   std::vector<int32_t> replica;  ///< [operator]: its replica of the stage, from 0
-  /// Meeting::in_turn: [operator] the replica whose gradient it computes or applies, or after whose
+  /// Field in_turn: [operator] the replica whose gradient it computes or applies, or after whose
   /// gradient it fetches weights; differs from `replica` on a server. Empty otherwise.
   std::vector<int32_t> turn = {};
 };

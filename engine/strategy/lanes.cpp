@@ -86,7 +86,7 @@ int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
   return found->second;
 }
 
-/// All groups over axes in a device's stage; that of the device.
+/// All groups over axes in a device's stage, and the group of the device.
 int32_t ReplicaLanes::add_over(int32_t device, int32_t axes) {
   const int32_t stage = device / width_ * width_;
   const auto first = [&](int32_t offset) {  // of its group

@@ -30,7 +30,7 @@ struct LoweredGraph {
   std::vector<int32_t> turn = {};
 };
 
-/// The graph of one replica of a mesh, before it is copied. Devices are those of the replica: stage
+/// The graph of one replica of a mesh, before it is copied. Devices are the devices of the replica: stage
 /// of the pipeline x width + part.
 ///
 /// Of lower_lane(): `lanes` names of every device of a stage the first that does the same; these are
@@ -44,7 +44,7 @@ struct LoweredReplica : Lowered {
   std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
   /// Of every collective the number that it had before operators were left out (kept()).
   std::vector<int32_t> collective = {};
-  /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
+  /// With expert parallelism `origin` belongs to the first rank: by rank and operator that is there
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
   std::vector<bool> joined = {};  ///< as in ReplicaOptions
@@ -100,12 +100,12 @@ void check_inside(const Parallelism& given, const Graph& graph);
 /// Whether all replicas of a mesh are copies of one and synchronise in every step, by an
 /// all-reduce.
 bool copies_are_alike(const Parallelism& given);
-/// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
+/// Whether gradients are reduced over parts of the sequence and replicas at once, as all of these hold the
 /// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
 /// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
 bool joins_context(const Parallelism& given);
-/// Devices that share out states: all replicas (with their parts of the sequence, where gradients
-/// meet over both), or those of a run.
+/// Devices that ZeRO divides states over: all replicas (with their parts of the sequence, where gradients
+/// are reduced over both), or the devices of a run.
 int32_t shard_group(const Parallelism& given);
 inline bool shards_states(const Parallelism& given) {
   return given.zero_stage > 0 && shard_group(given) > 1;

@@ -363,7 +363,7 @@ class Lowering {
     return graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
   }
 
-  /// Numbers gathers of weights on each device as those of the first of its parts: those of one
+  /// Numbers gathers of weights on each device as on the first of its parts: the gathers of one
   /// number hold the same.
   void gather_together(LoweredReplica& made, const std::vector<bool>& weights) const {
     std::map<int32_t, int32_t> on_device;

@@ -58,7 +58,7 @@ struct OperatorRole {
 struct Lowered {
   Graph graph;
   std::vector<OperatorRole> roles;  ///< [operator]
-  /// Of lower_lanes(): of every lane the first that does the same. Else empty.
+  /// From lower_lanes(): for every pipeline group the first that does the same. Else empty.
   std::vector<int32_t> lanes = {};
 
   int32_t device_of(int32_t op) const { return roles[static_cast<size_t>(op)].device; }
@@ -100,7 +100,7 @@ struct SplitOptions {
   /// With runs: gradients are summed across these first, then within each: what is scattered across
   /// them is summed in shares.
   bool across_first = false;
-  /// Above 0 the devices of a run (`width`) are those of a mesh's axes context x tensor, of which the
+  /// Above 0 the devices of a run (`width`) are the devices of a mesh's axes context x tensor, of which the
   /// latter is as long and innermost. Collectives state between which of them they are.
   int32_t tensor = 0;
   /// Every block along an axis that is cut is as long as the longest, as if there were more of it
@@ -142,11 +142,11 @@ struct SplitOptions {
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
                      int32_t devices, const SplitOptions& options = {});
 
-/// The same in lanes, of which one of each kind is made: runs of `width` devices do the same, every
+/// The same in pipeline groups, of which one of each kind is made: runs of `width` devices do the same, every
 /// operator but sources has `width` parts, one on each device of a run. The k-th devices of all runs
-/// are a lane: what is on them reads what these hold, what a group of a run's devices gathers or
+/// are a pipeline group: what is on them reads what these hold, what a group of a run's devices gathers or
 /// exchanges, or what comes round a ring. Blocks are padded, so that all parts of an operator cost
-/// the same; lanes are of one kind where they have the same place in rings, which go over `context`.
+/// the same; pipeline groups are of one kind where they have the same place in rings, which go over `context`.
 /// A collective has the members that are made, and is over axes of the mesh: its groups that differ
 /// on other axes do the same. Nothing where that is not so.
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,

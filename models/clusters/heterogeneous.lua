@@ -1,6 +1,6 @@
 -- heterogeneous: four machines with two GPUs each, of four kinds, on 10 Gbit/s Ethernet: the case of TAPP
--- (Appl. Sci. 2021, 11(11), 4785), which allocates layers to machines of unlike speed. The paper does
--- not say which machines it used; this mix is ours. Rates are those of trinity.devices and
+-- (Appl. Sci. 2021, 11(11), 4785), which allocates layers to machines of different speeds. The paper does
+-- not say which machines it used; this mix is ours. Rates come from trinity.devices and
 -- trinity.devices.topology.
 
 local topology = require 'trinity.cluster.topology'

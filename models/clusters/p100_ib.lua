@@ -1,6 +1,6 @@
 -- p100_ibxN: N machines with four Tesla P100 (PCIe, 16 GB) and one EDR InfiniBand NIC on one PCIe
 -- switch, the arrangement that GPUDirect RDMA asks for (NVIDIA's GPUDirect RDMA guide, "Supported
--- Systems": best when only PCIe switches lie between). No particular product; rates are those of
+-- Systems": best when only PCIe switches lie between). No particular machine; rates come from
 -- trinity.devices.topology.
 
 local topology = require 'trinity.cluster.topology'

@@ -214,7 +214,7 @@ void Agent::Impl::devices_of_groups(std::span<const int32_t> grouping,
   }
 }
 
-/// Fills a row of a shard with the target grouping, or for streams above 0 one drawn around it, and
+/// Fills a row of a shard with the target grouping, or for streams above 0 one sampled around it, and
 /// the devices that its groups are to have.
 void Agent::Impl::imitation_row(Shard& shard, int64_t row, uint64_t stream_index,
                                 const std::vector<int32_t>& target,

@@ -73,7 +73,7 @@ std::vector<int32_t> first_alike(int32_t count, Key key_of) {
   return result;
 }
 
-/// Multiset of colours, for comparing lists independently of their order. Not thread-safe.
+/// Multiset of classes, for comparing lists independently of their order. Not thread-safe.
 class ColourCounts {
  public:
   /// Colours are in [0, limit).

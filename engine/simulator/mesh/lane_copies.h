@@ -295,8 +295,8 @@ class LaneCopies {
   QueueList queues_;
   std::vector<int32_t> channel_queue_;               // of every channel, or -1; under route alone
   Colours pair_queue_;                           // of every pair of devices; under pair alone
-  std::vector<bool> alone_;  // per group: it has a colour of its own
-  std::vector<bool> apart_;  // per replica: the same for its lanes
+  std::vector<bool> alone_;  // per group: it is a class of its own
+  std::vector<bool> apart_;  // per replica: the same for its pipeline groups
 };
 
 }  // namespace trinity

@@ -148,7 +148,7 @@ void SplitLowering::check_ring(int32_t op) const {
 }
 
 int32_t SplitLowering::axes_of(const Where& where) const {
-  std::vector<int32_t> group_of(at(run_), -1);  // [lane]
+  std::vector<int32_t> group_of(at(run_), -1);  // [pipeline group]
   for (const auto& [group, device] : where) group_of[at(device % run_)] = group;
   const auto same = [&](int32_t a, int32_t b) { return group_of[at(a)] == group_of[at(b)]; };
   const bool whole = tensor_ > 0 && std::ssize(where) == run_;

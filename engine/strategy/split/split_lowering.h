@@ -122,7 +122,7 @@ class SplitLowering {
   void check_ring(int32_t op) const;
   /// The axes over which collectives join parts, as bits; -1: others, or no mesh.
   int32_t axes_of(const Where& where) const;
-  /// That a device has a lane's own part.
+  /// That a device has a pipeline group's own part.
   void check_own(const Home& home, int32_t device) const {
     if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
   }
@@ -292,7 +292,7 @@ class SplitLowering {
   const SplitLayout& layout_;
   int32_t width_;
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
-  std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][lane]
+  std::map<const std::vector<int32_t>*, std::vector<int32_t>> parts_on_;  // [devices of an operator][pipeline group]
   std::vector<const std::vector<int32_t>*> part_on_;      // [operator]: its list in parts_on_
   int32_t part_on(int32_t op, int32_t lane) const { return (*part_on_[at(op)])[at(lane)]; }
   /// The tensors that parts on some devices read of a tensor in some homes.

@@ -139,7 +139,7 @@ function topology.wires() return util.sorted_keys(wires) end
 function topology.wire(name, changes)
   check.argument('devices.topology.wire', 1, 'name', name, 'string')
   if not wires[name] then
-    check.refuse('devices.topology.wire', 1, 'name', 'no wire %s', util.unknown(name, topology.wires()))
+    check.refuse('devices.topology.wire', 1, 'name', 'unknown link %s', util.unknown(name, topology.wires()))
   end
   if changes ~= nil then
     wire_options:check('devices.topology.wire', check.argument('devices.topology.wire', 2, 'changes', changes, 'table'))

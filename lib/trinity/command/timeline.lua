@@ -1,4 +1,4 @@
--- What `simulate --trace` adds to the costs of a strategy: how the time of its step is spent, and a Chrome trace of it.
+-- Output of `simulate --trace` besides the costs of a strategy: how the time of its step is spent, and a Chrome trace of it.
 
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
@@ -48,7 +48,7 @@ local function print_types(timeline)
   if #shares > #rows then print(('and %d more types'):format(#shares - #rows)) end
 end
 
--- Returns what the timeline is of where that is not a step of the strategy's step time, or nil.
+-- Describes a timeline that does not cover one step of the strategy's step time; nil for others.
 local function other_span(found, timeline)
   if found.schedule == 'pipedream' or found.mesh and (found.sync or {}).asynchronous then
     return ('all %d mini-batches of the asynchronous pipeline'):format(timeline.micro_batches)

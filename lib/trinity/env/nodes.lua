@@ -68,7 +68,7 @@ function nodes.none(problem)
   return { problem = problem, count = 0, devices = #problem.cluster.devices, bound_s = problem:bounds().step_time_s }
 end
 
---- Nodes of a problem: all units (groups = 0), or so many groups, with features [nodes, width] as `settings` of
+--- Nodes of a problem: all units (groups = 0), or `groups` groups, with features [nodes, width] as `settings` of
 --- trinity.learn.features say and the type of every node's first unit.
 function nodes.new(problem, groups, settings)
   local count = groups > 0 and math.min(groups, problem.graph.units) or problem.graph.units

@@ -10,7 +10,7 @@ local listed = core.agent_options()
 feature_options.node2vec = options.declare('trinity.Node2VecOptions', options.of_engine({
   help = 'How node2vec walks and learns.' }, listed, 'node2vec.'))
 
--- The engine's as trinity.learn.features has them, without those of the papers' presets.
+-- The engine's options as trinity.learn.features has them, without the options of the papers' presets.
 local engine = {}
 for _, entry in ipairs(options.of_engine({}, listed)) do engine[entry[1]] = entry end
 

@@ -16,7 +16,7 @@ local declared = options_of.declare('trinity.CompareOptions', { extends = search
   help = 'What trinity.compare takes: in addition to these, a table of its own options per method, under its name.',
   open = 'options of the method of that name',
   { 'seeds', 'integer', 1, least = 1, most = 10000, late = true,
-    help = 'runs of every method that draws random numbers' },
+    help = 'runs of every method that uses random numbers' },
   { 'labels', 'table', as = 'table<string, string>', help = 'what tables call methods, by their names' },
 })
 

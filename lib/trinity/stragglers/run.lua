@@ -33,7 +33,7 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
   { 'remedies', 'boolean', true, help = 'also simulate remedies' },
 })
 
---- What a step waits for: its critical path by device, stage and type of work.
+--- Waits of a step: its critical path by device, stage and type of work.
 ---@class trinity.StepWait
 ---@field device string device; for collectives the first member, for sends the sender
 ---@field stage? integer with a mesh: pipeline stage, from 1

@@ -27,7 +27,7 @@ local function draw(name, counts, bandwidths, gains, settings)
   end)
   for _, one in ipairs(series) do table.sort(one.points, function(a, b) return a[1] < b[1] end) end
   return plot.lines(('%s/%s_bandwidth'):format(settings.output, name), { series = series, log_x = true,
-    title = name .. ': gain of DASO on the overlapped all-reduce', x = 'GB/s of a network card',
+    title = name .. ': gain of DASO on the overlapped all-reduce', x = 'GB/s of a NIC',
     y = 'less training time, %', width = 720, height = 480 })
 end
 

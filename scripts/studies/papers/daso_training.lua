@@ -3,7 +3,7 @@
 --
 -- Computation and reductions during the backward pass are simulated as a step: a graph of trinity.graph:replicate on
 -- the cluster. DASO's communication of weights between steps takes the time of cluster:collective. All nodes take
--- equally long, so one clock serves them. Another clock is that of the network between them, which carries one sum at
+-- equally long, so one clock serves them. Another clock belongs to the network between them, which carries one sum at
 -- a time while the nodes go on. Simplification: background messages of DASO do not slow the all-reduce inside nodes
 -- (on the intended clusters, they use different links).
 
@@ -111,7 +111,7 @@ function Daso:wait(field)
   self[field] = nil
 end
 
---- What the batch has sent is under way from now on.
+--- Parameters sent by the batch are under way from now on.
 function Daso:end_batch()
   self.earlier_s, self.sent_s = self.sent_s or self.earlier_s, nil
 end

@@ -93,7 +93,7 @@ function networks.search(name, p, batch_size)
 end
 
 --- Prices strategies of a search on a cluster by the event simulator: a function of a list of configurations that
---- gives metrics. `given`: rules, cost as trinity.problem takes them (rules: default networks.queue); cost is of the
+--- gives metrics. `given`: rules, cost as trinity.problem takes them (rules: default networks.queue); cost is for the
 --- lowered operators, slices and joins included.
 function networks.simulator(search, cluster, given)
   return function(found)

@@ -5,7 +5,7 @@ local fields = require 'trinity.base.fields'
 
 local arguments = {}
 
--- What an argument of a layer must be, by its name, as for check.value(). Arguments of other names are checked by the
+-- Rules for arguments of layers by name, as for check.value(). Arguments of other names are checked by the
 -- layer itself.
 local rules = { name = 'string', attributes = 'table', dtype = 'string', trainable = 'boolean', masked = 'boolean',
   memory = { 'tensor', 3 }, tensors = { 'tensors' }, tables = { 'tensors' } }
