@@ -7,7 +7,7 @@ local examples = {}
 
 examples['trinity'] = {
   options = "trinity.options({ steps = { default = 3, help = 'training steps' } }, { '--steps=4' }).steps",
-  features = 'trinity.features(problem).values', env = 'local env = trinity.env(problem, { groups = 2, num_envs = 2 })',
+  features = 'trinity.learn.features(problem).values', env = 'local env = trinity.env(problem, { groups = 2, num_envs = 2 })',
   compare = "print(trinity.compare(problem, { 'heft', 'round_robin' }, { quiet = true }))",
   global = "trinity.global('best_so_far', 1)", random = "trinity.random(1, 'my search'):uniform()",
 }
@@ -195,8 +195,8 @@ examples['trinity.Topology'] = {
   spec = "net:mesh(net:devices('n0', 2, 't4'), 'nvlink2'); trinity.cluster(net:spec())",
 }
 examples['trinity.TopologyModule'] = {
-  wires = '#trinity.topology.wires()', wire = "trinity.topology.wire('nvlink2', { latency_s = 1e-6 })",
-  new = "local net = trinity.topology.new { name = 'mine' }",
+  wires = '#trinity.devices.topology.wires()', wire = "trinity.devices.topology.wire('nvlink2', { latency_s = 1e-6 })",
+  new = "local net = trinity.devices.topology.new { name = 'mine' }",
 }
 
 local tensor = {}

@@ -48,7 +48,7 @@ local function print_types(timeline)
   if #shares > #rows then print(('and %d more types'):format(#shares - #rows)) end
 end
 
--- Describes a timeline that does not cover one step of the strategy's step time; nil for others.
+-- Returns the span of the timeline in words where it is not one step of the strategy's step time, or nil.
 local function other_span(found, timeline)
   if found.schedule == 'pipedream' or found.mesh and (found.sync or {}).asynchronous then
     return ('all %d mini-batches of the asynchronous pipeline'):format(timeline.micro_batches)

@@ -21,7 +21,7 @@ local quiet = { evaluations = 4, quiet = true }
 -- Objects by name, made when an example first uses them.
 local makers = {
   graph = function()
-    local net = trinity.layers.new 'example'
+    local net = trinity.graph.layers.new 'example'
     local y = net:relu('y', net:linear('conv_1', net:input('x', { 2, 4 }), 3))
     net:softmax_cross_entropy('loss', y, net:input('labels', { 2 }, 'int64'))
     return net:build():to_training()
@@ -60,9 +60,9 @@ local makers = {
     e.moves:look(e.placement)
     return e.moves:draw(e.placement, 8)
   end,
-  ranker = function() return trinity.rankers.new { hidden = { 4 }, seed = 1 } end,
+  ranker = function() return trinity.search.rankers.new { hidden = { 4 }, seed = 1 } end,
   trainer = function(e)
-    local trainer = trinity.rankers.trainer(e.ranker, { seed = 1 })
+    local trainer = trinity.search.rankers.trainer(e.ranker, { seed = 1 })
     trainer:add(e.problem, { e.placement })
     return trainer
   end,
@@ -88,23 +88,23 @@ local makers = {
   profile = function(e)
     return trinity.profile.measure(e.graph, { steps = 1, warm_up = 0, copies = 1, sizes = { 64, 4096 }, quiet = true })
   end,
-  replay = function() return trinity.replay 'operations.csv' end,
+  replay = function() return trinity.stragglers.replay 'operations.csv' end,
 }
 
 -- Objects of other kinds for the methods of a class.
 local of_class = {
   ['trinity.Layers'] = function()
-    local net = trinity.layers.new 'example'
+    local net = trinity.graph.layers.new 'example'
     return { net = net, x = net:input('x', { 2, 6, 8 }), image = net:input('image', { 2, 8, 12, 10 }),
       rows = net:input('rows', { 6, 4 }), tokens = net:input('tokens_of_rows', { 2, 3 }, 'int64') }
   end,
-  ['trinity.Topology'] = function() return { net = trinity.topology.new() } end,
+  ['trinity.Topology'] = function() return { net = trinity.devices.topology.new() } end,
   ['trinity.Builder'] = function()
     local builder = makers.builder()
     return { builder = builder, x = builder:add { name = 'x', type = 'Input', outputs = { { shape = { 4 } } } } }
   end,
   ['trinity.Graph.to_training'] = function()
-    local net = trinity.layers.new 'example'
+    local net = trinity.graph.layers.new 'example'
     net:linear('y', net:input('x', { 2, 4 }), 3)
     return { graph = net:build() }
   end,

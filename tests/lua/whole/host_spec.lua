@@ -370,11 +370,11 @@ describe('a terminal', function()
     return shown()
   end
   it('completes fields and methods, and remembers lines', function()
-    converse { { '\n> ' }, 'x = trinity.vers\t', { 'trinity%.vers.*ion' }, '\n', { '\n> ' }, 'x\n', { '\n%d+%.%d+%.%d+\n> ' },
+    converse { { '\n> ' }, 'x = trinity.system.vers\t', { 'trinity%.system%.vers.*ion' }, '\n', { '\n> ' }, 'x\n', { '\n%d+%.%d+%.%d+\n> ' },
       'g = trinity.model "vgg16"\n', { '\n> ' }, 'g:to_js\t', { 'on' }, '\3', { '\n> ' },
       'trinity.methods.names\t\t()\n', { "'annealing'.*\n> " }, '\4', { 'D' } }
-    expect(io.open(folder .. '/state/trinity/history'):read '*a'):matches 'trinity%.version'
-    converse { { '\n> ' }, '\16\16\16\16', { 'x = trinity%.version' }, '\n', { '\n> ' }, 'x\n', { '\n%d+%.%d+%.%d+\n> ' }, '\4', { 'D' } }
+    expect(io.open(folder .. '/state/trinity/history'):read '*a'):matches 'trinity%.system%.version'
+    converse { { '\n> ' }, '\16\16\16\16', { 'x = trinity%.system%.version' }, '\n', { '\n> ' }, 'x\n', { '\n%d+%.%d+%.%d+\n> ' }, '\4', { 'D' } }
   end)
   it('comes back after Ctrl-C', function()
     converse { { '\n> ' }, 'io.write "busy\\n" while true do end\n', { '\nbusy\n' }, '\3', { 'stdin:1: interrupted\n> ' },
