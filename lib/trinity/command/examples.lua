@@ -7,7 +7,7 @@ local examples = {}
 
 examples['trinity'] = {
   options = "trinity.options({ steps = { default = 3, help = 'training steps' } }, { '--steps=4' }).steps",
-  features = 'trinity.learn.features(problem).values', env = 'local env = trinity.env(problem, { groups = 2, num_envs = 2 })',
+  env = 'local env = trinity.env(problem, { groups = 2, num_envs = 2 })',
   compare = "print(trinity.compare(problem, { 'heft', 'round_robin' }, { quiet = true }))",
   global = "trinity.global('best_so_far', 1)", random = "trinity.random(1, 'my search'):uniform()",
 }
@@ -20,7 +20,7 @@ examples['trinity.ActorCritic'] = {
 examples['trinity.Agent'] = {
   sample = 'local placements = agent:sample()',
   update = 'agent:sample(); agent:update(rewards)',
-  imitate = 'agent:imitate { problem:placement() }', reset_baseline = 'agent:reset_baseline(-0.5)',
+  imitate = 'agent:imitate { problem:placement() }',
   save = "agent:save 'policy.bin'", actions = 'agent:sample(); agent:actions()', profile = 'agent:profile()',
   greedy = 'agent:greedy()', close = 'agent:close()',
 }
@@ -31,6 +31,7 @@ examples['trinity.Env'] = {
   graph = 'env:graph(1)',
 }
 examples['trinity.LearnModule'] = {
+  features = 'trinity.learn.features(problem).values',
   returns = 'trinity.learn.returns(steps, dones, 0.99)', gae = 'trinity.learn.gae(steps, dones, steps, last)',
   scorer = 'local policy = trinity.learn.scorer(env, { hidden = 32 })', policy = 'trinity.learn.policy(policy.network)',
   ppo = 'trinity.learn.ppo(env, policy, { total_timesteps = 16, num_steps = 4 })',

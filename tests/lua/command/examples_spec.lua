@@ -11,8 +11,7 @@ ffi.cdef 'int chdir(const char *path);'
 -- Examples that need more than a process and a folder; other specs call these functions.
 local elsewhere = {
   ['trinity.Job'] = 'dist/dist', ['trinity.Work'] = 'dist/dist', ['trinity.DistModule'] = 'dist/dist',
-  ['trinity.Search'] = 'search/search: objects of a running search', ['trinity.ProfileModule.trace'] = 'profile/trace',
-  ['trinity.Trace'] = 'profile/trace', ['trinity.execute'] = 'execute/execute', ['trinity.job'] = 'job/job',
+  ['trinity.Search'] = 'search/search: objects of a running search', ['trinity.execute'] = 'execute/execute', ['trinity.job'] = 'job/job',
   ['trinity.Graph.fold_backward'] = 'graph/fold', ['trinity.Graph.replicate_stages'] = 'graph/replicas',
 }
 
@@ -108,7 +107,7 @@ local of_class = {
     net:linear('y', net:input('x', { 2, 4 }), 3)
     return { graph = net:build() }
   end,
-  ['trinity.expert_load'] = function()
+  ['trinity.StragglersModule.expert_load'] = function()
     local graph = dofile(root .. '/tests/lua/support/mixture.lua') { layers = 1, hidden = 8, heads = 2, num_kv_heads = 2,
       feed_forward = 8, experts = 2, top_k = 1, vocabulary = 16, batch_size = 1, sequence = 4 }
     local problem = trinity.problem { graph = graph:to_training(), cluster = trinity.cluster 'p100x2' }
@@ -140,6 +139,7 @@ local function prepare(folder)
   trinity.tensor.save(folder .. '/x.safetensors', { x = e.x })
   core.write_file(folder .. '/a.json', '{"a": 1}')
   core.write_file(folder .. '/notes.txt', 'text')
+  core.write_file(folder .. '/lengths.csv', 'length,count\n2,3\n4,1\n')
   core.write_file(folder .. '/operations.csv', core.read_file(root .. '/tests/data/traces/operations.csv'))
 end
 
