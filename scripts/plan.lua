@@ -15,6 +15,7 @@ local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
+local networks = require 'trinity.plan.networks'
 local replan = require 'trinity.job.replan'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
@@ -148,7 +149,7 @@ local found = cli.called(search, { graph = recorded and graph() or graph, cluste
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds or math.huge, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
-local tokens = text.tokens(problem.graph)
+local tokens = select(2, networks.samples(problem.graph))
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,

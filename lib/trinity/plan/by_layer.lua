@@ -9,6 +9,7 @@ local parallelism = require 'trinity.strategy.parallelism'
 local core = require 'trinity.core'
 local growth = require 'trinity.plan.growth'
 local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local by_layer = {}
@@ -16,42 +17,13 @@ local by_layer = {}
 --- Whether a point is of this kind.
 function by_layer.is(point) return point.recompute == 'by_layer' end
 
---- Sums over the devices of a pipeline of numbers of its virtual stages.
-function by_layer.by_device(point, numbers)
-  local sums, p = util.listed(point.pipeline, function() return 0 end), point.pipeline
-  for chunk, number in ipairs(numbers) do
-    local device = parallelism.place_of(chunk, p, parallelism.is_v_shaped(point))
-    sums[device] = sums[device] + number
-  end
-  return sums
-end
-
---- Layers of every virtual stage of a point.
-function by_layer.stages(point, layers)
-  if type(point.stages) == 'table' then return point.stages end
-  local count = point.pipeline * point.virtual_stages
-  return util.listed(count, function() return layers / count end)
-end
-
---- Shares out numbers of layers of every device over its virtual stages, one at a time, the first first. uniform: as
---- many of all virtual stages.
+--- Layers to recompute of every virtual stage, from those of every device. uniform: as many of all virtual stages.
 local function dealt(point, wanted, has, uniform)
-  if uniform then
-    local most = 0
-    for _, count in ipairs(wanted) do most = math.max(most, math.ceil(count / point.virtual_stages)) end
-    return util.map(has, function(count) return math.min(most, count) end)
+  if not uniform then
+    return stages.virtual(wanted, point.virtual_stages, parallelism.is_v_shaped(point), has)
   end
-  local list, left, moved = util.listed(#has, function() return 0 end), util.merged({}, wanted), true
-  while moved do
-    moved = false
-    for chunk, most in ipairs(has) do
-      local device = parallelism.place_of(chunk, point.pipeline, parallelism.is_v_shaped(point))
-      if left[device] > 0 and list[chunk] < most then
-        list[chunk], left[device], moved = list[chunk] + 1, left[device] - 1, true
-      end
-    end
-  end
-  return list
+  local most = math.ceil(math.max(unpack(wanted)) / point.virtual_stages)
+  return util.map(has, function(count) return math.min(most, count) end)
 end
 
 --- What of a strategy computes so many layers of every virtual stage again and keeps the others.
@@ -75,7 +47,7 @@ end
 --- Layers of every device that must be recomputed so that its bytes, those without recomputation less what layers save,
 --- fit into its room.
 local function wanted(point, has, plain, saved, room)
-  return util.map(by_layer.by_device(point, has), function(layers, device)
+  return util.map(stages.by_device(point, has), function(layers, device)
     local excess = plain[device] - room(device)
     return (excess <= 0 or saved[device] <= 0) and 0 or math.min(layers, math.ceil(excess / saved[device]))
   end)
@@ -85,8 +57,8 @@ end
 local function settle(search, entry, plain, full)
   if plain.refused or full.refused then return plain.refused and plain or full end
   local point, layers = entry.point, search.space.about.layers
-  local has = by_layer.stages(point, layers)
-  local saved = util.map(by_layer.by_device(point, has), function(count, device)
+  local has = stages.of(point, layers)
+  local saved = util.map(stages.by_device(point, has), function(count, device)
     return count > 0 and (plain.memory_bytes[device] - full.memory_bytes[device]) / count or 0
   end)
   local grown = search.memory:estimate(growth.features(point), 0)
@@ -103,7 +75,7 @@ local function settle(search, entry, plain, full)
   entry.strategy.operators = util.merged(by_layer.operators(search.networks:problem(point.micro_batch).graph, has,
     again), entry.strategy.operators or {})
   local memory = {}
-  for device, count in ipairs(by_layer.by_device(point, again)) do
+  for device, count in ipairs(stages.by_device(point, again)) do
     memory[device] = plain.memory_bytes[device] - count * saved[device]
   end
   return util.merged(plain, { step_time_s = math.max(plain.step_time_s, entry.bound_s), memory_bytes = memory,
@@ -131,8 +103,8 @@ end
 function by_layer.corrected(result, room, layers, uniform)
   local point, saved = result.point, result.bounds.layer_bytes
   if not point.recomputed or not saved then return nil end
-  local has, mesh, devices = by_layer.stages(point, layers), result.strategy.mesh, result.strategy.devices
-  local stride, now = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1), by_layer.by_device(point,
+  local has, mesh, devices = stages.of(point, layers), result.strategy.mesh, result.strategy.devices
+  local stride, now = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1), stages.by_device(point,
     point.recomputed)
   local list = wanted(point, has, util.map(now, function(count, device)
     local rank = (device - 1) * stride + 1

@@ -103,7 +103,7 @@ end
 -- The samples of a micro-batch that the space begins with, and whether the graph has a batch of its own.
 local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
-    local batch = networks.batch_of(spec.graph)
+    local batch = networks.samples(spec.graph)
     if given.micro_batch ~= nil and given.micro_batch ~= batch then
       check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)",
         batch)

@@ -3,7 +3,9 @@
 
 local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
+local core = require 'trinity.core'
 local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local moves = {}
@@ -43,7 +45,7 @@ end
 moves.register('stage', function(point, about)
   local list = {}
   if point.pipeline == 1 or about.space.given.stages ~= nil then return list end
-  local counts = by_layer.stages(point, about.space.about.layers)
+  local counts = stages.of(point, about.space.about.layers)
   local seen = {}
   for from = 1, #counts do
     for _, to in ipairs { from - 1, from + 1, 1, #counts } do
@@ -179,24 +181,13 @@ end)
 
 for name in util.sorted_pairs(registered) do builtin[name] = true end
 
-local function part_text(value)
-  if type(value) ~= 'table' then return tostring(value) end
-  local parts = {}
-  for name, part in util.sorted_pairs(value) do
-    parts[#parts + 1] = ('%s=%s'):format(tostring(name), part_text(part))
-  end
-  return '{' .. table.concat(parts, ' ') .. '}'
-end
-
 --- What tells two points apart.
 ---@param point trinity.PlanPoint
 ---@return string
 function moves.key_of(point)
-  local parts = {}
-  for name, value in util.sorted_pairs(point) do
-    if name ~= 'devices' and name ~= 'inside' then parts[#parts + 1] = ('%s=%s'):format(name, part_text(value)) end
-  end
-  return table.concat(parts, ' ')
+  local fields = util.merged({}, point)
+  fields.devices, fields.inside = nil, nil -- follow from the rest
+  return core.to_json(fields, 'line')
 end
 
 --- The neighbours of a result that a search has not seen, move by move; a move that fails is an error that names it.

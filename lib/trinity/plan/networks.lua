@@ -22,15 +22,19 @@ local function kinds_of(cluster)
   end)
 end
 
---- Samples of a step of a graph: the first extent of its first input of whole numbers (tokens), or its batch where
---- there is none.
-function networks.batch_of(graph)
+--- Samples of a step of a graph, and tokens of a sample: the extents of its first input of whole numbers; without one,
+--- the batch of the graph and 1.
+---@param graph trinity.Graph
+---@return integer samples
+---@return integer tokens
+function networks.samples(graph)
   for i = 1, graph.operators do
     local op = graph:operator(i)
     local out = op.type == 'Input' and op.outputs[1]
-    if out and #out.shape > 0 and out.dtype:match '^int' then return out.shape[1] end
+    local shape = out and out.dtype:match '^int' and out.shape or {}
+    if shape[1] then return shape[1], #shape == 2 and shape[2] or 1 end
   end
-  return graph.batch_size
+  return graph.batch_size, 1
 end
 
 --- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. cost: as of trinity.problem.
@@ -48,9 +52,9 @@ function Networks:problem(micro_batch, layers)
     if util.class_of(graph) ~= 'graph' then
       check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function')
     end
-    if networks.batch_of(graph) ~= micro_batch then
-      check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
-        networks.batch_of(graph))
+    local batch = networks.samples(graph)
+    if batch ~= micro_batch then
+      check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch, batch)
     end
     self.made[key] = problems.simulator { graph = graph, cluster = self.cluster, cost = self.cost }
   end

@@ -2,49 +2,30 @@
 -- add up; layers of virtual stages as equal as they can be. And such splits of the points of a search whose stages are
 -- to be balanced, by what units take on the stages' devices; of unequal devices within what their memory leaves free.
 
-local by_layer = require 'trinity.plan.by_layer'
 local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 local stages = {}
 
---- Whether layers 1..n fit into p parts in a row of loads of at most `limit`, the most into the first; their numbers.
---- first, last: what the first and the last part bear beside; load(part, from, to).
-local function greedy(cost, p, first, last, limit, speed, most)
-  local counts, at, n = {}, 1, #cost
-  for part = 1, p do
-    local load, count = (part == 1 and first or 0) + (part == p and last or 0), 0
-    if load * speed[part] > limit then return nil end
-    while at <= n and count < most[part] and (load + cost[at]) * speed[part] <= limit do
-      load, count, at = load + cost[at], count + 1, at + 1
-    end
-    counts[part] = count
+--- Numbers of layers of p parts within a limit, as equal as the limit allows; nil where the parts cannot have all.
+--- sums[i]: cost of the first i layers; ends(part): what a part bears in addition to its layers.
+local function within(sums, p, ends, limit, speed, most)
+  local function fits(part, from, to)
+    return to - from <= most[part] and (sums[to] - sums[from] + ends(part)) * speed[part] <= limit
   end
-  return at > n and counts or nil
-end
-
---- Moves layers so that no part is fuller than it must be behind the first fit: parts from the back take what they can.
-local function evened(cost, p, first, last, limit, speed, most)
-  local flipped, back, most_back = {}, {}, {}
-  for i = 1, #cost do flipped[i] = cost[#cost + 1 - i] end
-  for i = 1, p do back[i], most_back[i] = speed[p + 1 - i], most[p + 1 - i] end
-  local a = greedy(cost, p, first, last, limit, speed, most)
-  local b = greedy(flipped, p, last, first, limit, back, most_back)
-  if not a or not b then return a end
-  local upper, lower, counts, before = 0, 0, {}, 0
-  for part = 1, p do -- a's ends are the latest that a fit can have, those of b from the back the earliest
-    upper, lower = upper + a[part], lower + b[p + 1 - part]
-    local even = math.floor(#cost * part / p + 0.5)
-    local stop = math.max(lower, math.min(upper, even))
-    counts[part], before = stop - before, stop
+  local least, at = {}, #sums -- layers that the parts up to each must have, for those after it to have room
+  for part = p, 1, -1 do
+    if not fits(part, at, at) then return nil end
+    least[part] = at
+    while at > 0 and fits(part, at - 1, least[part]) do at = at - 1 end
   end
-  local at = 1
+  if at > 0 then return nil end
+  local counts = {}
   for part = 1, p do
-    local load = (part == 1 and first or 0) + (part == p and last or 0)
-    if counts[part] < 0 or counts[part] > most[part] then return a end
-    for _ = 1, counts[part] do load, at = load + cost[at], at + 1 end
-    if load * speed[part] > limit * (1 + 1e-12) then return a end
+    local from, goal = at, math.max(least[part], math.floor(#sums * part / p + 0.5))
+    while at < goal and fits(part, from, at + 1) do at = at + 1 end
+    counts[part] = at - from
   end
   return counts
 end
@@ -52,7 +33,7 @@ end
 --- Numbers of layers of p parts in a row whose largest load is least.
 ---@param cost number[] of every layer
 ---@param p integer
----@param first number what the first part bears beside its layers
+---@param first number load of the first part in addition to its layers
 ---@param last number the same of the last
 ---@param speed? number[] factor of the cost on every part
 ---@param most? integer[] layers that every part may have
@@ -60,31 +41,54 @@ end
 function stages.split(cost, p, first, last, speed, most)
   speed = speed or util.listed(p, function() return 1 end)
   most = most or util.listed(p, function() return #cost end)
-  local low, high = 0, first + last
-  for i = 1, #cost do high = high + cost[i] end
-  local slowest = 0
-  for part = 1, p do slowest = math.max(slowest, speed[part]) end
-  high = high * slowest
+  local sums = { [0] = 0 }
+  for i = 1, #cost do sums[i] = sums[i - 1] + cost[i] end
+  local function ends(part) return (part == 1 and first or 0) + (part == p and last or 0) end
+  local low, high = 0, (first + last + sums[#cost]) * math.max(unpack(speed))
   for _ = 1, 60 do -- a double's bits are settled
     local middle = (low + high) / 2
-    if greedy(cost, p, first, last, middle, speed, most) then high = middle else low = middle end
+    if within(sums, p, ends, middle, speed, most) then high = middle else low = middle end
   end
-  return evened(cost, p, first, last, high, speed, most)
+  return within(sums, p, ends, high, speed, most)
 end
 
---- Layers of every virtual stage in the order of the network, from those of every device (parallelism.place_of); a
---- device's chunks are as equal as they can be, the longer ones first.
+--- Numbers for all virtual stages in the order of the network, from those of every device (parallelism.place_of): a
+--- device's are as equal as they can be, the larger ones first. most: of every virtual stage.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device
 ---@param v_shaped boolean
+---@param most? integer[]
 ---@return integer[]
-function stages.virtual(counts, v, v_shaped)
-  local p, list = #counts, {}
-  for chunk = 1, p * v do
-    local turn, n = math.floor((chunk - 1) / p), counts[parallelism.place_of(chunk, p, v_shaped)]
-    list[chunk] = math.floor(n / v) + (turn < n % v and 1 or 0)
+function stages.virtual(counts, v, v_shaped, most)
+  local p, left = #counts, util.merged({}, counts)
+  local list, dealt = util.listed(p * v, function() return 0 end), true
+  while dealt do
+    dealt = false
+    for chunk = 1, p * v do
+      local device = parallelism.place_of(chunk, p, v_shaped)
+      if left[device] > 0 and (not most or list[chunk] < most[chunk]) then
+        list[chunk], left[device], dealt = list[chunk] + 1, left[device] - 1, true
+      end
+    end
   end
   return list
+end
+
+--- Sums over the devices of a pipeline of numbers of its virtual stages.
+function stages.by_device(point, numbers)
+  local sums, p = util.listed(point.pipeline, function() return 0 end), point.pipeline
+  for chunk, number in ipairs(numbers) do
+    local device = parallelism.place_of(chunk, p, parallelism.is_v_shaped(point))
+    sums[device] = sums[device] + number
+  end
+  return sums
+end
+
+--- Layers of every virtual stage of a point.
+function stages.of(point, layers)
+  if type(point.stages) == 'table' then return point.stages end
+  local count = point.pipeline * point.virtual_stages
+  return util.listed(count, function() return layers / count end)
 end
 
 --- Whether all numbers are equal.
@@ -155,7 +159,7 @@ end
 function stages.again(search, entry, memory_bytes)
   local round, layers = (entry.round or 0) + 1, search.space.about.layers
   if not search.unequal or round > most_rounds or not may_change(search, entry) then return nil end
-  local counts, most = by_layer.by_device(entry.point, by_layer.stages(entry.point, layers)), entry.most or {}
+  local counts, most = stages.by_device(entry.point, stages.of(entry.point, layers)), entry.most or {}
   most = util.listed(#counts, function(stage)
     local room, has = search:room(entry.strategy, stage), counts[stage]
     if memory_bytes[stage] <= room then return most[stage] or layers end

@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
+local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
 local straddling = require 'trinity.strategy.straddling'
 local util = require 'trinity.base.util'
@@ -15,16 +16,6 @@ local bytes_text = core.format_bytes
 local function seconds_text(seconds) return ('%.4g s'):format(seconds) end
 
 local function percent(part, whole) return ('%.1f %%'):format(100 * part / whole) end
-
---- Tokens of a sample: of the first input of whole numbers with two dimensions; 1 where there is none.
-function text.tokens(graph)
-  for i = 1, graph.operators do
-    local op = graph:operator(i)
-    local out = op.type == 'Input' and op.outputs[1]
-    if out and #out.shape == 2 and out.dtype:match '^int' then return out.shape[2] end
-  end
-  return 1
-end
 
 --- A cost of a step in its unit.
 function text.cost(found, cost)
@@ -56,31 +47,44 @@ end
 text.parts = { { 'computing', 'computing' }, { 'within_stages', 'exposed tensor, context and expert communication' },
   { 'between_stages', 'pipeline bubble' }, { 'rest', 'exposed gradient and weight communication' } }
 
---- Where a device of every stage spends a step: computing, waiting for messages within a stage, for other stages, and
---- what the bound does not have (queues, gradients that nothing hides). Seconds, means over the stages.
+-- Bound of a step of one replica (of as many as share experts) without other replicas, on its devices, in seconds.
+-- at: coordinates of devices.
+local function replica_bound_s(problem, plan, at, layers)
+  local size, devices = util.merged(plan.fields.mesh, { data = plan.expert }), {}
+  for device, data in util.sorted_pairs(at.data) do
+    if data < size.data then
+      local rank = at.pipeline[device] * size.data + data
+      for _, axis in ipairs { 'placement', 'context', 'tensor' } do
+        rank = rank * (size[axis] or 1) + at[axis][device]
+      end
+      devices[rank + 1] = device
+    end
+  end
+  local alone = util.merged(plan.fields, { mesh = size, devices = devices, zero_stage = 0 })
+  alone.sync, alone.order = nil, nil
+  return problem.handle:mesh_bounds({ alone }, layers)[1].step_time_s
+end
+
+--- Where a device spends a step, in seconds, means over the stages: computing, as simulated; waiting for messages
+--- within a stage, and for other stages, which is what the bound of one replica has in addition; and the rest, which
+--- gradients and weights of other replicas take, and messages that queue.
 function text.shares(plan)
   local problem, layers = plan.networks:bounder(plan.point)
-  local fields, m = plan.fields, plan.micro_batches
-  local p, first = plan.pipeline, {}
-  local stride = plan.data * space.width(plan)
-  local busy = 0
-  local units = problem.handle:mesh_units(fields, 1, layers)
-  local waits = 0
-  for _, unit in ipairs(units) do
-    waits = waits + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
-      - unit.forward_work_s - unit.backward_work_s
+  local at = core.mesh_coordinates(util.picked(plan.fields, { 'mesh', 'order', 'devices' }))
+  local p, m, busy, work, own = plan.pipeline, plan.micro_batches, 0, 0, 0
+  for _, device in ipairs(parallelism.first_devices { coordinates = at }) do
+    busy = busy + plan.metrics:compute_busy_s(device) / p
   end
-  local inner = math.max(0, m * waits / p)
-  for stage = 1, p do
-    local rank = (stage - 1) * stride + 1
-    first[stage] = fields.devices and fields.devices[rank] or rank
-    busy = busy + plan.metrics:compute_busy_s(first[stage]) / p
+  for _, unit in ipairs(problem.handle:mesh_units(plan.fields, 1, layers)) do
+    work = work + (m * (unit.forward_work_s + unit.backward_work_s) + unit.update_s) / p
+    own = own + (m * (unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s) + unit.update_s) / p
   end
-  local bound = math.min(plan.bounds.step_time_s, plan.step_time_s)
-  inner = math.min(inner, math.max(0, bound - busy))
-  local between = p > 1 and math.max(0, bound - busy - inner) or 0 -- one stage has no bubble
-  return { computing = busy, within_stages = inner, between_stages = between,
-    rest = plan.step_time_s - busy - inner - between, first = first }
+  local waiting, inner, between = math.max(0, plan.step_time_s - busy), 0, 0
+  if own > (1 + 1e-9) * work then inner = math.min(waiting, own - work) end
+  if p > 1 then -- one stage has no bubble
+    between = math.max(0, math.min(waiting - inner, replica_bound_s(problem, plan, at, layers) - own))
+  end
+  return { computing = busy, within_stages = inner, between_stages = between, rest = waiting - inner - between }
 end
 
 local function memory_table(plan)
@@ -171,12 +175,16 @@ function text.counts(found)
   return lines
 end
 
+-- Plans that nothing beats in both time and memory, in a line those that read alike.
 local function front_lines(found)
   if #found.pareto < 2 then return {} end
   local lines = { 'fastest plan by memory, of those simulated:' }
-  for _, plan in ipairs(found.pareto) do
-    lines[#lines + 1] = ('  %s, %s: %s'):format(seconds_text(plan.step_time_s), bytes_text(plan.memory_bytes),
-      space.text(plan.point))
+  for _, list in ipairs(util.grouped(found.pareto, function(plan) return space.text(plan.point) end)) do
+    local line = ('%s, %s'):format(seconds_text(list[1].step_time_s), bytes_text(list[1].memory_bytes))
+    if list[2] then
+      line = ('%s to %s, %s'):format(line, seconds_text(list[#list].step_time_s), bytes_text(list[#list].memory_bytes))
+    end
+    lines[#lines + 1] = ('  %s: %s'):format(line, list.name)
   end
   return lines
 end

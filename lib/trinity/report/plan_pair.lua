@@ -32,7 +32,7 @@ function plan_pair.read(path)
   local fields = space.strategy(point)
   return util.merged({ path = path, made = made, point = point, fields = fields, metrics = found.metrics,
     step_time_s = found.metrics.step_time_s, networks = nets, problem = problem,
-    bounds = problem.handle:mesh_bounds({ fields })[1], tokens = text.tokens(problem.graph) }, point)
+    bounds = problem.handle:mesh_bounds({ fields })[1], tokens = select(2, networks.samples(problem.graph)) }, point)
 end
 
 local function seconds(value) return ('%.4g s'):format(value) end

@@ -129,7 +129,7 @@ function shown.of(strategy, lower_bound_s)
   for _, name in ipairs { 'pipeline', 'data', 'placement', 'context', 'tensor' } do
     if mesh and (mesh[name] or 1) > 1 then axes[#axes + 1] = { name = name, size = mesh[name] } end
   end
-  return { text = mesh and space.text(space.point_of(strategy, networks.batch_of(strategy.problem.graph)))
+  return { text = mesh and space.text(space.point_of(strategy, (networks.samples(strategy.problem.graph))))
       or placed_text(strategy, rows),
     step_time_s = strategy.metrics.step_time_s, lower_bound_s = lower_bound_s or strategy:bounds().step_time_s,
     capacity_bytes = strategy.problem.cluster.devices[1].capacity_bytes, axes = axes,

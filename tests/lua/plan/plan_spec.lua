@@ -158,6 +158,32 @@ describe('a plan', function()
     expect(shares.computing + shares.within_stages + shares.rest):near(plan.step_time_s, 1e-12)
   end)
 
+  it('divides a step into what its breakdown counts, but for 3 % of it', function()
+    for _, within in ipairs { { tensor = 1, pipeline = 4 }, { tensor = 2, pipeline = 2 }, { tensor = 1, pipeline = 2,
+      zero_stage = 1 } } do
+      local plan = trinity.plan { graph = gpt, cluster = cluster, global_batch = 32, plans = 1, quiet = true,
+        space = merged({ context = 1, micro_batch = 2 }, within) }.plans[1]
+      local shares, waits, bubble_s = text.shares(plan), 0, 0
+      local devices = plan.strategy:breakdown().devices
+      for _, device in ipairs(devices) do
+        waits = waits + device.exposed_s.splits / #devices
+        bubble_s = bubble_s + (device.idle_s + device.exposed_s.activations) / #devices
+      end
+      expect(shares.within_stages):near(waits, 0.03 * plan.step_time_s)
+      expect(shares.between_stages):near(bubble_s, 0.03 * plan.step_time_s)
+      expect(bubble_s > 0.03 * plan.step_time_s):truthy()
+    end
+  end)
+
+  it('lists plans that read alike in one line by memory', function()
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, quiet = true, simulations = 4 }
+    local one = found.plans[1]
+    found.pareto = { one, one, found.plans[2] }
+    local lines = text.report(found, 1)
+    expect(select(2, lines:gsub('\n  [^\n]* s, [^\n]*B: ', ''))):equals(2)
+    expect(lines):matches(('\n  %.4g s, [^,\n]* to %.4g s, '):format(one.step_time_s, one.step_time_s))
+  end)
+
   it('shares out layers by speed over unlike machines, and wins by it', function()
     local mixed = trinity.cluster 'dgx_h100:2+dgx_a100:2'
     local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none', schedule = '1f1b' }
