@@ -61,46 +61,34 @@ moves.register('stage', function(point, about)
   return list
 end)
 
--- Devices of a stage (from 1) of a point, and what tells its kinds from those of others.
-local function stage_of(about, devices, size, stage)
-  local list, kinds = {}, {}
-  for i = 1, size do
-    list[i] = devices[(stage - 1) * size + i]
-    kinds[i] = about.unequal.kind_of[list[i]]
-  end
-  table.sort(kinds)
-  return { first = (stage - 1) * size, kinds = table.concat(kinds, ' ') }
-end
-
--- The devices with those of `count` ranks behind a and behind b in each other's place.
-local function swapped(devices, a, b, count)
-  local other = util.merged({}, devices)
-  for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
-  return other
-end
-
 local most_stages = 8 -- of which all pairs are tried; of more, neighbours and the ends
 
---- Of unequal devices: two stages that consist of unlike ones change them, or one replica's of each; layers are shared
---- out anew.
+--- Of unequal devices: two stages that consist of unlike ones exchange them, or one replica's of each; layers are
+--- balanced anew.
 moves.register('devices', function(point, about)
   local list, unlike, p = {}, about.unequal, point.pipeline
   if not unlike or p == 1 or about.space.given.order ~= nil then return list end
-  local lane = space.width(point)
-  local size = lane * point.data
+  local width, kind_of = space.width(point), unlike.kind_of
+  local size = width * point.data
   local devices = about.devices or util.listed(size * p, function(i) return i end)
-  local stages_left = about.space.given.stages == nil and { stages = 'balanced' } or {}
-  local function add(other)
-    if not unlike:is_word(other) then list[#list + 1] = changed(point, util.merged(stages_left, { order = other })) end
+  local balanced = about.space.given.stages == nil and 'balanced' or nil
+  local function exchange(a, b, count)
+    local other = util.merged({}, devices)
+    for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
+    if not unlike:is_word(other) then list[#list + 1] = changed(point, { order = other, stages = balanced }) end
   end
-  local all = util.listed(p, function(stage) return stage_of(about, devices, size, stage) end)
+  local kinds = util.listed(p, function(stage)
+    local of = util.listed(size, function(i) return kind_of[devices[(stage - 1) * size + i]] end)
+    table.sort(of)
+    return table.concat(of, ' ')
+  end)
   for a = 1, p - 1 do
     for b = a + 1, p do
-      if all[a].kinds ~= all[b].kinds and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
-        add(swapped(devices, all[a].first, all[b].first, size))
-        local x, y = all[a].first, all[b].first + size - lane
-        if point.data > 1 and unlike.kind_of[devices[x + 1]] ~= unlike.kind_of[devices[y + 1]] then
-          add(swapped(devices, x, y, lane))
+      if kinds[a] ~= kinds[b] and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
+        local first, last = (a - 1) * size, b * size - width
+        exchange(first, (b - 1) * size, size)
+        if point.data > 1 and kind_of[devices[first + 1]] ~= kind_of[devices[last + 1]] then
+          exchange(first, last, width)
         end
       end
     end

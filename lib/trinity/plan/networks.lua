@@ -157,12 +157,6 @@ function Networks:base_units(micro_batch, expert, recompute)
   return self.base[key]
 end
 
---- Whether a network has attention, which selective recomputation asks for.
-function Networks:has_attention(micro_batch)
-  if self.attends == nil then self.attends = pcall(self.base_units, self, micro_batch, 1, 'selective') end
-  return self.attends
-end
-
 --- Sums over the units of one device alone: bytes that are kept of a micro-batch, and seconds of work.
 local function kept_and_work(units)
   local bytes, work_s = 0, 0
@@ -198,12 +192,11 @@ function Networks:modules(micro_batch)
   return self.cheapest
 end
 
---- Whether computing selectively again frees next to nothing of what is kept, as where attention is one operator.
-function Networks:frees_nothing(family)
-  local function kept(recompute)
-    return (kept_and_work(self:base_units(family.micro_batch, family.expert, recompute)[1]))
-  end
-  return kept(family.recompute) >= 0.99 * kept 'none'
+--- What selective recomputation frees of what is kept, a share: next to nothing where attention is one operator; nil
+--- without attention.
+function Networks:selective_frees(micro_batch, expert)
+  local ok, units = pcall(self.base_units, self, micro_batch, expert, 'selective')
+  return ok and 1 - kept_and_work(units[1]) / kept_and_work(self:base_units(micro_batch, expert, 'none')[1]) or nil
 end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers

@@ -41,8 +41,8 @@ function Search.new(options)
     simulated_neighbours = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.reasons, self.splits, self.started_s = {}, {}, {}, core.clock_s()
-  self.near, self.by_layer_seen, self.places, self.tried, self.grown, self.strata = {}, {}, {}, {}, {}, {}
-  self.batch, self.alike, self.estimates, self.features, self.vain = {}, {}, 0, {}, 0
+  self.near, self.by_layer_seen, self.places, self.tried, self.strata = {}, {}, {}, {}, {}
+  self.alike, self.estimates, self.features, self.vain = {}, 0, {}, 0
   self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
   return self
 end
@@ -147,11 +147,8 @@ function Search:add_family(family)
   if not ok and core.stop_requested() then error(totals, 0) end
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0 }
   self.counts.families = self.counts.families + 1
-  local twin = ok and family.recompute == 'selective' and self.networks:frees_nothing(family)
-  self.fused = self.fused or twin and self.space.given.recompute ~= nil
-  twin = twin and self.space:takes(family, 'recompute', 'none') -- where it is asked for it is searched
   local points, near, near_bytes = 0, nil, nil
-  local wrong = self:each(family, ok and not twin and totals or nil, function(point, bound_s, bytes)
+  local wrong = self:each(family, ok and totals or nil, function(point, bound_s, bytes)
     points = points + 1
     if bytes > self.capacity_bytes then
       if not near_bytes or bytes < near_bytes then near, near_bytes = space.kept(point), bytes end
@@ -163,7 +160,6 @@ function Search:add_family(family)
   self.counts.points = self.counts.points + points + wrong
   count(self, 'contradictory', wrong)
   if not ok then return self:lose(totals, points, family) end
-  if twin then return count(self, 'duplicates', points) end
   count(self, 'memory', points - entry.points)
   if near then self:note_memory(near, near_bytes) end
   if entry.points > 0 then self:push(entry) end
@@ -214,32 +210,27 @@ function Search:bounder(point)
   return self.networks:bounder(by_layer.is(point) and util.merged(point, { recompute = 'full' }) or point)
 end
 
---- Settles what of a point is words: stages and devices; false where it is one that is there already.
+--- The strategy of an entry: settles stages and devices that are words, places operators inside stages, and applies
+--- dimensions of one's own; nil where its stages are those of another point. Throws why no method places its operators.
 function Search:settle(entry)
   local point = entry.point
   point.devices = self.unequal and self.unequal:devices_of(point) or nil
-  if entry.settled or point.stages ~= 'balanced' or point.pipeline == 1 then return true end
-  local list = stages.balanced(self, point)
-  if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
-    and self.space:takes(point, 'stages', 'even') then
-    count(self, 'duplicates', 1, entry)
-    return false
+  if not entry.settled and point.stages == 'balanced' and point.pipeline > 1 then
+    local list = stages.balanced(self, point)
+    if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
+      and self.space:takes(point, 'stages', 'even') then
+      return count(self, 'duplicates', 1, entry)
+    end
+    point.stages, entry.balanced = list or 'even', true
   end
-  point.stages, entry.balanced = list or 'even', true
-  return true
-end
-
---- The strategy of an entry, with what dimensions of one's own make of it; throws why no method places its operators.
-function Search:strategy(entry)
-  local point = entry.point
   local strategy = space.strategy(point)
   if point.placement > 1 then
     local places, why = inside.of(self, self.networks:problem(point.micro_batch), strategy, point.micro_batch)
     if not places then error(why, 0) end
     point.inside, strategy.inside = places, places
   end
-  for name, value in util.sorted_pairs(entry.point.own or {}) do
-    strategy = self.own[name].apply(strategy, value, entry.point) or strategy
+  for name, value in util.sorted_pairs(point.own or {}) do
+    strategy = self.own[name].apply(strategy, value, point) or strategy
   end
   return strategy
 end
@@ -268,12 +259,11 @@ end
 function Search:bound(entries)
   local settled = {}
   for _, entry in ipairs(entries) do
-    local ok, is_new = pcall(self.settle, self, entry)
-    if ok and is_new then ok, entry.strategy = pcall(self.strategy, self, entry) end
+    local ok, strategy = pcall(self.settle, self, entry)
     if not ok then
-      self:lose(entry.strategy or is_new, 1, entry.point, entry)
-    elseif is_new then
-      settled[#settled + 1] = entry
+      self:lose(strategy, 1, entry.point, entry)
+    elseif strategy then
+      entry.strategy, settled[#settled + 1] = strategy, entry
     end
   end
   local again = {}
@@ -309,23 +299,16 @@ function Search:bounded(entry, found)
   self:push(entry)
 end
 
-function Search:forget_estimates() self.grown, self.estimates = {}, self.estimates + 1 end
-
---- The cost that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
+--- The cost that an entry promises: its bound, times what bounds grow by until a simulation, less self.deviations (nil:
+--- the bound alone). And whether it will fit.
 function Search:estimate(entry)
-  if self.proving or self.novel then return entry.bound_s, true end
-  if entry.estimated ~= self.estimates then
-    local at = self.grown[entry.key]
-    if not at then
-      local optimism = (self.bold or #self.batch >= careful) and bold or cautious
-      at = { time = self.time:estimate(entry.features, optimism),
-        memory = self.memory:estimate(entry.features, optimism) }
-      self.grown[entry.key] = at
-    end
-    entry.growth, entry.fits = at.time, entry.kind ~= 'plan' or entry.fullest * at.memory <= 1
-    entry.estimated = self.estimates
+  local known, deviations = entry.features, self.deviations
+  if not deviations then return entry.bound_s, true end
+  if known.estimates ~= self.estimates then
+    known.estimates = self.estimates
+    known.time, known.memory = self.time:estimate(known, deviations), self.memory:estimate(known, deviations)
   end
-  return entry.bound_s * entry.growth, entry.fits
+  return entry.bound_s * known.time, entry.kind ~= 'plan' or entry.fullest * known.memory <= 1
 end
 
 -- Whether a goes before b: what fits, then the shorter.
@@ -338,21 +321,22 @@ end
 -- Plans of one stratum have as many stages and the same ZeRO stage.
 local function stratum_of(point) return 4 * point.pipeline + point.zero_stage end
 
---- The most promising entries, best first, at most so many; those that a bound rules out leave the queue. Where `novel`
---- is set it has the least bounds of strata that nothing was simulated of.
+--- The most promising entries, best first, at most so many; those that a bound rules out leave the queue. By bounds
+--- alone it has those of strata that nothing was simulated of, unless all are to be proven.
 function Search:promising(most)
   local limit, rest, list = self:limit_s(), {}, {}
+  local novel = not self.deviations and not self.proving
   for _, entry in ipairs(self.queue) do
     if entry.bound_s >= limit and not entry.done then
       self.beyond[#self.beyond + 1] = entry
     elseif not entry.done then
       rest[#rest + 1] = entry
       local last = list[most]
-      local later = last and last.fits and last.estimate_s < entry.bound_s
-        or self.shapes and self.shapes[space.shape(entry.point)] or self.novel and self.strata[stratum_of(entry.point)]
+      local later = entry.chosen or last and last.fits and last.estimate_s < entry.bound_s
+        or self.shapes and self.shapes[space.shape(entry.point)] or novel and self.strata[stratum_of(entry.point)]
         or entry.bounds and (entry.bounds.tasks > self.tasks or (self.alike[entry.key] or 0) >= at_once.alike)
       if not later then
-        entry.estimate_s = self:estimate(entry)
+        entry.estimate_s, entry.fits = self:estimate(entry)
         local at = #list + 1
         while at > 1 and before(entry, list[at - 1]) do at = at - 1 end
         -- What moves make is no point of the space, of which a proof is owed.
@@ -369,8 +353,8 @@ end
 
 --- Simulates plans; one that contradicts its graph is refused with its sentence.
 function Search:simulate(entries)
-  for _, list in ipairs(util.grouped(entries, problem_of)) do
-    local problem = self.networks:problem(list[1].point.micro_batch)
+  for _, list in ipairs(util.grouped(entries, function(entry) return entry.point.micro_batch end)) do
+    local problem = self.networks:problem(list.name)
     local plans = util.map(list, function(entry) return entry.strategy end)
     local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
     for i, entry in ipairs(list) do
@@ -381,7 +365,6 @@ function Search:simulate(entries)
       if fine then self:simulated(entry, what, problem) else self:lose(what, 1, entry.point, entry) end
     end
   end
-  self:forget_estimates()
 end
 
 --- Whether result a is better than b; of equal ones the first.
@@ -467,39 +450,39 @@ function Search:expand(entries)
   end
 end
 
---- One turn of the policy: opens and bounds what is more promising than any plan, or takes the most promising plan; so
---- many of these are simulated at a time. False when there is nothing left to do.
-function Search:turn()
-  self.novel = #self.batch == at_once.simulation - 1 and not self.proving
-  local list, others = self:promising(at_once.kind), {}
-  if self.novel and not list[1] then
-    self.novel = nil
-    list = self:promising(at_once.kind)
-  end
-  if list[1] and not (self.bold or self.novel or self.proving) and list[1].estimate_s >= self:limit_s() then
-    self.bold = true -- cautious estimates promise nothing better
-    self:forget_estimates()
-    list = self:promising(at_once.kind)
-  end
-  while #others < #list and list[#others + 1].kind ~= 'plan' do others[#others + 1] = list[#others + 1] end
-  if others[1] then
+--- The plan that promises the shortest step, after all that promises a shorter one was opened and bounded; nil where
+--- there is none, or a limit was met. deviations: see estimate(); bold where cautious ones promise nothing better.
+function Search:next(deviations)
+  self.deviations, self.estimates = deviations, self.estimates + 1
+  while not self:stopping() do
+    local list, others = self:promising(at_once.kind), {}
+    if deviations == cautious and list[1] and list[1].estimate_s >= self:limit_s() then return self:next(bold) end
+    while #others < #list and list[#others + 1].kind ~= 'plan' do others[#others + 1] = list[#others + 1] end
+    if not others[1] then return list[1] end
     self:expand(others)
-    return true
+    self.say(self)
+    if self.proving and self.proving() then return nil end
   end
-  if self.proving then return false end
+end
+
+--- Chooses plans by what is known before any of them is simulated, and simulates them; false where none is left.
+function Search:round()
   local wanted = math.min(self.seconds < math.huge and core.threads() or at_once.simulation,
     self.simulations - self.counts.simulated)
-  if list[1] and wanted > 0 then
-    list[1].done = 'chosen'
-    self.batch[#self.batch + 1] = list[1]
-    self.alike[list[1].key] = (self.alike[list[1].key] or 0) + 1
-    self.time:expect(list[1].features)
-    self:forget_estimates()
+  local chosen = {}
+  while #chosen < wanted do
+    local entry = #chosen == at_once.simulation - 1 and self:next(nil)
+      or self:next((#chosen >= careful or self.deviations == bold and chosen[1]) and bold or cautious)
+    if not entry then break end
+    chosen[#chosen + 1], entry.chosen = entry, true
+    self.alike[entry.key] = (self.alike[entry.key] or 0) + 1
+    self.time:expect(entry.features)
   end
-  if not self.batch[1] or list[1] and #self.batch < wanted then return list[1] ~= nil and wanted > 0 end
   self.time:forget()
-  self:try(self.batch)
-  self.batch, self.alike, self.bold = {}, {}, nil
+  self.alike = {}
+  if not chosen[1] or self:stopping() then return false end
+  self:try(chosen)
+  self.say(self)
   return true
 end
 
@@ -510,24 +493,23 @@ end
 
 --- Simulates plans that cannot be the best until so many are known as are shown, each of another shape.
 function Search:fill()
-  if self.reward or self.counts.simulated >= self.simulations then return end
+  if self.reward then return end
   local shapes, known = {}, 0
   repeat
-    self.say(self)
     for _, result in ipairs(self.results) do
       local shape = space.shape(result.point)
       if result.metrics.feasible and not shapes[shape] then shapes[shape], known = true, known + 1 end
     end
     self.queue, self.beyond, self.shapes = self:left_over(), {}, shapes
-  until known >= self.count or self:stopping() or not self:turn()
+  until known >= self.count or not self:round()
   self.shapes = nil
 end
 
 --- Opens and bounds what has the least bounds, so that less is below the best than what no simulation was left for.
 function Search:prove()
   local opened, bounded = self.counts.opened + proof.opened, self.counts.bounded + proof.bounded
-  self.proving = true
-  repeat until self.counts.opened >= opened or self.counts.bounded >= bounded or self:stopping() or not self:turn()
+  self.proving = function() return self.counts.opened >= opened or self.counts.bounded >= bounded end
+  self:next(nil)
   self.proving = nil
 end
 
@@ -565,7 +547,7 @@ function Search:run()
       return { point = space.kept(point), bound_s = 0, settled = true, included = true, moved = 'included' }
     end))
     if self.asked[1] then self:try({ unpack(self.asked) }) end
-    while not self:stopping() and self:turn() do self.say(self) end
+    repeat until not self:round()
     self:fill()
     self:prove()
     if self.quantile then self:draw() end
@@ -579,10 +561,8 @@ function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
-  local list = self:left_over()
-  for _, entry in ipairs(self.batch) do list[#list + 1] = entry.done == 'chosen' and entry or nil end
-  for _, entry in ipairs(list) do
-    if entry.done ~= true and not entry.moved then
+  for _, entry in ipairs(self:left_over()) do
+    if not entry.done and not entry.moved then
       local points = entry.points or 1
       if entry.bound_s >= limit then
         count(self, 'bound', points)

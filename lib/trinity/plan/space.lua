@@ -147,7 +147,8 @@ local function of_counts(about, values)
 end
 
 -- What each dimension ranges over where nothing is said. about: devices, per_node, layers, batch (global), experts,
--- has_attention(), unequal, fewer; of unequal devices counts and natural_sorted (unequal.lua).
+-- selective(point) (whether selective recomputation frees anything), unequal, fewer; of unequal devices counts and
+-- natural_sorted (unequal.lua).
 local defaults = {
   micro_batch = function(_, about)
     local list = {}
@@ -160,8 +161,8 @@ local defaults = {
   context = function(point, about) return powers_of_two(math.max(1, math.floor(about.per_node / point.tensor))) end,
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
   sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
-  recompute = function(_, about) -- moves try layer by layer
-    if about.has_attention and not about.has_attention() then return { 'none', 'full' } end
+  recompute = function(point, about) -- moves try layer by layer
+    if about.selective and not about.selective(point) then return { 'none', 'full' } end
     return { 'none', 'selective', 'full' }
   end,
   placement = function() return { 1 } end, -- of operators inside stages, where it is asked for
