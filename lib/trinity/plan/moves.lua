@@ -4,6 +4,7 @@
 local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -41,16 +42,36 @@ local function stages_anew(point, about)
   return anew and 'balanced' or point.stages
 end
 
---- A layer less on the stages whose devices work longest or are fullest, one more on any other neighbour.
+-- Stages of a result whose devices work longest, at most two, and the one that is fullest: a set.
+local function pressed(result)
+  local metrics, set = result.metrics, {}
+  local first = parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(result.strategy,
+    { 'mesh', 'order', 'devices' })) }
+  for i, of in ipairs { 'compute_busy_s', 'compute_busy_s', 'memory_bytes' } do
+    local most, at = -1, nil
+    for stage, device in ipairs(first) do
+      local value = metrics[of](metrics, device)
+      if value > most and not (i == 2 and set[stage]) then most, at = value, stage end
+    end
+    if at then set[at] = true end
+  end
+  return set
+end
+
+local most_virtual = 32 -- virtual stages that each may give a layer; of more only those of pressed devices
+
+--- A layer less on a virtual stage, one more on a neighbour, the first or the last.
 moves.register('stage', function(point, about)
-  local list = {}
-  if point.pipeline == 1 or about.space.given.stages ~= nil then return list end
-  local counts = stages.of(point, about.space.about.layers)
-  local seen = {}
+  local list, p = {}, point.pipeline
+  if p == 1 or about.space.given.stages ~= nil then return list end
+  local counts, seen = stages.of(point, about.space.about.layers), {}
+  local givers = #counts > most_virtual and pressed(about.result)
   for from = 1, #counts do
     for _, to in ipairs { from - 1, from + 1, 1, #counts } do
       local key = ('%d %d'):format(from, to)
-      if counts[to] and to ~= from and counts[from] > 0 and not seen[key] then
+      local gives = counts[from] > 0 and (not givers
+        or givers[parallelism.place_of(from, p, parallelism.is_v_shaped(point))])
+      if gives and counts[to] and to ~= from and not seen[key] then
         seen[key] = true
         local other = util.merged({}, counts)
         other[from], other[to] = other[from] - 1, other[to] + 1

@@ -28,7 +28,7 @@ local cautious, bold = 0.5, 2
 local careful = 6
 local roomy = 0.9 -- of a device's memory: a bound below it will fit
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
-local fitted_from, other_from = 3, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
+local fitted_from, other_from = 6, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
