@@ -66,11 +66,7 @@ local function settle(search, entry, plain, full)
     return search:room(entry.strategy, device) / grown
   end), has, search.space.uniform)
   local total = space.total(again)
-  local key = ('%s %s %s'):format(space.text(util.merged(point, { recomputed = again })), table.concat(has, ','),
-    table.concat(again, ','))
-    .. (' %d %s %s'):format(point.bucket_bytes, point.algorithm, tostring(point.order))
-  if total == 0 or total == layers or search.by_layer_seen[key] then return { duplicate = true } end
-  search.by_layer_seen[key] = true
+  if total == 0 or total == layers then return { duplicate = true } end
   point.recomputed = again
   entry.strategy.operators = util.merged(by_layer.operators(search.networks:problem(point.micro_batch).graph, has,
     again), entry.strategy.operators or {})

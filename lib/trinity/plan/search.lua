@@ -41,7 +41,7 @@ function Search.new(options)
     simulated_neighbours = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.reasons, self.splits, self.started_s = {}, {}, {}, core.clock_s()
-  self.near, self.by_layer_seen, self.places, self.tried, self.strata = {}, {}, {}, {}, {}
+  self.near, self.places, self.tried, self.strata = {}, {}, {}, {}
   self.alike, self.estimates, self.features, self.vain = {}, 0, {}, 0
   self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
   return self

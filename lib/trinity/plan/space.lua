@@ -249,7 +249,8 @@ end
 
 --- What a dimension ranges over at a point; nil: nothing.
 local function values_of(self, name, point)
-  local given = self.given[name]
+  local own, given = self.own[name], self.given[name]
+  if given == nil and own then given = own.values end
   local list = given ~= nil and listed(self.owner, name, given, point) or defaults[name](point, self.about)
   if not self.rules[name] then return list end
   local allowed = {}
@@ -283,7 +284,7 @@ end
 --- A space over a network and a cluster; runtime: whose rules hold (rules.lua), nil: none.
 function space.new(owner, given, about, own, runtime)
   local self = setmetatable({ owner = owner, given = given, about = about, own = own,
-    own_names = util.sorted_keys(own), rules = rules.of(runtime) }, Space)
+    rest = util.joined(space.rest, util.sorted_keys(own)), rules = rules.of(runtime) }, Space)
   for _, rule in ipairs(self.rules.recompute or {}) do self.uniform = self.uniform or rule.uniform end
   check_rules(self, runtime)
   return self
@@ -292,11 +293,12 @@ end
 local function loop(self, list, i, point, visit)
   local name = list[i]
   if not name then return visit(point) end
+  local fields = self.own[name] and point.own or point
   for _, value in ipairs(values_of(self, name, point)) do
-    point[name] = value
+    fields[name] = value
     loop(self, list, i + 1, point, visit)
   end
-  point[name] = nil
+  fields[name] = nil
 end
 
 --- The families of points, each { micro_batch =, tensor =, ... }.
@@ -310,31 +312,16 @@ function Space:families()
   return list
 end
 
-local function each_own(self, point, i, visit)
-  local name = self.own_names[i]
-  if not name then return visit() end
-  for _, value in ipairs(listed(self.owner, name, self.given[name] or self.own[name].values, point)) do
-    point.own[name] = value
-    each_own(self, point, i + 1, visit)
-  end
-  point.own[name] = nil
-end
-
 --- Calls visit(point, reason) for every point of a family; reason: what it contradicts, or nil. The point is one table.
 function Space:each(family, visit)
-  local start = util.merged({}, family)
-  if #self.own_names > 0 then start.own = {} end
-  loop(self, space.rest, 1, start, function(point)
+  loop(self, self.rest, 1, util.merged(family, { own = next(self.own) and {} or nil }), function(point)
     point.micro_batches = self.about.batch / (point.micro_batch * point.data)
-    local reason = contradiction(point, self.about)
-    if not point.own then return visit(point, reason) end
-    each_own(self, point, 1, function() visit(point, reason) end)
+    visit(point, contradiction(point, self.about))
   end)
 end
 
 --- Why a point is none of this space, or contradicts itself; nil where it is fine.
 function Space:wrong(point)
-  if self.about.batch % (point.micro_batch * point.data) ~= 0 then return "the batch does not divide" end
   point.micro_batches = self.about.batch / (point.micro_batch * point.data)
   for name in util.sorted_pairs(self.rules) do
     local value = point[name]
@@ -354,7 +341,7 @@ function Space:values(name, point)
     if entry[1] == name then return values_of(self, name, known) end
     known[entry[1]] = point[entry[1]]
   end
-  return listed(self.owner, name, self.given[name] or self.own[name].values, point)
+  return values_of(self, name, known)
 end
 
 --- Whether a value of a dimension is one that the space was given, or ranges over by itself.
