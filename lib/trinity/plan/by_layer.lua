@@ -26,11 +26,11 @@ local function dealt(point, wanted, has, uniform)
   return util.map(has, function(count) return math.min(most, count) end)
 end
 
---- What of a strategy computes so many layers of every virtual stage again and keeps the others.
-function by_layer.operators(graph, has, again)
+--- Rules of a strategy that recomputes the layers that a point has settled and keeps the others.
+function by_layer.operators(graph, point, layers)
   local kept, at = {}, 0
-  for chunk, count in ipairs(has) do
-    for layer = 1, count do kept[at + layer] = layer > again[chunk] end
+  for chunk, count in ipairs(stages.of(point, layers)) do
+    for layer = 1, count do kept[at + layer] = layer > point.recomputed[chunk] end
     at = at + count
   end
   local rules = {}
@@ -68,8 +68,6 @@ local function settle(search, entry, plain, full)
   local total = space.total(again)
   if total == 0 or total == layers then return { duplicate = true } end
   point.recomputed = again
-  entry.strategy.operators = util.merged(by_layer.operators(search.networks:problem(point.micro_batch).graph, has,
-    again), entry.strategy.operators or {})
   local memory = {}
   for device, count in ipairs(stages.by_device(point, again)) do
     memory[device] = plain.memory_bytes[device] - count * saved[device]

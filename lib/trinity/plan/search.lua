@@ -355,7 +355,14 @@ end
 function Search:simulate(entries)
   for _, list in ipairs(util.grouped(entries, function(entry) return entry.point.micro_batch end)) do
     local problem = self.networks:problem(list.name)
-    local plans = util.map(list, function(entry) return entry.strategy end)
+    local plans = util.map(list, function(entry)
+      local strategy = entry.strategy
+      if by_layer.is(entry.point) then
+        strategy.operators = util.merged(by_layer.operators(problem.graph, entry.point, self.space.about.layers),
+          strategy.operators)
+      end
+      return strategy
+    end)
     local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
     for i, entry in ipairs(list) do
       local fine, what = ok, ok and metrics[i] or nil

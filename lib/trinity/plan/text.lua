@@ -179,12 +179,10 @@ end
 local function front_lines(found)
   if #found.pareto < 2 then return {} end
   local lines = { 'fastest plan by memory, of those simulated:' }
+  local function ends(plan) return ('%s, %s'):format(seconds_text(plan.step_time_s), bytes_text(plan.memory_bytes)) end
   for _, list in ipairs(util.grouped(found.pareto, function(plan) return space.text(plan.point) end)) do
-    local line = ('%s, %s'):format(seconds_text(list[1].step_time_s), bytes_text(list[1].memory_bytes))
-    if list[2] then
-      line = ('%s to %s, %s'):format(line, seconds_text(list[#list].step_time_s), bytes_text(list[#list].memory_bytes))
-    end
-    lines[#lines + 1] = ('  %s: %s'):format(line, list.name)
+    local first, last = ends(list[1]), ends(list[#list])
+    lines[#lines + 1] = ('  %s%s: %s'):format(first, first ~= last and ' to ' .. last or '', list.name)
   end
   return lines
 end
