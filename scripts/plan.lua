@@ -8,7 +8,7 @@
 --   pareto     simulated plans that no other beats in both time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   numbers of points by outcome, which add up, and a lower bound of every plan
 --   constants, runtime   basis of the numbers: { name, kinds = { kind, rows, mean_error } }; the training software
---   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
+--   nearest    if nothing fits: point, excess_bytes, memory_bytes (a bound), helps (what would help)
 -- Exit status: 1 if no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
@@ -184,8 +184,7 @@ elseif options.json then
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     cost = problem:cost_text(), prices = found.cost_of and found.cost_of.text or nil,
-    nearest = nothing and found.nearest or nil,
-    helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil },
+    nearest = nothing and found.nearest or nil },
     calibrate.data(problem.cluster.basis))))
 else
   local graph_name = problem.graph.name

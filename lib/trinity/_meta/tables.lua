@@ -364,7 +364,7 @@ error 'this file is for editors'
 ---@field cost_of? { name: string, unit: string, text: string, line: string } by reward 'dollars', 'joules', 'p95': in words
 ---@field fused boolean whether 'selective' was asked for where attention is one operator, so that it frees nothing
 ---@field stopped? string what ended it early
----@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
+---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number, helps: string[] } by the bounds on memory
 ---@field impossible? string why no point can be split so, where memory alone ruled all out
 ---@field seconds number
 

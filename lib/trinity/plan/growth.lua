@@ -10,23 +10,24 @@ local growth = {}
 -- and noise, since messages are no function of these dimensions alone.
 local line, single, joint, noise = 0.5, 0.5, 0.5, 0.02
 
--- Dimensions, with the distance of one step (of sizes: of a factor of two).
+-- Dimensions, with the distance of one step (of sizes: of a factor of two); devices: how many; gathered: how often all
+-- weights are exchanged between replicas, a step and a device.
 local dimensions = { { 'tensor', 0.35, size = true }, { 'context', 0.35, size = true }, { 'expert', 0.35, size = true },
   { 'pipeline', 0.35, size = true }, { 'data', 0.25, size = true }, { 'micro_batch', 0.25, size = true },
   { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'virtual_stages', 0.35, size = true },
-  { 'bucket_bytes', 0.25, size = true }, { 'schedule', 0.7 }, { 'zero_stage', 0.7 }, { 'recompute', 0.5 },
-  { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
-local count, sizes, farthest = #dimensions, 10, 4
+  { 'bucket_bytes', 0.25, size = true }, { 'gathered', 0.35, size = true }, { 'schedule', 0.7 }, { 'zero_stage', 0.7 },
+  { 'recompute', 0.5 }, { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
+local count, sizes, farthest = #dimensions, 11, 4
 local words = {} -- a number for every word, so far apart that none is near another
 
 --- A point as numbers.
 ---@param point trinity.PlanPoint
 ---@return number[]
 function growth.features(point)
-  local list, used = {}, space.used(point)
+  local list, exchanged = {}, point.zero_stage == 3 and point.micro_batches or 1
+  local made = { devices = space.used(point), gathered = exchanged / point.tensor / point.pipeline / point.expert }
   for i, dimension in ipairs(dimensions) do
-    local value = point[dimension[1]]
-    if dimension[1] == 'devices' then value = used end
+    local value = made[dimension[1]] or point[dimension[1]]
     if dimension.size then
       list[i] = math.log(value or 1) / math.log(2)
     else

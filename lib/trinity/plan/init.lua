@@ -250,6 +250,7 @@ local function result_of(search, nets, given, first)
   local lower = search.lower_bound_s
   if best[1] then lower = math.min(lower, best[1].cost) end
   local nearest = not best[1] and search:find_nearest() or nil
+  if nearest then nearest.helps = text.helps(nearest.point, given.space or {}, given.cluster) end
   return fields.result('trinity.PlanResult', result_of_plans {
     plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
     cost_of = search.cost_of, fused = fused(nets, given.space or {}, first),

@@ -160,7 +160,9 @@ local defaults = {
   tensor = function(_, about) return powers_of_two(about.per_node) end,
   context = function(point, about) return powers_of_two(math.max(1, math.floor(about.per_node / point.tensor))) end,
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
-  sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
+  sequence_parallel = function(point, about) -- devices of a tensor group must not exchange the same tokens twice
+    return point.tensor == 1 and { false } or about.experts and { true } or { true, false }
+  end,
   recompute = function(point, about) -- moves try layer by layer
     if about.selective and not about.selective(point) then return { 'none', 'full' } end
     return { 'none', 'selective', 'full' }

@@ -205,12 +205,15 @@ local function refused_lines(found)
   return lines
 end
 
---- What would help where nothing fits.
-function text.helps(point, cluster)
+--- What would help where nothing fits: options whose values excluded what needs less memory, and other hardware.
+function text.helps(point, given, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
-  if point.data > 1 and point.zero_stage < 3 then list[#list + 1] = '--zero-stage 3' end
-  if point.recompute ~= 'full' then list[#list + 1] = '--recompute full' end
-  if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro-batch' end
+  if point.data > 1 and point.zero_stage < 3 and given.zero_stage ~= nil then list[1] = '--zero-stage 3' end
+  if point.recompute ~= 'full' and given.recompute ~= nil then list[#list + 1] = '--recompute full' end
+  if point.micro_batch > 1 and given.micro_batch ~= nil then list[#list + 1] = 'a smaller --micro-batch' end
+  for _, name in ipairs { 'tensor', 'pipeline', 'context' } do
+    if given[name] ~= nil then list[#list + 1] = ('other values of --%s'):format(name) end
+  end
   if larger then list[#list + 1] = ('%s, whose GPUs have more memory'):format(larger) end
   list[#list + 1] = 'more devices, or devices with more memory'
   list[#list + 1] = 'a shorter --sequence'
@@ -233,7 +236,7 @@ function text.nothing(found)
   local lines = { ('no plan fits. The nearest: %s'):format(space.text(near.point)),
     ('its fullest device holds at least %s of %s: %s (%.0f bytes) are missing'):format(bytes_text(near.memory_bytes),
       bytes_text(found.capacity_bytes), bytes_text(near.excess_bytes), near.excess_bytes),
-    'what would help: ' .. table.concat(text.helps(near.point, found.cluster), '; ') }
+    'what would help: ' .. table.concat(near.helps, '; ') }
   for _, line in ipairs(refused_lines(found)) do lines[#lines + 1] = line end
   return lines
 end

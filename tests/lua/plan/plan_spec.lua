@@ -241,6 +241,9 @@ describe('a plan', function()
       { from = 'a', to = 'b', bandwidth_bytes_per_s = 1e9, latency_s = 0 }, { from = 'b', to = 'c', bandwidth_bytes_per_s = 1e9, latency_s = 0 } },
       devices = { { name = 'a', type = 'tiny' }, { name = 'b', type = 'tiny' }, { name = 'c', type = 'tiny' } } }, global_batch = 4 }
     expect(table.concat(text.nothing(found), '\n')):matches 'what would help: .*dgx_a100_80gb, whose GPUs have more memory'
+    expect(table.concat(found.nearest.helps, ' ')):matches '^[^-]*%-%-sequence$' -- nothing was excluded
+    found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { zero_stage = 1, recompute = 'none', tensor = 1 } }
+    expect(table.concat(found.nearest.helps, '; ')):matches '%-%-recompute full; other values of %-%-tensor; '
     found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { tensor = 3 } }
     expect(found.nearest):equals(nil) -- no split by 3 is possible, so that memory is not what is missing
     expect(table.concat(text.nothing(found), '\n')):matches '^no plan: every point .*\nrefused: .*which 3 does not divide'
