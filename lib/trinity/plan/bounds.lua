@@ -4,7 +4,8 @@
 --
 -- TIME of p stages, m micro-batches, F + B = T seconds of work on all units, chains of one device:
 --   one stage                     m T
---   p stages                      m T / p: the device that works most does no less than the mean
+--   p stages                      m T / p: the device that works most does no less than the mean; of heterogeneous
+--                                 ones, where units take r times as long as on the fastest, m T / sum of 1 / r
 --   one chunk a device, order     T / (1 - (1 - 1/m)^p): stage s begins behind what stages before it take for the first
 --   without weight parts          micro-batch and ends before what these take for the last, so no step is shorter than
 --                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
@@ -22,6 +23,7 @@
 -- what is resident.
 
 local space = require 'trinity.plan.space'
+local util = require 'trinity.base.util'
 
 local bounds = {}
 
@@ -102,6 +104,30 @@ function bounds.least(list)
   return least
 end
 
+--- How many times as long as on the fastest kind of device every unit takes at least, by kind. units: by kind; totals:
+--- of these; parts: as of totals().
+function bounds.slower(units, totals, parts)
+  local fastest = 1
+  for k, sums in ipairs(totals) do
+    if sums.work_s < totals[fastest].work_s then fastest = k end
+  end
+  local function times(unit)
+    if parts then return { select(2, pass_of(unit, parts)) } end
+    return { unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s,
+      unit.forward_work_s + unit.backward_work_s }
+  end
+  return util.map(units, function(list)
+    local factor = math.huge
+    for i, unit in ipairs(list) do
+      local least = times(units[fastest][i])
+      for j, seconds in ipairs(times(unit)) do
+        if least[j] > 0 then factor = math.min(factor, seconds / least[j]) end
+      end
+    end
+    return factor < math.huge and factor or 1
+  end)
+end
+
 --- Devices that share out states: replicas with their parts of the sequence (shard_group() of
 --- engine/strategy/lowering.h).
 local function sharing(point) return point.data * point.context end
@@ -113,17 +139,19 @@ local function shared(point, totals, name)
   return (totals[name] - spread) / replicas + spread / math.max(1, replicas / point.expert)
 end
 
---- No step of the point is shorter.
+--- No step of the point is shorter. stages: of heterogeneous devices how many stages of the fastest kind work as fast
+--- as all of them (Unequal:stages_of).
 ---@param point trinity.PlanPoint
 ---@param totals trinity.PlanTotals
+---@param stages? number
 ---@return number
-function bounds.step_time_s(point, totals)
+function bounds.step_time_s(point, totals, stages)
   local p, m, v, places = point.pipeline, point.micro_batches, point.virtual_stages, point.placement or 1
   local joint = p > 1 and point.schedule == 'dualpipe-v' or places > 1 -- other work fills what messages leave
   local work = joint and totals.compute_s or totals.work_s
   if p > 1 and not joint then work = math.max(0, work - (p * v - 1) * totals.gap_s) end
   local update = point.zero_stage > 0 and shared(point, totals, 'update_s') or totals.update_s
-  local least = m * work / p + update / p
+  local least = stages and m * work / stages or (m * work + update) / p
   if p > 1 then
     local delays, after = space.delays(point.schedule, p), (p - 1) * totals.after_s
     if v == 1 and not delays then least = math.max(least, work / (1 - (1 - 1 / m) ^ p) - after) end

@@ -203,15 +203,11 @@ end
 --- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
 function Networks:totals(family, known)
   if family.recompute == 'by_layer' then return self:between(family, known) end
-  local b, e, again = family.micro_batch, family.expert, family.recompute
-  if not known then
-    return bounds.least(util.map(self:base_units(b, e, again), function(units)
-      return bounds.totals(units, family.tensor * family.context)
-    end))
-  end
-  return bounds.least(util.map(self.kinds, function(kind)
-    return bounds.totals(self:all_units(family, kind.device))
-  end))
+  local parts = not known and family.tensor * family.context or nil
+  local units = known and util.map(self.kinds, function(kind) return self:all_units(family, kind.device) end)
+    or self:base_units(family.micro_batch, family.expert, family.recompute)
+  local list = util.map(units, function(one) return bounds.totals(one, parts) end)
+  return util.merged(bounds.least(list), { slower = units[2] and bounds.slower(units, list, parts) or nil })
 end
 
 --- The same of recomputation by layer: it takes no less time than none and keeps no less than all layers.

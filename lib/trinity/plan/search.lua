@@ -135,7 +135,9 @@ function Search:each(family, totals, visit)
     elseif open then
       visit(point, 0, 0)
     else
-      visit(point, bounds.step_time_s(point, totals) * self.rate(point), bounds.memory_bytes(point, totals))
+      local stages_like = self.unequal and self.unequal:stages_of(point, totals.slower)
+      visit(point, bounds.step_time_s(point, totals, stages_like) * self.rate(point),
+        bounds.memory_bytes(point, totals))
     end
   end)
   return wrong

@@ -19,7 +19,7 @@ local function key_of(kind) return ('%s %.17g'):format(kind.type, kind.speed) en
 --- first), capacity_bytes (the most of a device).
 function unequal.new(cluster, kinds, per_s)
   local self = setmetatable({ cluster = cluster, kinds = kinds, kind_of = {}, sorted = {}, counts = {}, rate = {},
-    capacity_bytes = 0, natural_sorted = true, fewer = per_s ~= nil }, Unequal)
+    present = {}, capacity_bytes = 0, natural_sorted = true, fewer = per_s ~= nil }, Unequal)
   local at, rate = {}, self.rate
   for k, kind in ipairs(kinds) do
     at[key_of(kind)], rate[k] = k, 0
@@ -87,6 +87,32 @@ function unequal.stage_devices(strategy, stage)
     local rank = (stage - 1) * count + i
     return strategy.devices and strategy.devices[rank] or rank
   end)
+end
+
+--- How many stages of the fastest kind work as fast as all stages of a point, each by its slowest device: never less.
+--- slower: bounds.slower(). Nil where operators or ranks are placed otherwise, or no kind is the fastest for all units.
+function Unequal:stages_of(point, slower)
+  local placed = point.placement > 1 or type(point.order) == 'table' or (point.rank_order or 'default') ~= 'default'
+  if placed or math.min(unpack(slower)) < 1 then return nil end
+  local p, size = point.pipeline, space.width(point) * point.data
+  local key = ('%d %d %s'):format(p, size, tostring(point.order))
+  if not self.present[key] then
+    local devices = self:devices_of(point)
+    self.present[key] = util.listed(p, function(stage)
+      local kinds = util.grouped(util.listed(size, function(i)
+        local rank = (stage - 1) * size + i
+        return self.kind_of[devices and devices[rank] or rank]
+      end), function(kind) return kind end)
+      return util.map(kinds, function(list) return list.name end)
+    end)
+  end
+  local sum = 0
+  for _, kinds in ipairs(self.present[key]) do
+    local longest = 1
+    for _, kind in ipairs(kinds) do longest = math.max(longest, slower[kind]) end
+    sum = sum + 1 / longest
+  end
+  return sum
 end
 
 --- Bytes of the least device of a stage of a strategy: all hold alike.

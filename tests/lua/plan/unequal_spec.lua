@@ -2,8 +2,11 @@
 -- idle, layers by what the least device of a stage has room for, moves of devices.
 
 local trinity = require 'trinity'
+local bounds = require 'trinity.plan.bounds'
+local networks = require 'trinity.plan.networks'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
+local unequal = require 'trinity.plan.unequal'
 
 local function gpt(micro_batch, changes)
   local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
@@ -47,10 +50,13 @@ describe('a plan for unlike devices', function()
       schedule = { '1f1b', 'gpipe' }, order = { 'natural', 'fastest_first', 'fastest_last' } }
     local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = given, plans = 1,
       simulations = 100000, quiet = true }
-    local sorted, problems, best, count, mixed = { 2, 4, 1, 3 }, {}, math.huge, 0, 0
+    local sorted, problems, best, count, mixed, slow = { 2, 4, 1, 3 }, {}, math.huge, 0, 0, 0
     local points = space.new('unequal_spec', given, { devices = 4, per_node = 4, layers = 6, batch = 8,
       experts = false, unequal = true, counts = { 2, 4 }, natural_sorted = false }, {})
+    local nets = networks.new('unequal_spec', gpt, on)
+    local devices = unequal.new(on, nets.kinds)
     for _, family in ipairs(points:families()) do
+      local sums = { nets:totals(family, false), nets:totals(family, true) }
       points:each(family, function(point, reason)
         if reason then return end
         point = space.kept(point)
@@ -63,6 +69,14 @@ describe('a plan for unlike devices', function()
         local ok, metrics = pcall(problems[b].evaluate, problems[b], strategy)
         if not ok then return end
         count = count + 1
+        for _, totals in ipairs(sums) do
+          local closed_s = bounds.step_time_s(point, totals, devices:stages_of(point, totals.slower))
+          expect(closed_s <= metrics.step_time_s):truthy()
+          if point.pipeline == 1 and point.data * point.tensor > 2 then -- the slow kind decides
+            slow = slow + 1
+            expect(closed_s > 1.5 * bounds.step_time_s(point, totals)):truthy()
+          end
+        end
         local bound = problems[b].handle:mesh_bounds({ strategy })[1]
         expect(bound.refused):equals(nil)
         expect(bound.step_time_s <= metrics.step_time_s):truthy()
@@ -71,7 +85,7 @@ describe('a plan for unlike devices', function()
         best = math.min(best, metrics.step_time_s)
       end)
     end
-    expect(count > 50 and mixed > 5):truthy()
+    expect(count > 50 and mixed > 5 and slow > 5):truthy()
     expect(found.left):equals(0)
     expect(found.plans[1].step_time_s):equals(best)
     expect(found.counts.simulated < count):truthy()
