@@ -129,7 +129,7 @@ local function make_space(owner, spec, nets, own_used, devices)
   local per_node, straddles = per_node_of(spec.cluster)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
-    selective = function(point) return (nets:selective_frees(point.micro_batch, point.expert) or 0) > 0.01 end,
+    selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     bucket_bytes = function(point)
       return model.bucket_bytes(spec.cluster, { mesh = point, zero_stage = point.zero_stage })
@@ -215,15 +215,6 @@ local function peak_of(cluster, nets, micro_batch)
   end
 end
 
--- Whether selective recomputation, which was asked for, frees next to nothing.
-local function fused(nets, given, first)
-  local listed = type(given.recompute) == 'table' and given.recompute or { given.recompute }
-  for _, word in ipairs(listed) do
-    if word == 'selective' then return (nets:selective_frees(first, 1) or 1) <= 0.01 end
-  end
-  return false
-end
-
 -- What a search came to.
 local function result_of(search, nets, given, first)
   local peak = peak_of(given.cluster, nets, first)
@@ -253,7 +244,7 @@ local function result_of(search, nets, given, first)
   if nearest then nearest.helps = text.helps(nearest.point, given.space or {}, given.cluster) end
   return fields.result('trinity.PlanResult', result_of_plans {
     plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
-    cost_of = search.cost_of, fused = fused(nets, given.space or {}, first),
+    cost_of = search.cost_of, fused = search.fused or false,
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,

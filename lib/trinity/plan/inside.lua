@@ -17,15 +17,15 @@ local inside = {}
 --- stage, what stands behind them in the last; data sources, too, which stand wherever they are read.
 local function operators_of(graph, plan)
   local p, v = plan.mesh.pipeline or 1, plan.virtual_stages or 1
-  local list, chunk_of = util.listed(p, function() return {} end), {}
+  local list, stage_of = util.listed(p, function() return {} end), { [0] = 1 }
   local count, _, of = core.repeated_layers(graph.handle)
-  for chunk = 1, p * v do
-    for _ = 1, plan.stages and plan.stages[chunk] or count / (p * v) do chunk_of[#chunk_of + 1] = chunk end
+  for stage, chunks in ipairs(parallelism.chunks(plan, count)) do
+    for _, layers in ipairs(chunks) do
+      for layer = layers[1], layers[2] do stage_of[layer] = stage end
+    end
   end
-  for i = 1, graph.operators do
-    local chunk = of[i] == 0 and 1 or chunk_of[of[i]] or p * v
-    table.insert(list[parallelism.place_of(chunk, p, parallelism.is_v_shaped(plan))], i)
-  end
+  local last = parallelism.place_of(p * v, p, parallelism.is_v_shaped(plan))
+  for i = 1, graph.operators do table.insert(list[stage_of[of[i]] or last], i) end
   return list
 end
 

@@ -42,18 +42,17 @@ local function stages_anew(point, about)
   return anew and 'balanced' or point.stages
 end
 
--- Stages of a result whose devices work longest, at most two, and the one that is fullest: a set.
+-- Stages of a result whose devices work longest and are fullest, the first of each: a set.
 local function pressed(result)
   local metrics, set = result.metrics, {}
   local first = parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(result.strategy,
     { 'mesh', 'order', 'devices' })) }
-  for i, of in ipairs { 'compute_busy_s', 'compute_busy_s', 'memory_bytes' } do
+  for _, of in ipairs { 'compute_busy_s', 'memory_bytes' } do
     local most, at = -1, nil
     for stage, device in ipairs(first) do
-      local value = metrics[of](metrics, device)
-      if value > most and not (i == 2 and set[stage]) then most, at = value, stage end
+      if metrics[of](metrics, device) > most then most, at = metrics[of](metrics, device), stage end
     end
-    if at then set[at] = true end
+    set[at] = true
   end
   return set
 end

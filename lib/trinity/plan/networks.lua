@@ -194,9 +194,10 @@ end
 
 --- What selective recomputation frees of what is kept, a share: next to nothing where attention is one operator; nil
 --- without attention.
-function Networks:selective_frees(micro_batch, expert)
-  local ok, units = pcall(self.base_units, self, micro_batch, expert, 'selective')
-  return ok and 1 - kept_and_work(units[1]) / kept_and_work(self:base_units(micro_batch, expert, 'none')[1]) or nil
+function Networks:selective_frees(family)
+  local b, e = family.micro_batch, family.expert
+  local ok, units = pcall(self.base_units, self, b, e, 'selective')
+  return ok and 1 - kept_and_work(units[1]) / kept_and_work(self:base_units(b, e, 'none')[1]) or nil
 end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers

@@ -88,12 +88,10 @@ end
 
 --- The nearest that does not fit, by the bound of the fullest device, of every split of layers and micro-batch.
 function Search:note_memory(point, memory_bytes)
-  memory_bytes = math.ceil(memory_bytes)
-  local key = ('%d %d %d %d'):format(point.tensor, point.context, point.expert, point.micro_batch)
-  local excess, known = memory_bytes - self.capacity_bytes, self.near[key]
-  if not known or excess < known.excess_bytes then
-    self.near[key] = { point = space.kept(point), excess_bytes = excess, memory_bytes = memory_bytes }
-  end
+  local key, bytes = ('%d %d %d %d'):format(point.tensor, point.context, point.expert, point.micro_batch), memory_bytes
+  if self.near[key] and self.near[key].memory_bytes <= bytes then return end
+  bytes = math.ceil(bytes)
+  self.near[key] = { point = space.kept(point), excess_bytes = bytes - self.capacity_bytes, memory_bytes = bytes }
 end
 
 --- Where nothing fits: the nearest whose layers can be split so; nil where the reasons of self.refused forbid all.
@@ -149,6 +147,9 @@ function Search:add_family(family)
   if not ok and core.stop_requested() then error(totals, 0) end
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0 }
   self.counts.families = self.counts.families + 1
+  if family.recompute == 'selective' then -- only where it was asked for, if it frees nothing
+    self.fused = self.fused or (self.networks:selective_frees(family) or 1) <= 0.01
+  end
   local points, near, near_bytes = 0, nil, nil
   local wrong = self:each(family, ok and totals or nil, function(point, bound_s, bytes)
     points = points + 1

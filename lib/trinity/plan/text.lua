@@ -178,8 +178,8 @@ end
 -- Plans that nothing beats in both time and memory, in a line those that read alike.
 local function front_lines(found)
   if #found.pareto < 2 then return {} end
-  local lines = { 'fastest plan by memory, of those simulated:' }
-  local function ends(plan) return ('%s, %s'):format(seconds_text(plan.step_time_s), bytes_text(plan.memory_bytes)) end
+  local lines = { ('%s plan by memory, of those simulated:'):format(found.cost_of and 'best' or 'fastest') }
+  local function ends(plan) return ('%s, %s'):format(text.cost(found, plan.cost), bytes_text(plan.memory_bytes)) end
   for _, list in ipairs(util.grouped(found.pareto, function(plan) return space.text(plan.point) end)) do
     local first, last = ends(list[1]), ends(list[#list])
     lines[#lines + 1] = ('  %s%s: %s'):format(first, first ~= last and ' to ' .. last or '', list.name)

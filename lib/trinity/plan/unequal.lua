@@ -55,11 +55,9 @@ end
 
 --- What a second of a point's step costs, as a function of points; per_s: of every device.
 function Unequal:rate_of(per_s)
-  local same, known = #self.kinds == 1, {}
+  local known = {}
   return function(point)
-    local used = space.used(point)
-    if same then return used * per_s[1] end
-    local devices = self:devices_of(point)
+    local used, devices = space.used(point), self:devices_of(point)
     local key = type(point.order) == 'table' and devices or ('%d %s'):format(used, tostring(point.order))
     if not known[key] then
       known[key] = 0

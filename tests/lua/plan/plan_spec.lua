@@ -178,7 +178,7 @@ describe('a plan', function()
   it('lists plans that read alike in one line by memory', function()
     local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, quiet = true, simulations = 4 }
     local one = found.plans[1]
-    local slower = setmetatable({ step_time_s = 2 * one.step_time_s }, { __index = one })
+    local slower = setmetatable({ cost = 2 * one.cost }, { __index = one })
     found.pareto = { one, one, slower, found.plans[2] }
     local lines = text.report(found, 1)
     expect(select(2, lines:gsub('\n  [^\n]* s, [^\n]*B: ', ''))):equals(2)
