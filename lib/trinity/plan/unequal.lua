@@ -77,14 +77,19 @@ function Unequal:is_word(devices)
   return natural or first or last
 end
 
---- The devices of a stage (from 1) of a strategy's pipeline.
-function unequal.stage_devices(strategy, stage)
-  local mesh = strategy.mesh
-  local count = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) * (mesh.placement or 1)
-  return util.listed(count, function(i)
-    local rank = (stage - 1) * count + i
-    return strategy.devices and strategy.devices[rank] or rank
-  end)
+local function size_of(mesh) -- devices of a stage
+  return (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) * (mesh.placement or 1)
+end
+
+--- Kinds of the devices of a stage (from 1) of so many devices, each once, that of its first device first. devices: in
+--- the order of ranks; nil: as the cluster names them.
+function Unequal:stage_kinds(devices, size, stage)
+  local seen, list = {}, {}
+  for rank = (stage - 1) * size + 1, stage * size do
+    local kind = self.kind_of[devices and devices[rank] or rank]
+    if not seen[kind] then seen[kind], list[#list + 1] = true, kind end
+  end
+  return list
 end
 
 --- How many stages of the fastest kind work as fast as all stages of a point, each by its slowest device: never less.
@@ -92,19 +97,12 @@ end
 function Unequal:stages_of(point, slower)
   local placed = point.placement > 1 or type(point.order) == 'table' or (point.rank_order or 'default') ~= 'default'
   if placed or math.min(unpack(slower)) < 1 then return nil end
-  local p, size = point.pipeline, space.width(point) * point.data
+  local p, size, sum = point.pipeline, space.width(point) * point.data, 0
   local key = ('%d %d %s'):format(p, size, tostring(point.order))
   if not self.present[key] then
     local devices = self:devices_of(point)
-    self.present[key] = util.listed(p, function(stage)
-      local kinds = util.grouped(util.listed(size, function(i)
-        local rank = (stage - 1) * size + i
-        return self.kind_of[devices and devices[rank] or rank]
-      end), function(kind) return kind end)
-      return util.map(kinds, function(list) return list.name end)
-    end)
+    self.present[key] = util.listed(p, function(stage) return self:stage_kinds(devices, size, stage) end)
   end
-  local sum = 0
   for _, kinds in ipairs(self.present[key]) do
     local longest = 1
     for _, kind in ipairs(kinds) do longest = math.max(longest, slower[kind]) end
@@ -116,8 +114,8 @@ end
 --- Bytes of the least device of a stage of a strategy: all hold alike.
 function Unequal:room(strategy, stage)
   local least = math.huge
-  for _, d in ipairs(unequal.stage_devices(strategy, stage)) do
-    least = math.min(least, self.cluster.devices[d].capacity_bytes)
+  for _, kind in ipairs(self:stage_kinds(strategy.devices, size_of(strategy.mesh), stage)) do
+    least = math.min(least, self.cluster.devices[self.kinds[kind].device].capacity_bytes)
   end
   return least
 end
@@ -125,20 +123,16 @@ end
 --- What layers cost on every stage over what they cost on the first device of the first: its slowest device decides.
 --- layer_s(stage): seconds of a layer on the first device of a stage; alone_s(kind): on one device alone.
 function Unequal:speeds(strategy, layer_s, alone_s)
-  local seen, speeds = {}, {}
-  local first_s
-  for stage = 1, strategy.mesh.pipeline do
-    local devices = unequal.stage_devices(strategy, stage)
-    local first, slowest = self.kind_of[devices[1]], self.kind_of[devices[1]]
-    for _, d in ipairs(devices) do
-      if alone_s(self.kind_of[d]) > alone_s(slowest) then slowest = self.kind_of[d] end
-    end
-    local key = first * #self.kinds + slowest
-    if not seen[key] then seen[key] = layer_s(stage) * alone_s(slowest) / alone_s(first) end
+  local known, first_s = {}, nil
+  return util.listed(strategy.mesh.pipeline, function(stage)
+    local kinds = self:stage_kinds(strategy.devices, size_of(strategy.mesh), stage)
+    local slowest = kinds[1]
+    for _, kind in ipairs(kinds) do slowest = alone_s(kind) > alone_s(slowest) and kind or slowest end
+    local key = kinds[1] * #self.kinds + slowest
+    if not known[key] then known[key] = layer_s(stage) * alone_s(slowest) / alone_s(kinds[1]) end
     first_s = first_s or layer_s(1)
-    speeds[stage] = seen[key] / first_s
-  end
-  return speeds
+    return known[key] / first_s
+  end)
 end
 
 return unequal
