@@ -131,9 +131,6 @@ local function make_space(owner, spec, nets, own_used, devices)
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
-    bucket_bytes = function(point)
-      return model.bucket_bytes(spec.cluster, { mesh = point, zero_stage = point.zero_stage })
-    end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
     natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
 end

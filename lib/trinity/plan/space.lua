@@ -211,14 +211,11 @@ local defaults = {
   end,
 }
 
-local function fits_axes(point, about)
-  return space.width(point) * (point.pipeline or 1) * (point.data or 1) <= about.devices
-end
-
 --- Why the words of a point contradict each other; nil where they do not. Of what the whole point decides.
 local function contradiction(point, about)
   local p, v, m = point.pipeline, point.virtual_stages, point.micro_batches
-  if not fits_axes(point, about) then return 'more devices than the cluster has' end
+  local interleaved = point.schedule == 'interleaved' or point.schedule == 'zb-interleaved'
+  if space.used(point) > about.devices then return 'more devices than the cluster has' end
   if point.data > integers.data[2] then return 'more replicas than a mesh takes' end
   if about.batch % (point.micro_batch * point.data) ~= 0 then
     return 'the batch is no multiple of micro_batch x data'
@@ -234,10 +231,10 @@ local function contradiction(point, about)
     if m < 2 * p then return 'fewer micro-batches than fill a schedule in V shape' end
   elseif v > 1 then
     if p == 1 then return 'virtual stages without a pipeline' end
-    if point.schedule ~= 'interleaved' and point.schedule ~= 'zb-interleaved' then
-      return 'virtual stages of a schedule that has none'
-    end
+    if not interleaved then return 'virtual stages of a schedule that has none' end
     if m % p ~= 0 then return 'micro-batches that interleaving cannot deal out' end
+  elseif p > 1 and interleaved then
+    return 'interleaving without virtual stages' -- that is 1F1B or ZB-H1
   end
   if space.delays(point.schedule, p) and m < (point.schedule == 'zb-h2' and 2 * p - 1 or p) then
     return 'fewer micro-batches than fill a zero-bubble schedule'

@@ -135,13 +135,6 @@ local function straddling_lines(found)
   return lines
 end
 
-local function shares_line(plan)
-  local shares = text.shares(plan)
-  return ('step %s: %s'):format(seconds_text(plan.step_time_s), table.concat(util.map(text.parts, function(part)
-    return ('%s %s'):format(percent(shares[part[1]], plan.step_time_s), part[2])
-  end), ', '))
-end
-
 --- What was searched, and what for not.
 function text.counts(found)
   local c, p = found.counts, found.pruned
@@ -243,11 +236,12 @@ end
 
 --- All of it.
 function text.report(found, tokens)
-  local lines = { text.plans(found, tokens) }
   local best = found.plans[1]
-  lines[#lines + 1] = ''
-  lines[#lines + 1] = shares_line(best)
-  lines[#lines + 1] = memory_table(best)
+  local shares = text.shares(best)
+  local lines = { text.plans(found, tokens), '', ('step %s: %s'):format(seconds_text(best.step_time_s),
+    table.concat(util.map(text.parts, function(part)
+      return ('%s %s'):format(percent(shares[part[1]], best.step_time_s), part[2])
+    end), ', ')), memory_table(best) }
   if found.plans[2] then lines[#lines + 1] = '' end
   for i = 2, #found.plans do
     lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))
