@@ -405,7 +405,7 @@ error 'this file is for editors'
 ---@field virtual_stages integer
 ---@field stages 'even'|'balanced'|integer[] how layers are divided into virtual stages
 ---@field zero_stage integer
----@field bucket_bytes integer
+---@field bucket_bytes integer 0: as the runtime does by itself
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
 ---@field order 'natural'|'fastest_first'|'fastest_last'|integer[] of unequal devices; a list where moves changed them
 ---@field rank_order string axes of the mesh from the innermost, as 'tensor-pipeline-data', or 'default'

@@ -113,7 +113,9 @@ function torchtitan.write(outline)
     util.fail("export: torchtitan: expected a decoder that a config.json describes, got network '%s'",
       outline.graph.name)
   end
-  local lines, unspoken = {}, unsaid.of(outline, util.merged(said, { zero_stage = true, recompute = true }))
+  local gathers = (outline.strategy.cp_comm_type or 'all_gather') == 'all_gather'
+  local lines, unspoken = {}, unsaid.of(outline, util.merged(said, { zero_stage = true, recompute = true,
+    cp_comm_type = gathers }))
   local function add(name, value) lines[#lines + 1] = ('    %s=%s,\n'):format(name, tostring(value)) end
   local replicate, shard, reshard = degrees(outline, unspoken)
   add('data_parallel_replicate_degree', replicate)
@@ -122,6 +124,7 @@ function torchtitan.write(outline)
   add('tensor_parallel_degree', outline.mesh.tensor)
   add('enable_sequence_parallel', outline.strategy.sequence_parallel and 'True' or 'False')
   add('context_parallel_degree', outline.mesh.context)
+  if outline.mesh.context > 1 and gathers then add('context_parallel_rotate_method', '"allgather"') end
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
   if not known[outline.graph.name] then

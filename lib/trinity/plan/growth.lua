@@ -29,7 +29,7 @@ function growth.features(point)
   for i, dimension in ipairs(dimensions) do
     local value = made[dimension[1]] or point[dimension[1]]
     if dimension.size then
-      list[i] = math.log(value or 1) / math.log(2)
+      list[i] = math.log(math.max(value or 1, 1e-9)) / math.log(2)
     else
       local key = type(value) == 'table' and 'moved' or tostring(value)
       if not words[key] then words[key], words[0] = 1000 * (words[0] or 1), (words[0] or 1) + 1 end

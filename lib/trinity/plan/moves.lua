@@ -172,7 +172,8 @@ moves.register('dimension', function(point, about)
   for _, name in ipairs { 'expert', 'zero_stage', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',
     'micro_batch', 'bucket_bytes' } do
     local values, bucket = about.space:values(name, point), name == 'bucket_bytes'
-    if bucket and point.data > 1 and about.space.given.bucket_bytes == nil then values = space.buckets end
+    local free = about.space.given.bucket_bytes == nil and not about.space.about.own_buckets
+    if bucket and point.data > 1 and free then values = space.buckets end
     for i, value in ipairs(values) do
       for j, other in ipairs(values) do
         local next_to = math.abs(i - j) == 1 or bucket and j == i + 2

@@ -194,7 +194,8 @@ local defaults = {
   zero_stage = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
   -- Megatron-LM's rule of float32 gradients, a million parameters per rank, among the sizes that moves try; gathered
   -- weights take the memory of such buckets.
-  bucket_bytes = function(point)
+  bucket_bytes = function(point, about)
+    if about.own_buckets then return { 0 } end
     local wanted, i = point.zero_stage < 3 and 4e6 * point.data * point.context or 0, 3
     while space.buckets[i + 1] and wanted > 2 * space.buckets[i] do i = i + 1 end
     return { space.buckets[i] }
@@ -285,6 +286,7 @@ function space.new(owner, given, about, own, runtime)
   local self = setmetatable({ owner = owner, given = given, about = about, own = own,
     rest = util.joined(space.rest, util.sorted_keys(own)), rules = rules.of(runtime) }, Space)
   for _, rule in ipairs(self.rules.recompute or {}) do self.uniform = self.uniform or rule.uniform end
+  self.about = util.merged(about, { own_buckets = self.rules.bucket_bytes ~= nil })
   check_rules(self, runtime)
   return self
 end
@@ -371,7 +373,7 @@ function space.strategy(point)
     virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
     recompute = point.recompute == 'by_layer' and 'full' or point.recompute,
     sequence_parallel = point.sequence_parallel, zero_stage = point.zero_stage,
-    bucket_bytes = point.bucket_bytes,
+    bucket_bytes = point.bucket_bytes > 0 and point.bucket_bytes or nil,
     sync = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
     order = space.axes(point.rank_order), devices = point.devices, inside = point.inside, tasks = point.tasks,
@@ -453,7 +455,7 @@ function space.read(options)
     local name, kind = entry[1], type(entry[2][1])
     if options[name] then
       if kind == 'number' then
-        given[name] = util.numbers(name, options[name], name == 'zero_stage' and 0 or 1, 2 ^ 50, true,
+        given[name] = util.numbers(name, options[name], entry[2][1], 2 ^ 50, true,
           name == 'bucket_bytes' and 'bytes' or nil)
       else
         given[name] = util.map(util.words(options[name]), function(word)

@@ -32,9 +32,10 @@ local function space_of(runtime, point, layers, batch)
     layers = layers, batch = batch, experts = true, unequal = false }, {}, runtime)
 end
 
---- Why a runtime does not run a row; nil where it does.
-local function wrong(runtime, row)
+--- Why a runtime does not run a row; nil where it does. bucket_bytes: in place of that of the row.
+local function wrong(runtime, row, bucket_bytes)
   local point, layers, batch = point_of(row)
+  point.bucket_bytes = bucket_bytes or point.bucket_bytes
   return space_of(runtime, point, layers, batch):wrong(point)
 end
 
@@ -51,7 +52,8 @@ describe('what a runtime runs', function()
     expect(wrong('any', merged(row, { fsdp = 'megatron:3' }))):equals(nil)
     expect(wrong('megatron-2021', merged(row, { cp = '2' }))):matches '^no context parallelism'
     expect(wrong('megatron-2021', merged(row, { vpp = '3' }))):matches '^interleaving over three ranks'
-    expect(wrong('eager', row)):matches '^fully_shard' -- the rules of its base, torchtitan
+    expect(wrong('eager', row, 0)):matches '^fully_shard: ZeRO' -- the rules of its base, torchtitan
+    expect(wrong('eager', row)):matches '^fully_shard reduces gradients module by module'
     expect(function() rules.of 'megatrn' end):raises "unknown runtime 'megatrn'"
   end)
 
@@ -70,14 +72,16 @@ describe('what a runtime runs', function()
   end)
 
   it('exports without loss', function()
-    local found = trinity.plan { cluster = trinity.cluster 'dgx_h100x2', global_batch = 64, quiet = true, simulations = 24,
-      runtime = 'megatron', graph = function(micro_batch, layers)
-        return trinity.model('llama-3-8b', { batch_size = micro_batch, layers = layers, sequence = 4096,
-          cluster = 'dgx_h100x2' })
-      end }
-    expect(#found.plans):equals(5)
-    for _, plan in ipairs(found.plans) do
-      expect(#plan.strategy:export { format = 'megatron', lossless = true } > 0):truthy()
+    for _, runtime in ipairs { 'megatron', 'torchtitan' } do
+      local on = trinity.cluster('dgx_h100x2', { runtime = runtime })
+      local found = trinity.plan { cluster = on, global_batch = 64, quiet = true, simulations = 24, runtime = runtime,
+        graph = function(micro_batch, layers)
+          return trinity.model('llama-3-8b', { batch_size = micro_batch, layers = layers, sequence = 4096, cluster = on })
+        end }
+      expect(#found.plans):equals(5)
+      for _, plan in ipairs(found.plans) do
+        expect(#plan.strategy:export { format = runtime, lossless = true } > 0):truthy()
+      end
     end
   end)
 
