@@ -187,7 +187,7 @@ function arguments.space(job)
   local tree, declared = { gpus = job.gpus, capability = job.capability }, job.reader.declared
   for path in util.sorted_pairs(declared.sections) do if path ~= '' then arguments.put(tree, path, {}) end end
   for path, key in util.sorted_pairs(declared.keys) do
-    if key.default ~= nil then arguments.put(tree, path, key.default) end
+    if key.default ~= nil and not job.unclear[path] then arguments.put(tree, path, key.default) end
   end
   for path, value in util.sorted_pairs(job.values) do
     local key = declared.keys[path]

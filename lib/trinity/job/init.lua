@@ -148,7 +148,9 @@ function job.settle(found)
     for _, finding in ipairs(list) do
       local paths = rules.arguments(reader, finding.paths)
       local named, given = arguments_of(found, paths)
-      if given or l == 1 or not found.source.partial then -- what is missing may be among words that are not known
+      local clear = given or not found.source.partial -- what is missing may be among words that are not known
+      for _, path in ipairs(paths) do clear = clear and not found.unclear[path] end
+      if clear or l == 1 then
         found.findings[#found.findings + 1] = util.merged(finding, { paths = paths, arguments = named })
         found.legal = found.legal and finding.effect ~= 'refused'
       end
@@ -158,7 +160,7 @@ function job.settle(found)
   found.settled = values
   found.model, found.mesh = {}, {}
   local ok, why = pcall(reader.meaning, found, values)
-  if not ok and found.legal then error(why, 0) end -- values of a refused file may be meaningless
+  if not ok and found.legal and not next(found.unclear) then error(why, 0) end -- other files may be meaningless
   for _, name in ipairs(util.sorted_keys(found.mesh)) do
     if type(found.mesh[name]) == 'string' then found.mesh[name] = nil end
   end
@@ -200,6 +202,7 @@ end
 ---@field source table how the file is read: options, launch, open, partial, custom
 ---@field faults table[] findings of the parser, before the rules
 ---@field unread string[] settings that the parser did not understand
+---@field unclear table<string, boolean> arguments whose value only the run gives
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
 --- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
@@ -209,7 +212,7 @@ end
 ---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
-  local found = { faults = {}, unread = {}, capability = given.capability,
+  local found = { faults = {}, unread = {}, unclear = {}, capability = given.capability,
     source = { options = given, launch = given.launch } }
   if type(source) == 'table' then
     for _, word in ipairs(source) do
@@ -244,8 +247,8 @@ end
 ---@param text string
 ---@return table
 function job.reread(found, text)
-  local again = { path = found.path, faults = {}, unread = {}, capability = found.capability,
-    source = { launch = found.source.options.launch } }
+  local again = { path = found.path, faults = {}, unread = {}, unclear = {},
+    capability = found.capability, source = { launch = found.source.options.launch } }
   read_text(again, found.path, text)
   return again
 end

@@ -9,7 +9,7 @@ local yaml = require 'trinity.job.yaml'
 
 local megatron = { client = 'Megatron-LM', runtime = 'megatron', release = 'd98e8a64ddf34856e74b24714e3bedb2f5a39553',
   rules = { 'megatron', 'megatron_network' }, declared = arguments.declare 'megatron',
-  parser = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132', base = { env = '' } }
+  parser = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132', base = { env = '', open = '' } }
 
 local function is_argument(word) return word:match '^%-%-?[%a]' ~= nil end
 
@@ -28,6 +28,7 @@ local function take(job, words, at, key, attached)
     for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
     if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
       job.unread[#job.unread + 1] = key.name .. ' ' .. text
+      job.unclear[key.path] = true
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
         util.shortened(text, 40)))
@@ -170,9 +171,9 @@ function megatron.functions.all_experts(freq)
   return true
 end
 
---- Returns the values for rules.
+--- Returns the values for rules. open: the program may be another one than a pretraining.
 function megatron.space(job)
-  return util.merged(arguments.space(job), {
+  return util.merged(arguments.space(job), { open = job.source.open,
     env = util.merged(job.environment or {}, { known = job.environment_known }) })
 end
 

@@ -64,6 +64,13 @@ function helpers.count(n, ...)
   return found
 end
 
+--- Returns the kind of every entry of a list: 'positive' for a number above zero, or its type.
+function helpers.kinds(list)
+  return util.map(type(list) == 'table' and list or {}, function(entry)
+    return type(entry) == 'number' and entry > 0 and 'positive' or type(entry)
+  end)
+end
+
 function helpers.length(list) return type(list) == 'table' and #list or 0 end
 
 local words_of_lua = {}

@@ -21,6 +21,8 @@ local function closed(text, at)
   return last or c == '$' and at or #text
 end
 
+local leads = { ['then'] = true, ['do'] = true, ['else'] = true } -- words before a command
+
 -- Splits a text into commands: lists of raw words, split outside of quotes and brackets. Fields of a command: `after`,
 -- the operator || or && before it, `pattern` of a case, and `here`, the text of a here document.
 local function commands_of(text)
@@ -59,6 +61,7 @@ local function commands_of(text)
     elseif c:match '[ \t]' then
       if word then words[#words + 1] = word end
       word = nil
+      if #words == 1 and leads[words[1]] then end_command() end
     elseif c:match '[\n;&|()]' and not (c == '&' and (word or ''):match '[<>]$') then
       local twice = text:match('^[&|;]', at) and text:sub(at + 1, at + 1) == c
       if c == ')' and word and #words == 0 then words.pattern = true end -- of case
@@ -95,7 +98,11 @@ local function variable(state, inside)
   elseif type(value) == 'table' then value = value[(tonumber(index:match '%d+') or 0) + 1] end
   local missing = value == nil or how:sub(1, 1) == ':' and (value == '' or type(value) == 'table' and #value == 0)
   if how:sub(-1) == '+' then return missing and '' or expand(state, other, true) end
-  if how ~= '' and missing then return expand(state, other, true) end
+  if how ~= '' and missing then
+    value = expand(state, other, true)
+    if how:sub(-1) == '=' then state.vars[name] = value end
+    return value
+  end
   if value == nil and not index:find '[@*]' then state.unset[name] = true end
   return value
 end
@@ -148,7 +155,9 @@ function expand(state, raw, one)
     elseif c == '`' or raw:match('^%$%(', at) then
       last = closed(raw, at)
       local command = raw:sub(at, last)
-      add(command:match '[`(]%s*pwd' and '.' or command)
+      local _, here = command:match '^%$%(%s*cat%s*<<%-?%s*["\']?([%w_]+)["\']?%s*\n(.*)\n%s*%1%s*%)$'
+      if here then add(expand(state, here, true), not quoted)
+      else add(command:match '[`(]%s*pwd' and '.' or command) end
     else
       add(c)
     end
@@ -241,6 +250,13 @@ local function follow(state, words, raw)
   return not top or top.taken
 end
 
+-- Returns whether a command succeeds: a test or an assignment; nil if this is unknown.
+local function status_of(words)
+  if words[1] == '[' or words[1] == '[[' or words[#words] == ']]' then return holds(words) end
+  if words[1] == 'test' then return holds { unpack(words, 2) } end
+  return words[1]:match '^[%a_][%w_]*%+?=' ~= nil or nil
+end
+
 local keywords = {}
 for word in ('then else fi do done { } export exec local readonly eval time declare nohup'):gmatch '%S+' do
   keywords[word] = true
@@ -249,9 +265,12 @@ end
 -- Reads the commands of a text into a state, including those of `bash -c TEXT` and of here documents of a shell.
 local function read_commands(state, text, depth)
   for _, raw_words in ipairs(depth < 8 and commands_of(text) or {}) do
-    local reached = follow(state, util.map(raw_words, function(raw)
+    local plain = util.map(raw_words, function(raw)
       return raw:match '^[%a_][%w_]*%+?=' and raw or expand(state, raw, true)
-    end), raw_words)
+    end)
+    local reached, after = follow(state, plain, raw_words), raw_words.after
+    if reached and after and state.status ~= nil then reached = (after == '&') == state.status end
+    if reached then state.status = status_of(plain) end
     local words, skipped = {}, false
     for _, raw in ipairs(reached and raw_words or {}) do
       local redirected = raw:match '^[%d&]*[<>]+&?(.*)$' -- > file, 2>&1
@@ -262,6 +281,7 @@ local function read_commands(state, text, depth)
       end
     end
     local first = words[1] or ''
+    if first == 'read' and raw_words.here then state.vars[words[#words]] = expand(state, raw_words.here, true) end
     if first == 'unset' then for i = 2, #words do state.vars[words[i]] = nil end end
     local inner = words.here
     for i, word in ipairs(words) do

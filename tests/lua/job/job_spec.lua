@@ -86,6 +86,26 @@ srun bash -c "cd /x; ${cmd} --global-batch-size 8 2>&1 | tee log"
     expect(table.concat(found.unknown, ' ')):equals '--my-flag'
     expect(found.gpus):equals(2)
   end)
+  it('runs what follows a test by && and ||, and keeps values that only the run gives apart from missing ones', function()
+    local found = trinity.job(file_of('sh', [==[
+: "${PP:=2}"
+A=$(cat <<EOF
+--num-layers 8 --hidden-size 64 --num-attention-heads 4
+EOF
+)
+read -r -d '' B <<EOM
+--seq-length 32 --max-position-embeddings 32
+EOM
+[[ -n "${FP8:-}" ]] && A+=" --fp8-format hybrid"
+[ "$PP" -gt 1 ] && A+=" --bf16" || A+=" --fp16"
+while getopts "t:" o; do case $o in t) PP=$OPTARG;; esac; done
+torchrun --nproc_per_node=8 pretrain_gpt.py $A $B --pipeline-model-parallel-size $PP --micro-batch-size $MB
+]==]))
+    expect(codes(found)):equals ''
+    expect(found.precision):equals 'bf16'
+    expect(found.mesh.pipeline):equals(2)
+    expect(table.concat(found.unknown, ' ')):equals '--micro-batch-size $MB'
+  end)
   it('is refused where it starts no training', function()
     expect(function() trinity.job(file_of('sh', 'echo hello\n')) end)
       :raises 'expected a command that starts pretrain_%*%.py'
@@ -168,17 +188,33 @@ describe('one argument that breaks a rule', function()
       { 'inference-graphs', '--cuda-graph-impl', 'local', '--te-rng-tracker',
         '--inference-dynamic-batching-num-cuda-graphs', '0' }, { 'latent-norm', '--multi-latent-attention',
         '--no-rope-fusion', '--qk-l2-norm' }, { 'chunk-states', '--gdp-cutedsl-kernel',
-        '--gdp-num-chunk-states-to-recompute', '65' } } do
+        '--gdp-num-chunk-states-to-recompute', '65' }, { 'grpo-batch', '--perform-rl-step', '--grpo-prompts-per-step', '3',
+        '--grpo-iterations', '1' }, { 'grpo-save', '--perform-rl-step', '--save-interval', '20', '--save', 'x' },
+      { 'rl-lag-partial', '--perform-rl-step', '--rl-generation-lag', '1' }, { 'rl-flight-partial', '--perform-rl-step',
+        '--rl-max-inflight-requests', '65' }, { 'sharp-group', '--sharp-enabled-group', 'dp' },
+      { 'inference-scope', '--inference-cuda-graph-scope', 'block' }, { 'ffn-tensor', '--ffn-hidden-size', '130',
+        '--tensor-model-parallel-size', '4' }, { 'expert-weight-shards', '--expert-tensor-parallel-num-weight-shards', '3',
+        '--tensor-model-parallel-size', '2' }, { 'grouped-bias', '--num-experts', '4', '--moe-grouped-gemm' },
+      { 'pattern-values', '--num-experts', '4', '--moe-layer-freq', '[2]*8' } } do
       local words = words_of { ['--global-batch-size'] = '8' }
       for i = 2, #case do words[#words + 1] = case[i] end
-      expect(codes(trinity.job(words, { gpus = 1 }))):equals(case[1])
+      expect(codes(trinity.job(words, { gpus = 4 }))):equals(case[1])
     end
   end)
   it('of torchtitan and DeepSpeed is refused by that rule', function()
     for _, case in ipairs { { 'flavor-known', 'toml', '[model]\nflavor = "9B"\n' },
       { 'data-known', 'toml', '[training]\ndataset = "pile"\n' },
       { 'mx-capability', 'toml', '[model]\nconverters = ["quantize.linear.mx"]\n' },
+      { 'replicas-llama4', 'toml', '[model]\nname = "llama4"\nflavor = "17bx16e"\n[parallelism]\n'
+        .. 'data_parallel_replicate_degree = 4\ntensor_parallel_degree = 2\n' },
+      { 'expert-shards', 'toml', '[model]\nname = "llama4"\nflavor = "17bx16e"\n[parallelism]\n'
+        .. 'expert_parallel_degree = 8\ntensor_parallel_degree = 8\n' },
       { 'dtype-known', 'toml', '[training]\ndtype = "int8"\n' },
+      { 'optimizer-known', 'json', '{"train_batch_size": 8, "optimizer": {"type": "Adamm"}}' },
+      { 'gather-alignment', 'json', '{"train_batch_size": 8, "zero_optimization": {"stage": 1, "allgather_bucket_size": 3}}' },
+      { 'param-type', 'json', '{"train_batch_size": 8, "bf16": {"enabled": true}, "data_types": {"param_dtype": "fp16"}}' },
+      { 'elastic-micro-positive', 'json', '{"elasticity": {"enabled": true, "max_train_batch_size": 8, '
+        .. '"micro_batch_sizes": [2, 0]}, "train_batch_size": "auto"}' },
       { 'value-kind', 'json', '{"train_batch_size": 8, "bf16": {"enabled": "maybe"}}' },
       { 'batch-number', 'json', '{"train_batch_size": "many"}' },
       { 'micro-number', 'json', '{"train_micro_batch_size_per_gpu": [1]}' },
