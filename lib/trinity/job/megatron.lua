@@ -212,6 +212,8 @@ function megatron.meaning(job, v)
   job.rank_order = v.use_tp_pp_dp_mapping and { 'tensor', 'context', 'expert', 'pipeline', 'data' }
     or { 'tensor', 'context', 'expert', 'data', 'pipeline' }
   job.precision, job.recompute = precision_of(v), recompute_of(v)
+  local exchange = type(v.cp_comm_type) == 'table' and v.cp_comm_type[1] or v.cp_comm_type
+  job.context_exchange = exchange == 'a2a' and 'all_to_all' or exchange == 'allgather' and 'all_gather' or 'ring'
   job.distributed_optimizer = v.use_distributed_optimizer or v.layer_wise or false
   job.zero_stage = v.use_megatron_fsdp and strategies[v.data_parallel_sharding_strategy] or v.use_torch_fsdp2 and 3
     or job.distributed_optimizer and 1 or 0

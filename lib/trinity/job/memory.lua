@@ -1,10 +1,12 @@
 -- Memory of every class of ranks of a job by owner, counted in the simulated step (strategy:breakdown), and changes
 -- that free memory of the fullest rank, with their cost in step time.
 
+local account_of = require 'trinity.strategy.account'
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
 local problems = require 'trinity.strategy.problem'
 local recomputes = require 'trinity.job.recomputes'
+local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local memory = {}
@@ -24,7 +26,7 @@ local function common(job)
     experts = m.experts or 0, experts_per_token = m.experts_per_token or 0, expert_feed_forward = m.expert_ffn or 0,
     shared = m.shared_expert_ffn or 0, further = m.mtp_layers or 0, vocabulary = m.vocab or 50257, gated = true,
     apart = true, optimizer = 'adam', gradient_dtype = 'float32', dtype = 'bfloat16', kernels = 'flash',
-    sequence = m.sequence / (job.mesh.context or 1), batch_size = job.micro_batch }
+    sequence = m.sequence, batch_size = job.micro_batch }
 end
 
 local clients = {}
@@ -38,14 +40,15 @@ clients['Megatron-LM'] = function(job)
   local step = v.make_vocab_size_divisible_by * v.tensor_model_parallel_size
   local tokens = o.vocabulary + (v.tokenizer_type == 'NullTokenizer' and 1 or 0)
   local here = v.transformer_impl == 'local'
-  local scores = v.micro_batch_size * v.num_attention_heads / v.tensor_model_parallel_size * o.sequence ^ 2
+  local scores = v.micro_batch_size * v.num_attention_heads / v.tensor_model_parallel_size
+    * (o.sequence / v.context_parallel_size) ^ 2
   o.vocabulary = math.ceil(tokens / step) * step
   o.gated, o.norm = v.swiglu, v.normalization == 'RMSNorm' and 'rms' or 'layer'
   o.bias = v.add_bias_linear and 'all' or v.add_qkv_bias and 'qkv' or 'none'
   o.positions = v.position_embedding_type == 'learned_absolute' and v.max_position_embeddings or 0
   o.dropout, o.qk_norm = v.hidden_dropout > 0 and 0.1 or 0, v.qk_layernorm
   o.kernels = (v.attention_backend == 'unfused' or here) and 'megatron' or 'flash'
-  o.dtype = v.fp8 and 'float8' or dtypes[job.precision] or 'float32'
+  o.dtype = (v.fp8 or v.fp4) and 'float8' or dtypes[job.precision] or 'float32'
   if v.fp16 then o.gradient_dtype = 'float16' end
   if v.multi_latent_attention then
     o.kv_lora_rank, o.q_lora_rank, o.qk_nope_head_dim = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
@@ -57,8 +60,11 @@ clients['Megatron-LM'] = function(job)
     dense = dense + 1
   end
   o.dense_layers, o.logit_bytes = dense, (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
-  return o, { base = 'megatron', workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
+  if job.client == 'Megatron-DeepSpeed' then o.kernels = 'megatron' end
+  return o, { workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
     expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
+    cuda_graphs = v.cuda_graph_impl == 'none' and 'none' or v.cuda_graph_impl == 'full_iteration' and 'all' or 'attention',
+    float8 = v.fp4 and 'nvfp4' or v.fp8_recipe == 'mxfp8' and 'mxfp8' or nil,
     matmul_workspace_bytes = v.env.CUBLAS_WORKSPACE_CONFIG == ':4096:8' and 32 * 2 ^ 20 or nil }
 end
 
@@ -71,14 +77,16 @@ clients.torchtitan = function(job)
     o.kv_lora_rank, o.q_lora_rank = n.latent, n.query or 0
     o.qk_nope_head_dim, o.qk_rope_head_dim, o.v_head_dim = 128, 64, 128
   end
-  return o, { base = 'torchtitan' }
+  return o
 end
 
 clients.nanotron = function(job)
   local o = common(job)
   o.gradient_dtype = job.precision:find 'fp32' and 'float32' or 'bfloat16'
-  return o, { base = 'megatron' }
+  return o
 end
+
+clients['Megatron-DeepSpeed'] = clients['Megatron-LM']
 
 -- Returns trinity's value of `recompute` for the recomputation of the job.
 local function recompute_of(job)
@@ -100,8 +108,8 @@ function memory.gpus_of(cluster)
   return #model.cluster(cluster).devices
 end
 
---- Returns the case of a job: network, cluster, runtime and strategy. Parts of a sequence count as replicas with
---- shorter sequences.
+--- Returns the case of a job: network, cluster, runtime and strategy. Experts that span parts of a sequence count the
+--- parts as replicas with shorter sequences.
 ---@param job trinity.JobFile
 ---@param cluster string a machine type, or a cluster with the GPUs of the job
 ---@param whole? boolean simulate all micro-batches (not needed for memory)
@@ -113,21 +121,31 @@ function memory.case(job, cluster, whole)
   end
   if not job.mesh.data then util.fail("trinity.job.memory: %s: expected the number of GPUs, got none; use option "
     .. "'gpus'", job.path) end
+  if (job.micro_batches or 0) < 1 then
+    util.fail('trinity.job.memory: %s: expected at least one micro-batch per step; use trinity check', job.path)
+  end
   local count = memory.gpus_of(cluster)
   if count and count ~= job.gpus then
     util.fail("option 'cluster': expected %d GPUs as in %s, got %s with %d", job.gpus, job.path, cluster, count)
   end
   local options, runtime = build(job)
-  local mesh = job.mesh
-  local replicas, virtual = mesh.data * (mesh.context or 1), mesh.virtual_stages or 1
+  local mesh, v = job.mesh, job.settled
+  local context, virtual = mesh.context or 1, mesh.virtual_stages or 1
   local experts = math.max(1, (mesh.expert or 1) * (mesh.expert_tensor or mesh.tensor) / mesh.tensor)
   if options.experts == 0 then experts = 1 end
   local micro_batches = whole and job.micro_batches or math.min(job.micro_batches, 2 * mesh.pipeline * virtual)
   if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
-  local instances = job.settled.num_distributed_optimizer_instances or 1
+  local replicas = mesh.data
+  if replicas % experts ~= 0 then
+    options.sequence, replicas, context = options.sequence / context, replicas * context, 1
+  end
+  local instances = v.num_distributed_optimizer_instances or mesh.data_replicate or 1
   local run = instances > 1 and replicas % instances == 0 and replicas / instances -- replicas that shard states
-  return { options = options, runtime = runtime, cluster = count and cluster or nodes.job(cluster, job.gpus),
-    strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
+  return { options = options, runtime = util.merged({ base = job.runtime }, runtime),
+    cluster = count and cluster or nodes.job(cluster, job.gpus),
+    strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts,
+        context = context },
+      cp_comm_type = context > 1 and job.context_exchange or nil,
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
       order = job.rank_order and job.rank_order[5] == 'data' and job.rank_order or nil,
       micro_batches = micro_batches, recompute = recompute_of(job),
@@ -146,15 +164,35 @@ local function simulated(one, use)
   return result
 end
 
+-- Returns the saved activations of devices by operator of a layer ('attention/query'), whose backward pass reads them.
+local function by_operator(found, timeline)
+  local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
+  for i = 1, graph.operators do
+    local name = graph:operator(i).name:match '^[^@]*':gsub('^layer_%d+/', ''):gsub('/grad.*$', '')
+      :gsub('/%l+%d*$', { ['/gather'] = '', ['/gather2'] = '', ['/sum1'] = '' })
+    if not numbers[name] then names[#names + 1], numbers[name] = name, #names + 1 end
+    groups[i] = numbers[name]
+  end
+  return util.map(timeline.handle:account(groups), function(device)
+    local list = {}
+    for g, bytes in ipairs(device.activations) do
+      if bytes > 0 then list[#list + 1] = { name = names[g], bytes = bytes } end
+    end
+    table.sort(list, function(a, b) return a.bytes > b.bytes or a.bytes == b.bytes and a.name < b.name end)
+    return list
+  end)
+end
+
 --- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
---- the constants, the GPU type, and the weights used per token.
+--- the constants, the GPU type, and the weights used per token; with `detail` the activations of devices by operator.
 ---@param one table
+---@param detail? boolean
 ---@return table
-function memory.evaluated(one)
+function memory.evaluated(one, detail)
   return simulated(one, function(problem)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
-    local account = found:breakdown()
-    return { active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
+    local account, timeline = account_of(found)
+    return { operators = detail and by_operator(found, timeline), active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
       stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
       fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
       mean_error = kind and kind.mean_error }
@@ -247,8 +285,10 @@ end
 ---@return table
 function memory.of(job, cluster)
   local one = memory.case(job, cluster or 'dgx_h100')
-  local now = memory.evaluated(one)
-  local rows, fullest = util.map(now.stages, function(stage) return row_of(job, stage) end), 1
+  local now = memory.evaluated(one, true)
+  local rows, fullest = util.map(now.stages, function(stage)
+    return util.merged(row_of(job, stage), { operators = now.operators[stage.device] })
+  end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
   local helps = {}
   for _, change in ipairs(memory.changes(job, one)) do

@@ -109,6 +109,7 @@ function titan.meaning(job, v)
   local mode = v.activation_checkpoint.mode
   job.recompute = mode == 'none' and 'none' or { granularity = mode,
     option = mode == 'selective' and v.activation_checkpoint.selective_ac_option or nil }
+  job.context_exchange = p.context_parallel_rotate_method == 'alltoall' and 'ring' or 'all_gather'
   job.zero_stage = v.shard and (v.shard > 1 or p.context_parallel_degree > 1)
     and (p.fsdp_reshard_after_forward == 'never' and 2 or p.fsdp_reshard_after_forward == 'default' and pipeline > 1
     and 2 or 3) or 0
