@@ -1,8 +1,8 @@
 #!/usr/bin/env trinity
 -- Predicts the step time of a job file and compares it with what was measured. With --json one object: path, client,
--- gpus, cluster, predicted_s, mean_error, measured_s, ratio (measured / predicted), low, high (of predicted_s), causes
--- { what, seconds, remedy }, changes { name, gives_s }, tokens_per_s_per_gpu (predicted), flops_per_token, and nearest:
--- runs that others measured { id, network, gpu, gpus, sequence, precision, plan, tokens_per_s_per_gpu,
+-- gpus, cluster, predicted_s, mean_error, measured_s, ratio (measured / predicted), ratio_low, ratio_high, low, high (of
+-- predicted_s), causes { what, seconds, remedy, change, gives_s }, changes { name, gives_s }, tokens_per_s_per_gpu
+-- (predicted), flops_per_token, and nearest: runs that others measured { id, network, gpu, gpus, sequence, precision, plan, tokens_per_s_per_gpu,
 -- flops_per_s_per_gpu, source }.
 
 local trinity = require 'trinity'
@@ -71,21 +71,28 @@ if options.json then
         return util.picked(run, { 'id', 'network', 'gpu', 'gpus', 'sequence', 'precision', 'plan',
           'tokens_per_s_per_gpu', 'flops_per_s_per_gpu', 'source' })
       end), predicted_s = predicted, measured_s = measured, low = low, high = high,
-      ratio = measured and measured / predicted })))
+      ratio = measured and measured / predicted, ratio_low = measured and measured / high,
+      ratio_high = measured and low > 0 and measured / low or nil })))
 else
   print(('predicted %.4g s per step on %s%s'):format(predicted, prediction.cluster, prediction.mean_error
     and (' (%.4g to %.4g s by the mean error of the constants, %.1f %%)'):format(low, high, 100 * off) or ''))
   if measured then
-    print(('measured %.4g s%s: %.2f times the prediction, %s'):format(measured, steps and (' (%d steps)'):format(steps)
-      or '', measured / predicted, measured > high and 'slower than it should be' or measured < low
+    local interval = off > 0 and off < 1 and (' (%.2f to %.2f)'):format(measured / high, measured / low) or ''
+    print(('measured %.4g s%s: %.2f%s times the prediction, %s'):format(measured, steps
+      and (' (%d steps)'):format(steps) or '', measured / predicted, interval, measured > high and 'slower than it should be' or measured < low
       and 'faster than predicted' or 'as predicted'))
   end
   for _, cause in ipairs(prediction.causes) do
     if cause.seconds > 0.001 * predicted then
-      print(('%8.4g s  %4.1f %%  %s%s'):format(cause.seconds, 100 * cause.seconds / predicted, cause.what,
-        cause.remedy and ': ' .. cause.remedy or ''))
+      print(('%8.4g s  %4.1f %%  %s%s%s'):format(cause.seconds, 100 * cause.seconds / predicted, cause.what,
+        cause.remedy and ': ' .. cause.remedy or '', cause.change
+        and (' (%s saves %.4g s)'):format(cause.change, cause.gives_s) or ''))
     end
   end
-  for _, change in ipairs(prediction.changes) do print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
+  local shown = {}
+  for _, cause in ipairs(prediction.causes) do shown[cause.change or 0] = true end
+  for _, change in ipairs(prediction.changes) do
+    if not shown[change.name] then print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
+  end
   print_nearest()
 end

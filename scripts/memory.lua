@@ -1,9 +1,10 @@
 #!/usr/bin/env trinity
 -- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
 -- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
--- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak } in
--- bytes, fullest (a stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes,
--- step_time_ratio }. Exit status: 1 if the fullest rank does not fit.
+-- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak,
+-- operators { name, bytes } (saved activations by operator, when their sum is at its maximum) } in bytes, fullest (a
+-- stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes, step_time_ratio }. Exit status: 1
+-- if the fullest rank does not fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -44,6 +45,16 @@ else
   end)))
   print(('GB; %s: the fullest rank belongs to stage %d and %s %.1f GB'):format(prediction.cluster, prediction.fullest,
     fits and 'fits in' or 'does not fit in', prediction.capacity_bytes / 1e9))
+  for stage, row in ipairs(rows) do
+    local sum, words = 0, {}
+    for _, operator in ipairs(row.operators) do sum = sum + operator.bytes end
+    for _, operator in ipairs(row.operators) do
+      if operator.bytes >= 0.01 * sum then
+        words[#words + 1] = ('%s %s'):format(operator.name, gigabytes(operator.bytes))
+      end
+    end
+    print(('saved activations of stage %d, at most %s: %s'):format(stage, gigabytes(sum), table.concat(words, ', ')))
+  end
   local at = prediction.at
   print(('its peak is at %.3g s of %.3g s%s'):format(at.time_s, prediction.step_time_s, at.operator
     and (', while %s of micro-batch %d runs'):format(at.operator, at.micro_batch) or ''))

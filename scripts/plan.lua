@@ -60,7 +60,9 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   output = { type = 'string', writes = '', help = 'a file for the best plan: simulate, execute, export read it' },
   export = { type = 'string', help = 'prints the best plan for megatron, torchtitan, deepspeed, ... alone' },
   picture = { type = 'string', rare = true, writes = '', help = 'a file for a picture of the best plan (SVG)' },
-  from = { type = 'string', help = 'a job file of Megatron-LM or torchtitan: a diff that makes it faster' },
+  from = { type = 'string', help = 'a job file of Megatron-LM or torchtitan: faster degrees for it' },
+  diff = { default = false, rare = true, help = 'with --from: a patch of the file, with the seconds that each line '
+    .. 'saves' },
   keep = { type = 'string', rare = true, help = 'with --from: what stays, with commas: tensor, pipeline, context, '
     .. 'expert, micro_batch, recompute, zero_stage' },
   explain = { default = false, rare = true, help = 'also what the best plan costs, device by device' },
@@ -81,7 +83,19 @@ if options.from then
   local planned = cli.called(replan.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
-  print(options.json and trinity.json.encode(planned) or table.concat(planned.lines, '\n'))
+  if options.json then print(trinity.json.encode(planned))
+  elseif options.diff or not planned.step_time_s then print(table.concat(planned.lines, '\n'))
+  else
+    local function value(of) return of == nil and '' or of == false and 'off' or of == true and 'on' or tostring(of) end
+    print(('%s: %s'):format(options.from, planned.before_s and ('%.4g s per step'):format(planned.before_s)
+      or 'does not fit'))
+    print(('plan: %.4g s per step'):format(planned.step_time_s))
+    print(trinity.system.format_table({ 'argument', 'now', 'plan', 'saves' }, util.map(planned.changes, function(change)
+      return { change.name, value(change.now), value(change.value), change.gives_s
+        and ('%.3g s'):format(change.gives_s) or 'needed by the others' }
+    end)))
+    for _, name in ipairs(planned.missed) do print('change by hand: ' .. name) end
+  end
   if not planned.step_time_s then os.exit(1) end
   return
 end

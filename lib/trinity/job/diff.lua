@@ -91,14 +91,42 @@ function writers.sh(entries, change, _, attempt)
   end
 end
 
---- Returns the text of a file with changes { name, path, value, kind, gives_s }, the lines of its diff with the seconds
---- that each saves, and the changes that the file has no place for, or that `holds(text, change)` rejects.
+-- Returns what the changes of a line save, as a text.
+local function saved(entry)
+  local notes = {}
+  for _, change in ipairs(entry.changes) do
+    local note = change.gives_s == 0 and 'has no effect in this plan'
+      or change.gives_s and ('saves %.3g s'):format(change.gives_s) or 'is needed by the others'
+    notes[#notes + 1] = #entry.changes > 1 and change.name .. ' ' .. note or note
+  end
+  return table.concat(notes, ', ')
+end
+
+--- Returns the hunks of a unified diff without context, each headed by the seconds that it saves, as lines.
+---@param entries table[] of diff.apply
+---@return string[]
+function diff.hunks(entries)
+  local lines, before, after = {}, 0, 0
+  for _, entry in ipairs(entries) do
+    local removed, added = entry.old and 1 or 0, entry.text and 1 or 0
+    before, after = before + removed, after + added
+    if #entry.changes > 0 then
+      lines[#lines + 1] = ('@@ -%d,%d +%d,%d @@ %s'):format(before, removed, after, added, saved(entry))
+      if entry.old then lines[#lines + 1] = '-' .. entry.old end
+      if entry.text then lines[#lines + 1] = '+' .. entry.text end
+    end
+  end
+  return lines
+end
+
+--- Returns the text of a file with changes { name, path, value, kind, gives_s }, its lines { text, old, changes }, and
+--- the changes that the file has no place for, or that `holds(text, change)` rejects.
 ---@param path string
 ---@param text string
 ---@param changes table[]
 ---@param holds? fun(text: string, change: table): boolean
 ---@return string text
----@return string[] lines
+---@return table[] entries
 ---@return table[] missed
 function diff.apply(path, text, changes, holds)
   local extension, entries, missed = path:match '%.(%w+)$', {}, {}
@@ -134,19 +162,7 @@ function diff.apply(path, text, changes, holds)
     for attempt = 1, 5 do new = new or changed(change, attempt) end
     if new then entries = new else missed[#missed + 1] = change end
   end
-  local lines = {}
-  for _, entry in ipairs(entries) do
-    local notes = {}
-    for _, change in ipairs(entry.changes) do
-      local note = change.gives_s == 0 and 'has no effect in this plan'
-        or change.gives_s and ('saves %.3g s'):format(change.gives_s) or 'is needed by the others'
-      notes[#notes + 1] = #entry.changes > 1 and change.name .. ' ' .. note or note
-    end
-    local note = ('    (%s)'):format(table.concat(notes, ', '))
-    if #notes > 0 and entry.old then lines[#lines + 1] = '- ' .. entry.old .. (entry.text and '' or note) end
-    if #notes > 0 and entry.text then lines[#lines + 1] = '+ ' .. entry.text .. note end
-  end
-  return whole(entries), lines, missed
+  return whole(entries), entries, missed
 end
 
 return diff

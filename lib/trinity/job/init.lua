@@ -243,14 +243,15 @@ function job.read(source, options)
   return job.settle(found)
 end
 
---- Returns what a changed text of a job's file gives: values, given, unread and faults, before the rules.
+--- Returns the job of a changed text of a job's file, before the rules (job.settle).
 ---@param found trinity.JobFile
 ---@param text string
----@return table
+---@return trinity.JobFile
 function job.reread(found, text)
-  local again = { path = found.path, faults = {}, unread = {}, unclear = {},
-    capability = found.capability, source = { launch = found.source.options.launch } }
+  local again = { path = found.path, faults = {}, unread = {}, unclear = {}, capability = found.capability,
+    source = { options = found.source.options, launch = found.source.options.launch } }
   read_text(again, found.path, text)
+  again.gpus = found.source.options.gpus or again.gpus_said
   return again
 end
 

@@ -69,15 +69,16 @@ clients['Megatron-LM'] = function(job)
 end
 
 clients.torchtitan = function(job)
-  local o, n = common(job), job.network
-  o.batch_size = job.micro_batch
+  local v, o, n = job.settled, common(job), job.network
+  o.dtype = v.float8 and 'float8' or v.training.mixed_precision_param
   o.dense_layers, o.shared = n.dense or 0, (n.shared or 0) * (n.expert_ffn or 0)
   if n.experts and not n.expert_ffn then o.expert_feed_forward = n.ffn end
   if n.latent then
     o.kv_lora_rank, o.q_lora_rank = n.latent, n.query or 0
     o.qk_nope_head_dim, o.qk_rope_head_dim, o.v_head_dim = 128, 64, 128
   end
-  return o
+  return o, { base = v.compiled and 'torchtitan' or 'eager', float8 = v.float8 and not v.tensorwise and 'fp8_rowwise' or nil,
+    async_tensor = v.parallelism.enable_async_tensor_parallel or nil }
 end
 
 clients.nanotron = function(job)
@@ -168,7 +169,7 @@ end
 local function by_operator(found, timeline)
   local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
   for i = 1, graph.operators do
-    local name = graph:operator(i).name:match '^[^@]*':gsub('^layer_%d+/', ''):gsub('/grad.*$', '')
+    local name = graph:operator(i).name:match '^[^@]*':gsub('^layer_%d+/', ''):gsub('/grad.*$', ''):gsub('/recompute$', '')
       :gsub('/%l+%d*$', { ['/gather'] = '', ['/gather2'] = '', ['/sum1'] = '' })
     if not numbers[name] then names[#names + 1], numbers[name] = name, #names + 1 end
     groups[i] = numbers[name]
@@ -255,9 +256,18 @@ memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits',
 ---@return table[]
 function memory.changes(job, one, faster)
   local list, s, mesh = {}, one.strategy, one.strategy.mesh
-  local function add(name, strategy, options)
+  local function add(name, strategy, options, runtime)
     list[#list + 1] = { name = name, case = util.merged(one, { strategy = util.merged(s, strategy),
-      options = util.merged(one.options, options) }) }
+      options = util.merged(one.options, options), runtime = util.merged(one.runtime, runtime) }) }
+  end
+  local count, layers = 2 * mesh.pipeline, one.options.layers
+  if faster and mesh.pipeline > 1 and s.virtual_stages == 1 and layers % count == 0
+    and s.micro_batches % mesh.pipeline == 0 then
+    add('interleaved schedule (2 virtual stages)', { schedule = 'interleaved', virtual_stages = 2,
+      stages = util.listed(count, function() return layers / count end) })
+  end
+  if faster and one.options.experts > 0 and one.runtime.cuda_graphs ~= 'all' then
+    add('use of CUDA graphs', {}, {}, { cuda_graphs = 'all' })
   end
   if faster and s.recompute ~= 'none' then add('no recomputation', { recompute = 'none' }) end
   if faster and job.micro_batch and s.micro_batches % 2 == 0 then

@@ -63,9 +63,10 @@ settings.torchtitan = function(point, job)
   if own ~= job.global_batch or job.given['training.global_batch_size'] then
     set('training.global_batch_size', job.global_batch)
   end
-  if pipeline then
-    set('parallelism.pipeline_parallel_microbatch_size', point.micro_batch)
-    set('parallelism.pipeline_parallel_schedule', schedules[point.schedule])
+  set('parallelism.pipeline_parallel_microbatch_size', pipeline and point.micro_batch or nil)
+  set('parallelism.pipeline_parallel_schedule', pipeline and schedules[point.schedule] or nil)
+  for _, name in ipairs { 'layers_per_stage', 'first_stage_less_layers', 'last_stage_less_layers' } do
+    set('parallelism.pipeline_parallel_' .. name, nil)
   end
   set('activation_checkpoint.mode', point.recompute)
   set('activation_checkpoint.selective_ac_option', point.recompute == 'selective' and 'op' or nil)
@@ -99,11 +100,21 @@ local function seconds_of(job, cluster)
   return ok and found or nil
 end
 
+-- Returns whether a changed job has a finding that the job has not.
+local function finds_more(job, other)
+  local codes = {}
+  for _, finding in ipairs(job.findings) do codes[finding.code] = true end
+  for _, finding in ipairs(other.findings) do if not codes[finding.code] then return true end end
+  return false
+end
+
 --- Returns the fastest plan that the client accepts, with the seconds that each change saves: { changes, job,
 --- step_time_s }, or nil if none is faster; and the step time of the unchanged job. keep: settings that stay (tensor,
---- pipeline, context, expert, micro_batch, recompute, zero_stage).
+--- pipeline, context, expert, micro_batch, recompute, zero_stage). writes: whether the file can hold changes; if it can
+--- hold none of the faster plans, the fastest is returned.
 ---@param job trinity.JobFile
----@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean }
+---@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean,
+---  writes?: fun(changes: table[]): boolean }
 ---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
 ---@return number? step_time_s
 function replan.from(job, options)
@@ -131,22 +142,26 @@ function replan.from(job, options)
         sequence = job.model.sequence }))
     end, runtime = titan and 'torchtitan' or 'megatron', space = space, plans = 24,
     simulations = options.simulations or 48, quiet = options.quiet }
-  local now, best = seconds_of(job, options.cluster), nil
+  local now, best, other_best = seconds_of(job, options.cluster), nil, nil
   for _, candidate in ipairs(found.plans) do
     local changes = changed(job, make(candidate.point, job))
     local other = replan.with(job, changes)
-    local step = other.legal and #changes > 0 and seconds_of(other, options.cluster)
-    if step and (not now or step < now) and (not best or step < best.step_time_s) then
-      best = { changes = changes, job = other, step_time_s = step }
+    local step = other.legal and not finds_more(job, other) and #changes > 0 and seconds_of(other, options.cluster)
+    local one_plan = step and (not now or step < now) and { changes = changes, job = other, step_time_s = step }
+    if one_plan and (not options.writes or options.writes(changes)) then
+      if not best or step < best.step_time_s then best = one_plan end
+    elseif one_plan and (not other_best or step < other_best.step_time_s) then
+      other_best = one_plan
     end
   end
+  best = best or other_best
   for at = best and #best.changes or 0, 1, -1 do
     local change, rest = best.changes[at], { unpack(best.changes) }
     table.remove(rest, at)
     local without = replan.with(job, rest)
     local step = without.legal and seconds_of(without, options.cluster)
     change.gives_s = step and step - best.step_time_s or nil -- nil: the other changes need it
-    if change.gives_s == 0 and #without.findings <= #best.job.findings then best.changes = rest end
+    if change.gives_s == 0 and not finds_more(job, without) then best.changes, best.job = rest, without end
   end
   return best, now
 end
@@ -158,36 +173,43 @@ local function same(a, b)
   return true
 end
 
---- Returns the output of the command: { lines, step_time_s (of the plan; nil if no plan is faster), before_s, changes {
---- name, value, gives_s }, missed }. A change is written where the client then reads it, and nothing else differs.
+--- Returns the output of the command: { lines (a unified diff), step_time_s (of the plan; nil if no plan is faster),
+--- before_s, changes { name, now, value, gives_s }, missed }. A change is written where the client then reads it, and
+--- nothing else differs. A diff without missed changes gives a file that the client accepts.
 ---@param path string
 ---@param options table cluster, keep, simulations, output, quiet
 ---@return table
 function replan.run(path, options)
-  local found = job_files.read(path, { gpus = memory.gpus_of(options.cluster) })
-  local best, now = replan.from(found, options)
+  local found, text = job_files.read(path, { gpus = memory.gpus_of(options.cluster) }), util.read_file(path)
+  local function apply(changes)
+    local written = found
+    return diff.apply(path, text, changes, function(changed_text, change)
+      local wanted = arguments.with(written, change.path, change.value or nil)
+      local ok, again = pcall(job_files.reread, found, changed_text)
+      ok = ok and same(again.values, wanted.values) and #again.unread == #found.unread
+      written = ok and wanted or written
+      return ok
+    end)
+  end
+  local best, now = replan.from(found, util.merged(options, { writes = function(changes)
+    local changed_text, _, missed = apply(changes)
+    return #missed == 0 and job_files.settle(job_files.reread(found, changed_text)).legal
+  end }))
   if not best then
-    return { before_s = now, changes = {}, lines = {
+    return { before_s = now, changes = {}, missed = {}, lines = {
       now and ('no plan is faster than the file: %.4g s per step'):format(now) or 'no plan fits that the client '
         .. 'accepts' } }
   end
-  local written = found
-  local text, diff_lines, missed = diff.apply(path, util.read_file(path), best.changes, function(text, change)
-    local wanted = arguments.with(written, change.path, change.value or nil)
-    local ok, again = pcall(job_files.reread, found, text)
-    ok = ok and same(again.values, wanted.values) and #again.unread == #found.unread
-    written = ok and wanted or written
-    return ok
-  end)
-  local lines = { ('--- %s: %s'):format(path, now and ('%.4g s per step'):format(now) or 'does not fit'),
-    ('+++ %s: %.4g s per step'):format(options.output or path, best.step_time_s) }
-  for _, line in ipairs(diff_lines) do lines[#lines + 1] = line end
+  local changed_text, entries, missed = apply(best.changes)
+  local lines = { ('--- %s\t%s'):format(path, now and ('%.4g s per step'):format(now) or 'does not fit'),
+    ('+++ %s\t%.4g s per step'):format(options.output or path, best.step_time_s) }
+  for _, line in ipairs(diff.hunks(entries)) do lines[#lines + 1] = line end
   for _, change in ipairs(missed) do
     lines[#lines + 1] = ('change by hand: %s %s'):format(change.name, tostring(change.value or 'off'))
   end
-  if options.output then util.write_file('plan', options.output, text) end
+  if options.output then util.write_file('plan', options.output, changed_text) end
   return { lines = lines, step_time_s = best.step_time_s, before_s = now, changes = util.map(best.changes,
-    function(change) return util.picked(change, { 'name', 'value', 'gives_s' }) end),
+    function(change) return util.picked(change, { 'name', 'now', 'value', 'gives_s' }) end),
     missed = util.map(missed, function(change) return change.name end) }
 end
 
