@@ -210,11 +210,10 @@ function arguments.of(job, path)
     given = job.given[path] ~= nil, kind = key.kind, several = key.several or key.kind == 'any' }
 end
 
---- Returns the name of a path in the client's files, and whether giving it means false.
+--- Returns the name of a path in the client's files.
 function arguments.label(reader, path)
   local key = reader.declared.keys[path]
-  local word = key and key.name:match '^%-%-'
-  return word and key.name or path, word and key.kind == 'off' or false
+  return key and key.name:match '^%-%-' and key.name or path
 end
 
 --- Returns the job with one value changed.

@@ -1,5 +1,7 @@
 -- A job file with arguments changed, in the file's own format, and the lines that differ.
 
+local util = require 'trinity.base.util'
+
 local diff = {}
 
 local function escaped(text) return (text:gsub('%p', '%%%0')) end
@@ -141,10 +143,9 @@ function diff.apply(path, text, changes, holds)
   end
   -- Returns the entries with a change, or nil.
   local function changed(change, attempt)
-    local copy = {}
-    for i, entry in ipairs(entries) do
-      copy[i] = { text = entry.text, old = entry.old, changes = { unpack(entry.changes) } }
-    end
+    local copy = util.map(entries, function(entry)
+      return util.merged(entry, { changes = { unpack(entry.changes) } })
+    end)
     local entry = write(copy, change, function(after, line)
       for at, one in ipairs(copy) do
         if one == after then

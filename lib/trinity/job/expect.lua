@@ -112,8 +112,8 @@ function expect.of(job, cluster)
     if a.gives_s ~= b.gives_s then return a.gives_s > b.gives_s end
     return a.name < b.name
   end)
-  local model = job.model
-  local flops = measured_runs.flops_per_token(now.active_parameters, model.layers, model.hidden, model.sequence)
+  local model = job.model -- model FLOPs per token, both passes: PaLM, Chowdhery et al. 2022, appendix B
+  local flops = 6 * now.active_parameters + 12 * model.layers * model.hidden * model.sequence
   local nearest = measured_runs.nearest({ flops_per_token = flops, gpus = job.gpus, sequence = model.sequence,
     gpu = now.gpu, mixture = (model.experts or 0) > 0, precision = one.options.dtype }, 3)
   return { flops_per_token = flops, nearest = nearest, step_time_s = now.step_time_s, mean_error = now.mean_error,

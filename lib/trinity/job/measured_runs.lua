@@ -1,21 +1,11 @@
 -- Training runs that others measured (measured_runs.csv: figures, each with its source), and those that are nearest to
--- a job. flops_per_token: six per weight and 12 x layers x width x sequence (PaLM, Chowdhery et al. 2022, appendix B).
+-- a job.
 
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local util = require 'trinity.base.util'
 
 local measured_runs = { path = core.home .. '/lib/trinity/job/measured_runs.csv' }
-
---- Model FLOPs of a token, forward and backward.
----@param parameters number that a token meets
----@param layers integer
----@param hidden integer
----@param sequence integer
----@return number
-function measured_runs.flops_per_token(parameters, layers, hidden, sequence)
-  return 6 * parameters + 12 * layers * hidden * sequence
-end
 
 --- All runs, in the order of the file: { id, network, mixture, gpu, gpus, sequence, precision, plan,
 --- tokens_per_s_per_gpu, flops_per_token, flops_per_s_per_gpu, source }.

@@ -132,17 +132,6 @@ local function schedule_of(text, sequence)
   if #list > 0 then return list[1].batch, list[#list].batch end
 end
 
-local function nccl_fault(text)
-  local some = false
-  for token in (text .. ','):gmatch '%s*(.-)%s*,' do
-    if token ~= '' then
-      some = true
-      if not ({ Ring = 1, CollnetDirect = 1, CollnetChain = 1, ['^NVLS'] = 1 })[token] then return true end
-    end
-  end
-  return not some
-end
-
 local function layout_of(text, pipeline, layers, further)
   local ok, pieces = pcall(layout.read, text)
   if not ok then return { unit = true } end
@@ -150,7 +139,7 @@ local function layout_of(text, pipeline, layers, further)
 end
 
 megatron.functions = { hybrid_of = patterns.hybrid, layout_of = layout_of, schedule_of = schedule_of,
-  nccl_fault = nccl_fault }
+  words = util.words }
 
 function megatron.functions.product(list)
   local all = 1
@@ -158,18 +147,7 @@ function megatron.functions.product(list)
   return all
 end
 
-function megatron.functions.contains(text, part) return text:find(part, 1, true) ~= nil end
-
-function megatron.functions.joined(list, word)
-  local all = { unpack(list) }
-  all[#all + 1] = word
-  return all
-end
-
-function megatron.functions.all_experts(freq)
-  for _, kind in ipairs(type(freq) == 'table' and freq or { freq }) do if kind ~= 1 then return false end end
-  return true
-end
+function megatron.functions.joined(list, word) return util.joined(list, { word }) end
 
 --- Returns the values for rules. open: the program may be another one than a pretraining.
 function megatron.space(job)

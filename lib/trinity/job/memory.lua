@@ -169,8 +169,10 @@ end
 local function by_operator(found, timeline)
   local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
   for i = 1, graph.operators do
-    local name = graph:operator(i).name:match '^[^@]*':gsub('^layer_%d+/', ''):gsub('/grad.*$', ''):gsub('/recompute$', '')
-      :gsub('/%l+%d*$', { ['/gather'] = '', ['/gather2'] = '', ['/sum1'] = '' })
+    local name = graph:operator(i).name:match '^[^@]*'
+    for _, other in ipairs { '^layer_%d+/', '/grad.*$', '/recompute$', '/gather%d*$', '/sum[%d.]+$' } do
+      name = name:gsub(other, '')
+    end
     if not numbers[name] then names[#names + 1], numbers[name] = name, #names + 1 end
     groups[i] = numbers[name]
   end
@@ -194,7 +196,7 @@ function memory.evaluated(one, detail)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
     local account, timeline = account_of(found)
     return { operators = detail and by_operator(found, timeline), active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
-      stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
+      stages = account.stages, step_time_s = found.metrics.step_time_s,
       fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
       mean_error = kind and kind.mean_error }
   end)
@@ -279,6 +281,10 @@ function memory.changes(job, one, faster)
   end
   if s.recompute ~= 'full' then add('full recomputation', { recompute = 'full' }) end
   if mesh.tensor > 1 and not s.sequence_parallel then add('sequence parallelism', { sequence_parallel = true }) end
+  if not faster and mesh.data % 2 == 0 and one.options.experts == 0 and one.options.heads % (2 * mesh.tensor) == 0 then
+    add(('tensor parallelism %d'):format(2 * mesh.tensor), { micro_batches = 2 * s.micro_batches,
+      mesh = util.merged(mesh, { tensor = 2 * mesh.tensor, data = mesh.data / 2 }) })
+  end
   if s.zero_stage == 0 and mesh.data > 1 then add('distributed optimizer (ZeRO 1)', { zero_stage = 1 }) end
   if s.zero_stage < 3 and mesh.data > 1 and mesh.pipeline == 1 then add('FSDP (ZeRO 3)', { zero_stage = 3 }) end
   if job.micro_batch > 1 and job.micro_batch % 2 == 0 then

@@ -13,6 +13,8 @@ function recomputes.of(modules)
   end
   local of = {
     layernorm = function(op) return any(op, '/norm_[12]$') end,
+    moe = function(op) return any(op, '/experts/', '/router/', '/shared/', '/dispatch', '/combine') end,
+    shared_experts = function(op) return any(op, '/shared/') end,
     moe_act = function(op) return any(op, '/experts/activation') end,
     mla_up_proj = function(op) return any(op, 'query_norm', 'latent_norm', 'query_up', 'key_value', '_rotary') end,
     mlp = function(op) return any(op, '/feed_forward/[giua]', '/feed_forward/down/input') end,

@@ -11,77 +11,60 @@ local util = require 'trinity.base.util'
 
 local replan = {}
 
-local degrees = { 'tensor', 'pipeline', 'context', 'expert' }
-
--- Returns the arguments of a point: values by path, nil to remove an argument; `false` turns a flag off.
+-- Returns the settings of a point: lists of path and value, nil to remove an argument; `false` turns a flag off, or
+-- leaves out an entry.
 local settings = {}
 
 settings['Megatron-LM'] = function(point, job)
-  local list = {}
-  local function set(path, value) list[#list + 1] = { path = path, value = value } end
-  for _, name in ipairs { 'tensor_model', 'pipeline_model' } do
-    set(name .. '_parallel_size', point[name:match '^%a+'])
-  end
-  set('context_parallel_size', point.context)
-  if job.model.experts then
-    set('expert_model_parallel_size', point.expert)
-    set('expert_tensor_parallel_size', 1)
-  end
-  set('sequence_parallel', point.tensor > 1 and point.sequence_parallel)
-  for _, path in ipairs { 'num_layers_per_virtual_pipeline_stage', 'pipeline_model_parallel_layout',
-    'decoder_first_pipeline_num_layers', 'decoder_last_pipeline_num_layers' } do set(path, nil) end
-  set('account_for_embedding_in_pipeline_split', false)
-  set('account_for_loss_in_pipeline_split', false)
-  set('num_virtual_stages_per_pipeline_rank', point.virtual_stages > 1 and point.virtual_stages or nil)
-  set('use_tp_pp_dp_mapping', (point.rank_order or ''):find 'pipeline%-data$' ~= nil)
-  set('micro_batch_size', point.micro_batch)
-  if not job.given.global_batch_size and not job.given.step_batch_size_schedule
-    and point.micro_batch * point.data ~= job.global_batch then
-    set('global_batch_size', job.global_batch)
-  end
-  set('recompute_granularity', point.recompute ~= 'none' and point.recompute or nil)
-  set('recompute_method', point.recompute == 'full' and 'uniform' or nil)
-  set('recompute_num_layers', point.recompute == 'full' and 1 or nil)
-  set('recompute_modules', nil)
-  if job.zero_stage < 2 then set('use_distributed_optimizer', point.zero_stage > 0) end
-  if point.zero_stage == 0 then set('overlap_param_gather', false) end
-  return list
+  local full, experts = point.recompute == 'full', job.model.experts
+  local given = job.given.global_batch_size or job.given.step_batch_size_schedule
+  return { { 'tensor_model_parallel_size', point.tensor }, { 'pipeline_model_parallel_size', point.pipeline },
+    { 'context_parallel_size', point.context }, experts and { 'expert_model_parallel_size', point.expert } or false,
+    experts and { 'expert_tensor_parallel_size', 1 } or false,
+    { 'sequence_parallel', point.tensor > 1 and point.sequence_parallel },
+    { 'num_layers_per_virtual_pipeline_stage' }, { 'pipeline_model_parallel_layout' },
+    { 'decoder_first_pipeline_num_layers' }, { 'decoder_last_pipeline_num_layers' },
+    { 'account_for_embedding_in_pipeline_split', false }, { 'account_for_loss_in_pipeline_split', false },
+    { 'num_virtual_stages_per_pipeline_rank', point.virtual_stages > 1 and point.virtual_stages or nil },
+    { 'use_tp_pp_dp_mapping', (point.rank_order or ''):find 'pipeline%-data$' ~= nil },
+    { 'micro_batch_size', point.micro_batch },
+    not given and point.micro_batch * point.data ~= job.global_batch and { 'global_batch_size', job.global_batch },
+    { 'recompute_granularity', point.recompute ~= 'none' and point.recompute or nil },
+    { 'recompute_method', full and 'uniform' or nil }, { 'recompute_num_layers', full and 1 or nil },
+    { 'recompute_modules' }, job.zero_stage < 2 and { 'use_distributed_optimizer', point.zero_stage > 0 },
+    point.zero_stage == 0 and { 'overlap_param_gather', false } }
 end
 
 local schedules = { ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B', gpipe = 'GPipe' }
 
 settings.torchtitan = function(point, job)
-  local list = {}
-  for _, name in ipairs(degrees) do
-    list[#list + 1] = { path = ('parallelism.%s_parallel_degree'):format(name), value = point[name] }
+  local list, pipeline = {}, point.pipeline > 1
+  for _, name in ipairs { 'tensor', 'pipeline', 'context', 'expert' } do
+    list[#list + 1] = { ('parallelism.%s_parallel_degree'):format(name), point[name] }
   end
-  local function set(path, value) list[#list + 1] = { path = path, value = value } end
-  local pipeline = point.pipeline > 1
-  set('parallelism.data_parallel_shard_degree', -1)
-  set('training.local_batch_size', point.micro_batch * (pipeline and point.micro_batches or 1))
-  local own = point.micro_batch * (pipeline and point.micro_batches or 1) * point.data
-  if own ~= job.global_batch or job.given['training.global_batch_size'] then
-    set('training.global_batch_size', job.global_batch)
-  end
-  set('parallelism.pipeline_parallel_microbatch_size', pipeline and point.micro_batch or nil)
-  set('parallelism.pipeline_parallel_schedule', pipeline and schedules[point.schedule] or nil)
   for _, name in ipairs { 'layers_per_stage', 'first_stage_less_layers', 'last_stage_less_layers' } do
-    set('parallelism.pipeline_parallel_' .. name, nil)
+    list[#list + 1] = { 'parallelism.pipeline_parallel_' .. name }
   end
-  set('activation_checkpoint.mode', point.recompute)
-  set('activation_checkpoint.selective_ac_option', point.recompute == 'selective' and 'op' or nil)
-  return list
+  local own = point.micro_batch * (pipeline and point.micro_batches or 1)
+  local batch = own * point.data ~= job.global_batch or job.given['training.global_batch_size']
+  return util.joined(list, { { 'parallelism.data_parallel_shard_degree', -1 }, { 'training.local_batch_size', own },
+    batch and { 'training.global_batch_size', job.global_batch } or false,
+    { 'parallelism.pipeline_parallel_microbatch_size', pipeline and point.micro_batch or nil },
+    { 'parallelism.pipeline_parallel_schedule', pipeline and schedules[point.schedule] or nil },
+    { 'activation_checkpoint.mode', point.recompute },
+    { 'activation_checkpoint.selective_ac_option', point.recompute == 'selective' and 'op' or nil } })
 end
 
--- Returns the arguments that differ from those of the job.
+-- Returns the settings that differ from those of the job: { path, value, name, given, kind, now }.
 local function changed(job, list)
   local kept = {}
   for _, one in ipairs(list) do
-    local argument = arguments.of(job, one.path)
-    local now = argument and argument.value
-    if now ~= one.value and (one.value or now and argument.given) then
-      kept[#kept + 1] = util.merged(one, { name = argument.name, given = argument.given, kind = argument.kind,
-        now = now })
+    local path, value = unpack(one or {}, 1, 2)
+    local argument = path and arguments.of(job, path) or {}
+    local now = argument.value
+    if now ~= value and (value or now and argument.given) then
+      kept[#kept + 1] = { path = path, value = value, name = argument.name, given = argument.given,
+        kind = argument.kind, now = now }
     end
   end
   return kept

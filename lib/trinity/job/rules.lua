@@ -1,19 +1,17 @@
 -- Rules of clients and their violations. The rules of a client are records in files (records/NAME_rules.txt), in the
 -- order in which the client checks values:
 --
---   CODE [EFFECT] PART:LINE EXPRESSION | SENTENCE => STATEMENTS
+--   CODE [EFFECT] PART:LINE EXPRESSION | SENTENCE [=> STATEMENTS]
 --
 --   EFFECT      ignored or changed: the client continues without an error; without it the client refuses the value
 --   PART:LINE   position in the client: a file by a record '@part PART PATH', and a line
 --   EXPRESSION  Lua over the client's values (dotted paths for nested values), true if the rule is broken
---   SENTENCE    what the client requires or does; without it trinity.job.sentences forms one from the expression
+--   SENTENCE    what the client requires or does
 --   STATEMENTS  what the client then executes (also for refused values, so that one fault hides no other)
 --
--- A line that begins with a blank continues the previous one. A record => STATEMENTS derives values, which sentences
--- call by '@label NAME WORDS'.
+-- A line that begins with a blank continues the previous one. A record => STATEMENTS derives values.
 
 local arguments = require 'trinity.job.arguments'
-local sentences = require 'trinity.job.sentences'
 local util = require 'trinity.base.util'
 
 local rules = {}
@@ -98,33 +96,26 @@ end
 
 -- Returns the rules of a client, and the paths that each derived name depends on.
 local function read(client)
-  local list, derived, short, parts, labels = {}, {}, {}, {}, {}
+  local list, derived, short, parts = {}, {}, {}, {}
   local texts = table.concat(util.map(client.rules, function(name) return arguments.records(name .. '_rules') end))
   local function resolved(path)
     local name, rest = path:match '^([%w_]+)(.*)$'
     return short[name] and short[name] .. rest or path
   end
-  local function label(path)
-    if labels[path] then return labels[path] end
-    return arguments.label(client, resolved(path))
-  end
   local repository = texts:match '@repository (%S+)'
   for part, path in texts:gmatch '@part (%S+) (%S+)' do parts[part] = path end
-  for name, words in texts:gmatch '@label (%S+) ([^\n]+)' do labels[name] = words end
   for line in texts:gsub('\n@[^\n]*', ''):gsub('\n%s+', ' '):gsub('^@[^\n]*\n', ''):gmatch '[^\n]+' do
     local what, set = client.client .. ': ' .. line, line:match '=> (.*)$'
     local rest = set and line:match '^(.-)%s*=> ' or line
     local rule = { release = client.release, paths = {}, set = set and chunk(set, what) }
-    local head, sentence = rest:match '^(.-) | (.*)$'
-    local code, effect, part, at, expression = (head or rest):match '^(%S+) ?(%a*) ([%w_]+):(%d+) (.*)$'
+    local code, effect, part, at, expression, sentence = rest:match '^(%S+) ?(%a*) ([%w_]+):(%d+) (.-) | (.*)$'
     if code then
-      rule.code, rule.effect = code, effect ~= '' and effect or 'refused'
+      rule.code, rule.effect, rule.text = code, effect ~= '' and effect or 'refused', sentence
       rule.paths = util.map(paths_of(expression), resolved)
       rule.when = chunk('return ' .. expression, what)
       rule.source = ('%s %s:%s'):format(repository, parts[part], at)
-      rule.text = sentence or sentences.of(expression, rule.effect, label)
     elseif rest ~= '' then
-      error(('%s: expected CODE PART:LINE EXPRESSION, got %s'):format(client.client, rest), 0)
+      error(('%s: expected CODE PART:LINE EXPRESSION | SENTENCE, got %s'):format(client.client, rest), 0)
     end
     list[#list + 1] = rule
     for statement in (set or ''):gmatch '[^;]+' do

@@ -12,22 +12,10 @@ local titan = { client = 'torchtitan', runtime = 'torchtitan', release = '238fa9
 local function network_of(name, flavor)
   name = name == 'llama3_ft' and 'llama3' or name
   for line in arguments.records 'torchtitan_flavors':gmatch '[^\n]+' do
-    local list = {}
-    for word in line:gmatch '%S+' do list[#list + 1] = word end
-    if list[1] == name and list[2] == flavor then
+    local model, own, rest = line:match '^(%S+) (%S+) (.*)$'
+    if model == name and own == flavor then
       local found = { attn = 'sdpa' }
-      for i, key in ipairs { 'layers', 'hidden', 'heads', 'kv_heads', 'head_size', 'ffn', 'vocab' } do
-        found[key] = tonumber(list[i + 2])
-      end
-      for i = 10, #list do
-        local key, value = list[i]:match '^(%w+)=(.*)$'
-        if key == 'experts' then
-          found.experts, found.per_token, found.expert_ffn = value:match '^(%d+)/(%d+)/?(%d*)$'
-          for _, part in ipairs { 'experts', 'per_token', 'expert_ffn' } do found[part] = tonumber(found[part]) end
-        else
-          found[key] = tonumber(value) or value
-        end
-      end
+      for key, value in rest:gmatch '([%w_]+)=(%S+)' do found[key] = tonumber(value) or value end
       return found
     end
   end
