@@ -62,7 +62,7 @@ else
     if finding.source then print(('    %s, commit %s'):format(finding.source, finding.release:sub(1, 8))) end
   end
   local counts = { refused = 0, ignored = 0, changed = 0 }
-  for _, finding in ipairs(findings) do counts[finding.effect] = counts[finding.effect] + 1 end
+  for _, finding in ipairs(found.findings) do counts[finding.effect] = counts[finding.effect] + 1 end
   print(('%s, %s: %d refused, %d ignored, %d changed'):format(found.client,
     found.gpus and ('%d GPUs'):format(found.gpus) or 'unknown number of GPUs',
     counts.refused, counts.ignored, counts.changed))

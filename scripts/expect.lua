@@ -1,9 +1,9 @@
 #!/usr/bin/env trinity
 -- Predicts the step time of a job file and compares it with what was measured. With --json one object: path, client,
--- gpus, cluster, predicted_s, mean_error, measured_s, ratio (measured / predicted), ratio_low, ratio_high, low, high (of
--- predicted_s), causes { what, seconds, remedy, change, gives_s }, changes { name, gives_s }, tokens_per_s_per_gpu
--- (predicted), flops_per_token, and nearest: runs that others measured { id, network, gpu, gpus, sequence, precision, plan, tokens_per_s_per_gpu,
--- flops_per_s_per_gpu, source }.
+-- gpus, cluster, predicted_s, mean_error, low, high (of predicted_s), measured_s, ratio (measured / predicted),
+-- ratio_low, ratio_high, causes { what, seconds, remedy, change, gives_s }, changes { name, gives_s },
+-- tokens_per_s_per_gpu (predicted), flops_per_token, and nearest: runs that others measured { id, network, gpu, gpus,
+-- sequence, precision, plan, tokens_per_s_per_gpu, flops_per_s_per_gpu, source }.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -79,18 +79,18 @@ else
   if measured then
     local interval = off > 0 and off < 1 and (' (%.2f to %.2f)'):format(measured / high, measured / low) or ''
     print(('measured %.4g s%s: %.2f%s times the prediction, %s'):format(measured, steps
-      and (' (%d steps)'):format(steps) or '', measured / predicted, interval, measured > high and 'slower than it should be' or measured < low
-      and 'faster than predicted' or 'as predicted'))
+      and (' (%d steps)'):format(steps) or '', measured / predicted, interval, measured > high
+      and 'slower than it should be' or measured < low and 'faster than predicted' or 'as predicted'))
   end
+  local shown = {}
   for _, cause in ipairs(prediction.causes) do
     if cause.seconds > 0.001 * predicted then
+      shown[cause.change or 0] = true
       print(('%8.4g s  %4.1f %%  %s%s%s'):format(cause.seconds, 100 * cause.seconds / predicted, cause.what,
         cause.remedy and ': ' .. cause.remedy or '', cause.change
         and (' (%s saves %.4g s)'):format(cause.change, cause.gives_s) or ''))
     end
   end
-  local shown = {}
-  for _, cause in ipairs(prediction.causes) do shown[cause.change or 0] = true end
   for _, change in ipairs(prediction.changes) do
     if not shown[change.name] then print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
   end

@@ -3,8 +3,8 @@
 -- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
 -- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak,
 -- operators { name, bytes } (saved activations by operator, when their sum is at its maximum) } in bytes, fullest (a
--- stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes, step_time_ratio }. Exit status: 1
--- if the fullest rank does not fit.
+-- stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes, step_time_ratio }. Exit status:
+-- 1 if the fullest rank does not fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -49,7 +49,7 @@ else
     local sum, words = 0, {}
     for _, operator in ipairs(row.operators) do sum = sum + operator.bytes end
     for _, operator in ipairs(row.operators) do
-      if operator.bytes >= 0.01 * sum then
+      if operator.bytes >= 0.02 * sum then
         words[#words + 1] = ('%s %s'):format(operator.name, gigabytes(operator.bytes))
       end
     end

@@ -158,18 +158,19 @@ method('plan', 'Searches the strategy of a network on a cluster.',
     end) }
   end)
 
-method('check', "Checks a job file, or Megatron-LM's arguments, by its client's rules.",
-  'client, legal, findings: { code, effect, arguments, text, nearest }',
+method('check', "Checks a job file, or arguments of Megatron-LM or torchtitan, by its client's rules.",
+  'client, legal, findings: { code, effect, arguments, text, source, nearest }',
   { { 'path', 'string', help = 'a job file' }, { 'arguments', 'list', of = 'string', help = 'in its place, the words' },
-    { 'gpus', 'integer', least = 1, most = 2 ^ 20, help = 'of the job' } },
+    { 'gpus', 'integer', least = 1, most = 2 ^ 20, help = 'of the job' },
+    { 'launch', 'string', help = 'the command that launches it: degrees for DeepSpeed, overrides for torchtitan' } },
   function(_, params)
     if (params.path == nil) == (params.arguments == nil) then
       fail('invalid_params', 'path', "expected one of 'path' and 'arguments'")
     end
-    local found = job.read(params.path or params.arguments, { gpus = params.gpus })
+    local found = job.read(params.path or params.arguments, { gpus = params.gpus, launch = params.launch })
     return { client = found.client, legal = found.legal, gpus = found.gpus,
       findings = util.map(found.findings, function(finding)
-        return util.merged(util.picked(finding, { 'code', 'effect', 'arguments', 'text' }),
+        return util.merged(util.picked(finding, { 'code', 'effect', 'arguments', 'text', 'source' }),
           { nearest = finding.effect == 'refused' and job.nearest(found, finding) or {} })
       end) }
   end)

@@ -95,13 +95,11 @@ end
 
 -- Returns what the changes of a line save, as a text.
 local function saved(entry)
-  local notes = {}
-  for _, change in ipairs(entry.changes) do
+  return table.concat(util.map(entry.changes, function(change)
     local note = change.gives_s == 0 and 'has no effect in this plan'
       or change.gives_s and ('saves %.3g s'):format(change.gives_s) or 'is needed by the others'
-    notes[#notes + 1] = #entry.changes > 1 and change.name .. ' ' .. note or note
-  end
-  return table.concat(notes, ', ')
+    return #entry.changes > 1 and change.name .. ' ' .. note or note
+  end), ', ')
 end
 
 --- Returns the hunks of a unified diff without context, each headed by the seconds that it saves, as lines.

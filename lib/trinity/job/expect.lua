@@ -7,8 +7,7 @@ local util = require 'trinity.base.util'
 
 local expect = {}
 
---- Returns the step time in a log of Megatron-LM, its forks or torchtitan (median of the last two thirds), and the number
---- of steps.
+--- Returns the step time in a log of Megatron-LM, a fork or torchtitan (median of the last two thirds), and the steps.
 ---@param text string
 ---@param job trinity.JobFile
 ---@return number? step_s
@@ -66,9 +65,8 @@ local function computing(one, s, larger)
 end
 
 --- Returns the predicted step time and its causes on the stage that computes longest: { step_time_s, mean_error (of
---- the constants; nil if no run confirms them), causes { what, seconds, remedy, change, gives_s }, largest first (change:
---- the simulated change that acts on the cause), changes { name, gives_s } that make the step faster, nearest (runs
---- measured by others), flops_per_token }.
+--- the constants; nil if no run confirms them), causes { what, seconds, remedy, change (a simulated one), gives_s },
+--- changes { name, gives_s } that make the step faster, nearest (runs measured by others), flops_per_token }.
 ---@param job trinity.JobFile
 ---@param cluster string as memory.case
 ---@return table
@@ -85,7 +83,8 @@ function expect.of(job, cluster)
   local small = bare and batched and math.max(0, bare - batched) or 0
   local causes = { { what = 'computing', seconds = stage.computation_s - stage.recomputation_s - host - small },
     { what = 'recomputation', seconds = stage.recomputation_s, remedy = 'less recomputation', by = '^no recomp' },
-    { what = 'host: launches of kernels', seconds = host, remedy = 'CUDA graphs, or fused kernels', by = '^use of CUDA' },
+    { what = 'host: launches of kernels', seconds = host, remedy = 'CUDA graphs, or fused kernels',
+      by = '^use of CUDA' },
     { what = ('micro-batch %d: kernels below their rate'):format(job.micro_batch), seconds = small,
       remedy = 'a larger micro-batch', by = larger and '^' .. larger.name:gsub('%-', '%%-') .. '$' },
     { what = 'pipeline bubble and idle', seconds = stage.idle_s, remedy = 'more micro-batches or virtual stages',
@@ -94,10 +93,6 @@ function expect.of(job, cluster)
     causes[#causes + 1] = { what = waits[purpose][1], seconds = seconds, remedy = waits[purpose][2],
       by = waits[purpose][3] }
   end
-  table.sort(causes, function(a, b)
-    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
-    return a.what < b.what
-  end)
   local faster = {}
   for _, change in ipairs(changes) do
     local ok, other = pcall(memory.evaluated, change.case)
@@ -108,16 +103,13 @@ function expect.of(job, cluster)
     end
   end
   for _, cause in ipairs(causes) do cause.by = nil end
-  table.sort(faster, function(a, b)
-    if a.gives_s ~= b.gives_s then return a.gives_s > b.gives_s end
-    return a.name < b.name
-  end)
   local model = job.model -- model FLOPs per token, both passes: PaLM, Chowdhery et al. 2022, appendix B
   local flops = 6 * now.active_parameters + 12 * model.layers * model.hidden * model.sequence
   local nearest = measured_runs.nearest({ flops_per_token = flops, gpus = job.gpus, sequence = model.sequence,
     gpu = now.gpu, mixture = (model.experts or 0) > 0, precision = one.options.dtype }, 3)
   return { flops_per_token = flops, nearest = nearest, step_time_s = now.step_time_s, mean_error = now.mean_error,
-    causes = causes, changes = faster, cluster = one.cluster }
+    cluster = one.cluster, causes = memory.sorted(causes, 'seconds', 'what'),
+    changes = memory.sorted(faster, 'gives_s', 'name') }
 end
 
 return expect

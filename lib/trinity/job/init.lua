@@ -123,14 +123,14 @@ end
 
 -- Returns the names of those that were given, or the first one if none was, and whether any was.
 local function arguments_of(found, paths)
-  local given, all = {}, {}
+  local given, first = {}, nil
   for _, path in ipairs(paths) do
     local argument = arguments.of(found, path)
-    if argument then all[#all + 1] = argument end
+    first = first or argument
     if argument and argument.given then given[#given + 1] = argument end
   end
   local some = #given > 0
-  if not some then given = { all[1] or { name = paths[1] } } end
+  if not some then given[1] = first or { name = paths[1] } end
   return util.map(given, function(argument)
     local plain = type(argument.value) ~= 'table' and argument.value
     return { name = argument.name, value = plain or nil }
@@ -190,10 +190,22 @@ end
 ---@field legal boolean true: the client accepts the file
 ---@field path string
 ---@field stages? integer[] layers of every virtual stage
----@field graph_options table options of model 'decoder'; raises an error if the file does not give the network
----@field strategy table mesh, schedule, micro_batches, recompute, ...: a strategy of trinity.problem
+---@field graph_options? table options of model 'decoder'; nil if the file does not give the network
+---@field strategy? table mesh, schedule, micro_batches, recompute, ...: a strategy of trinity.problem
+---@field reader table the module of its client
+---@field words? string[] arguments of the launched program
+---@field values table given values, by the client's names
+---@field given table<string, string> the argument by which a value was given
 ---@field settled table values after the client's defaults and changes
+---@field environment? table<string, string>
+---@field environment_known? boolean true: the file sets the environment
+---@field unset? string[] variables of a script without an assignment
+---@field gpus_said? integer number of GPUs in the file
 ---@field capability number compute capability of the GPUs
+---@field source table how the file is read: options, launch, open, partial, custom
+---@field faults table[] findings of the parser, before the rules
+---@field unread string[] settings that the parser did not understand
+---@field unclear table<string, boolean> arguments whose value only the run gives
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
 --- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
@@ -230,10 +242,10 @@ function job.read(source, options)
   end
   found.gpus = given.gpus or found.gpus_said
   found.client, found.runtime, found.release = found.reader.client, found.reader.runtime, found.reader.release
-  return setmetatable(job.settle(found), { __index = function(self, name)
-    local field = name == 'graph_options' and 'options' or name == 'strategy' and name
-    return field and require 'trinity.job.memory'.case(self, 'dgx_h100', true)[field] or nil
-  end })
+  job.settle(found)
+  local ok, one = pcall(require 'trinity.job.memory'.case, found, 'dgx_h100', true)
+  if ok then found.graph_options, found.strategy = one.options, one.strategy end
+  return found
 end
 
 --- Returns the job of a changed text of a job's file, before the rules (job.settle).

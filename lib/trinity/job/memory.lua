@@ -63,7 +63,7 @@ clients['Megatron-LM'] = function(job)
   if job.client == 'Megatron-DeepSpeed' then o.kernels = 'megatron' end
   return o, { workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
     expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
-    cuda_graphs = v.cuda_graph_impl == 'none' and 'none' or v.cuda_graph_impl == 'full_iteration' and 'all' or 'attention',
+    cuda_graphs = ({ none = 'none', full_iteration = 'all' })[v.cuda_graph_impl] or 'attention',
     float8 = v.fp4 and 'nvfp4' or v.fp8_recipe == 'mxfp8' and 'mxfp8' or nil,
     matmul_workspace_bytes = v.env.CUBLAS_WORKSPACE_CONFIG == ':4096:8' and 32 * 2 ^ 20 or nil }
 end
@@ -77,8 +77,8 @@ clients.torchtitan = function(job)
     o.kv_lora_rank, o.q_lora_rank = n.latent, n.query or 0
     o.qk_nope_head_dim, o.qk_rope_head_dim, o.v_head_dim = 128, 64, 128
   end
-  return o, { base = v.compiled and 'torchtitan' or 'eager', float8 = v.float8 and not v.tensorwise and 'fp8_rowwise' or nil,
-    async_tensor = v.parallelism.enable_async_tensor_parallel or nil }
+  return o, { base = v.compiled and 'torchtitan' or 'eager',
+    float8 = v.float8 and not v.tensorwise and 'fp8_rowwise' or nil, async_tensor = v.parallelism.enable_async_tensor_parallel or nil }
 end
 
 clients.nanotron = function(job)
@@ -165,6 +165,15 @@ local function simulated(one, use)
   return result
 end
 
+--- Sorts a list by a number, largest first, then by a text. Returns the list.
+function memory.sorted(list, number, text)
+  table.sort(list, function(a, b)
+    if a[number] ~= b[number] then return a[number] > b[number] end
+    return a[text] < b[text]
+  end)
+  return list
+end
+
 -- Returns the saved activations of devices by operator of a layer ('attention/query'), whose backward pass reads them.
 local function by_operator(found, timeline)
   local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
@@ -181,8 +190,7 @@ local function by_operator(found, timeline)
     for g, bytes in ipairs(device.activations) do
       if bytes > 0 then list[#list + 1] = { name = names[g], bytes = bytes } end
     end
-    table.sort(list, function(a, b) return a.bytes > b.bytes or a.bytes == b.bytes and a.name < b.name end)
-    return list
+    return memory.sorted(list, 'bytes', 'name')
   end)
 end
 
@@ -195,7 +203,8 @@ function memory.evaluated(one, detail)
   return simulated(one, function(problem)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
     local account, timeline = account_of(found)
-    return { operators = detail and by_operator(found, timeline), active_parameters = problem.graph.active_parameters, gpu = problem.cluster.devices[1].type,
+    return { operators = detail and by_operator(found, timeline), gpu = problem.cluster.devices[1].type,
+      active_parameters = problem.graph.active_parameters,
       stages = account.stages, step_time_s = found.metrics.step_time_s,
       fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
       mean_error = kind and kind.mean_error }
@@ -316,11 +325,8 @@ function memory.of(job, cluster)
         step_time_ratio = other.step_time_s / now.step_time_s }
     end
   end
-  table.sort(helps, function(a, b)
-    if a.frees_bytes ~= b.frees_bytes then return a.frees_bytes > b.frees_bytes end
-    return a.name < b.name
-  end)
-  return { rows = rows, fullest = fullest, at = peak_of(one, now.stages[fullest].device), helps = helps,
+  return { rows = rows, fullest = fullest, at = peak_of(one, now.stages[fullest].device),
+    helps = memory.sorted(helps, 'frees_bytes', 'name'),
     capacity_bytes = now.capacity_bytes, step_time_s = now.step_time_s, cluster = one.cluster }
 end
 

@@ -11,11 +11,7 @@ local max_layers = 2 ^ 14
 -- Lists of layers, as Python's: list + list, list * number.
 local List = {}
 
-function List.__add(a, b)
-  local all = { unpack(a) }
-  for _, entry in ipairs(b) do all[#all + 1] = entry end
-  return setmetatable(all, List)
-end
+function List.__add(a, b) return setmetatable(util.joined(a, b), List) end
 
 function List.__mul(a, b)
   if type(a) == 'number' then a, b = b, a end

@@ -11,8 +11,7 @@ local util = require 'trinity.base.util'
 
 local replan = {}
 
--- Returns the settings of a point: lists of path and value, nil to remove an argument; `false` turns a flag off, or
--- leaves out an entry.
+-- Settings of a point: { path, value }, nil to remove an argument, false to turn a flag off; false is no entry.
 local settings = {}
 
 settings['Megatron-LM'] = function(point, job)
@@ -88,7 +87,6 @@ local function finds_more(job, other)
   local codes = {}
   for _, finding in ipairs(job.findings) do codes[finding.code] = true end
   for _, finding in ipairs(other.findings) do if not codes[finding.code] then return true end end
-  return false
 end
 
 --- Returns the fastest plan that the client accepts, with the seconds that each change saves: { changes, job,
