@@ -26,9 +26,9 @@ local function take(job, words, at, key, attached)
   for _, text in ipairs(values) do
     local value, known = arguments.readers[key.kind](text), not key.choices
     for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
+    job.unclear[key.path] = value == nil or nil
     if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
-      job.unread[#job.unread + 1] = key.name .. ' ' .. text
-      job.unclear[key.path] = true
+      job.unread[#job.unread + 1], job.unclear[key.path] = key.name .. ' ' .. text, true
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
         util.shortened(text, 40)))

@@ -78,7 +78,8 @@ clients.torchtitan = function(job)
     o.qk_nope_head_dim, o.qk_rope_head_dim, o.v_head_dim = 128, 64, 128
   end
   return o, { base = v.compiled and 'torchtitan' or 'eager',
-    float8 = v.float8 and not v.tensorwise and 'fp8_rowwise' or nil, async_tensor = v.parallelism.enable_async_tensor_parallel or nil }
+    float8 = v.float8 and not v.tensorwise and 'fp8_rowwise' or nil,
+    async_tensor = v.parallelism.enable_async_tensor_parallel or nil }
 end
 
 clients.nanotron = function(job)
