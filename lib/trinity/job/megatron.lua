@@ -26,9 +26,9 @@ local function take(job, words, at, key, attached)
   for _, text in ipairs(values) do
     local value, known = arguments.readers[key.kind](text), not key.choices
     for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
+    job.unclear[key.path] = value == nil or nil
     if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
-      job.unread[#job.unread + 1] = key.name .. ' ' .. text
-      job.unclear[key.path] = true
+      job.unread[#job.unread + 1], job.unclear[key.path] = key.name .. ' ' .. text, true
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
         util.shortened(text, 40)))
@@ -80,22 +80,21 @@ end
 local function yaml_words(map)
   local words = {}
   for name, node in util.sorted_pairs(map) do
-    local plain = yaml.is_scalar(node) and not node.quoted and node.text:lower()
-    if yaml.is_scalar(node) and node.text:match '^%[.*%]$' and not node.text:find '[*+]' then
+    local list = not yaml.is_scalar(node)
+    local text = list and table.concat(util.map(node, function(entry) return entry.text end), ' ') or node.text
+    local plain, several = not list and not node.quoted and text:lower(), list and text
+      or text:match '^%[.*%]$' and not text:find '[*+]' and text:sub(2, -2):gsub(',', ' ')
+    if plain ~= 'false' and plain ~= 'null' then
       words[#words + 1] = name
-      for word in node.text:sub(2, -2):gmatch '[^%s,]+' do words[#words + 1] = word end
-    elseif yaml.is_scalar(node) and plain ~= 'false' and plain ~= 'null' then
-      words[#words + 1] = name
-      if plain ~= 'true' and node.text ~= '' then words[#words + 1] = node.text end
-    elseif not yaml.is_scalar(node) then
-      words[#words + 1] = name
-      for _, entry in ipairs(node) do
-        for word in entry.text:gmatch '%S+' do words[#words + 1] = word end
-      end
+      for word in (several or ''):gmatch '%S+' do words[#words + 1] = word end
+      if not several and plain ~= 'true' and text ~= '' then words[#words + 1] = text end
     end
   end
   return words
 end
+
+-- Arguments by which a YAML starts another program, with arguments of its own: MIMO, vision-language, Flextron.
+local other_programs = { '--model-provider', '--dataloader-seq-length', '--flextron' }
 
 --- Reads a YAML with MODEL_ARGS; repeated: keys that occur twice. A test of inference starts a program with arguments
 --- of its own.
@@ -109,6 +108,7 @@ function megatron.read(job, map, repeated)
     util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
   end
   job.source.open = yaml.value(map).MODE == 'inference'
+  for _, name in ipairs(other_programs) do job.source.open = job.source.open or map.MODEL_ARGS[name] ~= nil end
   megatron.read_words(job, yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS))
 end
 

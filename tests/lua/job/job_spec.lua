@@ -279,7 +279,27 @@ describe('memory of a job', function()
       expect(row.weights > 0 and row.optimizer > row.weights):truthy()
     end
     expect(told.rows[1].logits < told.rows[2].logits):truthy()
+    expect(told.rows[1].operators[1].bytes > 0):truthy()
+    for _, row in ipairs(told.rows) do
+      for i, operator in ipairs(row.operators) do
+        expect(operator.name):matches '^[%l_%d/]+$'
+        expect(i == 1 or operator.bytes <= row.operators[i - 1].bytes):truthy()
+      end
+    end
     expect(told.helps[1].frees_bytes > 0):truthy()
+  end)
+  it('counts states sharded over replicas of a group alone, and a sequence split over context', function()
+    local toml = '[model]\nflavor = "8B"\n[parallelism]\ndata_parallel_replicate_degree = %d\n'
+    local function weights(replicas)
+      return memory.of(trinity.job(file_of('toml', toml:format(replicas)), { gpus = 8 })).rows[1].weights
+    end
+    expect(weights(2)):near(2 * weights(1), 1e-3 * weights(1))
+    local function step(context)
+      return memory.step(trinity.job(words_of { ['--seq-length'] = '8192', ['--max-position-embeddings'] = '8192',
+        ['--hidden-size'] = '512', ['--context-parallel-size'] = context, ['--global-batch-size'] = '4', ['--bf16'] = true },
+        { gpus = 4 }), 'dgx_h100')
+    end
+    expect(step '2' > 0 and step '2' ~= step '1'):truthy()
   end)
   it('is within 3 % of what Megatron-LM measured for 7B on 8 GPUs', function()
     local path = core.home .. '/../shared/data/client-jobs/files/megatron_gpt3_7b_tp4_memory_speed.yaml'
@@ -297,12 +317,17 @@ describe('the step time that is expected', function()
   it('is the sum of its causes, and logs of both clients are read', function()
     local expected, found = require 'trinity.job.expect', trinity.job(script)
     local told, sum = expected.of(found, 'dgx_h100'), 0
-    for _, cause in ipairs(told.causes) do sum = sum + cause.seconds end
+    for _, cause in ipairs(told.causes) do
+      expect(cause.seconds >= -1e-12):truthy()
+      sum = sum + cause.seconds
+    end
     expect(sum):near(told.step_time_s, 1e-6)
     local line = ' iteration %d/ 9 | elapsed time per iteration (ms): %.1f |\n'
     local log = line:format(1, 900) .. line:format(2, 20) .. line:format(3, 22)
     expect((expected.measured(log, found))):near(0.021, 1e-9)
     expect((expected.measured('step:  1  tps: 2,048  mfu: 1%\n', found))):near(1, 1e-9)
+    expect((expected.measured('\27[36mstep: 10\27[39m  \27[34mwps: 1,024\27[39m\n', found))):near(2, 1e-9)
+    expect((expected.measured('| elapsed time per iteration (s): 104.5 | learning rate: 6E-05 |', found))):near(104.5, 1e-9)
     expect(expected.measured('nothing', found)):equals(nil)
   end)
 end)
