@@ -460,7 +460,7 @@ class MeshBounder::Bounding {
   std::vector<std::vector<CollectiveGroup>> groups_, alike_;
   std::vector<Stage> stages_;
   std::vector<double> there_[2];  // [micro-batch]: when a virtual stage's output has arrived
-  std::vector<bool> done_[2];
+  std::vector<uint8_t> done_[2];  // whether that is known
 };
 
 MeshBounder::MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool)
