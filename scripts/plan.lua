@@ -84,7 +84,7 @@ if options.from then
   local planned = cli.called(replan.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
-  if options.json then print(trinity.json.encode(planned))
+  if options.json then print(trinity.files.json.encode(planned))
   elseif options.diff or not planned.step_time_s then print(table.concat(planned.lines, '\n'))
   else
     local function value(of) return of == nil and '' or of == false and 'off' or of == true and 'on' or tostring(of) end
