@@ -113,12 +113,12 @@ Parameters first_weights(const AgentOptions& options, int32_t samples,
   parameters.initialise("partition", options.seed);
   parameters.initialise("schedule", options.seed);
   if (schedule.stays)
-    *parameters.data("schedule.stay") = static_cast<float>(staying_logit(
-        options, options.switch_probability, static_cast<int32_t>(schedule.devices)));
+    *parameters.data("schedule.stay") = static_cast<float>(
+        staying_logit(options, options.switch_probability, static_cast<int32_t>(schedule.devices)));
   return parameters;
 }
 
-/// The first of the batch that process `rank` samples.
+/// The first of the samples that process `rank` draws.
 int32_t share_begin(int32_t samples, int32_t rank, int32_t size) {
   return static_cast<int32_t>(int64_t{samples} * rank / size);
 }
@@ -165,8 +165,8 @@ Agent::Impl::Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions&
   use_one_torch_thread();
   pool.on_each(use_one_torch_thread);
   if (options.contiguity > 0)
-    partition.prior = to_device(
-        contiguous_prior(work_position(*problem, units), groups, options.contiguity));
+    partition.prior =
+        to_device(contiguous_prior(work_position(*problem, units), groups, options.contiguity));
   if (options.dealt > 0) device_prior = dealt_logits(options, groups, problem->devices());
   const int32_t count = options.device == "cpu" ? (samples + kShard - 1) / kShard : 1;
   for (int32_t i = 0; i < count; ++i) {
@@ -185,7 +185,7 @@ Agent::Impl::Shard::Shard(const Impl& agent, int64_t first_sample, int64_t sampl
       prior(torch::zeros({samples, agent.groups, agent.schedule_shape.devices})),
       devices(torch::zeros({samples, agent.groups}, torch::kLong)) {}
 
-/// Samples dropout's mask of a batch.
+/// Draws dropout's mask of a batch.
 void Agent::Impl::draw_mask() {
   if (options.dropout <= 0) return;
   RandomStream random(options.seed, "dropout", batch);
@@ -212,8 +212,7 @@ void Agent::Impl::draw_groups(Shard& shard, int64_t row) {
   const auto n = static_cast<size_t>(units.size());
   const auto first = static_cast<size_t>(shard.first + row) * n;
   for (size_t u = 0; u < n; ++u)
-    group_of[first + u] = ordered_group[first + u] =
-        draw_group(static_cast<int64_t>(u), random);
+    group_of[first + u] = ordered_group[first + u] = draw_group(static_cast<int64_t>(u), random);
   const std::span<int32_t> grouping(ordered_group.data() + first, n);
   const auto labels = order(grouping);
   embed(grouping, labels, shard, row);
@@ -240,7 +239,7 @@ std::vector<int32_t> Agent::Impl::order(std::span<int32_t> group) const {
   return by_place;
 }
 
-/// Writes the schedule network's input of a grouping; `labels` are its groups as sampled.
+/// Writes the schedule network's input of a grouping; `labels` are its groups as drawn.
 void Agent::Impl::embed(std::span<const int32_t> grouping, std::span<const int32_t> labels,
                         Shard& shard, int64_t row) const {
   const int64_t width = schedule_shape.width, d = schedule_shape.devices;
@@ -252,7 +251,7 @@ void Agent::Impl::embed(std::span<const int32_t> grouping, std::span<const int32
     std::copy_n(device_prior.data() + labels[t] * d, d, to + static_cast<int64_t>(t) * d);
 }
 
-/// Encodes a shard's groups, with autograd's graph for the first gradient step, and samples devices.
+/// Encodes a shard's groups, with autograd's graph for the first gradient step, and draws devices.
 void Agent::Impl::draw_devices(Shard& shard, const ScheduleNet::Choose& choose) const {
   shard.encoded = schedule.encode(to_device(shard.groups));
   std::tie(shard.devices, shard.rows) =
@@ -381,7 +380,8 @@ BatchActions Agent::actions() const {
 
 }  // namespace trinity
 
-/// What learn/agent_options.cpp opens: throws ArgumentError when `name` is no device of this LibTorch.
+/// What learn/agent_options.cpp opens: throws ArgumentError when `name` is no device of this
+/// LibTorch.
 extern "C" void trinity_check_policy_device(const std::string& name) {
   const auto refuse = [&](const std::string& reason) {
     throw trinity::ArgumentError(fmt::format(
@@ -392,5 +392,6 @@ extern "C" void trinity_check_policy_device(const std::string& name) {
   if (name != "cuda" && !numbered) refuse("");
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0) refuse(" (this LibTorch has no CUDA, or the machine no GPU)");
-  if (numbered && std::stoi(name.substr(5)) >= count) refuse(fmt::format(" (there are {} GPUs)", count));
+  if (numbered && std::stoi(name.substr(5)) >= count)
+    refuse(fmt::format(" (there are {} GPUs)", count));
 }

@@ -198,8 +198,7 @@ double Agent::Impl::set_prior(const std::vector<int32_t>& target, double smoothi
 
 /// The device of most of the work of every group.
 void Agent::Impl::devices_of_groups(std::span<const int32_t> grouping,
-                                    const std::vector<int32_t>& device_of,
-                                    int64_t* out) const {
+                                    const std::vector<int32_t>& device_of, int64_t* out) const {
   const auto d = static_cast<size_t>(problem->devices());
   const auto work = unit_work();
   std::vector<double> sum(static_cast<size_t>(groups) * d, 0);
@@ -250,10 +249,10 @@ void Agent::Impl::set_device_prior(const std::vector<int32_t>& target,
   auto ordered = target;
   const auto labels = order(ordered);
   const auto shard = imitated(target, device_of);
-  const auto logits = schedule
-                          .logits(schedule.encode(to_device(shard.groups)), to_device(shard.devices))
-                          .cpu()
-                          .contiguous();
+  const auto logits =
+      schedule.logits(schedule.encode(to_device(shard.groups)), to_device(shard.devices))
+          .cpu()
+          .contiguous();
   std::vector<double> share(k * d, smoothing / static_cast<double>(d)), own(k * d, 0);
   for (size_t p = 0; p < device_of.size(); ++p) {
     const float* row = logits.data_ptr<float>() + p * k * d;
@@ -299,7 +298,8 @@ ImitationReport Agent::Impl::imitate(std::span<const int32_t> given,
   const torch::NoGradGuard no_grad;
   evaluate(shard);
   const auto taken = chosen(shard.rows, shard.devices).mean(1).to(torch::kDouble).cpu();
-  report.log_likelihood_devices = (taken * torch::tensor(weight, torch::kDouble)).sum().item<double>();
+  report.log_likelihood_devices =
+      (taken * torch::tensor(weight, torch::kDouble)).sum().item<double>();
   report.agreement = agreement(device_of[0]);
   return report;
 }

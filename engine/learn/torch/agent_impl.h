@@ -16,16 +16,16 @@ struct Agent::Impl {
   Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions& options_in,
        ThreadPool& pool_in, AgentPeers peers_in = {});
 
-  /// Samples [first, first + count) of a batch, which one task of the pool samples and evaluates.
+  /// Samples [first, first + count) of a batch, which one task of the pool draws and evaluates.
   struct Shard {
     Shard(const Impl& agent, int64_t first_sample, int64_t samples);
 
     int64_t first, count;
-    torch::Tensor groups;   ///< embeddings [K, S, W]
-    torch::Tensor prior;    ///< constant logits [S, K, D]
-    torch::Tensor devices;  ///< chosen [S, K], int64
+    torch::Tensor groups;                         ///< embeddings [K, S, W]
+    torch::Tensor prior;                          ///< constant logits [S, K, D]
+    torch::Tensor devices;                        ///< chosen [S, K], int64
     std::optional<ScheduleNet::Encoded> encoded;  ///< of the weights as they are, if known
-    torch::Tensor rows;  ///< log-probabilities [S, K, D]
+    torch::Tensor rows;                           ///< log-probabilities [S, K, D]
   };
 
   // Sampling.
@@ -55,7 +55,7 @@ struct Agent::Impl {
   void epoch(const torch::Tensor& advantage, const torch::Tensor& weight, UpdateReport& report);
   void evaluate(Shard& shard) const;
   void forward();
-  torch::Tensor join(torch::Tensor Shard::* field) const;
+  torch::Tensor join(torch::Tensor Shard::*field) const;
   torch::Tensor taken_groups() const;
   torch::Tensor taken_devices() const;
   Objective objective(const torch::Tensor& by_unit, const torch::Tensor& by_group,
@@ -91,12 +91,14 @@ struct Agent::Impl {
   double agreement(const std::vector<int32_t>& device_of);
 
   const float* unit_row(int64_t unit) const { return group_rows.data_ptr<float>() + unit * groups; }
-  torch::Tensor to_device(const torch::Tensor& tensor) const { return tensor.to(weights.values.device()); }
+  torch::Tensor to_device(const torch::Tensor& tensor) const {
+    return tensor.to(weights.values.device());
+  }
   uint64_t stream(int64_t sample) const {
     return batch * static_cast<uint64_t>(options.samples) +
            static_cast<uint64_t>(first_sample + sample);
   }
-  /// The weight of this process in a sum of means over the samples of every process.
+  /// Of a sum of means over the samples of every process, how much this one's weighs.
   double own_share() const { return static_cast<double>(samples) / options.samples; }
   double noise() const {
     return batch <= static_cast<uint64_t>(options.noise_steps) ? options.noise_amplitude : 0;
@@ -107,7 +109,7 @@ struct Agent::Impl {
   std::shared_ptr<const Problem> problem;
   AgentOptions options;
   AgentPeers peers;
-  int32_t first_sample, samples;  // of options.samples the ones that are sampled here
+  int32_t first_sample, samples;  // of options.samples those that are drawn here
   ThreadPool& pool;
   UnitGraph units;
   std::vector<int32_t> deciding;  // the unit whose device every operator takes
@@ -117,20 +119,20 @@ struct Agent::Impl {
   PartitionShape partition_shape;
   ScheduleShape schedule_shape;
   Parameters layout;  // names and shapes, and what they were initialised to
-  Weights weights;
+  PolicyWeights weights;
   PartitionNet partition;
   ScheduleNet schedule;
   torch::Tensor mask;  // dropout's [U, 64]; undefined: none
-  /// Constant logits of devices for every group as sampled [groups, devices]; empty for none.
+  /// Constant logits of devices for every group as drawn [groups, devices]; empty for none.
   std::vector<float> device_prior;
 
-  // The latest batch, S samples of it: the group of every unit as sampled and as the schedule network
+  // The latest batch, S samples of it: the group of every unit as drawn and as the schedule network
   // numbers it, the device of every group.
   std::vector<int32_t> group_of, ordered_group, devices, placements;  // [S, U], [S, U], [S, K]
   torch::Tensor drawn_groups;                                         // [S, U], int64
-  torch::Tensor unit_rows;               // the partition network's log-probabilities [U, K]
-  torch::Tensor group_rows, group_chances;  // the same and their exponentials, on the CPU
-  torch::Tensor old_group, old_device;   // log-probabilities when sampled [S, U], [S, K]
+  torch::Tensor unit_rows;                  // the partition network's log-probabilities [U, K]
+  torch::Tensor group_rows, group_chances;  // the same and their exponentials, on the processor
+  torch::Tensor old_group, old_device;      // log-probabilities when drawn [S, U], [S, K]
   std::vector<Shard> shards;
   std::vector<double> group_credit, device_credit;           // [S, U], [S, K]
   std::vector<std::unique_ptr<CreditEstimator>> estimators;  // one a shard

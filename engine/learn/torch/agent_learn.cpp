@@ -60,8 +60,10 @@ UpdateReport Agent::Impl::update(std::span<const double> rewards, std::span<cons
   squares = std::isnan(squares) ? batch_squares : (2 * batch_squares + (n - 1) * squares) / (n + 1);
   const bool normalise = options.normalize_advantage && squares > 1e-24;
   const double scale = normalise ? 1 / std::sqrt(std::max(batch_squares, squares)) : 1;
-  const auto all = torch::tensor(at::ArrayRef<double>(rewards.data(), rewards.size()), torch::kDouble);
-  const auto counted = torch::tensor(at::ArrayRef<uint8_t>(weight.data(), weight.size()), torch::kDouble);
+  const auto all =
+      torch::tensor(at::ArrayRef<double>(rewards.data(), rewards.size()), torch::kDouble);
+  const auto counted =
+      torch::tensor(at::ArrayRef<uint8_t>(weight.data(), weight.size()), torch::kDouble);
   for (int32_t index = 0; index < options.epochs; ++index) {
     epoch((all - baseline) * scale, counted, report);
     if (any && options.baseline_every_epoch) move_baseline(report.mean_reward);
@@ -76,7 +78,7 @@ UpdateReport Agent::Impl::update(std::span<const double> rewards, std::span<cons
 void Agent::Impl::epoch(const torch::Tensor& advantage, const torch::Tensor& weight,
                         UpdateReport& report) {
   forward();
-  // The objective depends on log-probabilities alone; its derivatives by these go back through the
+  // The objective stands on log-probabilities alone; its derivatives by these go back through the
   // networks, shard by shard.
   const auto by_unit = taken_groups().detach().requires_grad_();
   const auto by_group = taken_devices().requires_grad_();
@@ -104,7 +106,7 @@ void Agent::Impl::report_objective(const Objective& objective, UpdateReport& rep
   double on_devices = 0;
   for (const auto& shard : shards)
     on_devices += entropy(shard.rows).item<double>() * static_cast<double>(shard.count) / samples;
-  // Entropies are means over the samples, equal in every process for units.
+  // Entropies are means over the samples, those of units the same in every process.
   double sums[] = {objective.value.item<double>(), objective.clipped,
                    own_share() * entropy(unit_rows).item<double>(), own_share() * on_devices};
   if (peers.size > 1) {
@@ -117,30 +119,30 @@ void Agent::Impl::report_objective(const Objective& objective, UpdateReport& rep
   report.loss = -sums[0] - entropy_weight() * (sums[2] + sums[3]);
 }
 
-torch::Tensor Agent::Impl::join(torch::Tensor Shard::* field) const {
+torch::Tensor Agent::Impl::join(torch::Tensor Shard::*field) const {
   std::vector<torch::Tensor> parts;
   for (const auto& shard : shards) parts.push_back(shard.*field);
   return torch::cat(parts);
 }
 
-/// Log-probabilities of the sampled groups [S, U].
+/// Log-probabilities of the groups drawn [S, U].
 torch::Tensor Agent::Impl::taken_groups() const {
   return unit_rows.gather(1, drawn_groups.t()).t();
 }
 
-/// Log-probabilities of the sampled devices [S, K], without a graph.
+/// Log-probabilities of the devices drawn [S, K], without a graph.
 torch::Tensor Agent::Impl::taken_devices() const {
   return to_device(chosen(join(&Shard::rows).detach(), join(&Shard::devices)));
 }
 
 void Agent::Impl::evaluate(Shard& shard) const {
   if (!shard.encoded) shard.encoded = schedule.encode(to_device(shard.groups));
-  shard.rows = schedule.log_probabilities(
-      schedule.logits(*shard.encoded, to_device(shard.devices)), to_device(shard.prior));
+  shard.rows = schedule.log_probabilities(schedule.logits(*shard.encoded, to_device(shard.devices)),
+                                          to_device(shard.prior));
 }
 
-/// Log-probabilities by the current weights. For units they are known after sampling; for
-/// devices they stay where the schedule network does not learn.
+/// Log-probabilities by the weights as they are. Those of units are known after sampling, and those
+/// of devices stay where the schedule network does not learn.
 void Agent::Impl::forward() {
   const Stopwatch watch(profile.forward_s);
   const auto last = static_cast<int>(shards.size());
@@ -164,23 +166,27 @@ Objective Agent::Impl::objective(const torch::Tensor& by_unit, const torch::Tens
   const auto units_ratio = log_ratio(by_unit, old_group);
   const auto groups_ratio = log_ratio(by_group, to_device(old_device));
   const auto clipped = [&](const torch::Tensor& ratio, const std::vector<double>& credit) {
-    const auto gain = credit.empty() ? own(advantage).unsqueeze(1)
-                                     : to_device(torch::tensor(credit, torch::kDouble)).view(ratio.sizes());
+    const auto gain = credit.empty()
+                          ? own(advantage).unsqueeze(1)
+                          : to_device(torch::tensor(credit, torch::kDouble)).view(ratio.sizes());
     return clipped_objective(ratio, gain, own(weight), options.clip, count);
   };
   if (options.ratio == Ratio::joint)
     return clipped((units_ratio.sum(1) + groups_ratio.sum(1)).unsqueeze(1), {});
-  const auto first = clipped(units_ratio, group_credit), second = clipped(groups_ratio, device_credit);
+  const auto first = clipped(units_ratio, group_credit),
+             second = clipped(groups_ratio, device_credit);
   const double share = static_cast<double>(units.size()) / (units.size() + groups);
   return {first.value + second.value, first.clipped * share + second.clipped * (1 - share)};
 }
 
-/// The gradient from the objective's derivatives by log-probabilities, and entropies; the shards' in
-/// a fixed order.
+/// The gradient from the objective's derivatives by log-probabilities, and entropies; the shards'
+/// in a fixed order.
 void Agent::Impl::backward(const torch::Tensor& by_unit, const torch::Tensor& by_group) {
   const Stopwatch watch(profile.backward_s);
   const double bonus = entropy_weight() * own_share();
-  const auto factor = [&](double value) { return torch::full({}, value, weights.values.options()); };
+  const auto factor = [&](double value) {
+    return torch::full({}, value, weights.values.options());
+  };
   const auto last = static_cast<int>(shards.size());
   std::vector<torch::Tensor> parts(shards.size() + 1);
   pool.parallel_for(last + 1, [&](int item, int) {
@@ -191,9 +197,9 @@ void Agent::Impl::backward(const torch::Tensor& by_unit, const torch::Tensor& by
     } else if (options.schedule_learns) {
       const auto& shard = shards[item];
       const double share = static_cast<double>(shard.count) / samples;
-      parts[item] = weights.gradient(
-          "schedule", {chosen(shard.rows, shard.devices), entropy(shard.rows)},
-          {by_group.narrow(0, shard.first, shard.count), factor(bonus * share)});
+      parts[item] =
+          weights.gradient("schedule", {chosen(shard.rows, shard.devices), entropy(shard.rows)},
+                           {by_group.narrow(0, shard.first, shard.count), factor(bonus * share)});
     }
   });
   gradient = torch::zeros_like(weights.values);

@@ -29,8 +29,8 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
     return v.sum() - 2 * sums;
   }
 
-  /// The derivative of tanh is 4 r (1 - r); times v and the score's gradient it goes to the query and
-  /// the memory.
+  /// The derivative of tanh is 4 r (1 - r); times v and the score's gradient it goes to the query
+  /// and the memory.
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
@@ -44,7 +44,8 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
                        row(exponential, s), row(gradient, s), row(d_query, s), row(d_memory, s),
                        weighted.data_ptr<float>());
     }
-    return {d_query.mul_(4 * v), d_memory.mul_(4 * v), torch::Tensor(), gradient.sum() - 2 * weighted};
+    return {d_query.mul_(4 * v), d_memory.mul_(4 * v), torch::Tensor(),
+            gradient.sum() - 2 * weighted};
   }
 };
 

@@ -1,12 +1,14 @@
-// Compiled for every CPU and for those with wide vectors. As operators of LibTorch these loops
-// are ten passes over an intermediate of steps x keys x width.
+// Compiled for every processor and for those with wide vectors. As operators of LibTorch these
+// loops are ten passes over an intermediate of steps x keys x width.
 #include "learn/torch/attention_loops.h"
 
 namespace trinity {
 
-[[gnu::target_clones("arch=haswell", "default")]] void attention_sums(
-    int64_t steps, int64_t keys, int64_t width, const float* query, const float* memory,
-    const float* v, float* sums) {
+[[gnu::target_clones("arch=haswell", "default")]] void attention_sums(int64_t steps, int64_t keys,
+                                                                      int64_t width,
+                                                                      const float* query,
+                                                                      const float* memory,
+                                                                      const float* v, float* sums) {
   for (int64_t t = 0; t < steps; ++t) {
     const float* __restrict q = query + t * width;
     for (int64_t j = 0; j < keys; ++j) {

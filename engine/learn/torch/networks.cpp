@@ -9,7 +9,6 @@
 namespace trinity {
 namespace {
 
-
 constexpr const char* decoders[] = {"decoder", "decoder_2"};  // by layer
 
 void add_lstm(Parameters& parameters, const std::string& name, int64_t input, int64_t hidden) {
@@ -20,41 +19,41 @@ void add_lstm(Parameters& parameters, const std::string& name, int64_t input, in
 
 }  // namespace
 
-Weights::Weights(const Parameters& parameters, torch::Device device)
+PolicyWeights::PolicyWeights(const Parameters& parameters, torch::Device device)
     : values(torch::tensor(parameters.values).to(device)) {
   forget_moments();
   for (const auto& weight : parameters.weights()) {
     names_.push_back(weight.name);
-    leaves_.push_back(values.narrow(0, weight.offset, weight.count)
-                          .view(weight.shape)
-                          .detach()
-                          .requires_grad_());
+    leaves_.push_back(
+        values.narrow(0, weight.offset, weight.count).view(weight.shape).detach().requires_grad_());
   }
 }
 
-const torch::Tensor& Weights::operator[](std::string_view name) const {
+const torch::Tensor& PolicyWeights::operator[](std::string_view name) const {
   for (size_t i = 0; i < names_.size(); ++i)
     if (names_[i] == name) return leaves_[i];
   throw Error(fmt::format("the policy has no weight '{}'", name));
 }
 
-std::vector<torch::Tensor> Weights::leaves(std::string_view prefix) const {
+std::vector<torch::Tensor> PolicyWeights::leaves(std::string_view prefix) const {
   std::vector<torch::Tensor> found;
   for (size_t i = 0; i < names_.size(); ++i)
     if (names_[i].starts_with(prefix)) found.push_back(leaves_[i]);
   return found;
 }
 
-torch::Tensor Weights::gradient(std::string_view prefix, const torch::autograd::variable_list& outputs,
-                         const torch::autograd::variable_list& factors) const {
+torch::Tensor PolicyWeights::gradient(std::string_view prefix,
+                                      const torch::autograd::variable_list& outputs,
+                                      const torch::autograd::variable_list& factors) const {
   const auto inputs = leaves(prefix);
   auto gradients = torch::autograd::grad(outputs, inputs, factors, false, false, true);
   for (size_t i = 0; i < inputs.size(); ++i)
-    gradients[i] = gradients[i].defined() ? gradients[i].reshape(-1) : torch::zeros(inputs[i].numel(), inputs[i].options());
+    gradients[i] = gradients[i].defined() ? gradients[i].reshape(-1)
+                                          : torch::zeros(inputs[i].numel(), inputs[i].options());
   return torch::cat(gradients);
 }
 
-void Weights::ascend(const torch::Tensor& gradient, double rate) {
+void PolicyWeights::ascend(const torch::Tensor& gradient, double rate) {
   ++steps;
   const auto t = static_cast<double>(steps);
   first_moment.mul_(0.9).add_(gradient, 0.1);
@@ -63,7 +62,7 @@ void Weights::ascend(const torch::Tensor& gradient, double rate) {
   values.addcdiv_(first_moment, root, rate / (1 - std::pow(0.9, t)));
 }
 
-void Weights::forget_moments() {
+void PolicyWeights::forget_moments() {
   first_moment = torch::zeros_like(values);
   second_moment = torch::zeros_like(values);
   steps = 0;
@@ -84,7 +83,7 @@ void add_partition_weights(const PartitionShape& shape, Parameters& parameters) 
 }
 
 PartitionNet::PartitionNet(const PartitionShape& shape, const UnitFeatures& features,
-                           const Weights& weights)
+                           const PolicyWeights& weights)
     : shape_(shape),
       weights_(weights),
       types_(torch::tensor(features.type, torch::kLong).to(weights.values.device())),
@@ -129,7 +128,7 @@ void add_schedule_weights(const ScheduleShape& shape, Parameters& parameters) {
   parameters.add("schedule.out.weight", {shape.devices, 2 * wide});
 }
 
-ScheduleNet::ScheduleNet(const ScheduleShape& shape, const Weights& weights)
+ScheduleNet::ScheduleNet(const ScheduleShape& shape, const PolicyWeights& weights)
     : shape_(shape),
       weights_(weights),
       previous_device_(torch::eye(shape.devices + 1, shape.devices, weights.values.options())) {}
@@ -146,12 +145,13 @@ torch::Tensor ScheduleNet::recurrent(const std::string& lstm) const {
 
 /// x [K, S, input] to hidden states [K, S, 2H] of both directions; adds the last ones to `encoded`.
 torch::Tensor ScheduleNet::encode_layer(const torch::Tensor& x, const std::string& suffix,
-                                 Encoded& encoded) const {
-  const auto both = torch::stack(
-      {gates(x, "forward" + suffix), gates(x, "backward" + suffix).flip(0)});
+                                        Encoded& encoded) const {
+  const auto both =
+      torch::stack({gates(x, "forward" + suffix), gates(x, "backward" + suffix).flip(0)});
   const auto zeros = torch::zeros({2, x.size(1), shape_.hidden}, x.options());
-  const auto made = lstm(both, zeros, zeros,
-                         torch::stack({recurrent("forward" + suffix), recurrent("backward" + suffix)}));
+  const auto made =
+      lstm(both, zeros, zeros,
+           torch::stack({recurrent("forward" + suffix), recurrent("backward" + suffix)}));
   const auto &ahead = made[0][0], &back = made[0][1];
   encoded.states.push_back(torch::cat({ahead[-1], back[-1]}, 1).unsqueeze(0));
   encoded.cells.push_back(torch::cat({made[1][0], made[1][1]}, 1).unsqueeze(0));
@@ -169,7 +169,7 @@ ScheduleNet::Encoded ScheduleNet::encode(const torch::Tensor& groups) const {
 
 /// hidden [S, T, 2H] of the decoder and the devices before [S, T] to logits [S, T, D].
 torch::Tensor ScheduleNet::attend(const torch::Tensor& hidden, const Encoded& encoded,
-                           const torch::Tensor& previous) const {
+                                  const torch::Tensor& previous) const {
   const auto query = torch::linear(hidden, weights_["schedule.query.weight"]);
   const auto scores = additive_scores(query, encoded.memory, encoded.exponential,
                                       weights_["schedule.score.weight"].squeeze(0));
@@ -195,7 +195,8 @@ torch::Tensor ScheduleNet::logits(const Encoded& encoded, const torch::Tensor& d
   return attend(hidden.squeeze(0).transpose(0, 1), encoded, previous);
 }
 
-torch::Tensor ScheduleNet::log_probabilities(const torch::Tensor& logits, const torch::Tensor& prior) const {
+torch::Tensor ScheduleNet::log_probabilities(const torch::Tensor& logits,
+                                             const torch::Tensor& prior) const {
   const auto squashed = torch::tanh((logits + prior) / shape_.temperature);
   return torch::log_softmax(shape_.tanh_constant * squashed, -1);
 }

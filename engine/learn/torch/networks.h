@@ -11,17 +11,17 @@
 
 namespace trinity {
 
-/// The policy's weights: one tensor, of which autograd's leaves are views in the order and shapes of
-/// Parameters, and Adam's moments.
-class Weights {
+/// The policy's weights: one tensor, of which autograd's leaves are views in the order and shapes
+/// of Parameters, and Adam's moments.
+class PolicyWeights {
  public:
-  Weights(const Parameters& parameters, torch::Device device);
+  PolicyWeights(const Parameters& parameters, torch::Device device);
 
   const torch::Tensor& operator[](std::string_view name) const;
   /// Those whose name begins with `prefix`; they lie next to each other.
   std::vector<torch::Tensor> leaves(std::string_view prefix) const;
-  /// The gradient of scalar sums of `outputs` times `factors` by leaves(prefix), flat. A weight that
-  /// no output depends on has zeros.
+  /// The gradient of scalar sums of `outputs` times `factors` by leaves(prefix), flat. A weight
+  /// that no output depends on has zeros.
   torch::Tensor gradient(std::string_view prefix, const torch::autograd::variable_list& outputs,
                          const torch::autograd::variable_list& factors) const;
 
@@ -51,10 +51,11 @@ struct PartitionShape {
 void add_partition_weights(const PartitionShape& shape, Parameters& parameters);
 
 /// Log-probabilities of groups for every unit (papers/notes.md "Trinity: networks"): embedding of
-/// the unit's type in addition to its features, hidden layers of 64 and 128 with ReLU, softmax.
+/// the unit's type beside its features, hidden layers of 64 and 128 with ReLU, softmax.
 class PartitionNet {
  public:
-  PartitionNet(const PartitionShape& shape, const UnitFeatures& features, const Weights& weights);
+  PartitionNet(const PartitionShape& shape, const UnitFeatures& features,
+               const PolicyWeights& weights);
   /// `mask` [U, 64] scales the first hidden layer (dropout); undefined: none. Returns [U, K].
   torch::Tensor forward(const torch::Tensor& mask) const;
 
@@ -62,7 +63,7 @@ class PartitionNet {
 
  private:
   const PartitionShape& shape_;
-  const Weights& weights_;
+  const PolicyWeights& weights_;
   torch::Tensor types_, values_;
 };
 
@@ -86,22 +87,23 @@ void add_schedule_weights(const ScheduleShape& shape, Parameters& parameters);
 /// embedding, additive attention. S is the number of samples in the batch.
 class ScheduleNet {
  public:
-  ScheduleNet(const ScheduleShape& shape, const Weights& weights);
+  ScheduleNet(const ScheduleShape& shape, const PolicyWeights& weights);
 
   struct Encoded {
-    torch::Tensor memory, exponential;          ///< m_j = W1 h_j, its doubled_exponential() [S, K, 2H]
+    torch::Tensor memory, exponential;  ///< m_j = W1 h_j, its doubled_exponential() [S, K, 2H]
     std::vector<torch::Tensor> states, cells;  ///< the decoder's start, [1, S, 2H] per layer
     std::vector<LstmSteps> drawn;  ///< the decoder's layers for the devices that sample() drew
   };
   /// groups [K, S, W].
   Encoded encode(const torch::Tensor& groups) const;
 
-  /// All steps at once for known devices [S, K] (int64), or the devices that sample() chose: logits u [S, K, D].
+  /// All steps at once for known devices [S, K] (int64), those drawn after sample(): logits u [S,
+  /// K, D].
   torch::Tensor logits(const Encoded& encoded, const torch::Tensor& devices) const;
   /// Log-probabilities from logits with constant logits `prior` of the same shape.
   torch::Tensor log_probabilities(const torch::Tensor& logits, const torch::Tensor& prior) const;
 
-  /// Samples devices step by step: choose(sample, step, row) gives a device by its log-probabilities
+  /// Draws devices step by step: choose(sample, step, row) gives a device by its log-probabilities
   /// [D]. prior [S, K, D]. Returns devices [S, K] (int64) and all log-probabilities [S, K, D].
   using Choose = std::function<int64_t(int64_t sample, int64_t step, const float* row)>;
   std::pair<torch::Tensor, torch::Tensor> sample(Encoded& encoded, const torch::Tensor& prior,
@@ -117,8 +119,8 @@ class ScheduleNet {
                        const torch::Tensor& previous) const;
 
   const ScheduleShape& shape_;
-  const Weights& weights_;
-  torch::Tensor previous_device_;  // one-hot rows [D + 1, D], zero for the start
+  const PolicyWeights& weights_;
+  torch::Tensor previous_device_;  // one-hot rows [D + 1, D], that of the start zero
 };
 
 }  // namespace trinity

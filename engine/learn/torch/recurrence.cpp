@@ -5,7 +5,6 @@
 namespace trinity {
 namespace {
 
-
 /// Part `index` (input, forget, cell, output) of gates [..., 4H].
 torch::Tensor part(const torch::Tensor& gates, int64_t index, int64_t count = 1) {
   const int64_t width = gates.size(-1) / 4;
@@ -13,17 +12,21 @@ torch::Tensor part(const torch::Tensor& gates, int64_t index, int64_t count = 1)
 }
 
 /// hidden [D, S, M] times weight [D, M, N], added to gates [D, S, N].
-void add_product(const torch::Tensor& gates, const torch::Tensor& hidden, const torch::Tensor& weight) {
+void add_product(const torch::Tensor& gates, const torch::Tensor& hidden,
+                 const torch::Tensor& weight) {
   for (int64_t d = 0; d < gates.size(0); ++d) gates[d].addmm_(hidden[d], weight[d]);
 }
 
-/// Values before each step: `first`, then the values of all steps but the last.
+/// Values before each step: `first`, then those of all steps but the last.
 torch::Tensor before(const torch::Tensor& first, const torch::Tensor& steps) {
   return torch::cat({first.unsqueeze(1), steps.narrow(1, 0, steps.size(1) - 1)}, 1);
 }
 
-/// LibTorch's tanh takes three times as long as its logistic function: tanh(x) = 2 sigmoid(2 x) - 1.
-torch::Tensor tanh_of_sigmoid(const torch::Tensor& sigmoid) { return torch::add(sigmoid, sigmoid).sub_(1); }
+/// LibTorch's tanh takes three times as long as its logistic function: tanh(x) = 2 sigmoid(2 x)
+/// - 1.
+torch::Tensor tanh_of_sigmoid(const torch::Tensor& sigmoid) {
+  return torch::add(sigmoid, sigmoid).sub_(1);
+}
 
 class Recurrence : public torch::autograd::Function<Recurrence> {
  public:
@@ -49,7 +52,7 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
     const auto &state = saved[4], &cell = saved[5], &weight = saved[6];
     const int64_t directions = gates.size(0), steps = gates.size(1), samples = gates.size(2);
     const int64_t width = weight.size(2);
-    // Derivative of a gate's gradient by the cell's (the output gate's: by the hidden state's), and
+    // What a gate's gradient is of that of the cell (the output gate's: of the hidden state), and
     // what passes from the hidden state to the cell.
     const auto i = part(gates, 0), o = part(gates, 3);
     const auto j = tanh_of_sigmoid(part(gates, 2)), tanh_cells = tanh_of_sigmoid(saved[3]);
@@ -79,8 +82,7 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
     const auto rows = d_gates.view({directions, steps * samples, 4 * width});
     const auto states = before(state, hidden).view({directions, steps * samples, width});
     torch::Tensor d_state;
-    if (context->saved_data["starts"].toBool())
-      d_state = torch::bmm(d_gates.select(1, 0), weight);
+    if (context->saved_data["starts"].toBool()) d_state = torch::bmm(d_gates.select(1, 0), weight);
     return {d_gates, d_state, d_cell, torch::bmm(rows.transpose(1, 2), states), torch::Tensor()};
   }
 
@@ -113,7 +115,8 @@ LstmSteps::LstmSteps(const torch::Tensor& gates_in)
       cells(torch::empty_like(hidden)),
       squashed(torch::empty_like(hidden)) {}
 
-std::pair<torch::Tensor, torch::Tensor> LstmSteps::step(int64_t t, const torch::Tensor& cell) const {
+std::pair<torch::Tensor, torch::Tensor> LstmSteps::step(int64_t t,
+                                                        const torch::Tensor& cell) const {
   const auto g = gates.select(1, t);
   const auto i = part(g, 0), o = part(g, 3);
   auto c = cells.select(1, t), twice = squashed.select(1, t), h = hidden.select(1, t);

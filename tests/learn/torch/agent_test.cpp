@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "learn/torch/agent.h"
 #include "simulator/simulator.h"
-#include "support/two_chains.h"
 #include "support/tier.h"
+#include "support/two_chains.h"
 
 using namespace trinity;
 

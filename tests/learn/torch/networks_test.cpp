@@ -1,6 +1,6 @@
 // The pieces of the policy against LibTorch's own, and against hand-computed values.
-#include "learn/torch/attention.h"
 #include "learn/torch/networks.h"
+#include "learn/torch/attention.h"
 #include "learn/torch/recurrence.h"
 
 #include <torch/nn/modules/rnn.h>
@@ -15,10 +15,10 @@ using namespace trinity;
 
 namespace {
 
-Weights random_weights(const ScheduleShape& shape, double deviation) {
+PolicyWeights random_weights(const ScheduleShape& shape, double deviation) {
   Parameters parameters;
   add_schedule_weights(shape, parameters);
-  Weights weights(parameters, torch::kCPU);
+  PolicyWeights weights(parameters, torch::kCPU);
   weights.values.normal_(0, deviation);
   return weights;
 }
@@ -44,11 +44,13 @@ TEST_CASE("our LSTM equals LibTorch's in two directions, forward and gradients")
   CHECK(torch::allclose(both, expected, 1e-5, 1e-6));
   CHECK(torch::allclose(ours[1], std::get<1>(last), 1e-5, 1e-6));
   const auto weight = torch::randn_like(both), of_cell = torch::randn_like(ours[1]);
-  const torch::autograd::variable_list inputs = {x, state, cell, named["weight_hh_l0"],
+  const torch::autograd::variable_list inputs = {x,
+                                                 state,
+                                                 cell,
+                                                 named["weight_hh_l0"],
                                                  named["weight_hh_l0_reverse"],
                                                  named["weight_ih_l0_reverse"]};
-  const auto a =
-      torch::autograd::grad({(both * weight).sum() + (ours[1] * of_cell).sum()}, inputs);
+  const auto a = torch::autograd::grad({(both * weight).sum() + (ours[1] * of_cell).sum()}, inputs);
   const auto b = torch::autograd::grad(
       {(expected * weight).sum() + (std::get<1>(last) * of_cell).sum()}, inputs);
   for (size_t i = 0; i < inputs.size(); ++i) CHECK(torch::allclose(a[i], b[i], 1e-4, 1e-5));
@@ -127,7 +129,7 @@ TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
 TEST_CASE("Adam's steps are those of its paper, uphill") {
   Parameters parameters;
   parameters.add("x", {9});
-  Weights weights(parameters, torch::kCPU);
+  PolicyWeights weights(parameters, torch::kCPU);
   std::vector<double> x(9, 0), first(9, 0), second(9, 0);
   for (int t = 1; t <= 5; ++t) {
     const auto gradient = torch::randn({9});

@@ -56,8 +56,8 @@ double objective_of(Agent::Impl& agent, const torch::Tensor& advantage) {
     devices_entropy += entropy(shard.rows).item<double>() * static_cast<double>(shard.count);
   return agent.objective(by_unit, by_group, advantage, torch::ones_like(advantage))
              .value.item<double>() +
-         agent.entropy_weight() * (entropy(agent.unit_rows).item<double>() +
-                                   devices_entropy / agent.samples);
+         agent.entropy_weight() *
+             (entropy(agent.unit_rows).item<double>() + devices_entropy / agent.samples);
 }
 
 /// The gradient of an epoch against differences of the objective along it.
@@ -65,8 +65,7 @@ void check_gradient(const AgentOptions& options, int devices) {
   ThreadPool pool(2);
   Agent::Impl agent(small_problem(devices), options, pool);
   agent.sample();
-  const auto advantage =
-      torch::tensor(some_rewards(options.samples), torch::kDouble) - 0.1;
+  const auto advantage = torch::tensor(some_rewards(options.samples), torch::kDouble) - 0.1;
   UpdateReport report;
   for (int i = 0; i < 2; ++i) agent.epoch(advantage, torch::ones_like(advantage), report);
   const double loss = report.loss;
@@ -78,7 +77,8 @@ void check_gradient(const AgentOptions& options, int devices) {
   CHECK(-report.loss == doctest::Approx(objective_of(agent, advantage)).epsilon(1e-6));
   for (const bool schedule : {false, true}) {  // half of the gradient each
     auto along = agent.gradient.clone();
-    const int64_t split = agent.layout.find(schedule ? "partition.out.bias" : "schedule.forward.recurrent").offset;
+    const int64_t split =
+        agent.layout.find(schedule ? "partition.out.bias" : "schedule.forward.recurrent").offset;
     (schedule ? along.narrow(0, 0, split) : along.narrow(0, split, along.numel() - split)).zero_();
     const double length = along.norm().item<double>(), step = 2e-3 / length;
     CHECK(length > 1e-4);

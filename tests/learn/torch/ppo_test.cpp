@@ -23,7 +23,8 @@ double entry(const torch::Tensor& tensor, int64_t index) {
 torch::Tensor slopes(const torch::Tensor& log_ratio, const torch::Tensor& advantage,
                      const torch::Tensor& weight) {
   const auto leaf = log_ratio.clone().requires_grad_();
-  return torch::autograd::grad({clipped_objective(leaf, advantage, weight, 0.2, 2).value}, {leaf})[0];
+  return torch::autograd::grad({clipped_objective(leaf, advantage, weight, 0.2, 2).value},
+                               {leaf})[0];
 }
 
 const auto kAdvantage = [] { return torch::tensor({1.0, -2.0}, torch::kDouble).unsqueeze(1); };
@@ -35,8 +36,7 @@ TEST_CASE("the clipped objective of hand-computed ratios, and its slopes") {
   const auto ratios = logs({1.5, 0.5, 1.1, 1.5, 0.5, 1.1}, 2);
   const auto objective = clipped_objective(ratios, kAdvantage(), kAll(), 0.2, 2);
   // min(r A, clip(r) A): 1.2, 0.5, 1.1; -3, -1.6, -2.2
-  CHECK(objective.value.item<double>() ==
-        doctest::Approx((1.2 + 0.5 + 1.1 - 3 - 1.6 - 2.2) / 6));
+  CHECK(objective.value.item<double>() == doctest::Approx((1.2 + 0.5 + 1.1 - 3 - 1.6 - 2.2) / 6));
   CHECK(objective.clipped == doctest::Approx(4.0 / 6));
   // r A where r counts, 0 where its clipped value does.
   const auto by_ratio = slopes(ratios, kAdvantage(), kAll());
@@ -68,6 +68,7 @@ TEST_CASE("a sample that is left out changes neither value nor gradient") {
 
 TEST_CASE("ratios of impossible actions stay finite") {
   const auto ratios = torch::full({2, 3}, 399.0, torch::kDouble);
-  CHECK(std::isfinite(clipped_objective(ratios, kAdvantage(), kAll(), 0.2, 2).value.item<double>()));
+  CHECK(
+      std::isfinite(clipped_objective(ratios, kAdvantage(), kAll(), 0.2, 2).value.item<double>()));
   CHECK(slopes(ratios, kAdvantage(), kAll()).isfinite().all().item<bool>());
 }
