@@ -38,7 +38,7 @@ function Level:stage_s(i, j, replicas, shared)
   return (compute_s + 4 * (replicas - 1) * weights / (self.bandwidth * replicas) / shared) / replicas
 end
 
---- Whether a worker of states i to j fits into its memory, with `left` workers in the stages behind it.
+--- Whether a worker of states i to j fits into its memory, with `left` workers in the stages after it.
 function Level:fits(i, j, left, replicas)
   local cuts, limit = self.cuts, self.options.memory_bytes
   return limit <= 0 or math.ceil(left / replicas) * (cuts.activation_bytes[j + 1] - cuts.activation_bytes[i]
@@ -74,7 +74,7 @@ function Level:fill_last_stages(j)
   return states
 end
 
---- Lists in self.within those of self.states that contain state i - 1, as their numbers there from `first` on.
+--- Lists in self.within the states of self.states that contain state i - 1, as their numbers there from `first` on.
 function Level:list_within(i, first, states)
   local after, ks, within, count = self:after(i), self.states, self.within, 0
   for n = first, states - 1 do
@@ -221,13 +221,13 @@ local function few_cuts(levels, straight, most_steps)
   end
   local cuts = 1024
   while cuts > 1 and steps(cuts) > most_steps do cuts = cuts / 2 end
-  -- Without replicas a pipeline needs as many cuts as workers.
+  -- Without replicas a pipeline needs one cut per worker.
   return straight and steps(all) <= 10 * most_steps and math.max(cuts, all) or cuts
 end
 
---- Finds cuts and a pipeline within `options.seconds`: over the antichains (compress 'no'), those of compressed
---- branches ('yes'), or ('auto') the first of these, and then all or few cuts of one order of the layers, if they
---- fit into the tables. When the time is up: few cuts of one order. options: { transfers, straight, fewer, paper,
+--- Finds cuts and a pipeline within `options.seconds`: over the antichains (compress 'no'), the antichains of
+--- compressed branches ('yes'), or ('auto') the first of these, and then all or few cuts of one order of the layers,
+--- if they fit into the tables. When the time is up: few cuts of one order. options: { transfers, straight, fewer, paper,
 --- compression, memory_bytes, compress, seconds }.
 local function find(network, levels, options)
   local end_s, pipeline = core.clock_s() + options.seconds, nil
