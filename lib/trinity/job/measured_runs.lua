@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 local measured_runs = { path = core.home .. '/lib/trinity/job/measured_runs.csv' }
 
 --- Model FLOPs of a token, forward and backward.
----@param parameters number that a token meets
+---@param parameters number active parameters per token
 ---@param layers integer
 ---@param hidden integer
 ---@param sequence integer
@@ -31,7 +31,8 @@ function measured_runs.all()
   end)
 end
 
--- What counts how much: a factor of e in the network's size as one, another kind of GPU as two such factors.
+-- Weights of the distance between runs: a factor of e in the network's size as one, another type of GPU as two such
+-- factors.
 local weights = { flops_per_token = 1, gpus = 0.5, sequence = 0.5 }
 local mismatch = { mixture = 4, gpu = 2, bits = 1 }
 

@@ -72,7 +72,7 @@ settings.torchtitan = function(point, job)
   return list
 end
 
--- Returns the arguments that differ from those of the job.
+-- Returns the arguments that differ from the job's.
 local function changed(job, list)
   local kept = {}
   for _, one in ipairs(list) do

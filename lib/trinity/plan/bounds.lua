@@ -1,21 +1,21 @@
--- What no plan of a point can beat, in closed form from sums over the units of a network
+-- Bounds that no plan of a point can beat, in closed form from sums over the units of a network
 -- (engine/simulator/mesh/unit_profile.h): weak, but a thousandth of the cost of the bound of the engine
 -- (engine/simulator/mesh/mesh_bound.h), which the search asks for where this one does not decide.
 --
 -- TIME of p stages, m micro-batches, F + B = T seconds of work on all units, chains of one device:
 --   one stage                     m T
 --   p stages                      m T / p: the device that works most does no less than the mean
---   one chunk a device, order     T / (1 - (1 - 1/m)^p): stage s begins behind what stages before it take for the first
---   without weight parts          micro-batch and ends before what these take for the last, so no step is shorter than
+--   one chunk per device, order   T / (1 - (1 - 1/m)^p): stage s begins after the time of the stages before it for the
+--   without split backward        first micro-batch and ends before their time for the last, so no step is shorter than
 --                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
 --   v chunks a device             h T' / (v (1 - (1 - h/(m v))^p)) by the same argument: a device's first chunk has the
---                                 v-th part of its layers or more; T' of all layers as short as the shortest and what
---                                 stands behind them; with weight parts, which need not end before what the stages
---                                 before take, h is the forward part of a layer, else 1
+--                                 v-th part of its layers or more; T' of all layers as short as the shortest and the
+--                                 operators after them; with split backward, whose W need not end before the stages
+--                                 before, h is the forward part of a layer, else 1
 -- Both chains are shorter by what each of the stages before computes after the next one can start. The mean of the
 -- updates follows m T / p. MEMORY: the mean over stages of what is resident, of gradients where there are two
 -- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
--- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by those
+-- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are sharded over the
 -- replicas that hold the same experts.
 --
 -- Of operators placed inside stages the mean over places: of work without waits, which other work may fill, and of
@@ -30,7 +30,7 @@ local bounds = {}
 ---@field gap_s number the longest wait between two units, which a cut between them takes away
 ---@field after_s number the longest work of a unit after what the next unit reads
 ---@field update_s number
----@field spread_update_s number of update_s that of weights which ranks of `expert` share out; bytes likewise
+---@field spread_update_s number part of update_s for weights sharded over ranks of `expert`; bytes likewise
 ---@field weight_bytes number
 ---@field spread_weight_bytes number
 ---@field optimizer_bytes number
@@ -40,7 +40,7 @@ local bounds = {}
 ---@field kept_bytes number of one micro-batch
 ---@field compute_s number of work_s what is no waiting for messages
 ---@field layers_s number work of layers, each as short as the shortest
----@field end_s number work of what stands behind them
+---@field end_s number work of the operators after them
 ---@field forward_share number least part of a layer's work that is forward
 
 -- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit. Of
@@ -54,7 +54,7 @@ local function pass_of(unit, parts)
   return forward, forward + of(unit.backward_launch_s, unit.backward_work_s, unit.backward_dispatch_s)
 end
 
--- What devices that share every operator have each a part of.
+-- Fields of a profile that devices which share every operator divide among themselves.
 local parted = { 'update_s', 'spread_update_s', 'weight_bytes', 'spread_weight_bytes', 'optimizer_bytes',
   'spread_optimizer_bytes', 'gradient_bytes', 'spread_gradient_bytes', 'kept_bytes' }
 
@@ -102,11 +102,11 @@ function bounds.least(list)
   return least
 end
 
---- Devices that share out states: replicas with their parts of the sequence (shard_group() of
+--- Devices that shard states together: replicas with their parts of the sequence (shard_group() of
 --- engine/strategy/lowering.h).
 local function sharing(point) return point.data * point.context end
 
---- What a device has of a sum that these share out; of experts those that hold the same ones do.
+--- A device's part of a total that these devices shard; for experts the ones that hold the same experts.
 local function shared(point, totals, name)
   local replicas = sharing(point)
   local spread = totals['spread_' .. name]

@@ -1,6 +1,6 @@
--- How layers are shared out over the stages of a pipeline: the split whose largest load is least, exactly, where loads
--- add up; layers of virtual stages as equal as they can be. And such splits of the points of a search whose stages are
--- to be balanced, by what units take on the stages' devices; of unequal devices within what their memory leaves free.
+-- Distribution of layers over the stages of a pipeline: the split with the smallest largest load, exact where loads
+-- add up; layers of virtual stages as equal as possible. Also such splits for the points of a search whose stages are
+-- to be balanced, by the times of units on the stages' devices; on heterogeneous devices within their free memory.
 
 local by_layer = require 'trinity.plan.by_layer'
 local parallelism = require 'trinity.strategy.parallelism'
@@ -10,7 +10,7 @@ local util = require 'trinity.base.util'
 local stages = {}
 
 --- Whether layers 1..n fit into p parts in a row of loads of at most `limit`, the most into the first; their numbers.
---- first, last: what the first and the last part bear beside; load(part, from, to).
+--- first, last: additional load of the first and the last part; load(part, from, to).
 local function greedy(cost, p, first, last, limit, speed, most)
   local counts, at, n = {}, 1, #cost
   for part = 1, p do
@@ -24,7 +24,8 @@ local function greedy(cost, p, first, last, limit, speed, most)
   return at > n and counts or nil
 end
 
---- Moves layers so that no part is fuller than it must be behind the first fit: parts from the back take what they can.
+--- Moves layers so that no part is fuller than necessary after the first fit: parts from the back take the most they
+--- can.
 local function evened(cost, p, first, last, limit, speed, most)
   local flipped, back, most_back = {}, {}, {}
   for i = 1, #cost do flipped[i] = cost[#cost + 1 - i] end
@@ -33,7 +34,7 @@ local function evened(cost, p, first, last, limit, speed, most)
   local b = greedy(flipped, p, last, first, limit, back, most_back)
   if not a or not b then return a end
   local upper, lower, counts, before = 0, 0, {}, 0
-  for part = 1, p do -- a's ends are the latest that a fit can have, those of b from the back the earliest
+  for part = 1, p do -- a's ends are the latest that a fit can have, b's from the back the earliest
     upper, lower = upper + a[part], lower + b[p + 1 - part]
     local even = math.floor(#cost * part / p + 0.5)
     local stop = math.max(lower, math.min(upper, even))
@@ -52,7 +53,7 @@ end
 --- Numbers of layers of p parts in a row whose largest load is least.
 ---@param cost number[] of every layer
 ---@param p integer
----@param first number what the first part bears beside its layers
+---@param first number load of the first part in addition to its layers
 ---@param last number the same of the last
 ---@param speed? number[] factor of the cost on every part
 ---@param most? integer[] layers that every part may have
@@ -72,7 +73,7 @@ function stages.split(cost, p, first, last, speed, most)
   return evened(cost, p, first, last, high, speed, most)
 end
 
---- Layers of every virtual stage in the order of the network, from those of every device (parallelism.place_of); a
+--- Layers of every virtual stage in the order of the network, from the layers of every device (parallelism.place_of); a
 --- device's chunks are as equal as they can be, the longer ones first.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device
@@ -107,7 +108,7 @@ local function speeds(search, point, plain, problem, layers, middle)
   end)
 end
 
---- What a split is of: load of every layer, of what stands before and behind, speed (unequal devices).
+--- The input of a split: load of every layer and of the operators before and after, speed (heterogeneous devices).
 local function loads(search, point)
   local problem, layers = search:bounder(util.merged(point, { placement = 1 }))
   local plain = space.strategy(util.merged(space.kept(point), { stages = 'even', placement = 1 }))
@@ -120,7 +121,7 @@ local function loads(search, point)
     and speeds(search, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
 end
 
--- Once for all points whose stages run alike; of unequal devices those depend on which devices they are.
+-- Once for all points whose stages run in the same way; heterogeneous devices also depend on which they are.
 local function loads_of(search, point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
     tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
@@ -131,7 +132,7 @@ local function loads_of(search, point)
   return search.splits[key]
 end
 
---- Layers of all virtual stages, those of a device at most `most`; nil where there is no such split.
+--- Layers of all virtual stages, at most `most` per device; nil where there is no such split.
 local function shared(search, point, most)
   local about = loads_of(search, point)
   local counts = stages.split(about.cost, point.pipeline, about.first, about.last, about.speed, most)
@@ -144,13 +145,14 @@ function stages.balanced(search, point)
   return list and not stages.even(list) and list or nil
 end
 
--- Whether layers of an entry may be shared out otherwise: what was balanced, or is even where balanced is the same.
+-- Whether layers of an entry may be distributed differently: if they were balanced, or equal where balanced is the
+-- same.
 local function may_change(search, entry)
   return entry.balanced or entry.point.stages == 'even' and entry.point.pipeline > 1 and not entry.moved
     and search.space:takes(entry.point, 'stages', 'balanced') and not stages.balanced(search, entry.point)
 end
 
---- Of unequal devices the entry once more, with fewer layers on the stages that are fuller than the least of their
+--- For unequal devices the entry once more, with fewer layers on the stages that are fuller than the least of their
 --- devices by the engine's bound; nil where that was done often enough, or nothing is left to take.
 function stages.again(search, entry, memory_bytes)
   local round, layers = (entry.round or 0) + 1, search.space.about.layers

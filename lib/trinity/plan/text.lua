@@ -1,4 +1,4 @@
--- What a plan came to, in words: `trinity plan`.
+-- The text of a plan's result: `trinity plan`.
 
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
@@ -52,7 +52,7 @@ function text.plans(found, tokens)
   return format_table(head, rows)
 end
 
---- What a step is made of, and what it is called.
+--- The parts of a step and their names.
 text.parts = { { 'computing', 'computing' }, { 'within_stages', 'exposed tensor, context and expert communication' },
   { 'between_stages', 'pipeline bubble' }, { 'rest', 'exposed gradient and weight communication' } }
 
@@ -138,7 +138,7 @@ local function shares_line(plan)
   end), ', '))
 end
 
---- What was searched, and what for not.
+--- The numbers of plans searched, and the reasons for the others.
 function text.counts(found)
   local c, p = found.counts, found.pruned
   local lines = { ('searched %d configurations: %d invalid, %d out of memory and %d too slow by lower bounds, '
@@ -199,7 +199,7 @@ local function refused_lines(found)
   return lines
 end
 
---- What would help where nothing fits.
+--- Changes that could help where nothing fits.
 function text.helps(point, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
   if point.data > 1 and point.zero_stage < 3 then list[#list + 1] = '--zero-stage 3' end
@@ -220,7 +220,7 @@ function text.nothing(found)
   end
   if not near then
     local lines = refused_lines(found)
-    table.insert(lines, 1, 'no plan: every point of the space contradicts itself or is refused')
+    table.insert(lines, 1, 'no valid plan: every configuration of the space violates a constraint')
     lines[2] = lines[2] or found.impossible and 'refused: ' .. found.impossible
     return lines
   end
