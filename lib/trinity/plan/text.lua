@@ -44,7 +44,7 @@ function text.plans(found, tokens)
       ('%.1f %%'):format(100 * plan.mfu), bytes_text(plan.memory_bytes),
       seconds_text(plan.lower_bound_s) }
   end
-  local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' }
+  local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'MFU', 'memory', 'bound' }
   if found.cost_of then
     table.insert(head, 2, found.cost_of.name)
     for i, plan in ipairs(found.plans) do table.insert(rows[i], 2, text.cost(found, plan.cost)) end
