@@ -117,7 +117,7 @@ local truths = {}
 for word in ('true 1 yes on t y'):gmatch '%S+' do truths[word] = true end
 for word in ('false 0 no off f n'):gmatch '%S+' do truths[word] = false end
 
--- Returns a value as the client reads it, or nil if it is of another kind.
+-- Returns a value as the client reads it, or nil if it has another type.
 local function read_value(key, value)
   if key.kind == 'lax' and type(key.default) == 'boolean' then return truths[tostring(value):lower()] end
   return value

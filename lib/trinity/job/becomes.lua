@@ -1,5 +1,5 @@
--- What a job file means on its GPUs: degrees, batches, layers per stage, and the collectives per rank and step, counted
--- by the client's schedule.
+-- The meaning of a job file on its GPUs: degrees, batches, layers per stage, and the collectives per rank and step,
+-- counted by the client's schedule.
 
 local util = require 'trinity.base.util'
 

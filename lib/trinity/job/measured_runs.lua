@@ -21,7 +21,8 @@ function measured_runs.all()
   end)
 end
 
--- What counts how much: a factor of e in the network's size as one, another kind of GPU as two such factors.
+-- Weights of the distance between runs: a factor of e in the network's size as one, another type of GPU as two such
+-- factors.
 local weights = { flops_per_token = 1, gpus = 0.5, sequence = 0.5 }
 local mismatch = { mixture = 4, gpu = 2, bits = 1 }
 

@@ -164,8 +164,8 @@ end
 
 local function precision_of(v)
   local base = v.bf16 and 'bf16' or v.fp16 and 'fp16' or 'fp32'
-  if v.fp8 then return ('%s + fp8 products (%s, %s)'):format(base, v.fp8, v.fp8_recipe or 'delayed') end
-  if v.fp4 then return ('%s + fp4 products (%s)'):format(base, v.fp4) end
+  if v.fp8 then return ('%s + fp8 matmuls (%s, %s)'):format(base, v.fp8, v.fp8_recipe or 'delayed') end
+  if v.fp4 then return ('%s + fp4 matmuls (%s)'):format(base, v.fp4) end
   return base
 end
 

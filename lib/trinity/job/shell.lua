@@ -262,7 +262,7 @@ for word in ('then else fi do done { } export exec local readonly eval time decl
   keywords[word] = true
 end
 
--- Reads the commands of a text into a state, including those of `bash -c TEXT` and of here documents of a shell.
+-- Reads the commands of a text into a state, including the commands of `bash -c TEXT` and of a shell's here documents.
 local function read_commands(state, text, depth)
   for _, raw_words in ipairs(depth < 8 and commands_of(text) or {}) do
     local plain = util.map(raw_words, function(raw)

@@ -92,7 +92,7 @@ function titan.meaning(job, v)
   local pieces = pipeline > 1 and math.max(1, math.floor(t.local_batch_size / p.pipeline_parallel_microbatch_size)) or 1
   job.micro_batch = pipeline > 1 and p.pipeline_parallel_microbatch_size or t.local_batch_size
   job.micro_batches = v.batch and math.floor(job.global_batch / (t.local_batch_size * v.batch)) * pieces or nil
-  job.precision = ('parameters %s, products %s, reductions %s'):format(t.dtype, t.mixed_precision_param,
+  job.precision = ('parameters %s, matmuls %s, reductions %s'):format(t.dtype, t.mixed_precision_param,
     t.mixed_precision_reduce)
   local mode = v.activation_checkpoint.mode
   job.recompute = mode == 'none' and 'none' or { granularity = mode,

@@ -1,4 +1,4 @@
--- What no plan of a point can beat, in closed form from sums over the units of a network
+-- Bounds that no plan of a point can beat, in closed form from sums over the units of a network
 -- (engine/simulator/mesh/unit_profile.h): weak, but a thousandth of the cost of the bound of the engine
 -- (engine/simulator/mesh/mesh_bound.h), which the search asks for where this one does not decide.
 --
@@ -10,13 +10,13 @@
 --   without weight parts          micro-batch and ends before what these take for the last, so no step is shorter than
 --                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
 --   v chunks a device             h T' / (v (1 - (1 - h/(m v))^p)) by the same argument: a device's first chunk has the
---                                 v-th part of its layers or more; T' of all layers as short as the shortest and what
---                                 stands behind them; with weight parts, which need not end before what the stages
---                                 before take, h is the forward part of a layer, else 1
+--                                 v-th part of its layers or more; T' of all layers as short as the shortest and the
+--                                 operators after them; with split backward, whose W need not end before the stages
+--                                 before, h is the forward part of a layer, else 1
 -- Both chains are shorter by what each of the stages before computes after the next one can start. The mean of the
 -- updates follows m T / p. MEMORY: the mean over stages of what is resident, of gradients where there are two
 -- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
--- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by those
+-- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are sharded over the
 -- replicas that hold the same experts.
 --
 -- Of operators placed inside stages the mean over places: of work without waits, which other work may fill, and of
@@ -32,7 +32,7 @@ local bounds = {}
 ---@field gap_s number the longest wait between two units, which a cut between them takes away
 ---@field after_s number the longest work of a unit after what the next unit reads
 ---@field update_s number
----@field spread_update_s number of update_s that of weights which ranks of `expert` share out; bytes likewise
+---@field spread_update_s number part of update_s for weights sharded over ranks of `expert`; bytes likewise
 ---@field weight_bytes number
 ---@field spread_weight_bytes number
 ---@field optimizer_bytes number
@@ -42,7 +42,7 @@ local bounds = {}
 ---@field kept_bytes number of one micro-batch
 ---@field compute_s number of work_s what is no waiting for messages
 ---@field layers_s number work of layers, each as short as the shortest
----@field end_s number work of what stands behind them
+---@field end_s number work of the operators after them
 ---@field forward_share number least part of a layer's work that is forward
 
 -- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit. Of
@@ -56,7 +56,7 @@ local function pass_of(unit, parts)
   return forward, forward + of(unit.backward_launch_s, unit.backward_work_s, unit.backward_dispatch_s)
 end
 
--- What devices that share every operator have each a part of.
+-- Fields of a profile that devices which share every operator divide among themselves.
 local parted = { 'update_s', 'spread_update_s', 'weight_bytes', 'spread_weight_bytes', 'optimizer_bytes',
   'spread_optimizer_bytes', 'gradient_bytes', 'spread_gradient_bytes', 'kept_bytes' }
 
@@ -132,7 +132,7 @@ end
 --- engine/strategy/lowering.h).
 local function sharing(point) return point.data * point.context end
 
---- What a device has of a sum that these share out; of experts those that hold the same ones do.
+--- A device's part of a total that these devices shard; for experts the ones that hold the same experts.
 local function shared(point, totals, name)
   local replicas = sharing(point)
   local spread = totals['spread_' .. name]

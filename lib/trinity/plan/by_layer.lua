@@ -1,8 +1,8 @@
--- Recomputation by layer: of every virtual stage the first layers are computed again, as few as the memory of its
--- device asks for (Megatron-LM's recompute method 'block'; where the runtime has one number for all virtual stages, the
+-- Recomputation by layer: the first layers of every virtual stage are recomputed, the fewest that the memory of its
+-- device requires (Megatron-LM's recompute method 'block'; where the runtime has one number for all virtual stages, the
 -- largest).
 --
--- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
+-- A plan of this kind takes no less time than one without recomputation, and keeps no less than one that computes
 -- all again; between, bytes of a stage fall by the same for every layer.
 
 local parallelism = require 'trinity.strategy.parallelism'
@@ -14,7 +14,7 @@ local util = require 'trinity.base.util'
 
 local by_layer = {}
 
---- Whether a point is of this kind.
+--- Whether a point recomputes by layer.
 function by_layer.is(point) return point.recompute == 'by_layer' end
 
 --- Layers to recompute of every virtual stage, from those of every device. uniform: as many of all virtual stages.
@@ -44,8 +44,8 @@ function by_layer.operators(graph, point, layers)
   return rules
 end
 
---- Layers of every device that must be recomputed so that its bytes, those without recomputation less what layers save,
---- fit into its room.
+--- Layers of every device that must be recomputed so that its bytes, without recomputation less the savings of layers,
+--- fit into its memory.
 local function wanted(point, has, plain, saved, room)
   return util.map(stages.by_device(point, has), function(layers, device)
     local excess = plain[device] - room(device)
@@ -77,7 +77,7 @@ local function settle(search, entry, plain, full)
 end
 
 --- The bounds of entries of this kind, whose layers are settled: as mesh_bounds() has them; `duplicate` where none or
---- all layers are computed again.
+--- all layers are recomputed.
 ---@param search table
 ---@param problem trinity.Problem
 ---@param entries table[]
@@ -93,7 +93,7 @@ function by_layer.bounds(search, problem, entries, layers)
   return util.map(entries, function(entry, i) return settle(search, entry, plain[i], full[i]) end)
 end
 
---- A result's layers where each device has what its simulation says it has room for; nil where that changes nothing.
+--- A result's layers where each device recomputes only what its simulated memory requires; nil without a change.
 function by_layer.corrected(result, room, layers, uniform)
   local point, saved = result.point, result.bounds.layer_bytes
   if not point.recomputed or not saved then return nil end

@@ -61,7 +61,7 @@ function Growth:add(features, factor)
   self.process:add(features, (1 + math.max(0, math.log(factor)) / bend) ^ bend)
 end
 
---- The growth that is expected, at least 1, less so many standard deviations.
+--- The expected growth, at least 1, less `optimism` standard deviations.
 function Growth:estimate(features, optimism)
   return math.exp(bend * (self.process:estimate(features, optimism) ^ (1 / bend) - 1))
 end

@@ -29,7 +29,7 @@ local plan = {}
 
 local own = {}
 
---- What a value makes of a strategy: another, or the same, changed.
+--- Applies a value to a strategy: returns another, or changes the given one.
 ---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
 
 --- Registers a dimension under a name, in place of the script's own of that name.
@@ -69,7 +69,7 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
     help = "as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch" },
   { 'reward', 'any', check = check_reward, as = "trinity.Reward|'dollars'|'joules'|'p95'",
     otherwise = 'minus the step time',
-    help = 'is maximised; of a function the simulated are those of the least bounds on the step. Words: minus what the '
+    help = 'is maximised; for a function, plans with the least bounds on the step are simulated. Words: minus what the '
       .. 'devices of a plan cost per step, by `prices`; the space then has plans that leave devices idle; p95: minus '
       .. 'the 95th percentile of the step with `noise` and with what is slow in the cluster' },
   { 'noise', 'number', 0.02, least = 0, most = 10,
@@ -212,11 +212,11 @@ local function peak_of(cluster, nets, micro_batch)
   end
 end
 
--- What a search came to.
+-- The result of a search.
 local function result_of(search, nets, given, first)
   local peak = peak_of(given.cluster, nets, first)
   local function shown(result) return public(result, nets, given, peak) end
-  local best, by_shape, listed = {}, {}, {} -- plans of other shapes; of those that look alike one is a variant
+  local best, by_shape, listed = {}, {}, {} -- plans of other shapes; equal-looking ones are variants
   for _, result in ipairs(search.results) do
     local looks, shape = ('%s %.4g s %.3g'):format(space.text(result.point), result.metrics.step_time_s,
       result.metrics.peak_memory_bytes), space.shape(result.point)
@@ -305,7 +305,7 @@ function plan.run(spec)
     quantile = function(problem, strategy) return stragglers(problem:strategy(strategy), options).p95_s end
     said = ('95th percentile of %d steps with noise %g'):format(given.draws, given.noise)
     cost_of = { name = 'p95', unit = 's', text = said,
-      line = ('p95: %s, of the plans shown; it is not drawn of plans whose step without noise is longer'):format(said) }
+      line = ('p95: %s, of the plans shown; plans whose step without noise is longer are not sampled'):format(said) }
   end
   local devices = unequal.new(given.cluster, nets.kinds, per_s)
   local made, first = make_space(owner, given, nets, used, devices)

@@ -13,8 +13,8 @@ local util = require 'trinity.base.util'
 
 local inside = {}
 
---- What runs on every stage of the pipeline: lists of operators. What stands before the layers is in the first virtual
---- stage, what stands behind them in the last; data sources, too, which stand wherever they are read.
+--- The operators of every stage of the pipeline, as lists. Operators before the layers are in the first virtual
+--- stage, operators after them in the last; also data sources, which are wherever they are read.
 local function operators_of(graph, plan)
   local p, v = plan.mesh.pipeline or 1, plan.virtual_stages or 1
   local list, stage_of = util.listed(p, function() return {} end), { [0] = 1 }
@@ -117,7 +117,7 @@ local function wires_text(problem, plan)
 end
 
 --- The same for a strategy of a search (plan/search.lua), once for all that have the same stages on devices of the same
---- kinds and wires.
+--- types and links.
 function inside.of(search, problem, plan, micro_batch)
   local key = ('%d %s %s %s %s'):format(micro_batch, plan.virtual_stages or 1,
     tostring(parallelism.is_v_shaped(plan)), plan.stages and table.concat(plan.stages, ',') or 'even',

@@ -14,9 +14,9 @@ local moves = {}
 local registered, order, builtin = {}, {}, {}
 local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- of ranks, innermost first
 
---- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
---- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices in the order of ranks (nil: the
---- cluster's) }) that returns a list of points. It takes the place of the script's own of that name.
+--- Registers a move under a name: a function of a point and of the state of the search ({ space =, result =,
+--- `room(strategy, stage)` in bytes, unequal (unequal.lua; nil for equal devices), devices in the order of ranks (nil:
+--- the cluster's) }) that returns a list of points. It replaces an earlier move of that name.
 ---@param name string
 ---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
 function moves.register(name, move)
@@ -36,7 +36,7 @@ local function changed(point, fields)
   return util.merged(copy, fields)
 end
 
--- Stages of a point that a move changed: balanced anew where they were, unless a layout was given.
+-- Stages of a point that a move changed: balanced again where they were, unless a layout was given.
 local function stages_anew(point, about)
   local anew = type(point.stages) == 'table' and about.space:takes(point, 'stages', 'balanced')
   return anew and 'balanced' or point.stages
@@ -132,8 +132,8 @@ moves.register('rank_order', function(point, about)
   return list
 end)
 
---- Recomputation of modules, the cheapest for the bytes that they free first, or by layer; of that as few layers of
---- every stage as what was simulated leaves room for.
+--- Recomputation of modules, the cheapest for the bytes that they free first, or by layer: the fewest layers of
+--- every stage that the simulated memory requires.
 moves.register('recompute', function(point, about)
   if not by_layer.is(point) then
     local fits = point.recompute == 'none' and about.result.metrics.feasible -- more takes no less time
@@ -148,7 +148,7 @@ moves.register('recompute', function(point, about)
   return again and { changed(point, { recomputed = again }) } or {}
 end)
 
---- Half the size of one axis and twice that of another.
+--- Half the size of one axis and twice the size of another.
 moves.register('mesh', function(point, about)
   local list = {}
   for _, from in ipairs(axes) do
@@ -165,8 +165,8 @@ moves.register('mesh', function(point, about)
   return list
 end)
 
---- The value before and after, of each dimension that no other follows from; of buckets the second after, too, of
---- virtual stages half and twice as many.
+--- The value before and after, of each dimension that no other follows from; of buckets also the second after; half
+--- and twice the number of virtual stages.
 moves.register('dimension', function(point, about)
   local list = {}
   for _, name in ipairs { 'expert', 'zero_stage', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule',

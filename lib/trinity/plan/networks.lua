@@ -1,4 +1,4 @@
--- The network of a plan at every micro-batch: graphs, problems, profiles of their units, FLOP of products.
+-- The network of a plan at every micro-batch: graphs, problems, profiles of their units, FLOP of matmuls.
 
 local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
@@ -50,7 +50,8 @@ function Networks:problem(micro_batch, layers)
     local graph = self.source
     if type(graph) == 'function' then graph = graph(micro_batch, layers) end
     if util.class_of(graph) ~= 'graph' then
-      check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function')
+      check.wrong(self.owner, 'option', 'graph', graph,
+        ('a graph from the function for micro_batch = %s'):format(micro_batch))
     end
     local batch = networks.samples(graph)
     if batch ~= micro_batch then
@@ -82,7 +83,7 @@ local function same(a, b)
   return true
 end
 
---- Units of many layers from those of few: the last layer but one as often as there are more.
+--- Units of many layers from the units of few: the last layer but one as often as there are more.
 local function stretched(units, layers)
   local few = #units - 2
   local list = {}
@@ -97,10 +98,10 @@ local function alone(micro_batch, expert, recompute)
     sequence_parallel = false }
 end
 
---- How many layers a network has whose units are those of all (the last but one repeats; 6 where the first three are
---- others), and how many all are; false where none has, or the function of the graph takes no number of layers. Units
---- of one device are compared, to the bit, without and with recomputation. A layer's operators decide its units
---- whatever the mesh is: what is alike here is so where experts or tensors are shared out, too.
+--- The number of layers of a shortened network whose units represent all (the last but one repeats; 6 where the first
+--- three differ), and the number of all; false where none has, or the function of the graph takes no number of layers.
+--- Units of one device are compared exactly, without and with recomputation. A layer's operators decide its units
+--- whatever the mesh is: units that are equal here are equal under sharding of experts or tensors, too.
 function Networks:few(micro_batch)
   if self.stands[micro_batch] == nil then
     self.stands[micro_batch] = { false }
@@ -119,7 +120,7 @@ function Networks:few(micro_batch)
   return unpack(self.stands[micro_batch])
 end
 
---- Whether the units of so few layers are those of `whole`.
+--- Whether the units of `few` layers represent the units of `whole`.
 function Networks:stand_for(few, whole, family)
   local ok, short = pcall(self.units, self, family, 1, few)
   if not ok or #short ~= few + 2 then return false end -- of a network of another kind
@@ -137,8 +138,8 @@ function Networks:all_units(family, device)
   return few and stretched(units, layers) or units
 end
 
---- The problem that bounds of a point are of (not of one whose layers differ, or may run on other places): where few
---- layers stand for all, that of these, and how many there are.
+--- The problem for the bounds of a point (not of one whose layers differ, or may run on other places): the shortened
+--- network's if few layers represent all, and the number of all layers.
 function Networks:bounder(point)
   if point.recompute == 'by_layer' or (point.placement or 1) > 1 then return self:problem(point.micro_batch) end
   local few, layers = self:few(point.micro_batch)
@@ -201,7 +202,7 @@ function Networks:selective_frees(family)
 end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers
---- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
+--- where these represent all), instead of one derived from one device's profile. Throws what lowering throws.
 function Networks:totals(family, known)
   if family.recompute == 'by_layer' then return self:between(family, known) end
   local parts = not known and family.tensor * family.context or nil
@@ -222,8 +223,8 @@ end
 local products = { MatMul = true, Gemm = true, Conv = true, ConvTranspose = true, Einsum = true, Attention = true,
   LSTM = true, GRU = true, RNN = true, LSTMCell = true }
 
---- FLOP of a sample's products forwards and backwards, without what is computed again; and the peak of a device for the
---- type that most of them are computed in.
+--- FLOP of a sample's matmuls forwards and backwards, without recomputation; and the peak of a device for the
+--- dtype of most of them.
 function Networks:model_flop(micro_batch)
   if not self.flop then
     local graph, flop = self:problem(micro_batch).graph, 0

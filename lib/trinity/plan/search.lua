@@ -52,7 +52,7 @@ local function count(self, name, by, entry)
   if not (entry and entry.moved) then self.pruned[name] = self.pruned[name] + (by or 1) end
 end
 
---- What is shown meanwhile.
+--- The text of the progress line.
 function Search:progress_text()
   local best, c = self.results[1], self.counts
   local now = best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and ''
@@ -168,7 +168,7 @@ function Search:add_family(family)
   if entry.points > 0 then self:push(entry) end
 end
 
--- What points of one kind share beside their family.
+-- The properties that points of one kind share in addition to their family.
 local function kind_of(entry)
   local point = entry.point
   return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.zero_stage,
@@ -192,7 +192,7 @@ function Search:open(entry)
     end
     list[#list + 1] = { point = space.kept(point), bound_s = bound_s, number = seen }
   end)
-  count(self, 'memory', entry.points - seen) -- below 0 where its own profile takes less than that of one device
+  count(self, 'memory', entry.points - seen) -- below 0 where its own profile takes less than one device's
   for _, kind in ipairs(util.grouped(list, kind_of)) do
     table.sort(kind, function(a, b)
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
@@ -238,7 +238,7 @@ function Search:settle(entry)
   return strategy
 end
 
--- What entries of one problem share.
+-- The key of the problem that entries share.
 local function problem_of(entry)
   local point = entry.point
   return ('%d %s %s'):format(point.micro_batch, tostring(by_layer.is(point)), tostring(point.placement > 1))
@@ -249,7 +249,7 @@ function Search:room(strategy, stage)
   return self.unequal and self.unequal:room(strategy, stage) or self.capacity_bytes
 end
 
---- What the fullest stage exceeds its device by, of the engine's bound; and its bytes.
+--- The bytes by which the fullest stage exceeds its device, by the engine's bound; and the stage's bytes.
 function Search:excess(entry, memory)
   local most, worst = 0, -math.huge
   for stage, bytes in ipairs(memory) do
@@ -321,7 +321,7 @@ local function before(a, b)
   return a.number < b.number
 end
 
--- Plans of one stratum have as many stages and the same ZeRO stage.
+-- Plans of one stratum have equally many stages and the same ZeRO stage.
 local function stratum_of(point) return 4 * point.pipeline + point.zero_stage end
 
 --- The most promising entries, best first, at most so many; those that a bound rules out leave the queue. By bounds
@@ -342,7 +342,7 @@ function Search:promising(most)
         entry.estimate_s, entry.fits = self:estimate(entry)
         local at = #list + 1
         while at > 1 and before(entry, list[at - 1]) do at = at - 1 end
-        -- What moves make is no point of the space, of which a proof is owed.
+        -- Points made by moves lie outside the space for which optimality is proved.
         if at <= most and not (entry.moved and self.vain >= patience and entry.estimate_s >= limit) then
           table.insert(list, at, entry)
           list[most + 1] = nil
@@ -426,7 +426,7 @@ function Search:move()
   self:bound(made)
 end
 
---- Simulates plans that were not, at most as many as are left, and bounds what is next to the best.
+--- Simulates plans that were not yet, within the remaining budget, and bounds the neighbours of the best.
 function Search:try(plans)
   local list = {}
   for _, entry in ipairs(plans) do
@@ -501,7 +501,7 @@ function Search:left_over()
   return util.listed(#self.queue + #self.beyond, function(i) return self.queue[i] or self.beyond[i - #self.queue] end)
 end
 
---- Simulates plans that cannot be the best until so many are known as are shown, each of another shape.
+--- Simulates plans that cannot be the best until the number of plans to show is known, each of another shape.
 function Search:fill()
   if self.reward then return end
   local shapes, known = {}, 0
@@ -566,7 +566,7 @@ function Search:run()
   self:conclude(whole)
 end
 
---- What is known of all that was left. `whole`: every family was looked at.
+--- Records which bounds hold for the entries that remain. `whole`: every family was looked at.
 function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0

@@ -84,7 +84,7 @@ local function listed(owner, name, given, point)
   return given
 end
 
---- Checks a description of a space: known names, or those of dimensions of one's own.
+--- Checks a description of a space: known names, or names of the script's own dimensions.
 function space.check(owner, given, own)
   if given.layout ~= nil then check.argument(owner, 'dimension', 'layout', given.layout, 'string') end
   local known = util.merged({ layout = true }, space.names)
@@ -113,7 +113,7 @@ function space.divisors(n, most)
   return list
 end
 
---- The largest number of replicas on so many places that a batch can be dealt out to in whole micro-batches.
+--- The largest number of replicas on `places` devices among which a batch divides into whole micro-batches.
 local function most_replicas(places, batch)
   for d = math.min(places, batch), 1, -1 do
     if batch % d == 0 then return d end
@@ -222,9 +222,9 @@ local function contradiction(point, about)
     return 'the batch is no multiple of micro_batch x data'
   end
   if point.data % point.expert ~= 0 then return 'expert does not divide data' end
-  if point.placement > 1 and point.expert > 1 then return 'operators are placed inside stages beside experts' end
+  if point.placement > 1 and point.expert > 1 then return 'placement above 1 cannot be combined with expert above 1' end
   if point.placement > 1 and point.recompute == 'by_layer' then
-    return 'operators are placed inside stages beside recomputation by layer'
+    return 'placement above 1 cannot be combined with recompute by_layer'
   end
   if p * v > math.max(1, about.layers) then return 'more stages than layers' end
   if v_shaped[point.schedule] and p > 1 then
@@ -247,7 +247,7 @@ local function contradiction(point, about)
   return nil
 end
 
---- What a dimension ranges over at a point; nil: nothing.
+--- The values of a dimension at a point; nil: none.
 local function values_of(self, name, point)
   local own, given = self.own[name], self.given[name]
   if given == nil and own then given = own.values end
@@ -335,7 +335,7 @@ function Space:wrong(point)
   return contradiction(point, self.about)
 end
 
---- What a dimension ranges over where those before it are as in a point.
+--- The values of a dimension where the dimensions before it have the values of a point.
 function Space:values(name, point)
   local known = {}
   for _, entry in ipairs(dimensions.list) do
@@ -411,7 +411,7 @@ function space.total(list)
   return sum
 end
 
---- What a person calls a plan: plans that differ in nothing of this are variants of one.
+--- The shape of a plan: plans of equal shape are variants of one.
 function space.shape(point)
   return ('%d %d %d %d %d %d %s %s %d'):format(point.tensor, point.context, point.expert, point.placement,
     point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.zero_stage)
@@ -448,7 +448,7 @@ end
 
 local booleans = { ['true'] = true, ['false'] = false, yes = true, no = false }
 
---- What options of a command say (dimensions.options): values of a space.
+--- The values of a space from the options of a command (dimensions.options).
 function space.read(options)
   local given = {}
   for _, entry in ipairs(dimensions.list) do

@@ -1,6 +1,6 @@
--- How layers are shared out over the stages of a pipeline: the split whose largest load is least, exactly, where loads
--- add up; layers of virtual stages as equal as they can be. And such splits of the points of a search whose stages are
--- to be balanced, by what units take on the stages' devices; of unequal devices within what their memory leaves free.
+-- Distribution of layers over the stages of a pipeline: the split with the smallest largest load, exact where loads
+-- add up; layers of virtual stages as equal as possible. Also such splits for the points of a search whose stages are
+-- to be balanced, by the times of units on the stages' devices; on heterogeneous devices within their free memory.
 
 local parallelism = require 'trinity.strategy.parallelism'
 local space = require 'trinity.plan.space'
@@ -111,7 +111,7 @@ local function speeds(search, point, plain, problem, layers, middle)
   end)
 end
 
---- What a split is of: load of every layer, of what stands before and behind, speed (unequal devices).
+--- The input of a split: load of every layer and of the operators before and after, speed (heterogeneous devices).
 local function loads(search, point)
   local problem, layers = search:bounder(util.merged(point, { placement = 1 }))
   local plain = space.strategy(util.merged(space.kept(point), { stages = 'even', placement = 1 }))
@@ -124,7 +124,7 @@ local function loads(search, point)
     and speeds(search, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
 end
 
--- Once for all points whose stages run alike; of unequal devices those depend on which devices they are.
+-- Once for all points whose stages run in the same way; heterogeneous devices also depend on which they are.
 local function loads_of(search, point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
     tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
@@ -135,7 +135,7 @@ local function loads_of(search, point)
   return search.splits[key]
 end
 
---- Layers of all virtual stages, those of a device at most `most`; nil where there is no such split.
+--- Layers of all virtual stages, at most `most` per device; nil where there is no such split.
 local function shared(search, point, most)
   local about = loads_of(search, point)
   local counts = stages.split(about.cost, point.pipeline, about.first, about.last, about.speed, most)
@@ -148,13 +148,14 @@ function stages.balanced(search, point)
   return list and not stages.even(list) and list or nil
 end
 
--- Whether layers of an entry may be shared out otherwise: what was balanced, or is even where balanced is the same.
+-- Whether layers of an entry may be distributed differently: if they were balanced, or equal where balanced is the
+-- same.
 local function may_change(search, entry)
   return entry.balanced or entry.point.stages == 'even' and entry.point.pipeline > 1 and not entry.moved
     and search.space:takes(entry.point, 'stages', 'balanced') and not stages.balanced(search, entry.point)
 end
 
---- Of unequal devices the entry once more, with fewer layers on the stages that are fuller than the least of their
+--- For unequal devices the entry once more, with fewer layers on the stages that are fuller than the least of their
 --- devices by the engine's bound; nil where that was done often enough, or nothing is left to take.
 function stages.again(search, entry, memory_bytes)
   local round, layers = (entry.round or 0) + 1, search.space.about.layers

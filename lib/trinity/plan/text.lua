@@ -1,4 +1,4 @@
--- What a plan came to, in words: `trinity plan`.
+-- The text of a plan's result: `trinity plan`.
 
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
@@ -35,7 +35,7 @@ function text.plans(found, tokens)
       ('%.1f %%'):format(100 * plan.mfu), bytes_text(plan.memory_bytes),
       seconds_text(plan.lower_bound_s) }
   end
-  local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' }
+  local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'MFU', 'memory', 'bound' }
   if found.cost_of then
     table.insert(head, 2, found.cost_of.name)
     for i, plan in ipairs(found.plans) do table.insert(rows[i], 2, text.cost(found, plan.cost)) end
@@ -43,7 +43,7 @@ function text.plans(found, tokens)
   return format_table(head, rows)
 end
 
---- What a step is made of, and what it is called.
+--- The parts of a step and their names.
 text.parts = { { 'computing', 'computing' }, { 'within_stages', 'exposed tensor, context and expert communication' },
   { 'between_stages', 'pipeline bubble' }, { 'rest', 'exposed gradient and weight communication' } }
 
@@ -222,7 +222,7 @@ function text.nothing(found)
   end
   if not near then
     local lines = refused_lines(found)
-    table.insert(lines, 1, 'no plan: every point of the space contradicts itself or is refused')
+    table.insert(lines, 1, 'no valid plan: every configuration of the space violates a constraint')
     lines[2] = lines[2] or found.impossible and 'refused: ' .. found.impossible
     return lines
   end

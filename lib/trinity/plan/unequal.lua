@@ -1,5 +1,5 @@
--- Clusters of unlike devices in a plan: in which order they form the stages of a pipeline, which of them are left idle,
--- how long each stage takes beside the first, and what the least of its devices holds.
+-- Heterogeneous clusters in a plan: the order in which devices form the stages of a pipeline, the idle devices, the
+-- time of each stage relative to the first, and the memory of its smallest device.
 
 local model = require 'trinity.graph.model'
 local space = require 'trinity.plan.space'
@@ -12,8 +12,8 @@ Unequal.__index = Unequal
 
 local function key_of(kind) return ('%s %.17g'):format(kind.type, kind.speed) end
 
---- What a search must know of the devices of a cluster; kinds: networks.kinds; per_s: what a second of each device
---- costs (nil: all the same). Fields: kind_of (an index of kinds, a device), sorted (devices by peak per cost, the
+--- The properties of a cluster's devices that a search needs; kinds: networks.kinds; per_s: the cost per second of each
+--- device (nil: all the same). Fields: kind_of (an index of kinds, a device), sorted (devices by peak per cost, the
 --- fastest first), rate (FLOP a second of a kind, per cost), fewer (whether plans may use fewer devices), counts (how
 --- many devices the fastest kind, the fastest two, ... have), natural_sorted (whether the cluster names the fastest
 --- first), capacity_bytes (the most of a device).
@@ -53,7 +53,7 @@ function Unequal:devices_of(point)
   return util.listed(used, function(i) return self.sorted[order == 'fastest_first' and i or used + 1 - i] end)
 end
 
---- What a second of a point's step costs, as a function of points; per_s: of every device.
+--- The cost per second of a point's step, as a function of points; per_s: of every device.
 function Unequal:rate_of(per_s)
   local known = {}
   return function(point)
@@ -111,7 +111,7 @@ function Unequal:stages_of(point, slower)
   return sum
 end
 
---- Bytes of the least device of a stage of a strategy: all hold alike.
+--- Bytes of the smallest device of a stage of a strategy: all hold the same.
 function Unequal:room(strategy, stage)
   local least = math.huge
   for _, kind in ipairs(self:stage_kinds(strategy.devices, size_of(strategy.mesh), stage)) do
@@ -120,7 +120,7 @@ function Unequal:room(strategy, stage)
   return least
 end
 
---- What layers cost on every stage over what they cost on the first device of the first: its slowest device decides.
+--- The time of layers on every stage relative to the first device of the first stage: its slowest device decides.
 --- layer_s(stage): seconds of a layer on the first device of a stage; alone_s(kind): on one device alone.
 function Unequal:speeds(strategy, layer_s, alone_s)
   local known, first_s = {}, nil

@@ -2,7 +2,7 @@
 
 const planFields = [['step_time_s', 'Step', seconds], ['lower_bound_s', 'Bound', seconds],
   ['tokens_per_s', 'Tokens a second', value => trim(value, 5)],
-  ['mfu', 'FLOP used', value => trim(100 * value, 3) + ' %'],
+  ['mfu', 'MFU', value => trim(100 * value, 3) + ' %'],
   ['memory_bytes', 'Memory of the fullest device', bytes],
   ...['tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch', 'schedule', 'recompute',
     'zero_stage'].map(name => [name, name.replace(/_/g, ' '), text])];

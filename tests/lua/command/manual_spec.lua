@@ -125,7 +125,7 @@ describe('trinity help', function()
     shows('"activation recomputation"', '^activation recomputation: ')
     shows('"gradient checkpointing"', '^activation recomputation: ')
     shows('"ZeRO stage"', '^ZeRO stage: .*\n  strategy_fields +Fields')
-    shows('MFU', "^MFU: .*'MFU' in the manual.*\n  planning +Read the report")
+    shows('MFU', "^MFU: .*'MFU' in the manual.*\n  planning +Search")
     shows('matmul', '^matmul: .*layers:matmul%(')
     shows('lower bound', '^lower bound: ') -- words need no quotation marks
     shows('number of parameters', '^number of parameters: .*\n  models ')

@@ -246,7 +246,8 @@ describe('a plan', function()
     expect(table.concat(found.nearest.helps, '; ')):matches '%-%-recompute full; other values of %-%-tensor; '
     found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { tensor = 3 } }
     expect(found.nearest):equals(nil) -- no split by 3 is possible, so that memory is not what is missing
-    expect(table.concat(text.nothing(found), '\n')):matches '^no plan: every point .*\nrefused: .*which 3 does not divide'
+    expect(table.concat(text.nothing(found), '\n'))
+      :matches '^no valid plan: every configuration .*\nrefused: .*which 3 does not divide'
   end)
 end)
 
