@@ -20,7 +20,7 @@ enum class Ratio : uint8_t {
 
 /// Everything that may be set about Trinity's policy; each_option() says what each is and may be.
 /// The defaults are what works best here; paper() gives the settings that the paper prints, code()
-/// those of the released code (papers/notes.md "Trinity: settings").
+/// the settings of the released code (papers/notes.md "Trinity: settings").
 struct AgentOptions {
   uint64_t seed = 1;
   int32_t groups = 0;
@@ -71,7 +71,7 @@ struct AgentOptions {
   void check(int ranks) const;
 };
 
-/// How batches are drawn and how PPO learns from them.
+/// How batches are sampled and how PPO learns from them.
 template <class Options, class Visit>
 void each_learning_option(Options& o, Visit&& visit) {
   visit("groups", o.groups, 0, 4096, "groups of units; 0: min(256, 20 x devices, units) (item 8)");

@@ -70,7 +70,7 @@ struct BatchActions {
 };
 
 /// The Trinity policy (papers/notes.md "Trinity: networks") on LibTorch: a partition network draws
-/// a group for every colocation unit, a schedule network draws a device for every group; both
+/// a group for every colocation unit, a schedule network samples a device for every group; both
 /// trained by PPO. Results depend on the options and the problem, not on the thread count; on the
 /// number of peers only as far as sums of gradients are rounded differently.
 class Agent {

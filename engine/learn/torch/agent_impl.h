@@ -16,7 +16,7 @@ struct Agent::Impl {
   Impl(std::shared_ptr<const Problem> problem_in, const AgentOptions& options_in,
        ThreadPool& pool_in, AgentPeers peers_in = {});
 
-  /// Samples [first, first + count) of a batch, which one task of the pool draws and evaluates.
+  /// Samples [first, first + count) of a batch, which one task of the pool samples and evaluates.
   struct Shard {
     Shard(const Impl& agent, int64_t first_sample, int64_t samples);
 
@@ -123,16 +123,16 @@ struct Agent::Impl {
   PartitionNet partition;
   ScheduleNet schedule;
   torch::Tensor mask;  // dropout's [U, 64]; undefined: none
-  /// Constant logits of devices for every group as drawn [groups, devices]; empty for none.
+  /// Constant logits of devices for every group as sampled [groups, devices]; empty for none.
   std::vector<float> device_prior;
 
-  // The latest batch, S samples of it: the group of every unit as drawn and as the schedule network
+  // The latest batch, S samples of it: the group of every unit as sampled and as the schedule network
   // numbers it, the device of every group.
   std::vector<int32_t> group_of, ordered_group, devices, placements;  // [S, U], [S, U], [S, K]
   torch::Tensor drawn_groups;                                         // [S, U], int64
   torch::Tensor unit_rows;                  // the partition network's log-probabilities [U, K]
-  torch::Tensor group_rows, group_chances;  // the same and their exponentials, on the processor
-  torch::Tensor old_group, old_device;      // log-probabilities when drawn [S, U], [S, K]
+  torch::Tensor group_rows, group_chances;  // the same and their exponentials, on the CPU
+  torch::Tensor old_group, old_device;      // log-probabilities when sampled [S, U], [S, K]
   std::vector<Shard> shards;
   std::vector<double> group_credit, device_credit;           // [S, U], [S, K]
   std::vector<std::unique_ptr<CreditEstimator>> estimators;  // one a shard

@@ -51,7 +51,7 @@ struct PartitionShape {
 void add_partition_weights(const PartitionShape& shape, Parameters& parameters);
 
 /// Log-probabilities of groups for every unit (papers/notes.md "Trinity: networks"): embedding of
-/// the unit's type beside its features, hidden layers of 64 and 128 with ReLU, softmax.
+/// the unit's type in addition to its features, hidden layers of 64 and 128 with ReLU, softmax.
 class PartitionNet {
  public:
   PartitionNet(const PartitionShape& shape, const UnitFeatures& features,
@@ -97,13 +97,13 @@ class ScheduleNet {
   /// groups [K, S, W].
   Encoded encode(const torch::Tensor& groups) const;
 
-  /// All steps at once for known devices [S, K] (int64), those drawn after sample(): logits u [S,
+  /// All steps at once for known devices [S, K] (int64), or the devices that sample() chose: logits u [S,
   /// K, D].
   torch::Tensor logits(const Encoded& encoded, const torch::Tensor& devices) const;
   /// Log-probabilities from logits with constant logits `prior` of the same shape.
   torch::Tensor log_probabilities(const torch::Tensor& logits, const torch::Tensor& prior) const;
 
-  /// Draws devices step by step: choose(sample, step, row) gives a device by its log-probabilities
+  /// Samples devices step by step: choose(sample, step, row) gives a device by its log-probabilities
   /// [D]. prior [S, K, D]. Returns devices [S, K] (int64) and all log-probabilities [S, K, D].
   using Choose = std::function<int64_t(int64_t sample, int64_t step, const float* row)>;
   std::pair<torch::Tensor, torch::Tensor> sample(Encoded& encoded, const torch::Tensor& prior,
@@ -120,7 +120,7 @@ class ScheduleNet {
 
   const ScheduleShape& shape_;
   const PolicyWeights& weights_;
-  torch::Tensor previous_device_;  // one-hot rows [D + 1, D], that of the start zero
+  torch::Tensor previous_device_;  // one-hot rows [D + 1, D], zero for the start
 };
 
 }  // namespace trinity

@@ -26,7 +26,7 @@ struct LstmSteps {
 /// The recurrences as one node of autograd: gates hold input times weight plus bias and are
 /// overwritten, state and cell [D, S, H], weight [D, 4H, H]. Returns the hidden states [D, T, S, H]
 /// and the last cells [D, S, H]. `known`, if any, are the steps, computed before. The weight's
-/// gradient is one product over all steps, and the slopes of all steps are computed before the loop
+/// gradient is one matmul over all steps, and the slopes of all steps are computed before the loop
 /// backwards.
 torch::autograd::variable_list lstm(const torch::Tensor& gates, const torch::Tensor& state,
                                     const torch::Tensor& cell, const torch::Tensor& weight,
