@@ -536,7 +536,7 @@ return {
   },
   runtimes = {
     ['composer-2023'] = {
-      attention_share = 0.8148, hopper_attention_share = 0.6518, launch_share = 29.32, memory_share = 1.094,
+      attention_share = 0.822, hopper_attention_share = 0.6407, launch_share = 32.69, memory_share = 1.117,
     },
     deepspeed = { compute_share = 0.7037, network_share = 0.1448 }, eager = { memory_share = 0.3942 },
     megatron = { routing_speed = 2.268, update_s = 0.0001187 }, ['megatron-2021'] = { launch_share = 3.409 },
