@@ -49,6 +49,7 @@ local function device_type(kind, known, c, r, traits)
   local operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert,
     ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing,
     SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused,
+    ['Cast:float32'] = { memory_efficiency = memory * r.logits_share },
     Update = traits.float8 and r.update_s > 0 and { dispatch_s = r.update_s } or nil }
   return util.merged(known, { peak_flops_per_s = peaks_of(known, c, r), compute_efficiency = wide,
     memory_efficiency = memory, half_width = c.half_width, launch_s = r.launch_share * c.launch_s,

@@ -141,8 +141,16 @@ return {
     },
     published = {
       ['A100-40GB, dense'] = {
-        fitted = { mean = 0.0447, median = 0.02092, worst = 0.3991 },
-        left_out = { mean = 0.04601, median = 0.02153, worst = 0.3993 }, rows = 33,
+        apart = {
+          {
+            fitted = 0.3894, from = 'llm-foundry', left_out = 0.4461, row = 'MPT-70b:86',
+          },
+          {
+            fitted = 0.04678, from = 'llm-foundry', left_out = 0.09163, row = 'MPT-70b:85',
+          },
+        },
+        fitted = { mean = 0.04703, median = 0.02353, worst = 0.3894 },
+        left_out = { mean = 0.04648, median = 0.0163, worst = 0.4461 }, rows = 33,
       },
       ['A100-80GB Jean Zay, dense'] = {
         fitted = { mean = 0.0575, median = 0.03517, worst = 0.3939 },
@@ -151,218 +159,216 @@ return {
       ['A100-80GB, dense'] = {
         apart = {
           {
-            fitted = 0.305, from = "Narayanan et al. SC'21 (arXiv 2104.04473) table 2", left_out = 0.3469,
-            row = 'p011',
+            fitted = 0.0549, from = 'NeMo Megatron launcher README section 7.1.2 (2023)', left_out = 0.02929,
+            row = 'p051',
           },
           {
-            fitted = -0.01366, from = "Narayanan et al. SC'21 (arXiv 2104.04473) table 2", left_out = 0.02998,
-            row = 'p012',
+            fitted = -0.04567, from = 'NeMo Megatron launcher README section 7.1.2 (2023)', left_out = -0.06951,
+            row = 'p050',
           },
         },
-        fitted = { mean = 0.0538, median = 0.04357, worst = 0.305 },
-        left_out = { mean = 0.05899, median = 0.03046, worst = 0.3469 }, rows = 27,
+        fitted = { mean = 0.04222, median = 0.02947, worst = 0.1511 },
+        left_out = { mean = 0.05041, median = 0.03127, worst = 0.1873 }, rows = 27,
       },
       ['B200, dense, MLPerf'] = {
         apart = {
           {
-            fitted = 0.1678, from = 'University-of-Florida', left_out = 0.2123,
+            fitted = 0.03921, from = 'University-of-Florida', left_out = 0.1296,
             row = 'v5.1 hpg.dgxb200x8.n32 llama31_8b',
           },
           {
-            fitted = -0.0779, from = 'University-of-Florida', left_out = -0.04258,
+            fitted = -0.07053, from = 'University-of-Florida', left_out = -0.008289,
             row = 'v5.1 hpg.dgxb200x8.n8 llama31_8b',
           },
         },
-        fitted = { mean = 0.07831, median = 0.07313, worst = 0.1678 },
-        left_out = { mean = 0.09362, median = 0.05847, worst = 0.2123 }, rows = 8,
+        fitted = { mean = 0.05749, median = 0.05102, worst = 0.1442 },
+        left_out = { mean = 0.07482, median = 0.07889, worst = 0.1946 }, rows = 8,
       },
       ['B200, mixtures of experts'] = {
         apart = {
           {
-            fitted = 0.02135, from = 'Megatron-Bridge performance summary, NeMo 26.02.01', left_out = 0.01635,
+            fitted = 0.02229, from = 'Megatron-Bridge performance summary, NeMo 26.02.01', left_out = 0.02704,
             row = 'p183',
           },
           {
-            fitted = -0.01119, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = -0.1716,
+            fitted = -0.01113, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = -0.1714,
             row = 'p210',
           },
         },
-        fitted = { mean = 0.01465, median = 0.01512, worst = 0.02135 },
-        left_out = { mean = 0.04683, median = 0.01635, worst = 0.1716 }, rows = 5,
+        fitted = { mean = 0.01515, median = 0.01604, worst = 0.02229 },
+        left_out = { mean = 0.05337, median = 0.02704, worst = 0.1714 }, rows = 5,
       },
       ['B300, mixtures of experts'] = {
-        fitted = { mean = 0.03583, median = 0.03583, worst = 0.04496 },
-        left_out = { mean = 0.08181, median = 0.08181, worst = 0.09134 }, rows = 2,
+        fitted = { mean = 0.03802, median = 0.03802, worst = 0.04717 },
+        left_out = { mean = 0.08126, median = 0.08126, worst = 0.09078 }, rows = 2,
       },
       ['GB200, dense, 8 bits'] = {
         apart = {
           {
-            fitted = 0.01475, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = 0.03752,
+            fitted = 0.005468, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = 0.02081,
             row = 'p197',
           },
           {
-            fitted = -0.1154, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1133,
+            fitted = -0.1174, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1299,
             row = 'p119',
           },
         },
-        fitted = { mean = 0.04316, median = 0.03624, worst = 0.1154 },
-        left_out = { mean = 0.0458, median = 0.03862, worst = 0.1133 }, rows = 21,
+        fitted = { mean = 0.04502, median = 0.03834, worst = 0.1174 },
+        left_out = { mean = 0.05184, median = 0.05081, worst = 0.1299 }, rows = 21,
       },
       ['GB200, dense, MLPerf'] = {
         apart = {
           {
-            fitted = 0.08385, from = 'NVIDIA', left_out = 0.1114,
-            row = 'v5.1 hsg_ngpu2560_ngc25.09_nemo llama31_405b',
+            fitted = 0.02488, from = 'NVIDIA', left_out = 0.0559, row = 'v5.1 tyche_ngpu72_ngc25.09_nemo llama31_8b',
           },
           {
-            fitted = 0.00377, from = 'NVIDIA', left_out = 0.006348,
-            row = 'v5.0 tyche_ngpu256_ngc25.04_nemo llama31_405b',
+            fitted = -0.05766, from = 'NVIDIA', left_out = -0.06465,
+            row = 'v5.1 tyche_ngpu512_ngc25.09_nemo llama31_8b',
           },
         },
-        fitted = { mean = 0.02929, median = 0.02329, worst = 0.08385 },
-        left_out = { mean = 0.04248, median = 0.02041, worst = 0.1116 }, rows = 9,
+        fitted = { mean = 0.02591, median = 0.01838, worst = 0.06543 },
+        left_out = { mean = 0.03134, median = 0.01275, worst = 0.08705 }, rows = 9,
       },
       ['GB200, mixtures of experts'] = {
         apart = {
           {
-            fitted = 0.05267, from = 'Megatron-Bridge performance summary, NeMo 26.08', left_out = 0.05917,
+            fitted = 0.04518, from = 'Megatron-Bridge performance summary, NeMo 26.08', left_out = 0.0478,
             row = 'p081',
           },
           {
-            fitted = -0.04081, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.03539,
+            fitted = -0.05165, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.05139,
             row = 'p124',
           },
         },
-        fitted = { mean = 0.01673, median = 0.01129, worst = 0.05267 },
-        left_out = { mean = 0.01904, median = 0.0128, worst = 0.05917 }, rows = 22,
+        fitted = { mean = 0.01542, median = 0.008622, worst = 0.05165 },
+        left_out = { mean = 0.0161, median = 0.007603, worst = 0.05139 }, rows = 22,
       },
       ['GB300, dense, 8 bits'] = {
         apart = {
           {
-            fitted = 0.07177, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = 0.08332,
+            fitted = 0.0733, from = 'Megatron-Bridge performance summary, NeMo 26.02', left_out = 0.08668,
             row = 'p189',
           },
           {
-            fitted = -0.02633, from = 'Megatron-Bridge performance summary, NeMo 26.02.01', left_out = -0.03865,
+            fitted = -0.02981, from = 'Megatron-Bridge performance summary, NeMo 26.02.01', left_out = -0.03549,
             row = 'p165',
           },
         },
-        fitted = { mean = 0.02554, median = 0.01809, worst = 0.07177 },
-        left_out = { mean = 0.03036, median = 0.03083, worst = 0.08332 }, rows = 17,
+        fitted = { mean = 0.02356, median = 0.01377, worst = 0.0733 },
+        left_out = { mean = 0.0304, median = 0.03275, worst = 0.08668 }, rows = 17,
       },
       ['GB300, dense, MLPerf'] = {
         apart = {
           {
-            fitted = 0.01267, from = 'NVIDIA', left_out = 0.07252,
+            fitted = 0.004939, from = 'NVIDIA', left_out = 0.05176,
             row = 'v5.1 theia_ngpu512_ngc25.09_nemo llama31_8b',
           },
           {
-            fitted = 0.007016, from = 'NVIDIA', left_out = 0.02155,
-            row = 'v5.1 theia_ngpu8_ngc25.09_nemo llama31_8b',
+            fitted = 0.00365, from = 'NVIDIA', left_out = 0.01594, row = 'v5.1 theia_ngpu8_ngc25.09_nemo llama31_8b',
           },
         },
-        fitted = { mean = 0.009845, median = 0.009845, worst = 0.01267 },
-        left_out = { mean = 0.04703, median = 0.04703, worst = 0.07252 }, rows = 2,
+        fitted = { mean = 0.004294, median = 0.004294, worst = 0.004939 },
+        left_out = { mean = 0.03385, median = 0.03385, worst = 0.05176 }, rows = 2,
       },
       ['GB300, mixtures of experts'] = {
         apart = {
           {
-            fitted = 0.1058, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = 0.1127,
+            fitted = 0.1016, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = 0.107,
             row = 'p220',
           },
           {
-            fitted = -0.05097, from = 'Megatron-Bridge performance summary, NeMo 26.06', left_out = -0.06082,
+            fitted = -0.05522, from = 'Megatron-Bridge performance summary, NeMo 26.06', left_out = -0.06445,
             row = 'p100',
           },
         },
-        fitted = { mean = 0.03257, median = 0.0236, worst = 0.1058 },
-        left_out = { mean = 0.047, median = 0.04398, worst = 0.1127 }, rows = 26,
+        fitted = { mean = 0.0332, median = 0.02592, worst = 0.1016 },
+        left_out = { mean = 0.0471, median = 0.04446, worst = 0.107 }, rows = 26,
       },
       ['H100-80GB, dense, 16 bits'] = {
         apart = {
           {
-            fitted = 0.1512, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.1735,
+            fitted = 0.1206, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.1327,
             row = 'p045',
           },
           {
-            fitted = 0.02881, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = 0.056,
+            fitted = -0.02293, from = 'The Llama 3 Herd of Models (arXiv 2407.21783) table 4', left_out = -0.01221,
             row = 'p044',
           },
         },
-        fitted = { mean = 0.06583, median = 0.02887, worst = 0.1773 },
-        left_out = { mean = 0.07894, median = 0.056, worst = 0.1919 }, rows = 9,
+        fitted = { mean = 0.04689, median = 0.02293, worst = 0.1206 },
+        left_out = { mean = 0.05199, median = 0.0214, worst = 0.1357 }, rows = 9,
       },
       ['H100-80GB, dense, 8 bits'] = {
         apart = {
           {
-            fitted = 0.0012, from = 'NeMo launcher examples README (NeMo 24.05)', left_out = -0.007839, row = 'p067',
+            fitted = -0.005896, from = 'NeMo launcher examples README (NeMo 24.05)', left_out = -0.01388,
+            row = 'p067',
           },
           {
-            fitted = -0.09701, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1113,
+            fitted = -0.09152, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1042,
             row = 'p115',
           },
         },
-        fitted = { mean = 0.03985, median = 0.032, worst = 0.09701 },
-        left_out = { mean = 0.04656, median = 0.03776, worst = 0.1113 }, rows = 25,
+        fitted = { mean = 0.03842, median = 0.03204, worst = 0.09152 },
+        left_out = { mean = 0.04535, median = 0.04296, worst = 0.1042 }, rows = 25,
       },
       ['H100-80GB, dense, MLPerf'] = {
         apart = {
           {
-            fitted = 0.1714, from = 'NVIDIA_CoreWeave', left_out = 0.1931,
-            row = 'v3.0 coreweave_hgxh100_n448_ngc23.04_pytorch gpt3',
+            fitted = 0.1583, from = 'Oracle', left_out = 0.1733, row = 'v4.1 3072xBM.GPU.H100.8 gpt3',
           },
           {
-            fitted = -0.07627, from = 'NVIDIA', left_out = -0.06803, row = 'v4.1 eos_n32_ngc24.09_nemo gpt3',
+            fitted = -0.07083, from = 'NVIDIA', left_out = -0.06181, row = 'v4.1 eos_n32_ngc24.09_nemo gpt3',
           },
         },
-        fitted = { mean = 0.0939, median = 0.07627, worst = 0.383 },
-        left_out = { mean = 0.1046, median = 0.06803, worst = 0.3869 }, rows = 13,
+        fitted = { mean = 0.08239, median = 0.05122, worst = 0.3797 },
+        left_out = { mean = 0.09304, median = 0.06181, worst = 0.3921 }, rows = 13,
       },
       ['H100-80GB, mixtures of experts'] = {
         apart = {
           {
-            fitted = -0.003807, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = -0.06404,
+            fitted = 7.051e-05, from = 'Megatron-Bridge performance summary, NeMo 25.11', left_out = -0.04592,
             row = 'p236',
           },
           {
-            fitted = -0.07357, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1295,
+            fitted = -0.06993, from = 'Megatron-Bridge performance summary, NeMo 26.04.01', left_out = -0.1127,
             row = 'p136',
           },
         },
-        fitted = { mean = 0.03618, median = 0.02875, worst = 0.07357 },
-        left_out = { mean = 0.09439, median = 0.0874, worst = 0.1295 }, rows = 5,
+        fitted = { mean = 0.03243, median = 0.02494, worst = 0.06993 },
+        left_out = { mean = 0.07688, median = 0.06976, worst = 0.1127 }, rows = 5,
       },
       ['H100-96GB, dense, 16 bits'] = {
         apart = {
           {
-            fitted = 0.05626, from = 'torchtitan benchmarks', left_out = 0.1025, row = 'p244',
+            fitted = 0.05775, from = 'torchtitan benchmarks', left_out = 0.1176, row = 'p244',
           },
           {
-            fitted = -0.04445, from = 'torchtitan benchmarks', left_out = -0.05592, row = 'p266',
+            fitted = -0.03696, from = 'torchtitan benchmarks', left_out = -0.03831, row = 'p266',
           },
         },
-        fitted = { mean = 0.03292, median = 0.03399, worst = 0.05626 },
-        left_out = { mean = 0.0699, median = 0.06594, worst = 0.1025 }, rows = 6,
+        fitted = { mean = 0.02872, median = 0.02808, worst = 0.05775 },
+        left_out = { mean = 0.06607, median = 0.06806, worst = 0.1176 }, rows = 6,
       },
       ['H100-96GB, dense, 8 bits'] = {
         apart = {
           {
-            fitted = 0.1362, from = 'torchtitan benchmarks', left_out = 0.07965, row = 'p247',
+            fitted = 0.1349, from = 'torchtitan benchmarks', left_out = 0.08208, row = 'p247',
           },
           {
-            fitted = -0.1398, from = 'torchtitan benchmarks', left_out = -0.1654, row = 'p248',
+            fitted = -0.1409, from = 'torchtitan benchmarks', left_out = -0.1661, row = 'p248',
           },
         },
-        fitted = { mean = 0.0432, median = 0.02794, worst = 0.1398 },
-        left_out = { mean = 0.05214, median = 0.02789, worst = 0.1654 }, rows = 18,
+        fitted = { mean = 0.04522, median = 0.02614, worst = 0.1409 },
+        left_out = { mean = 0.05291, median = 0.0311, worst = 0.1661 }, rows = 18,
       },
       ['H200-141GB, dense, 8 bits'] = {
-        fitted = { mean = 0.06247, median = 0.06247, worst = 0.06247 },
-        left_out = { mean = 0.07307, median = 0.07307, worst = 0.07307 }, rows = 1,
+        fitted = { mean = 0.06897, median = 0.06897, worst = 0.06897 },
+        left_out = { mean = 0.07966, median = 0.07966, worst = 0.07966 }, rows = 1,
       },
       ['H200-141GB, dense, MLPerf'] = {
-        fitted = { mean = 0.02525, median = 0.02525, worst = 0.02525 },
-        left_out = { mean = 0.0286, median = 0.0286, worst = 0.0286 }, rows = 1,
+        fitted = { mean = 0.01754, median = 0.01754, worst = 0.01754 },
+        left_out = { mean = 0.02047, median = 0.02047, worst = 0.02047 }, rows = 1,
       },
     },
     sailor = {
@@ -393,55 +399,72 @@ return {
     },
     vtrain = {
       ['A100-80GB, dense'] = {
-        fitted = { mean = 0.0538, median = 0.04357, worst = 0.305 },
-        left_out = { mean = 0.05797, median = 0.0427, worst = 0.305 }, rows = 27,
+        apart = {
+          {
+            fitted = 0.0549, from = 'NeMo Megatron launcher README section 7.1.2 (2023)', left_out = 0.05545,
+            row = 'p051',
+          },
+          {
+            fitted = -0.04567, from = 'NeMo Megatron launcher README section 7.1.2 (2023)', left_out = -0.04517,
+            row = 'p050',
+          },
+        },
+        fitted = { mean = 0.04222, median = 0.02947, worst = 0.1511 },
+        left_out = { mean = 0.05513, median = 0.04339, worst = 0.227 }, rows = 27,
       },
       ['hidden 3072, 30 layers'] = {
-        fitted = { mean = 0.05375, median = 0.02151, worst = 0.4984 },
-        left_out = { mean = 0.06687, median = 0.02848, worst = 0.5097 }, rows = 26,
+        apart = {
+          { fitted = 0.03998, left_out = 0.004454, row = '26' },
+          { fitted = -0.4991, left_out = -0.5114, row = '16' },
+        },
+        fitted = { mean = 0.05353, median = 0.02088, worst = 0.4991 },
+        left_out = { mean = 0.06749, median = 0.03035, worst = 0.5114 }, rows = 26,
       },
       ['hidden 6144, 40 layers'] = {
-        fitted = { mean = 0.03297, median = 0.02236, worst = 0.1052 },
-        left_out = { mean = 0.03467, median = 0.02495, worst = 0.1066 }, rows = 15,
+        apart = {
+          { fitted = 0.08245, left_out = 0.0873, row = '35' }, { fitted = -0.1046, left_out = -0.1058, row = '28' },
+        },
+        fitted = { mean = 0.03311, median = 0.02301, worst = 0.1046 },
+        left_out = { mean = 0.03456, median = 0.02531, worst = 0.1058 }, rows = 15,
       },
     },
   },
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05899,
-      rows = 27, values = { compute_efficiency = 0.7352, inside_share = 1.244, memory_efficiency = 0.6768 },
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05041,
+      rows = 27, values = { compute_efficiency = 0.7318, inside_share = 1.256, memory_efficiency = 0.6805 },
     },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.07645, rows = 15,
+      mean_error = 0.06853, rows = 15,
       values = {
-        expert_dispatch_s = 8.248e-05, fp8 = 0.5435, layer_dispatch_s = 0.0001836, mxfp8 = 0.5863,
-        network_share = 2.498, routing = 0.08835,
+        expert_dispatch_s = 8.288e-05, fp8 = 0.5539, layer_dispatch_s = 0.000181, mxfp8 = 0.5859,
+        network_share = 1.991, routing = 0.08568,
       },
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0339, rows = 52,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03317, rows = 52,
       values = {
-        compute_efficiency = 0.7037, expert_dispatch_s = 9.464e-05, fp8 = 0.4992, inside_share = 1.351,
-        mxfp8 = 0.5099, network_share = 5.146, nvfp4 = 0.4133, routing = 0.1113,
+        compute_efficiency = 0.6878, expert_dispatch_s = 9.274e-05, fp8 = 0.5094, inside_share = 1.148,
+        mxfp8 = 0.5122, network_share = 3.088, nvfp4 = 0.4247, routing = 0.1183,
       },
     },
     gb300 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.04072, rows = 45,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.0402, rows = 45,
       values = {
-        compute_efficiency = 0.7613, expert_dispatch_s = 9.153e-05, fp8 = 0.618, inside_share = 2.081,
-        mxfp8 = 0.6174, network_share = 2.382, nvfp4 = 0.4173, routing = 0.1142,
+        compute_efficiency = 0.7548, expert_dispatch_s = 9.225e-05, fp8 = 0.6195, inside_share = 1.971,
+        mxfp8 = 0.6145, network_share = 3.007, nvfp4 = 0.419, routing = 0.1134,
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.06624, rows = 78,
+      assumed = { half_width = 60 }, mean_error = 0.05954, rows = 78,
       values = {
-        attention = 0.6753, compute_efficiency = 0.6187, expert_dispatch_s = 9.5e-05, fp8 = 0.5848,
-        inside_share = 1.807, memory_efficiency = 0.7209, network_share = 2.337,
+        attention = 0.6743, compute_efficiency = 0.6415, expert_dispatch_s = 9.5e-05, fp8 = 0.5919,
+        inside_share = 1.753, memory_efficiency = 0.6934, network_share = 2.295,
       },
     },
     h100_96gb = { assumed = { clock = 0.8939 }, like = 'h100' }, h200 = { like = 'h100' },
@@ -521,15 +544,15 @@ return {
   },
   runtimes = {
     ['composer-2023'] = {
-      attention_share = 0.8148, hopper_attention_share = 0.6518, launch_share = 29.32, memory_share = 1.094,
+      attention_share = 0.822, hopper_attention_share = 0.6407, launch_share = 32.69, memory_share = 1.117,
     },
-    deepspeed = { network_share = 0.1399 }, eager = { memory_share = 0.4089 },
-    megatron = { routing_speed = 2.285, update_s = 0.0001141 }, ['megatron-2021'] = { launch_share = 3.487 },
-    ['megatron-2024'] = { memory_share = 0.4404 },
-    ['megatron-deepspeed-2022'] = { compute_share = 1.037, launch_share = 51.56, memory_share = 0.5366 },
+    deepspeed = { compute_share = 0.7037, network_share = 0.1448 }, eager = { memory_share = 0.3942 },
+    megatron = { routing_speed = 2.268, update_s = 0.0001187 }, ['megatron-2021'] = { launch_share = 3.409 },
+    ['megatron-2024'] = { memory_share = 0.4798 },
+    ['megatron-deepspeed-2022'] = { compute_share = 1.037, launch_share = 51.43, memory_share = 0.5438 },
     torchtitan = {
-      async_share = 1.308, compute_share = 0.8433, inside_share = 0.4335, memory_share = 0.6926,
-      rowwise_cast_share = 0.04216,
+      async_share = 1.32, compute_share = 0.8352, inside_share = 0.4502, memory_share = 0.6634,
+      rowwise_cast_share = 0.04076,
     },
   },
   sources = {
@@ -553,6 +576,6 @@ return {
         slot_s = 0.001915, state_bytes = 20.09,
       },
     },
-    vtrain = { cluster = { network_share = 0.6596, shared_bandwidth = 0.4432 } },
+    vtrain = { cluster = { network_share = 0.6579, shared_bandwidth = 0.4402 } },
   },
 }

@@ -42,7 +42,7 @@ rules.list = {
     { 'rank_order', rank_order, 'tensor, context, expert, then data and pipeline, or pipeline and data',
       'megatron/training/arguments.py: use_tp_pp_dp_mapping' },
   },
-  ['megatron-2024'] = { -- Megatron-Core 0.8
+  ['megatron-core-0.8'] = {
     { 'base', 'megatron' },
     { 'recompute', { 'none', 'selective', 'full', 'by_layer' }, 'none, core attention, layers',
       'megatron/training/arguments.py' },
@@ -50,7 +50,7 @@ rules.list = {
     { 'zero_stage', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
   },
   ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
-    { 'base', 'megatron-2024' },
+    { 'base', 'megatron-core-0.8' },
     { 'context', { 1 }, 'no context parallelism', 'megatron/core/parallel_state.py before 0.5' },
     { 'virtual_stages', three_ranks, 'interleaving over three ranks or more', 'megatron/arguments.py' },
   },

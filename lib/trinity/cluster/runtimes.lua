@@ -39,6 +39,8 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   { 'async_tensor', 'boolean', otherwise = "the base's", help = 'whether AsyncTP is used' },
   share('cast_share', 'of memory_efficiency, for copies of operands to FP8: more are made than the graph counts'),
   share('rowwise_cast_share', "the same where float8 is 'fp8_rowwise'"),
+  share('logits_share', 'of memory_efficiency, for the copy of logits to float32: the loss passes over it more often '
+    .. 'than the graph counts'),
   share('routing_speed', 'speed of routing, gates and all-to-alls of experts under CUDA graphs of whole iterations'),
   { 'float8', float8, otherwise = "the kind's", help = "how operands of dtype 'float8' are scaled" },
   { 'cuda_graphs', graphs, otherwise = "the base's",
@@ -52,7 +54,7 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
     help = 'gradients that are reduced together where a strategy has no bucket_bytes; 0: 25 MB, as FSDP does module by '
       .. 'module, and over the stages of a pipeline all' },
   { 'replica_bucket_elements', 'number', least = 0, most = 1e9, otherwise = "the base's",
-    help = 'the same per replica, where that is more' },
+    help = 'the same per rank of data parallelism, where that is more' },
   { 'context_bytes', 'number', least = 0, otherwise = "the base's",
     help = "of a GPU's memory: CUDA's context and communicators, which PyTorch's allocator does not count" },
   { 'matmul_workspace_bytes', 'number', least = 0, otherwise = "the kind's",
@@ -69,7 +71,7 @@ runtimes.declared = declared
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
   attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
   async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
-  cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
+  cast_share = 1, rowwise_cast_share = 1, logits_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention',
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
   -- two A100 688 MB (github.com/NVIDIA/nccl/issues/964).
@@ -103,12 +105,11 @@ local most_bucket_bytes = 2 ^ 50
 ---@param strategy trinity.MeshStrategy
 ---@return integer
 function runtimes.bucket_bytes(runtime, strategy)
-  local mesh = strategy.mesh
-  if runtime.bucket_elements == 0 or strategy.zero_stage == 3 then
+  local mesh, by_rank = strategy.mesh, runtime.replica_bucket_elements
+  if runtime.bucket_elements == 0 or strategy.zero_stage == 3 and by_rank > 0 then -- FSDP, Megatron-LM's too
     return (mesh.pipeline or 1) > 1 and most_bucket_bytes or 25000000
   end
-  local replicas = (mesh.data or 1) * (mesh.context or 1)
-  return math.min(most_bucket_bytes, 2 * math.max(runtime.bucket_elements, runtime.replica_bucket_elements * replicas))
+  return math.min(most_bucket_bytes, 2 * math.max(runtime.bucket_elements, by_rank * (mesh.data or 1)))
 end
 
 -- "Fitted": calibrated.lua has the value, by `trinity study fidelity published --fit` to rows of that software.
@@ -118,19 +119,30 @@ runtimes.list = {
     source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
     .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
-    .. 'buckets: core/distributed/distributed_data_parallel.py; '
+    .. 'buckets: core/distributed/distributed_data_parallel.py, by the data-parallel size without context parallelism; '
     .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS; update_s: fitted, '
     .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params: FP8 weights one by one' },
-  ['megatron-2024'] = { base = 'megatron',
-    source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
+  ['megatron-core-0.8'] = { base = 'megatron', logits_share = 6 / 34,
+    source = 'Megatron-LM, README of Megatron-Core 0.8; logits_share: core/tensor_parallel/cross_entropy.py moves 34 '
+      .. 'bytes a logit up to the loss (copy, maximum, difference, exponential, sum, quotient), the copy 6' },
+  ['megatron-2024'] = { base = 'megatron-core-0.8',
+    source = 'NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
+  ['megatron-2023'] = { base = 'megatron-2024', attention_share = 0.81, hopper_attention_share = 0.65,
+    source = "NeMo and Transformer Engine of MLPerf's rounds 3.0 and 3.1; assumed, no source states it: attention as "
+      .. 'composer-2023 has it, whose shares were fitted to llm-foundry' },
+  ['llama-3'] = { base = 'megatron', inside_share = 0.55,
+    source = 'The Llama 3 Herd of Models (arXiv 2407.21783); assumed, no source states it: messages of tensor '
+      .. 'parallelism do not overlap, so that links have their own bandwidth, as in torchtitan' },
   ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, update_s = 0,
     bucket_elements = most_bucket_bytes / 2,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron), gradients '
       .. 'reduced after the last backward pass' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
-  deepspeed = { base = 'megatron-2021', keeps_gradients = false, bucket_elements = 0,
-    source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
+  deepspeed = { base = 'megatron-2021', keeps_gradients = false, bucket_elements = 5e8, replica_bucket_elements = 0,
+    source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); compute_share: fitted, gathers take '
+      .. 'multiprocessors while matmuls run, as in torchtitan; network_share: fitted; buckets: runtime/zero/config.py, '
+      .. 'reduce_bucket_size' },
   torchtitan = { base = 'megatron', keeps_gradients = false, transformer_engine = false, expert_streams = 0,
     network_share = 1.365, cast_share = 0.2, selective = 'operators', update_s = 0, bucket_elements = 0,
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares: fitted; copies to '
@@ -152,7 +164,7 @@ local function prior(start, least, most, spread)
 end
 
 --- Where fits of fields start, their bounds and spreads (constants.lua).
-runtimes.priors = { compute_share = prior(0.9, 0.5, 1.2, 0.15), attention_share = prior(0.8, 0.2, 1.5, 0.3),
+runtimes.priors = { compute_share = prior(0.85, 0.5, 1.2, 0.15), attention_share = prior(0.8, 0.2, 1.5, 0.3),
   hopper_attention_share = prior(0.6, 0.2, 1, 0.3), launch_share = prior(2.5, 0.5, 100, 0.7),
   memory_share = prior(0.6, 0.2, 1.2, 0.3), network_share = prior(0.12, 0.03, 0.5, 0.3),
   inside_share = prior(0.5, 0.2, 2, 0.5), async_share = prior(1.4, 1, 4, 0.3), routing_speed = prior(2, 1, 4, 0.3),

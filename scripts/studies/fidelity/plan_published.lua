@@ -46,8 +46,8 @@ end
 
 --- The point that a row states, with this recomputation and this number of model chunks per GPU.
 local function point_of(row, recompute, virtual)
-  local p, ring = row.plan, row.plan.ring
-  local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = ring.parts, expert = 1, data = ring.data,
+  local p = row.plan
+  local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = 1, expert = 1, data = p.data * p.context,
     sequence_parallel = p.sequence_parallel, recompute = recompute, pipeline = p.pipeline,
     schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, algorithm = 'automatic',
     stages = case.stages(row.network.layers, p.pipeline * virtual) or 'even', order = 'natural',
@@ -77,7 +77,7 @@ local function stated_space(row, batch)
     if batch % size == 0 and size > (sizes[#sizes] or 0) then sizes[#sizes + 1] = size end
   end
   local alone = row.case.runtime == 'deepspeed' and 1 or nil
-  return { micro_batch = sizes, context = p.ring.parts, expert = 1, tensor = alone, pipeline = alone,
+  return { micro_batch = sizes, context = 1, expert = 1, tensor = alone, pipeline = alone,
     recompute = row.case.recomputes or { p.recompute },
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }

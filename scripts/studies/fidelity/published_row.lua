@@ -201,6 +201,10 @@ local function cuda_graphs(row, m, plan, kind)
   return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
 end
 
+--- Runtimes of rows of H100 by words of their source.
+local sources = { { 'nemo 24.', 'megatron-2024' }, { '2024', 'megatron-2024' },
+  { 'megatron-core 0.8', 'megatron-core-0.8' }, { 'herd of models', 'llama-3' } }
+
 --- The runtime of a row by its source, with what its precision and recipe change.
 local function runtime_of(row, m, plan, kind, assume)
   local name, changes = row.runtime, {}
@@ -209,8 +213,10 @@ local function runtime_of(row, m, plan, kind, assume)
       name = filled(row, 'note') and not contains(row, 'note', 'compile') and 'eager' or 'torchtitan'
     elseif plan.unfused then name = row.zero == '3' and 'deepspeed' or 'megatron-2021'
     else
-      local early = row.gpu == 'H100-80GB' and (contains(row, 'source', 'nemo 24.') or contains(row, 'source', '2024'))
-      name = early and 'megatron-2024' or 'megatron'
+      name = 'megatron'
+      for _, pair in ipairs(row.gpu == 'H100-80GB' and sources or {}) do
+        if contains(row, 'source', pair[1]) then name = pair[2] end
+      end
     end
   end
   runtimes.read(name) -- refuses what is none
@@ -222,32 +228,21 @@ local function runtime_of(row, m, plan, kind, assume)
   end
   if plan.torchtitan and contains(row, 'note', 'asynctp') then changes.async_tensor = true end
   -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
-  local attention = plan.ring.share / (plan.torchtitan and 2 - 1 / plan.context or 1)
-  if attention ~= 1 then changes.attention_share = attention end
+  local attention = 1 / plan.context / (plan.torchtitan and 2 - 1 / plan.context or 1)
+  if attention ~= 1 then
+    local own = runtimes.read(name)
+    changes.attention_share = attention * own.attention_share
+    changes.replica_bucket_elements = own.replica_bucket_elements / plan.context
+  end
   if m.experts > 0 and plan.expert < plan.expert_ranks then changes.dispatch_share = plan.expert / plan.expert_ranks end
   if next(changes) == nil then return name, name end
   return util.merged({ base = name }, changes), name
 end
 
-local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of which is lowered by itself
-
---- Simulation of ring attention: every part of a ring is lowered separately, which networks in stages or
---- with parts of layers are too large for. Parts are then replicas of shorter sequences: a device has the same tokens,
---- attention, which then sees `share` of its keys, has a lower efficiency by that factor, and the ring's messages are
---- left out, assumed hidden by attention. (FSDP also shards weights over parts of sequences: torchtitan's dp_shard_cp.)
-local function ring_of(plan, assume)
-  local lowered = plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
-    and plan.zero_stage < 3
-  local parts = lowered and plan.context or 1
-  if plan.context > 1 and not lowered then
-    assume('messages of a ring of %d parts are hidden by attention', plan.context)
-  end
-  return { parts = parts, share = parts / plan.context, data = plan.data * plan.context / parts }
-end
-
 --- The options of model 'decoder'.
 local function model_options(row, m, plan, kind)
-  local d, sequence = m.deepseek, whole(row, 'sequence') * plan.ring.share
+  local d, sequence = m.deepseek, whole(row, 'sequence') / plan.context
+  local bridge, mlperf = contains(row, 'source', 'megatron-bridge'), contains(row, 'source', 'mlperf')
   return { layers = m.layers, hidden = m.hidden, heads = m.heads, num_kv_heads = m.kv_heads, head_dim = m.head_dim,
     feed_forward = m.ffn, gated = m.gated, bias = m.gated and 'none' or 'all', norm = m.gated and 'rms' or 'layer',
     vocabulary = math.ceil(m.vocab / plan.tensor) * plan.tensor, positions = m.gated and 0 or sequence,
@@ -255,10 +250,10 @@ local function model_options(row, m, plan, kind)
     expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, kv_lora_rank = d and 512,
     q_lora_rank = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
     kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
-    -- recipes of Llama in Megatron-Bridge and for MLPerf: cross_entropy_fusion_impl = 'te'
-    fused_loss = m.experts == 0 and m.gated and (contains(row, 'source', 'megatron-bridge')
-      or contains(row, 'source', 'mlperf')),
-    gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
+    -- Megatron-Bridge, perf_recipes/_common.py: cross_entropy_fusion_impl = 'te', grad_reduce_in_fp32 = False; likewise
+    -- NeMo's configurations for MLPerf (grad_sync_dtype: bf16), the loss in those of Llama
+    fused_loss = bridge or mlperf and m.gated, gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype
+      or (bridge or mlperf) and 'bfloat16' or 'float32', optimizer = 'adam' }
 end
 
 local function case_of(row, m, plan, kind, assume)
@@ -266,8 +261,8 @@ local function case_of(row, m, plan, kind, assume)
   return { model = 'decoder', model_options = model_options(row, m, plan, kind),
     cluster = nodes.job(machines[row.gpu], plan.gpus), runtime = runtime,
     recomputes = plan.unfused and plan.recompute == 'none' and { 'none', 'selective', 'full' } or nil,
-    strategy = { mesh = { data = plan.ring.data, tensor = plan.tensor, pipeline = plan.pipeline,
-      context = plan.ring.parts, expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
+    strategy = { mesh = { data = plan.data * plan.context, tensor = plan.tensor, pipeline = plan.pipeline,
+      expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
       virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
       micro_batches = plan.micro_batches, recompute = plan.recompute, zero_stage = plan.zero_stage,
       sequence_parallel = plan.sequence_parallel } }
@@ -326,10 +321,14 @@ function published_row.read(path, row)
   local kind = arithmetic(row)
   local m = read_network(row, assume)
   local plan = read_plan(row, m, assume)
-  plan.ring = ring_of(plan, assume)
+  -- Parts of a ring are more replicas of shorter sequences: a device has as many tokens, and attention, which then sees
+  -- 1 / context of its keys, reaches that much less. (FSDP shards weights over parts of sequences, too: torchtitan's
+  -- mesh dp_shard_cp.)
+  if plan.context > 1 then assume('messages of a ring of %d parts hide behind attention', plan.context) end
   local _, gpu = nodes.find(machines[row.gpu])
-  if filled(row, 'gradient_dtype') then assume('gradients are reduced in %s', row.gradient_dtype) end
   local said = case_of(row, m, plan, kind, assume)
+  local gradients = said.model_options.gradient_dtype
+  if gradients ~= 'float32' then assume('gradients are reduced in %s', gradients) end
   return { id = row.id, line = row.line, path = path, model = row.model or '', gpu = row.gpu, kind = gpu,
     group = group_of(row, m, kind), from = filled(row, 'submitter') and row.submitter or row.source,
     left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,

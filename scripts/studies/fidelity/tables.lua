@@ -19,7 +19,7 @@ local function changed(row, fields)
   return row
 end
 
---- MLPerf training's results: one row a submission. Recipes of before v4.1 are of Megatron-Core 0.8 and NeMo 24.
+--- MLPerf training's results: one row a submission. Recipes of before v4.1 are of NeMo 23 and 24.
 local function of_mlperf(row, number)
   local network, gpu = networks[row.benchmark], nil
   if not network then return nil, ('benchmark %s: adapters alone are trained'):format(tostring(row.benchmark)) end
@@ -33,9 +33,9 @@ local function of_mlperf(row, number)
   return changed(changed(row, network), { id = ('%s %s %s'):format(row.round, row.system, row.benchmark),
     row_number = number, gpu = gpu, precision = precision, zero = 1, recompute = 'none', ep = '', experts = '',
     value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total',
-    runtime = row.round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024' or 'megatron',
-    -- NeMo's configurations for MLPerf reduce gradients in 16 bits (grad_sync_dtype: bf16).
-    gradient_dtype = 'bfloat16', source = 'MLPerf ' .. row.round, note = '' })
+    runtime = row.round < 'v4.0' and 'megatron-2023' or row.round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
+      or 'megatron',
+    source = 'MLPerf ' .. row.round, note = '' })
 end
 
 local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb = 'H100-80GB' }
