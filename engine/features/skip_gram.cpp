@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kLanes = 8;
 using Vector [[gnu::vector_size(sizeof(float) * kLanes), gnu::aligned(4), gnu::may_alias]] = float;
 
-/// The first `count` numbers, zeros behind them.
+/// The first `count` numbers, then zeros.
 [[gnu::always_inline]] inline void load(Vector& to, const float* from, int64_t count) {
   to = Vector{};
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];

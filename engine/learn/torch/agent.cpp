@@ -118,7 +118,7 @@ Parameters first_weights(const AgentOptions& options, int32_t samples,
   return parameters;
 }
 
-/// The first of the samples that process `rank` draws.
+/// The first of the batch that process `rank` samples.
 int32_t share_begin(int32_t samples, int32_t rank, int32_t size) {
   return static_cast<int32_t>(int64_t{samples} * rank / size);
 }
@@ -185,7 +185,7 @@ Agent::Impl::Shard::Shard(const Impl& agent, int64_t first_sample, int64_t sampl
       prior(torch::zeros({samples, agent.groups, agent.schedule_shape.devices})),
       devices(torch::zeros({samples, agent.groups}, torch::kLong)) {}
 
-/// Draws dropout's mask of a batch.
+/// Samples dropout's mask of a batch.
 void Agent::Impl::draw_mask() {
   if (options.dropout <= 0) return;
   RandomStream random(options.seed, "dropout", batch);
@@ -239,7 +239,7 @@ std::vector<int32_t> Agent::Impl::order(std::span<int32_t> group) const {
   return by_place;
 }
 
-/// Writes the schedule network's input of a grouping; `labels` are its groups as drawn.
+/// Writes the schedule network's input of a grouping; `labels` are its groups as sampled.
 void Agent::Impl::embed(std::span<const int32_t> grouping, std::span<const int32_t> labels,
                         Shard& shard, int64_t row) const {
   const int64_t width = schedule_shape.width, d = schedule_shape.devices;
@@ -251,7 +251,7 @@ void Agent::Impl::embed(std::span<const int32_t> grouping, std::span<const int32
     std::copy_n(device_prior.data() + labels[t] * d, d, to + static_cast<int64_t>(t) * d);
 }
 
-/// Encodes a shard's groups, with autograd's graph for the first gradient step, and draws devices.
+/// Encodes a shard's groups, with autograd's graph for the first gradient step, and samples devices.
 void Agent::Impl::draw_devices(Shard& shard, const ScheduleNet::Choose& choose) const {
   shard.encoded = schedule.encode(to_device(shard.groups));
   std::tie(shard.devices, shard.rows) =

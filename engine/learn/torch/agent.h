@@ -69,7 +69,7 @@ struct BatchActions {
   std::span<const float> group_log_probability, device_log_probability;
 };
 
-/// The Trinity policy (papers/notes.md "Trinity: networks") on LibTorch: a partition network draws
+/// The Trinity policy (papers/notes.md "Trinity: networks") on LibTorch: a partition network samples
 /// a group for every colocation unit, a schedule network samples a device for every group; both
 /// trained by PPO. Results depend on the options and the problem, not on the thread count; on the
 /// number of peers only as far as sums of gradients are rounded differently.

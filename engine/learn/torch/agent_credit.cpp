@@ -39,7 +39,7 @@ void Agent::Impl::assign_credit(std::span<const RewardSlopes> slopes) {
   normalise(device_credit);
 }
 
-/// The credit of an action is the reward less what the policy expects with the action drawn anew.
+/// The credit of an action is the reward less what the policy expects with the action sampled again.
 void Agent::Impl::credit_sample(const Shard& shard, int64_t row, const RewardSlopes& slopes,
                                 CreditEstimator& estimator) {
   const auto count = deciding.size();

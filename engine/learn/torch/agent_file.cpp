@@ -71,7 +71,7 @@ bool fits(size_t count, int64_t wanted) {
   return count == 0 || count == static_cast<size_t>(wanted);
 }
 
-/// On the processor; of an undefined tensor none.
+/// On the CPU; of an undefined tensor none.
 std::vector<float> floats(const torch::Tensor& tensor) {
   if (!tensor.defined()) return {};
   const auto flat = tensor.cpu().contiguous();
@@ -201,7 +201,7 @@ void Agent::save(const std::string& path) const {
   state("devices", self.problem->devices());
   state("problem", self.problem_hash());
   state("gradient_steps", self.weights.steps);
-  // A batch that was drawn but not learned from is drawn again.
+  // A batch that was sampled but not learned from is sampled again.
   state("batches", self.batch - (self.sampled ? 1 : 0));
   state("baseline", bits(self.baseline));
   state("squares", bits(self.squares));

@@ -109,7 +109,7 @@ struct Agent::Impl {
   std::shared_ptr<const Problem> problem;
   AgentOptions options;
   AgentPeers peers;
-  int32_t first_sample, samples;  // of options.samples those that are drawn here
+  int32_t first_sample, samples;  // of options.samples the ones that are sampled here
   ThreadPool& pool;
   UnitGraph units;
   std::vector<int32_t> deciding;  // the unit whose device every operator takes

@@ -78,7 +78,7 @@ UpdateReport Agent::Impl::update(std::span<const double> rewards, std::span<cons
 void Agent::Impl::epoch(const torch::Tensor& advantage, const torch::Tensor& weight,
                         UpdateReport& report) {
   forward();
-  // The objective stands on log-probabilities alone; its derivatives by these go back through the
+  // The objective depends on log-probabilities alone; its derivatives by these go back through the
   // networks, shard by shard.
   const auto by_unit = taken_groups().detach().requires_grad_();
   const auto by_group = taken_devices().requires_grad_();
@@ -106,7 +106,7 @@ void Agent::Impl::report_objective(const Objective& objective, UpdateReport& rep
   double on_devices = 0;
   for (const auto& shard : shards)
     on_devices += entropy(shard.rows).item<double>() * static_cast<double>(shard.count) / samples;
-  // Entropies are means over the samples, those of units the same in every process.
+  // Entropies are means over the samples, equal in every process for units.
   double sums[] = {objective.value.item<double>(), objective.clipped,
                    own_share() * entropy(unit_rows).item<double>(), own_share() * on_devices};
   if (peers.size > 1) {
@@ -125,12 +125,12 @@ torch::Tensor Agent::Impl::join(torch::Tensor Shard::*field) const {
   return torch::cat(parts);
 }
 
-/// Log-probabilities of the groups drawn [S, U].
+/// Log-probabilities of the sampled groups [S, U].
 torch::Tensor Agent::Impl::taken_groups() const {
   return unit_rows.gather(1, drawn_groups.t()).t();
 }
 
-/// Log-probabilities of the devices drawn [S, K], without a graph.
+/// Log-probabilities of the sampled devices [S, K], without a graph.
 torch::Tensor Agent::Impl::taken_devices() const {
   return to_device(chosen(join(&Shard::rows).detach(), join(&Shard::devices)));
 }
@@ -141,8 +141,8 @@ void Agent::Impl::evaluate(Shard& shard) const {
                                           to_device(shard.prior));
 }
 
-/// Log-probabilities by the weights as they are. Those of units are known after sampling, and those
-/// of devices stay where the schedule network does not learn.
+/// Log-probabilities by the weights as they are. For units they are known after sampling; for
+/// devices they stay where the schedule network does not learn.
 void Agent::Impl::forward() {
   const Stopwatch watch(profile.forward_s);
   const auto last = static_cast<int>(shards.size());

@@ -1,4 +1,4 @@
-// Compiled for every processor and for those with wide vectors. As operators of LibTorch these
+// Compiled for every CPU and for CPUs with wide vectors. As operators of LibTorch these
 // loops are ten passes over an intermediate of steps x keys x width.
 #include "learn/torch/attention_loops.h"
 

@@ -17,7 +17,7 @@ void add_product(const torch::Tensor& gates, const torch::Tensor& hidden,
   for (int64_t d = 0; d < gates.size(0); ++d) gates[d].addmm_(hidden[d], weight[d]);
 }
 
-/// Values before each step: `first`, then those of all steps but the last.
+/// Values before each step: `first`, then the values of all steps but the last.
 torch::Tensor before(const torch::Tensor& first, const torch::Tensor& steps) {
   return torch::cat({first.unsqueeze(1), steps.narrow(1, 0, steps.size(1) - 1)}, 1);
 }
@@ -52,7 +52,7 @@ class Recurrence : public torch::autograd::Function<Recurrence> {
     const auto &state = saved[4], &cell = saved[5], &weight = saved[6];
     const int64_t directions = gates.size(0), steps = gates.size(1), samples = gates.size(2);
     const int64_t width = weight.size(2);
-    // What a gate's gradient is of that of the cell (the output gate's: of the hidden state), and
+    // Derivative of a gate's gradient by the cell's (the output gate's: by the hidden state's), and
     // what passes from the hidden state to the cell.
     const auto i = part(gates, 0), o = part(gates, 3);
     const auto j = tanh_of_sigmoid(part(gates, 2)), tanh_cells = tanh_of_sigmoid(saved[3]);

@@ -16,7 +16,7 @@ AgentOptions read_preset(const std::string& name) {
                                   suggestion(name, {"default", "paper", "code"})));
 }
 
-/// agent_options() -> the agent's options but for preset and seed, as OptionList has them; those of
+/// agent_options() -> the agent's options but for preset and seed, as OptionList has them; options of
 /// node2vec are "node2vec.NAME"
 int agent_option_list(lua_State* L) {
   const AgentOptions options;

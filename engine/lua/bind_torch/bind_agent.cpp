@@ -47,14 +47,14 @@ void fill_placements(lua_State* L, int index, std::span<const int32_t> placement
   });
 }
 
-/// agent:share() -> the first sample of a batch that is drawn here (from 1), how many are
+/// agent:share() -> the first sample of a batch that is sampled here (from 1), how many are
 int agent_share(lua_State* L, const Agent& agent) {
   lua_pushinteger(L, agent.first_sample() + 1);
   lua_pushinteger(L, agent.own_samples());
   return 2;
 }
 
-/// agent:sample(placements): draws a batch into a list of int32 arrays, as many as share() says.
+/// agent:sample(placements): samples a batch into a list of int32 arrays, of the length that share() says.
 void agent_sample(lua_State* L, Agent& agent, Table<"placements">) {
   const auto count = static_cast<int32_t>(lua_objlen(L, 2));
   if (count != agent.own_samples())
@@ -68,7 +68,7 @@ void agent_greedy(lua_State* L, Agent& agent, Table<"placements">) { fill_placem
 
 /// agent:update(rewards [, failing [, slopes]]) -> report; rewards is a double array of the batch's
 /// length, failing an int32 array with 1 where a sample failed, slopes a double array with three
-/// numbers a sample: those of the reward by step time, communication and memory.
+/// numbers a sample: slopes of the reward by step time, communication and memory.
 auto agent_update(lua_State* L, Agent& agent) {
   const auto rewards = numbers_arg(L, 2, "rewards");
   std::vector<uint8_t> failing;

@@ -124,7 +124,7 @@ runtimes.list = {
     .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params: FP8 weights one by one' },
   ['megatron-core-0.8'] = { base = 'megatron', logits_share = 6 / 34,
     source = 'Megatron-LM, README of Megatron-Core 0.8; logits_share: core/tensor_parallel/cross_entropy.py moves 34 '
-      .. 'bytes a logit up to the loss (copy, maximum, difference, exponential, sum, quotient), the copy 6' },
+      .. 'bytes a logit up to the loss (copy, maximum, difference, exponential, sum, ratio), the copy 6' },
   ['megatron-2024'] = { base = 'megatron-core-0.8',
     source = 'NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
   ['megatron-2023'] = { base = 'megatron-2024', attention_share = 0.81, hopper_attention_share = 0.65,

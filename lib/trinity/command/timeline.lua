@@ -1,4 +1,4 @@
--- Output of `simulate --trace` besides the costs of a strategy: how the time of its step is spent, and a Chrome trace of it.
+-- Output of `simulate --trace` besides the costs of a strategy: how the time of its step is spent, and a Chrome trace.
 
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table

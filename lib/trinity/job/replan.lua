@@ -54,7 +54,7 @@ settings.torchtitan = function(point, job)
     { 'activation_checkpoint.selective_ac_option', point.recompute == 'selective' and 'op' or nil } })
 end
 
--- Returns the settings that differ from those of the job: { path, value, name, given, kind, now }.
+-- Returns the settings that differ from the job's: { path, value, name, given, kind, now }.
 local function changed(job, list)
   local kept = {}
   for _, one in ipairs(list) do

@@ -226,8 +226,8 @@ local function few_cuts(levels, straight, most_steps)
 end
 
 --- Finds cuts and a pipeline within `options.seconds`: over the antichains (compress 'no'), the antichains of
---- compressed branches ('yes'), or ('auto') the first of these, and then all or few cuts of one order of the layers, if they
---- fit into the tables. When the time is up: few cuts of one order. options: { transfers, straight, fewer, paper,
+--- compressed branches ('yes'), or ('auto') the first of these, and then all or few cuts of one order of the layers, if
+--- they fit into the tables. When the time is up: few cuts of one order. options: { transfers, straight, fewer, paper,
 --- compression, memory_bytes, compress, seconds }.
 local function find(network, levels, options)
   local end_s, pipeline = core.clock_s() + options.seconds, nil

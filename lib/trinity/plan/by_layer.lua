@@ -17,7 +17,7 @@ local by_layer = {}
 --- Whether a point recomputes by layer.
 function by_layer.is(point) return point.recompute == 'by_layer' end
 
---- Layers to recompute of every virtual stage, from those of every device. uniform: as many of all virtual stages.
+--- Layers to recompute of every virtual stage, from the numbers of every device. uniform: equal in all virtual stages.
 local function dealt(point, wanted, has, uniform)
   if not uniform then
     return stages.virtual(wanted, point.virtual_stages, parallelism.is_v_shaped(point), has)

@@ -57,7 +57,7 @@ local function pressed(result)
   return set
 end
 
-local most_virtual = 32 -- virtual stages that each may give a layer; of more only those of pressed devices
+local most_virtual = 32 -- virtual stages that each may give a layer; of more only the stages of pressed devices
 
 --- A layer less on a virtual stage, one more on a neighbour, the first or the last.
 moves.register('stage', function(point, about)
@@ -83,8 +83,8 @@ end)
 
 local most_stages = 8 -- of which all pairs are tried; of more, neighbours and the ends
 
---- Of unequal devices: two stages that consist of unlike ones exchange them, or one replica's of each; layers are
---- balanced anew.
+--- Two stages on different devices exchange them, or the devices of one replica of each; layers are balanced
+--- again.
 moves.register('devices', function(point, about)
   local list, unlike, p = {}, about.unequal, point.pipeline
   if not unlike or p == 1 or about.space.given.order ~= nil then return list end
@@ -190,7 +190,7 @@ end)
 
 for name in util.sorted_pairs(registered) do builtin[name] = true end
 
---- What tells two points apart.
+--- The key that distinguishes two points.
 ---@param point trinity.PlanPoint
 ---@return string
 function moves.key_of(point)

@@ -193,7 +193,7 @@ function Networks:modules(micro_batch)
   return self.cheapest
 end
 
---- What selective recomputation frees of what is kept, a share: next to nothing where attention is one operator; nil
+--- Share of saved activations that selective recomputation frees: next to nothing where attention is one operator; nil
 --- without attention.
 function Networks:selective_frees(family)
   local b, e = family.micro_batch, family.expert

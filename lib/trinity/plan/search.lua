@@ -28,7 +28,7 @@ local cautious, bold = 0.5, 2
 local careful = 6
 local roomy = 0.9 -- of a device's memory: a bound below it will fit
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
-local fitted_from, other_from = 6, 1 -- neighbours are of the best plans of so many shapes that fit and that do not
+local fitted_from, other_from = 6, 1 -- numbers of shapes, that fit and that do not, whose best plans have neighbours
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
@@ -214,7 +214,7 @@ function Search:bounder(point)
 end
 
 --- The strategy of an entry: settles stages and devices that are words, places operators inside stages, and applies
---- dimensions of one's own; nil where its stages are those of another point. Throws why no method places its operators.
+--- dimensions of one's own; nil where another point has the same stages. Throws why no method places its operators.
 function Search:settle(entry)
   local point = entry.point
   point.devices = self.unequal and self.unequal:devices_of(point) or nil
@@ -324,8 +324,8 @@ end
 -- Plans of one stratum have equally many stages and the same ZeRO stage.
 local function stratum_of(point) return 4 * point.pipeline + point.zero_stage end
 
---- The most promising entries, best first, at most so many; those that a bound rules out leave the queue. By bounds
---- alone it has those of strata that nothing was simulated of, unless all are to be proven.
+--- The most promising entries, best first, at most `count`; entries that a bound rules out leave the queue. By bounds
+--- alone it has entries of strata without a simulated plan, unless all are to be proven.
 function Search:promising(most)
   local limit, rest, list = self:limit_s(), {}, {}
   local novel = not self.deviations and not self.proving

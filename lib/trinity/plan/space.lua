@@ -146,7 +146,7 @@ local function of_counts(about, values)
   return list
 end
 
--- What each dimension ranges over where nothing is said. about: devices, per_node, layers, batch (global), experts,
+-- Default values of each dimension. about: devices, per_node, layers, batch (global), experts,
 -- selective(point) (whether selective recomputation frees anything), unequal, fewer; of unequal devices counts and
 -- natural_sorted (unequal.lua).
 local defaults = {

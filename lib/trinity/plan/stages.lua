@@ -14,7 +14,7 @@ local function within(sums, p, ends, limit, speed, most)
   local function fits(part, from, to)
     return to - from <= most[part] and (sums[to] - sums[from] + ends(part)) * speed[part] <= limit
   end
-  local least, at = {}, #sums -- layers that the parts up to each must have, for those after it to have room
+  local least, at = {}, #sums -- layers that the parts up to each must have, for later parts to have enough
   for part = p, 1, -1 do
     if not fits(part, at, at) then return nil end
     least[part] = at
@@ -52,7 +52,7 @@ function stages.split(cost, p, first, last, speed, most)
   return within(sums, p, ends, high, speed, most)
 end
 
---- Numbers for all virtual stages in the order of the network, from those of every device (parallelism.place_of): a
+--- Numbers for all virtual stages in the order of the network, from every device's numbers (parallelism.place_of): a
 --- device's are as equal as they can be, the larger ones first. most: of every virtual stage.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device

@@ -47,7 +47,7 @@ end
 text.parts = { { 'computing', 'computing' }, { 'within_stages', 'exposed tensor, context and expert communication' },
   { 'between_stages', 'pipeline bubble' }, { 'rest', 'exposed gradient and weight communication' } }
 
--- Bound of a step of one replica (of as many as share experts) without other replicas, on its devices, in seconds.
+-- Bound of a step of one replica (of all that share experts) without other replicas, on its devices, in seconds.
 -- at: coordinates of devices.
 local function replica_bound_s(problem, plan, at, layers)
   local size, devices = util.merged(plan.fields.mesh, { data = plan.expert }), {}
@@ -135,7 +135,7 @@ local function straddling_lines(found)
   return lines
 end
 
---- What was searched, and what for not.
+--- Dimensions that were searched, and those left out with the reason.
 function text.counts(found)
   local c, p = found.counts, found.pruned
   local lines = { ('searched %d configurations: %d invalid, %d out of memory and %d too slow by lower bounds, '
@@ -168,7 +168,7 @@ function text.counts(found)
   return lines
 end
 
--- Plans that nothing beats in both time and memory, in a line those that read alike.
+-- Plans that nothing beats in both time and memory, with equal texts in one line.
 local function front_lines(found)
   if #found.pareto < 2 then return {} end
   local lines = { ('%s plan by memory, of those simulated:'):format(found.cost_of and 'best' or 'fastest') }
@@ -198,7 +198,7 @@ local function refused_lines(found)
   return lines
 end
 
---- What would help where nothing fits: options whose values excluded what needs less memory, and other hardware.
+--- Remedies where nothing fits: options whose values excluded what needs less memory, and other hardware.
 function text.helps(point, given, cluster)
   local list, larger = {}, nodes.larger(cluster.name)
   if point.data > 1 and point.zero_stage < 3 and given.zero_stage ~= nil then list[1] = '--zero-stage 3' end

@@ -81,7 +81,7 @@ local function size_of(mesh) -- devices of a stage
   return (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) * (mesh.placement or 1)
 end
 
---- Kinds of the devices of a stage (from 1) of so many devices, each once, that of its first device first. devices: in
+--- Kinds of the devices of a stage (from 1), each once, its first device's first. devices: in
 --- the order of ranks; nil: as the cluster names them.
 function Unequal:stage_kinds(devices, size, stage)
   local seen, list = {}, {}

@@ -2,7 +2,7 @@
 -- functional tests time (common/moe_perf there), compared with trinity.stragglers.expert_load of an
 -- even load and the test's token dispatcher.
 --
--- The test runs the layer alone: after pauses, with nothing else on the GPU. Its constants are therefore the constants of
+-- The test runs the layer alone: after pauses, with nothing else on the GPU. So its constants are the constants of
 -- kernels that run alone, and none is fitted to these rows: rates of matmuls by AIConfigurator's table (kernels.lua),
 -- messages at the rate of collectives, copies at 0.92 of the memory's bandwidth (3.07 TB/s, STREAM triad and copies on
 -- H100 of 80 GB). The test has no shared expert: its configuration does not pass shared_ffn on.

@@ -251,7 +251,7 @@ local function model_options(row, m, plan, kind)
     q_lora_rank = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
     kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
     -- Megatron-Bridge, perf_recipes/_common.py: cross_entropy_fusion_impl = 'te', grad_reduce_in_fp32 = False; likewise
-    -- NeMo's configurations for MLPerf (grad_sync_dtype: bf16), the loss in those of Llama
+    -- NeMo's configurations for MLPerf (grad_sync_dtype: bf16), the loss in the configurations of Llama
     fused_loss = bridge or mlperf and m.gated, gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype
       or (bridge or mlperf) and 'bfloat16' or 'float32', optimizer = 'adam' }
 end
@@ -321,10 +321,10 @@ function published_row.read(path, row)
   local kind = arithmetic(row)
   local m = read_network(row, assume)
   local plan = read_plan(row, m, assume)
-  -- Parts of a ring are more replicas of shorter sequences: a device has as many tokens, and attention, which then sees
+  -- Parts of a ring are more replicas of shorter sequences: a device has the same tokens, and attention, which sees
   -- 1 / context of its keys, reaches that much less. (FSDP shards weights over parts of sequences, too: torchtitan's
   -- mesh dp_shard_cp.)
-  if plan.context > 1 then assume('messages of a ring of %d parts hide behind attention', plan.context) end
+  if plan.context > 1 then assume('messages of a ring of %d parts are hidden by attention', plan.context) end
   local _, gpu = nodes.find(machines[row.gpu])
   local said = case_of(row, m, plan, kind, assume)
   local gradients = said.model_options.gradient_dtype

@@ -5,7 +5,7 @@
 --   read(options)                    rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
 --   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json(row)                        what --json prints of a row, in a list called `list` (default 'rows')
---   priors                           of what it has in addition to constants and runtimes (scripts/studies/fidelity/fitted.lua)
+--   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
 --   assumptions, script(row)         what rows leave open; a row as a script
 --
 -- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together.
