@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "base/stop.h"
-#include "kernels/kernels.h"
+#include "features/skip_gram.h"
 
 namespace trinity {
 namespace {
@@ -135,14 +135,12 @@ class SkipGram {
       const int32_t target = i == 0 ? other : negative();
       if (i > 0 && target == other) continue;
       float* c = context_.data() + static_cast<size_t>(target) * dimensions_;
-      kernels_.skip_gram(static_cast<int64_t>(dimensions_), rate_, i == 0 ? 1.0f : 0.0f, v, c,
-                         step_.data());
+      skip_gram(static_cast<int64_t>(dimensions_), rate_, i == 0 ? 1.0f : 0.0f, v, c, step_.data());
     }
     for (size_t k = 0; k < dimensions_; ++k) v[k] += step_[k];
   }
 
   const Node2VecOptions& options_;
-  const Kernels& kernels_ = kernels();
   RandomStream& random_;
   size_t dimensions_;
   struct Noise {

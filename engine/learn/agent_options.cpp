@@ -1,6 +1,6 @@
 #include "learn/agent_options.h"
 
-#include "learn/torch_policy.h"
+#include "base/late.h"
 
 namespace trinity {
 
@@ -91,14 +91,12 @@ void AgentOptions::check(int ranks) const {
   if (samples < ranks)
     throw ArgumentError(fmt::format(
         "option 'samples': expected one or more for each of {} processes, got {}", ranks, samples));
-  if (action_credit && (ratio != Ratio::action || ranks > 1 || plain_torch || layers > 1 ||
-                        device != "cpu"))
-    throw ArgumentError(
-        "option 'credit': 'action' needs ratio = 'action', layers = 1, device = 'cpu', plain_torch "
-        "= false and one process");
+  if (action_credit && (ratio != Ratio::action || ranks > 1))
+    throw ArgumentError("option 'credit': 'action' needs ratio = 'action' and one process");
   if (entropy_updates > 0 && entropy_weight <= 0)
     throw ArgumentError("option 'entropy_updates': nothing falls where 'entropy_weight' is 0");
-  check_policy_device(device);
+  if (device != "cpu")
+    late<void(const std::string&)>(kTorchPart, "trinity_check_policy_device")(device);
 }
 
 std::vector<std::pair<std::string, std::string>> AgentOptions::list() const {

@@ -45,8 +45,10 @@ void use_one_torch_thread() {
   static const auto set_openblas =
       reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
   if (set_openblas) set_openblas(1);
-  // Temporaries of some megabytes come and go all the time: keep their pages.
+  // Temporaries of some megabytes come and go all the time: keep their pages, up to the largest size
+  // that malloc takes from its heap.
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
 }
 
 void use_exact_gpu_kernels() {

@@ -191,8 +191,8 @@ call('policy', 'trinity.learn.agent', function()
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4',
     reward = trinity.rewards.mdpe {} }
   local rows = {}
-  local function learn(device, plain)
-    local agent = trinity.learn.agent(problem, { device = device, plain_torch = plain, samples = 20,
+  local function learn(device)
+    local agent = trinity.learn.agent(problem, { device = device, samples = 20,
       node2vec = { epochs = 1, walks_per_node = 1 } })
     local times, reward = {}
     for step = 1, options.quick and 2 or 6 do
@@ -202,15 +202,13 @@ call('policy', 'trinity.learn.agent', function()
       times[step], reward = trinity.system.clock_s() - begun, trinity.system.median(rewards)
     end
     agent:close()
-    rows[#rows + 1] = { device, plain and "LibTorch's" or 'own', ('%.3f s'):format(trinity.system.median(times)),
-      ('%.6g'):format(reward) }
+    rows[#rows + 1] = { device, ('%.3f s'):format(trinity.system.median(times)), ('%.6g'):format(reward) }
     return reward
   end
-  learn('cpu', false)
-  local on_cpu = learn('cpu', true)
+  local on_cpu = learn 'cpu'
   local on_gpu = is_cuda and learn(devices[1]) or on_cpu
   return on_cpu == on_cpu and on_gpu == on_gpu,
-    trinity.system.format_table({ 'device', 'kernels', 'policy step', 'median reward at the end' }, rows)
+    trinity.system.format_table({ 'device', 'policy step', 'median reward at the end' }, rows)
 end)
 
 local profile = os.tmpname()

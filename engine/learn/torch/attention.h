@@ -4,10 +4,14 @@
 
 namespace trinity {
 
-/// Scores of additive attention: v . tanh(query_t + memory_j) for queries [S, T, H], memory
-/// [S, K, H] and v [H], as [S, T, K]. The [S, T, K, H] intermediate is never stored: it is made one
-/// query step at a time, in cache, and again in the backward pass.
+/// exp(2 x), which additive_scores() needs of queries and keys; |x| beyond 21 counts as 21, so that
+/// the product of two of them stays finite.
+torch::Tensor doubled_exponential(const torch::Tensor& x);
+
+/// Scores of additive attention, v . tanh(query_t + memory_j), as [S, T, K], of query [S, T, H],
+/// memory [S, K, H], its doubled_exponential() and v [H]. On the processor without the intermediate
+/// [S, T, K, H].
 torch::Tensor additive_scores(const torch::Tensor& query, const torch::Tensor& memory,
-                              const torch::Tensor& v);
+                              const torch::Tensor& exponential, const torch::Tensor& v);
 
 }  // namespace trinity

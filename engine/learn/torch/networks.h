@@ -1,73 +1,126 @@
 #pragma once
 
-#include "learn/partition_passes.h"
-#include "learn/schedule_passes.h"
-#include "learn/torch/lstm.h"
-#include "libtorch/networks.h"
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "features/features.h"
+#include "learn/parameters.h"
+#include "learn/torch/recurrence.h"
+#include "libtorch/torch.h"
 
 namespace trinity {
 
-/// The networks on LibTorch's operators: for GPUs, and as the reference of partition_passes.h and
-/// schedule_passes.h, whose weights have the same names and shapes.
-
-/// Draws a group for every unit: embedding of the unit's type beside its features, hidden layers
-/// of 64 and 128 with ReLU, or one of 64 without, softmax over groups (papers/notes.md "Trinity:
-/// networks").
-class PartitionNetImpl : public torch::nn::Module {
+/// The policy's weights: one tensor, of which autograd's leaves are views in the order and shapes
+/// of Parameters, and Adam's moments.
+class PolicyWeights {
  public:
-  explicit PartitionNetImpl(const PartitionShape& shape);
-  /// types [units] int64, features [units, F]; `mask` [units, 64] scales the first hidden layer
-  /// (dropout), `prior` [units, groups] is added to the logits; both may be undefined. Returns
-  /// log-probabilities [units, groups].
-  torch::Tensor forward(const torch::Tensor& types, const torch::Tensor& features,
-                        const torch::Tensor& mask, const torch::Tensor& prior);
+  PolicyWeights(const Parameters& parameters, torch::Device device);
+
+  const torch::Tensor& operator[](std::string_view name) const;
+  /// Those whose name begins with `prefix`; they lie next to each other.
+  std::vector<torch::Tensor> leaves(std::string_view prefix) const;
+  /// The gradient of scalar sums of `outputs` times `factors` by leaves(prefix), flat. A weight
+  /// that no output depends on has zeros.
+  torch::Tensor gradient(std::string_view prefix, const torch::autograd::variable_list& outputs,
+                         const torch::autograd::variable_list& factors) const;
+
+  torch::Tensor values, first_moment, second_moment;
+  int64_t steps = 0;  ///< of Adam
+  /// One step of Adam (Kingma and Ba 2015; 0.9, 0.999, 1e-8) uphill.
+  void ascend(const torch::Tensor& gradient, double rate);
+  void forget_moments();
 
  private:
-  torch::nn::Embedding embedding_{nullptr};
-  torch::nn::Linear first_{nullptr}, second_{nullptr}, out_{nullptr};
+  std::vector<std::string> names_;
+  std::vector<torch::Tensor> leaves_;
 };
-TORCH_MODULE(PartitionNet);
 
-/// Draws a device for every group in order: bidirectional LSTM encoder over group embeddings, LSTM
-/// decoder fed with the previous device's embedding, additive attention (papers/notes.md "Trinity:
-/// networks"). S is the number of samples in the batch, K of groups, H the width of one encoder
-/// direction.
-class ScheduleNetImpl : public torch::nn::Module {
+struct PartitionShape {
+  int64_t units = 0;     ///< U
+  int64_t types = 0;     ///< size of the vocabulary; 0: no embedding of types
+  int64_t features = 0;  ///< columns of a unit's features
+  int64_t groups = 0;    ///< K
+  bool linear = false;   ///< one hidden layer of 64 without activation, as the released code has it
+  static constexpr int64_t kTypeWidth = 20, kFirst = 64, kSecond = 128;
+  int64_t type_width() const { return types > 0 ? kTypeWidth : 0; }
+  int64_t last() const { return linear ? kFirst : kSecond; }
+};
+
+/// Adds the network's weights, names beginning with "partition.".
+void add_partition_weights(const PartitionShape& shape, Parameters& parameters);
+
+/// Log-probabilities of groups for every unit (papers/notes.md "Trinity: networks"): embedding of
+/// the unit's type beside its features, hidden layers of 64 and 128 with ReLU, softmax.
+class PartitionNet {
  public:
-  explicit ScheduleNetImpl(const ScheduleShape& shape);
+  PartitionNet(const PartitionShape& shape, const UnitFeatures& features,
+               const PolicyWeights& weights);
+  /// `mask` [U, 64] scales the first hidden layer (dropout); undefined: none. Returns [U, K].
+  torch::Tensor forward(const torch::Tensor& mask) const;
+
+  torch::Tensor prior;  ///< constant logits [U, K]; undefined: none
+
+ private:
+  const PartitionShape& shape_;
+  const PolicyWeights& weights_;
+  torch::Tensor types_, values_;
+};
+
+struct ScheduleShape {
+  int64_t groups = 0;   ///< K, steps of encoder and decoder
+  int64_t width = 0;    ///< W, columns of a group's embedding
+  int64_t devices = 0;  ///< D
+  int64_t hidden = 0;   ///< H, width of each direction of the encoder; the decoder's is 2H
+  double temperature = 10, tanh_constant = 5;
+  bool stays = false;  ///< a trainable term for the previous device
+  int64_t layers = 1;  ///< of encoder and decoder
+  static constexpr int64_t kDeviceWidth = 20;
+  int64_t wide() const { return 2 * hidden; }
+};
+
+/// Adds the network's weights, names beginning with "schedule.".
+void add_schedule_weights(const ScheduleShape& shape, Parameters& parameters);
+
+/// Log-probabilities of devices for every group in order (papers/notes.md "Trinity: networks"):
+/// bidirectional LSTM encoder over group embeddings, LSTM decoder fed with the previous device's
+/// embedding, additive attention. S is the number of samples in the batch.
+class ScheduleNet {
+ public:
+  ScheduleNet(const ScheduleShape& shape, const PolicyWeights& weights);
 
   struct Encoded {
-    torch::Tensor memory;       ///< m_j = W1 h_j, [S, K, 2H]
-    torch::Tensor state, cell;  ///< the decoder's start, [S, layers x 2H]
+    torch::Tensor memory, exponential;  ///< m_j = W1 h_j, its doubled_exponential() [S, K, 2H]
+    std::vector<torch::Tensor> states, cells;  ///< the decoder's start, [1, S, 2H] per layer
+    std::vector<LstmSteps> drawn;  ///< the decoder's layers for the devices that sample() drew
   };
-  Encoded encode(const torch::Tensor& groups);
+  /// groups [K, S, W].
+  Encoded encode(const torch::Tensor& groups) const;
 
-  /// All steps at once for known devices [S, K]: log-probabilities [S, K, D]. `prior` [S, K, D] is
-  /// added to the logits.
-  torch::Tensor evaluate(const Encoded& encoded, const torch::Tensor& devices,
-                         const torch::Tensor& prior);
+  /// All steps at once for known devices [S, K] (int64), those drawn after sample(): logits u [S,
+  /// K, D].
+  torch::Tensor logits(const Encoded& encoded, const torch::Tensor& devices) const;
+  /// Log-probabilities from logits with constant logits `prior` of the same shape.
+  torch::Tensor log_probabilities(const torch::Tensor& logits, const torch::Tensor& prior) const;
 
-  /// One step: previous devices [S] (D stands for "start"), state and cell are replaced, `prior`
-  /// [S, D]. Returns log-probabilities [S, D].
-  torch::Tensor step(const Encoded& encoded, const torch::Tensor& previous, torch::Tensor& state,
-                     torch::Tensor& cell, const torch::Tensor& prior);
-  int64_t start_symbol() const { return devices_; }
+  /// Draws devices step by step: choose(sample, step, row) gives a device by its log-probabilities
+  /// [D]. prior [S, K, D]. Returns devices [S, K] (int64) and all log-probabilities [S, K, D].
+  using Choose = std::function<int64_t(int64_t sample, int64_t step, const float* row)>;
+  std::pair<torch::Tensor, torch::Tensor> sample(Encoded& encoded, const torch::Tensor& prior,
+                                                 const Choose& choose) const;
 
  private:
-  torch::Tensor attend(const torch::Tensor& hidden, const torch::Tensor& memory,
-                       const torch::Tensor& previous, const torch::Tensor& prior);
+  torch::Tensor gates(const torch::Tensor& x, const std::string& lstm) const;
+  torch::Tensor recurrent(const std::string& lstm) const;
+  torch::Tensor device_gates() const;
+  torch::Tensor encode_layer(const torch::Tensor& x, const std::string& suffix,
+                             Encoded& encoded) const;
+  torch::Tensor attend(const torch::Tensor& hidden, const Encoded& encoded,
+                       const torch::Tensor& previous) const;
 
-  /// One pass of the decoder's layers over x [T, S, input]; replaces state and cell.
-  torch::Tensor decode(const torch::Tensor& x, torch::Tensor& state, torch::Tensor& cell);
-
-  int64_t devices_;
-  double temperature_, tanh_constant_;
-  Lstm forward_{nullptr}, backward_{nullptr}, decoder_{nullptr};
-  Lstm forward_2_{nullptr}, backward_2_{nullptr}, decoder_2_{nullptr};  // of two layers
-  torch::nn::Embedding device_embedding_{nullptr};
-  torch::nn::Linear memory_{nullptr}, query_{nullptr}, score_{nullptr}, out_{nullptr};
-  torch::Tensor stay_, previous_device_;  // scalar; one-hot rows [D + 1, D], the last one zero
+  const ScheduleShape& shape_;
+  const PolicyWeights& weights_;
+  torch::Tensor previous_device_;  // one-hot rows [D + 1, D], that of the start zero
 };
-TORCH_MODULE(ScheduleNet);
 
 }  // namespace trinity

@@ -11,9 +11,9 @@ namespace trinity::lua {
 namespace {
 
 /// What engine/lua/bind_torch adds to trinity.core (tests/lua/whole/start_spec.lua compares).
-constexpr std::array<std::string_view, 8> kTorchNames{
-    "data_set",       "describe_torch", "dist",          "executor",
-    "measure_copies", "measure_rates",  "step_together", "tensor"};
+constexpr std::array<std::string_view, 9> kTorchNames{
+    "agent",          "data_set",      "describe_torch", "dist",  "executor",
+    "measure_copies", "measure_rates", "step_together",  "tensor"};
 
 constexpr const char* kWaiting = "trinity.torch_waiting";
 

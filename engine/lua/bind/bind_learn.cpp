@@ -1,16 +1,11 @@
-#include <limits>
-
-#include "base/late.h"
 #include "learn/agent_options.h"
+
+#include "lua/bind/agent_arg.h"
 #include "lua/bind/module.h"
 #include "lua/bind/option_list.h"
 #include "lua/bind/option_reader.h"
 
 namespace trinity::lua {
-
-template <>
-inline constexpr const char* kTypeName<Agent> = "agent";
-
 namespace {
 
 AgentOptions read_preset(const std::string& name) {
@@ -19,14 +14,6 @@ AgentOptions read_preset(const std::string& name) {
   if (name == "code") return AgentOptions::code();
   throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper, code)", name,
                                   suggestion(name, {"default", "paper", "code"})));
-}
-
-AgentOptions read_options(lua_State* L, Fields& fields) {
-  AgentOptions options = read_preset(fields.string("preset", "default"));
-  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  read_fields(L, fields, options.features.node2vec.dimensions,
-              [&](const OptionReader& reader) { each_option(options, reader); });
-  return options;
 }
 
 /// agent_options() -> the agent's options but for preset and seed, as OptionList has them; those of
@@ -40,157 +27,24 @@ int agent_option_list(lua_State* L) {
 
 /// check_agent(options, ranks): refuses what agent() would, before anything is computed.
 void agent_check(lua_State* L, Options<"agent options"> fields) {
-  const auto options = read_options(L, fields);
+  const auto options = agent_options_arg(L, fields);
   fields.refuse_unknown();
   options.check(static_cast<int>(integer_arg(L, 2, "ranks", 1, 1 << 20)));
 }
 
-/// agent(problem, options [, job]) -> agent, share of weights that came from the file `load`. In a
-/// job its ranks share the samples of every batch.
-int agent_new(lua_State* L, BoundProblem& bound, Options<"agent options"> fields) {
-  const auto options = read_options(L, fields);
-  const auto load = fields.string("load", ""), resume = fields.string("resume", "");
-  fields.refuse_unknown();
-  if (!load.empty() && !resume.empty())
-    throw ArgumentError("agent options: 'load' and 'resume' exclude each other");
-  AgentPeers peers;
-  if (!lua_isnoneornil(L, 3))  // a job is LibTorch's
-    late<void(lua_State*, int, AgentPeers&)>(kTorchPart, "trinity_peers_of_job")(L, 3, peers);
-  auto agent = std::make_shared<Agent>(bound.problem, options, shared_pool(), std::move(peers));
-  double loaded = 0;
-  if (!load.empty()) loaded = agent->load(load);
-  if (!resume.empty()) agent->resume(resume);
-  push_object(L, std::move(agent));
-  lua_pushnumber(L, loaded);
-  return 2;
-}
-
-/// Writes placements into the list of int32 arrays at `index`.
-void fill_placements(lua_State* L, int index, std::span<const int32_t> placements) {
-  const size_t count = lua_objlen(L, index);
-  TRINITY_CHECK_LT(size_t{0}, count);
-  const size_t n = placements.size() / count;
-  for_each(L, index, [&](int i) {
-    fill_from_1(L, lua_gettop(L), "placements",
-                placements.subspan(n * static_cast<size_t>(i - 1), n));
-  });
-}
-
-/// agent:share() -> the first sample of a batch that is drawn here (from 1), how many are
-int agent_share(lua_State* L, const Agent& agent) {
-  lua_pushinteger(L, agent.first_sample() + 1);
-  lua_pushinteger(L, agent.own_samples());
-  return 2;
-}
-
-/// agent:sample(placements): draws a batch into a list of int32 arrays, as many as share() says.
-void agent_sample(lua_State* L, Agent& agent, Table<"placements">) {
-  const auto count = static_cast<int32_t>(lua_objlen(L, 2));
-  if (count != agent.own_samples())
-    throw WrongArgument(2, "placements",
-                        fmt::format("expected {} arrays, got {}", agent.own_samples(), count));
-  fill_placements(L, 2, agent.sample());
-}
-
-/// agent:greedy(placements): the most likely placement, into a list of one array.
-void agent_greedy(lua_State* L, Agent& agent, Table<"placements">) { fill_placements(L, 2, agent.greedy()); }
-
-/// agent:update(rewards [, failing [, slopes]]) -> report; rewards is a double array of the batch's
-/// length, failing an int32 array with 1 where a sample failed, slopes a double array with three
-/// numbers a sample: those of the reward by step time, communication and memory.
-auto agent_update(lua_State* L, Agent& agent) {
-  const auto rewards = numbers_arg(L, 2, "rewards");
-  std::vector<uint8_t> failing;
-  if (!lua_isnoneornil(L, 3))
-    for (const int32_t mark : integers_arg(L, 3, "failing")) failing.push_back(mark != 0 ? 1 : 0);
-  std::vector<RewardSlopes> slopes;
-  if (!lua_isnoneornil(L, 4)) {
-    const auto given = numbers_arg(L, 4, "slopes");
-    TRINITY_CHECK_EQ(given.size() % 3, size_t{0});
-    for (size_t i = 0; i + 2 < given.size(); i += 3)
-      slopes.push_back({given[i], given[i + 1], given[i + 2]});
-  }
-  const auto report = agent.update(rewards, failing, slopes);
-  return record("mean_reward", report.mean_reward, "loss", report.loss, "baseline", report.baseline, "entropy_groups",
-                report.entropy_groups, "entropy_devices", report.entropy_devices, "clipped_share",
-                report.clipped_share, "gradient_norm", report.gradient_norm, "learning_rate", report.learning_rate);
-}
-
-/// The list of int32 arrays at `index` as 0-based devices, one placement after the other.
-std::vector<int32_t> read_placements(lua_State* L, int index) {
-  std::vector<int32_t> all;
-  for_each(L, index, [&](int) {
-    for (const int32_t device : integers_arg(L, lua_gettop(L), "placements"))
-      all.push_back(device - 1);
-  });
-  return all;
-}
-
-/// agent:imitate(placements, settings) -> report
-auto agent_imitate(lua_State* L, Agent& agent, Table<"placements">) {
-  ImitationOptions how;
-  std::vector<double> weights;
-  if (!lua_isnoneornil(L, 3)) {
-    table_arg(L, 3, "settings");
-    Fields fields(L, 3, "settings");
-    fields.take("steps", how.steps, "learning_rate", how.learning_rate, "smoothing", how.smoothing);
-    if (fields.push_table("weights")) {
-      for_each(L, lua_gettop(L), [&](int) { weights.push_back(lua_tonumber(L, -1)); });
-      lua_pop(L, 1);
-    }
-    fields.refuse_unknown();
-  }
-  const auto report = agent.imitate(read_placements(L, 2), weights, how);
-  return record("steps", report.steps, "log_likelihood_groups", report.log_likelihood_groups,
-                "log_likelihood_devices", report.log_likelihood_devices, "agreement", report.agreement);
-}
-
-/// agent:reset_baseline([value])
-void agent_reset_baseline(lua_State* L, Agent& agent) {
-  agent.reset_baseline(lua_isnoneornil(L, 2) ? std::numeric_limits<double>::quiet_NaN()
-                                             : number_arg(L, 2, "value"));
-}
-
-/// agent:save(path)
-void agent_save(const Agent& agent, Text<"path"> path) { agent.save(path); }
-
-/// agent:actions(groups, devices, group_logs, device_logs): the latest batch into int32 and double
-/// arrays of samples x units and samples x groups.
-void agent_actions(lua_State* L, Agent& agent) {
-  const auto actions = agent.actions();
-  fill_from_1(L, 2, "groups", actions.groups);
-  fill_from_1(L, 3, "devices", actions.devices);
-  fill_numbers(L, 4, "group_logs", actions.group_log_probability);
-  fill_numbers(L, 5, "device_logs", actions.device_log_probability);
-}
-
-/// agent:profile() -> seconds spent in parts of the policy's steps
-auto agent_profile(Agent& agent) {
-  const auto profile = agent.profile();
-  return record("sample_s", profile.sample_s, "forward_s", profile.forward_s, "objective_s", profile.objective_s,
-                "backward_s", profile.backward_s, "optimise_s", profile.optimise_s, "exchange_s", profile.exchange_s);
-}
-
-auto agent_summary(const Agent& agent) {
-  return record("groups", agent.groups(), "units", agent.units(), "samples", agent.options().samples,
-                "gradient_steps", agent.gradient_steps(), "parameters", agent.parameter_count());
-}
-
-constexpr luaL_Reg kAgent[] = {
-    TRINITY_BIND("share", agent_share), TRINITY_BIND("sample", agent_sample), TRINITY_BIND("greedy", agent_greedy),
-    TRINITY_BIND("update", agent_update), TRINITY_BIND("imitate", agent_imitate),
-    TRINITY_BIND("reset_baseline", agent_reset_baseline), TRINITY_BIND("save", agent_save),
-    TRINITY_BIND("actions", agent_actions), TRINITY_BIND("profile", agent_profile),
-    TRINITY_BIND("summary", agent_summary)};
-constexpr luaL_Reg kLearnFunctions[] = {
-    TRINITY_BIND("agent", agent_new), TRINITY_BIND("check_agent", agent_check),
-    TRINITY_BIND("agent_options", agent_option_list)};
+constexpr luaL_Reg kLearnFunctions[] = {TRINITY_BIND("check_agent", agent_check),
+                                        TRINITY_BIND("agent_options", agent_option_list)};
 
 }  // namespace
 
-void open_learn(lua_State* L) {
-  register_functions(L, kLearnFunctions);
-  register_type<Agent>(L, kAgent);
+AgentOptions agent_options_arg(lua_State* L, Fields& fields) {
+  AgentOptions options = read_preset(fields.string("preset", "default"));
+  options.seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  read_fields(L, fields, options.features.node2vec.dimensions,
+              [&](const OptionReader& reader) { each_option(options, reader); });
+  return options;
 }
+
+void open_learn(lua_State* L) { register_functions(L, kLearnFunctions); }
 
 }  // namespace trinity::lua

@@ -2,10 +2,8 @@
 
 #include <string>
 
-#include "learn/agent.h"
 #include "libtorch/setup.h"
 #include "lua/bind/module.h"
-#include "lua/bind_torch/job.h"
 
 namespace trinity::lua {
 namespace {
@@ -33,13 +31,7 @@ extern "C" void trinity_open_torch(lua_State* L) {
   open_distribute(L);
   open_execute(L);
   open_measure(L);
-}
-
-/// The ranks of the job at `index` as peers of an agent (lua/bind/bind_learn.cpp).
-extern "C" void trinity_peers_of_job(lua_State* L, int index, trinity::AgentPeers& peers) {
-  const auto job = trinity::lua::handle_arg<trinity::Job>(L, index);
-  peers = {job->rank(), job->size(), [job](std::span<float> values) { job->sum(values); },
-           [job](std::span<double> values) { job->sum(values); }};
+  open_agent(L);
 }
 
 /// LibTorch's version and BLAS, for `trinity --version`.

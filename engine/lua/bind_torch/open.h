@@ -15,6 +15,7 @@ void open_tensor(lua_State* L);
 void open_distribute(lua_State* L);
 void open_execute(lua_State* L);
 void open_measure(lua_State* L);
+void open_agent(lua_State* L);
 
 /// Replaces LibTorch's allocator by one that counts, once; runs LibTorch on one thread
 /// (bind_tensor_memory.cpp).

@@ -1,4 +1,4 @@
--- learn.agent: Trinity's own policy with its own PPO, in the engine (engine/learn/agent.h).
+-- learn.agent: Trinity's own policy with its own PPO, on LibTorch (engine/learn/torch/agent.h).
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'

@@ -93,7 +93,7 @@ function learn.evolution(env, policy, options) return evolution(env, policy, opt
 ---@return trinity.Placement an int32 array
 function learn.contiguous_groups(problem, groups) return groups_of.contiguous(problem, groups) end
 
---- Trinity's own policy with its own PPO in the engine (engine/learn/agent.h).
+--- Trinity's own policy with its own PPO, in the engine on LibTorch (engine/learn/torch/agent.h).
 ---@param problem trinity.Problem
 ---@param options? trinity.AgentOptions without those of every method but the seed
 ---@return trinity.Agent

@@ -133,7 +133,9 @@ local function read_options(name, declared, methods, given)
   local options = search.options(name, declared, given)
   local settings = learns and agent_settings(owner, given, options.seed)
   local stages = declared == heuristic_options and { warm_start = given.warm_start, refine = false } or given
-  return options, settings, stages_of(owner, methods, stages, learns)
+  stages = stages_of(owner, methods, stages, learns)
+  local _ = stages.policy > 0 and core.agent -- without LibTorch an error before anything is computed
+  return options, settings, stages
 end
 
 --- Writes a checkpoint of the policy stage, its weights in a file beside it.

@@ -78,7 +78,7 @@ local function literal_rows(rows, settings)
       local single = problem:score(problem:evaluate(problem:placement()), problem:placement())
       for i, change in ipairs(changes) do
         options = util.merged(options, change[2])
-        local own = i == 1 and shortened(settings, settings.quick and 1 or 2) or settings -- two layers: on LibTorch
+        local own = i == 1 and shortened(settings, settings.quick and 1 or 2) or settings -- two layers take long
         local found = runs_of(problem, options, own)
         local frozen = i == #changes and runs_of(problem, options, own, true)
         local text = ('best %.3f, last batch %.3f'):format(medians(found, 'best'), medians(found, 'last'))

@@ -34,8 +34,8 @@ local function trinity_with(options)
 end
 local list = {
   { 'policy', trinity_with { warm_start = false, refine = false }, 33 },
-  { 'dropout', trinity_with { warm_start = false, refine = false, dropout = 0.3, dropout_mask = 'sample',
-    ratio = 'group_mean', exclude_failing_after = 0 }, 21 },
+  { 'dropout', trinity_with { warm_start = false, refine = false, dropout = 0.3, ratio = 'joint',
+    exclude_failing_after = 0 }, 21 },
   { 'stages', trinity_with { warm_start = { 'single_device', 'etf' }, policy = 0.3, patience = 3 }, 120 },
   { 'tapp', function(p, o)
     o.samples, o.hidden, o.greedy_every = 5, 8, 2

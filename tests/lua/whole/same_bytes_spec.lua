@@ -1,5 +1,5 @@
 -- Methods without a network of LibTorch give the same bytes whatever instructions the libraries of a machine choose: sums
--- that reach results are taken in a fixed order by our own kernels (engine/kernels). What differs between processors with
+-- that reach results are taken in a fixed order by our own loops. What differs between processors with
 -- AVX2 is asked for by the libraries' own variables.
 
 local chosen = {
@@ -22,8 +22,6 @@ for _, model in ipairs { 'inception_v3', 'rnnlm' } do
       show(name, trinity.methods[name](problem, { evaluations = 64, seed = 3, quiet = true }))
     end
   end
-  show('policy', trinity.methods.trinity(problem, { evaluations = 96, seed = 3, warm_start = false, policy = 1, refine = false,
-    samples = 16, quiet = true }))
 end
 ]]
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/export/safetensors.h"
-#include "learn/agent_impl.h"
+#include "learn/torch/agent.h"
 #include "support/build.h"
 
 using namespace trinity;

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "formats/export/safetensors.h"
-#include "learn/agent_impl.h"
+#include "learn/torch/agent_impl.h"
 
 namespace trinity {
 namespace {
@@ -69,6 +69,13 @@ Saved read_saved(const std::string& path) {
 /// Whether constant logits are absent or complete.
 bool fits(size_t count, int64_t wanted) {
   return count == 0 || count == static_cast<size_t>(wanted);
+}
+
+/// On the processor; of an undefined tensor none.
+std::vector<float> floats(const torch::Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const auto flat = tensor.cpu().contiguous();
+  return {flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()};
 }
 
 uint64_t bits(double value) { return std::bit_cast<uint64_t>(value); }
@@ -193,21 +200,23 @@ void Agent::save(const std::string& path) const {
   state("groups", self.groups);
   state("devices", self.problem->devices());
   state("problem", self.problem_hash());
-  state("gradient_steps", self.adam.steps);
+  state("gradient_steps", self.weights.steps);
   // A batch that was drawn but not learned from is drawn again.
   state("batches", self.batch - (self.sampled ? 1 : 0));
   state("baseline", bits(self.baseline));
   state("squares", bits(self.squares));
   std::vector<SavedArray> arrays;
-  for (const auto& weight : self.parameters.weights())
+  const auto values = floats(self.weights.values), first = floats(self.weights.first_moment);
+  const auto second = floats(self.weights.second_moment), prior = floats(self.partition.prior);
+  for (const auto& weight : self.layout.weights())
     arrays.push_back({weight.name,
                       "F32",
                       weight.shape,
-                      {reinterpret_cast<const char*>(self.parameters.values.data() + weight.offset),
+                      {reinterpret_cast<const char*>(values.data() + weight.offset),
                        static_cast<size_t>(weight.count) * sizeof(float)}});
-  arrays.push_back(saved_floats(kAdamFirst, self.adam.first));
-  arrays.push_back(saved_floats(kAdamSecond, self.adam.second));
-  arrays.push_back(saved_floats(kPrior, self.partition->prior));
+  arrays.push_back(saved_floats(kAdamFirst, first));
+  arrays.push_back(saved_floats(kAdamSecond, second));
+  arrays.push_back(saved_floats(kPrior, prior));
   arrays.push_back(saved_floats(kDevicePrior, self.device_prior));
   write_arrays(path, arrays, metadata);
 }
@@ -239,16 +248,17 @@ double Agent::load(const std::string& path) {
                           names == self.features.type_names};
   if (match.saved_groups < 1) saved.file.refuse("the saved policy is damaged (its groups)");
   int64_t copied = 0;
-  for (const auto& weight : self.parameters.weights()) {
+  auto values = floats(self.weights.values);
+  for (const auto& weight : self.layout.weights()) {
     const auto* from = saved.file.find(weight.name);
     Match rows, columns;
     if (from && match.matches(weight, *from, rows, columns))
-      copied +=
-          copy_matched(weight, rows, columns, *from, self.parameters.values.data() + weight.offset);
+      copied += copy_matched(weight, rows, columns, *from, values.data() + weight.offset);
   }
-  self.pack();
+  self.weights.values.copy_(torch::tensor(values));
+  self.weights_changed();
   self.forget_batch();
-  return static_cast<double>(copied) / static_cast<double>(self.parameters.size());
+  return static_cast<double>(copied) / static_cast<double>(self.layout.size());
 }
 
 void Agent::resume(const std::string& path) {
@@ -263,7 +273,7 @@ void Agent::resume(const std::string& path) {
     saved.file.refuse("the saved run is of another graph or cluster");
   std::vector<float> values;
   bool same = true;
-  for (const auto& weight : self.parameters.weights()) {
+  for (const auto& weight : self.layout.weights()) {
     const auto* from = saved.file.find(weight.name);
     if (!(same = same && from && from->shape == weight.shape)) break;
     const auto more = saved.numbers(weight.name.c_str());
@@ -276,17 +286,18 @@ void Agent::resume(const std::string& path) {
       !fits(prior.size(), self.units.size() * self.groups) ||
       !fits(device_prior.size(), self.groups * self.problem->devices()))
     saved.file.refuse("the saved run has other weights than these options give");
-  self.adam.steps = saved.get<int64_t>("gradient_steps");
+  self.weights.steps = saved.get<int64_t>("gradient_steps");
   self.batch = saved.get<uint64_t>("batches");
   self.baseline = std::bit_cast<double>(saved.get<uint64_t>("baseline"));
   self.squares = std::bit_cast<double>(saved.get<uint64_t>("squares"));
-  self.parameters.values = values;
-  self.adam.first = first;
-  self.adam.second = second;
-  self.partition->prior = prior;
+  self.weights.values.copy_(torch::tensor(values));
+  self.weights.first_moment.copy_(torch::tensor(first));
+  self.weights.second_moment.copy_(torch::tensor(second));
+  self.partition.prior =
+      prior.empty() ? torch::Tensor()
+                    : self.to_device(torch::tensor(prior).view({self.units.size(), self.groups}));
   self.device_prior = device_prior;
-  if (self.torch_policy) self.torch_policy->set_prior(prior);
-  self.pack();
+  self.weights_changed();
   self.forget_batch();
 }
 

@@ -11,13 +11,13 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "learn/agent_impl.h"
+#include "learn/torch/agent_impl.h"
 
 namespace trinity {
 namespace {
 
 /// Samples of one gradient step, if there are not more placements.
-constexpr int32_t kRows = 8;
+constexpr size_t kRows = 8;
 constexpr size_t kMostPlacements = 64;
 
 /// Gradient steps for several placements.
@@ -145,13 +145,13 @@ std::vector<double> Agent::Impl::unit_work() const {
 /// Chooses a group for every unit: units of different classes in different groups as far as there
 /// are groups, otherwise where the policy puts them.
 std::vector<int32_t> Agent::Impl::infer_groups(const std::vector<std::vector<int32_t>>& device_of,
-                                               const std::vector<double>& weights) {
+                                               const std::vector<double>& weight) {
   const auto work = unit_work();
   const auto classes = find_classes(device_of, work);
   const auto k = static_cast<size_t>(groups);
   std::vector<int32_t> likely;
   for (int64_t u = 0; u < units.size(); ++u) {
-    const float* row = partition->row(0, u);
+    const float* row = unit_row(u);
     likely.push_back(static_cast<int32_t>(std::max_element(row, row + k) - row));
   }
   const auto class_of = class_of_groups(classes, likely, work, k);
@@ -159,11 +159,11 @@ std::vector<int32_t> Agent::Impl::infer_groups(const std::vector<std::vector<int
   pool.parallel_for(units.size(), [&](int unit, int) {
     const auto u = static_cast<size_t>(unit);
     const auto& own = classes.devices[classes.of_unit[u]];
-    const float* row = partition->row(0, unit);
+    const float* row = unit_row(unit);
     double best = -std::numeric_limits<double>::infinity();
     for (size_t g = 0; g < k; ++g) {
       const auto& other = classes.devices[class_of[g]];
-      const double score = static_cast<double>(row[g]) - 1e9 * difference(own, other, weights);
+      const double score = static_cast<double>(row[g]) - 1e9 * difference(own, other, weight);
       if (score <= best) continue;
       best = score;
       target[u] = static_cast<int32_t>(g);
@@ -176,81 +176,90 @@ std::vector<int32_t> Agent::Impl::infer_groups(const std::vector<std::vector<int
 /// log-likelihood.
 double Agent::Impl::set_prior(const std::vector<int32_t>& target, double smoothing) {
   const auto k = static_cast<size_t>(groups);
-  auto& prior = partition->prior;
-  if (prior.empty()) prior.assign(target.size() * k, 0.0f);
+  auto added = torch::zeros_like(group_rows);
+  float* prior = added.data_ptr<float>();
   double sum = 0;
   for (size_t u = 0; u < target.size(); ++u) {
-    const float* row = partition->row(0, static_cast<int64_t>(u));
+    const float* row = unit_row(static_cast<int64_t>(u));
     for (size_t g = 0; g < k; ++g) {
       const double now = std::max(static_cast<double>(row[g]), -80.0);
       double wanted = smoothing * std::exp(now);
       if (static_cast<int32_t>(g) == target[u]) wanted += 1 - smoothing;
       const double logarithm = std::max(-80.0, std::log(wanted));
-      prior[u * k + g] += static_cast<float>(logarithm - static_cast<double>(row[g]));
+      prior[u * k + g] = static_cast<float>(logarithm - static_cast<double>(row[g]));
       if (static_cast<int32_t>(g) == target[u]) sum += logarithm;
     }
   }
-  if (torch_policy) torch_policy->set_prior(prior);
+  added = to_device(added);
+  partition.prior = partition.prior.defined() ? partition.prior + added : added;
   forward_partition();
   return sum / static_cast<double>(target.size());
 }
 
 /// The device of most of the work of every group.
 void Agent::Impl::devices_of_groups(std::span<const int32_t> grouping,
-                                    const std::vector<int32_t>& device_of,
-                                    std::span<int32_t> out) const {
+                                    const std::vector<int32_t>& device_of, int64_t* out) const {
   const auto d = static_cast<size_t>(problem->devices());
   const auto work = unit_work();
   std::vector<double> sum(static_cast<size_t>(groups) * d, 0);
   for (size_t u = 0; u < grouping.size(); ++u)
     sum[static_cast<size_t>(grouping[u]) * d + static_cast<size_t>(device_of[u])] += work[u];
-  int32_t last = 0;  // empty groups stay on the device before them
-  for (size_t g = 0; g < out.size(); ++g) {
-    const double* row = sum.data() + g * d;
+  int64_t last = 0;  // empty groups stay on the device before them
+  for (int64_t g = 0; g < groups; ++g) {
+    const double* row = sum.data() + static_cast<size_t>(g) * d;
     const auto best = std::max_element(row, row + d);
-    if (*best > 0) last = static_cast<int32_t>(best - row);
+    if (*best > 0) last = best - row;
     out[g] = last;
   }
 }
 
 /// Fills a row of a shard with the target grouping, or for streams above 0 one drawn around it, and
 /// the devices that its groups are to have.
-void Agent::Impl::imitation_row(SchedulePasses& pass, int32_t row, uint64_t stream_index,
+void Agent::Impl::imitation_row(Shard& shard, int64_t row, uint64_t stream_index,
                                 const std::vector<int32_t>& target,
-                                const std::vector<int32_t>& device_of) {
+                                const std::vector<int32_t>& device_of) const {
   std::vector<int32_t> grouping = target;
   if (stream_index > 0) {
     RandomStream random(options.seed, "imitate", stream_index);
     for (size_t u = 0; u < grouping.size(); ++u)
-      grouping[u] = draw_group(0, static_cast<int64_t>(u), random);
+      grouping[u] = draw_group(static_cast<int64_t>(u), random);
   }
   const auto labels = order(grouping);
-  embed(grouping, labels, pass, row);
-  const auto k = static_cast<size_t>(groups);
-  devices_of_groups(grouping, device_of, {pass.devices.data() + static_cast<size_t>(row) * k, k});
+  embed(grouping, labels, shard, row);
+  devices_of_groups(grouping, device_of, shard.devices.data_ptr<int64_t>() + row * groups);
+}
+
+/// The target grouping with the devices of every placement.
+Agent::Impl::Shard Agent::Impl::imitated(const std::vector<int32_t>& target,
+                                         const std::vector<std::vector<int32_t>>& device_of) const {
+  Shard shard(*this, 0, static_cast<int64_t>(device_of.size()));
+  for (int64_t p = 0; p < shard.count; ++p) imitation_row(shard, p, 0, target, device_of[p]);
+  return shard;
 }
 
 /// Makes every group's devices as likely as their weight among the placements, by way of the
 /// constant logits: what the network itself says on the target grouping is made up for.
 void Agent::Impl::set_device_prior(const std::vector<int32_t>& target,
                                    const std::vector<std::vector<int32_t>>& device_of,
-                                   const std::vector<double>& weights, double smoothing) {
+                                   const std::vector<double>& weight, double smoothing) {
+  const torch::NoGradGuard no_grad;
   const auto k = static_cast<size_t>(groups), d = static_cast<size_t>(problem->devices());
   device_prior.clear();
-  if (schedule_shape.stays) *parameters.data("schedule.stay") = 0;  // the logits say it better
-  pack();
+  if (schedule_shape.stays) weights["schedule.stay"].zero_();  // the logits say it better
   auto ordered = target;
   const auto labels = order(ordered);
+  const auto shard = imitated(target, device_of);
+  const auto logits =
+      schedule.logits(schedule.encode(to_device(shard.groups)), to_device(shard.devices))
+          .cpu()
+          .contiguous();
   std::vector<double> share(k * d, smoothing / static_cast<double>(d)), own(k * d, 0);
   for (size_t p = 0; p < device_of.size(); ++p) {
-    SchedulePasses pass(schedule_shape, *layout, *packed, 1);
-    imitation_row(pass, 0, 0, target, device_of[p]);
-    pass.groups_changed();
-    pass.evaluate(parameters.values.data());
-    const auto logits = pass.own_logits(0);
-    for (size_t i = 0; i < k * d; ++i) own[i] += weights[p] * logits[i];
+    const float* row = logits.data_ptr<float>() + p * k * d;
+    const int64_t* chosen = shard.devices.data_ptr<int64_t>() + p * k;
+    for (size_t i = 0; i < k * d; ++i) own[i] += weight[p] * static_cast<double>(row[i]);
     for (size_t t = 0; t < k; ++t)
-      share[t * d + static_cast<size_t>(pass.devices[t])] += (1 - smoothing) * weights[p];
+      share[t * d + static_cast<size_t>(chosen[t])] += (1 - smoothing) * weight[p];
   }
   device_prior.assign(k * d, 0.0f);
   for (size_t t = 0; t < k; ++t) {
@@ -269,87 +278,59 @@ void Agent::Impl::set_device_prior(const std::vector<int32_t>& target,
 ImitationReport Agent::Impl::imitate(std::span<const int32_t> given,
                                      std::span<const double> weights_given,
                                      const ImitationOptions& how) {
-  if (schedule_shape.layers > 1)
-    throw ArgumentError(
-        "imitate: a schedule network of two layers learns from its own placements alone (option "
-        "'layers' = 1, or a search with warm_start = false)");
   const auto device_of = unit_devices(given);
-  std::vector<double> weights(weights_given.begin(), weights_given.end());
-  if (weights.empty()) weights.assign(device_of.size(), 1);
-  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double& weight : weights) weight /= all;
+  std::vector<double> weight(weights_given.begin(), weights_given.end());
+  if (weight.empty()) weight.assign(device_of.size(), 1);
+  const double all = std::accumulate(weight.begin(), weight.end(), 0.0);
+  for (double& w : weight) w /= all;
   forget_batch();
-  partition->set_masks({});
+  mask.reset();
   forward_partition();
   ImitationReport report;
-  const auto target = infer_groups(device_of, weights);
+  const auto target = infer_groups(device_of, weight);
   report.log_likelihood_groups = set_prior(target, how.smoothing);
-  set_device_prior(target, device_of, weights, how.smoothing);
+  set_device_prior(target, device_of, weight, how.smoothing);
   report.steps = how.steps >= 0 ? how.steps : device_of.size() > 1 ? kSteps : 0;
-  auto steps = how;
-  steps.steps = report.steps;
-  if (report.steps > 0) teach(target, device_of, weights, steps);
-  adam.reset(parameters.size());
+  teach(target, device_of, weight, how, report.steps);
+  weights.forget_moments();
   baseline = squares = std::numeric_limits<double>::quiet_NaN();
-  for (size_t p = 0; p < device_of.size(); ++p) {
-    SchedulePasses pass(schedule_shape, *layout, *packed, 1);
-    imitation_row(pass, 0, 0, target, device_of[p]);
-    pass.groups_changed();
-    pass.evaluate(parameters.values.data());
-    const double sum = std::accumulate(pass.taken.begin(), pass.taken.end(), 0.0);
-    report.log_likelihood_devices += weights[p] * sum / groups;
-  }
+  auto shard = imitated(target, device_of);
+  const torch::NoGradGuard no_grad;
+  evaluate(shard);
+  const auto taken = chosen(shard.rows, shard.devices).mean(1).to(torch::kDouble).cpu();
+  report.log_likelihood_devices =
+      (taken * torch::tensor(weight, torch::kDouble)).sum().item<double>();
   report.agreement = agreement(device_of[0]);
   return report;
 }
 
-/// Teaches the schedule network, rows in turn of all placements, in shards of 4.
+/// Teaches the schedule network, rows in turn of all placements.
 void Agent::Impl::teach(const std::vector<int32_t>& target,
                         const std::vector<std::vector<int32_t>>& device_of,
-                        const std::vector<double>& weights, const ImitationOptions& how) {
-  const size_t count = device_of.size();
-  const auto rows = static_cast<int32_t>(std::max<size_t>(kRows, count));
-  const int32_t shard_count = (rows + 3) / 4;
-  std::vector<SchedulePasses> rounds;
-  std::vector<std::vector<float>> coefficients(static_cast<size_t>(shard_count));
-  for (int32_t i = 0; i < shard_count; ++i) {
-    const int32_t first = rows * i / shard_count, end = rows * (i + 1) / shard_count;
-    rounds.emplace_back(schedule_shape, *layout, *packed, end - first);
-    for (int32_t r = first; r < end; ++r) {
-      const size_t p = static_cast<size_t>(r) % count;
-      const auto stream_index = static_cast<size_t>(r) < count ? 0 : static_cast<uint64_t>(r);
-      imitation_row(rounds.back(), r - first, stream_index, target, device_of[p]);
-      const double share = weights[p] * static_cast<double>(count) / rows / groups;
-      auto& own = coefficients[i];
-      own.insert(own.end(), static_cast<size_t>(groups),
-                 static_cast<float>((1 - how.smoothing) * share));
-    }
-    rounds.back().groups_changed();
+                        const std::vector<double>& weight, const ImitationOptions& how,
+                        int32_t steps) {
+  if (steps == 0) return;
+  const size_t count = device_of.size(), rows = std::max(kRows, count);
+  Shard shard(*this, 0, static_cast<int64_t>(rows));
+  std::vector<float> shares;
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t p = r % count;
+    imitation_row(shard, static_cast<int64_t>(r), r < count ? 0 : r, target, device_of[p]);
+    shares.push_back(static_cast<float>(weight[p] * static_cast<double>(count)));
   }
-  adam.reset(parameters.size());
-  const auto uniform = static_cast<float>(how.smoothing / rows / groups);
-  for (int32_t step = 0; step < how.steps; ++step)
-    teaching_step(rounds, coefficients, uniform, how.learning_rate);
-}
-
-void Agent::Impl::teaching_step(std::vector<SchedulePasses>& rounds,
-                                const std::vector<std::vector<float>>& coefficients, float uniform,
-                                double rate) {
-  const auto first = static_cast<size_t>(partition->weight_count());
-  const float* weights = parameters.values.data();
-  gradient_parts.resize(rounds.size());
-  std::fill(gradient.begin(), gradient.end(), 0.0f);
-  pool.parallel_for(static_cast<int>(rounds.size()), [&](int item, int) {
+  const auto share = to_device(torch::tensor(shares)).unsqueeze(1);
+  weights.forget_moments();
+  for (int32_t step = 0; step < steps; ++step) {
     poll_stop();
-    const auto i = static_cast<size_t>(item);
-    gradient_parts[i].assign(gradient.size() - first, 0.0f);
-    rounds[i].evaluate(weights);
-    rounds[i].backward(weights, coefficients[i], {0, uniform}, gradient_parts[i].data() - first);
-  });
-  for (const auto& part : gradient_parts)
-    kernels().add(static_cast<int64_t>(gradient.size() - first), part.data(),
-                  gradient.data() + first);
-  apply(rate);
+    evaluate(shard);
+    const auto value = (1 - how.smoothing) * (share * chosen(shard.rows, shard.devices)).mean() +
+                       how.smoothing * shard.rows.mean();
+    gradient = torch::zeros_like(weights.values);
+    const auto made = weights.gradient("schedule", {value}, {torch::ones_like(value)});
+    gradient.narrow(0, gradient.numel() - made.numel(), made.numel()).copy_(made);
+    apply(how.learning_rate);
+    shard.encoded.reset();
+  }
 }
 
 /// The share of the work that greedy() places as `device_of` says.

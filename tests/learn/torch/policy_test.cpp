@@ -1,13 +1,14 @@
-// The policy's own passes against LibTorch's operators and autograd, under every option that
-// changes them.
+// The policy's gradients, and what its options do.
+#include "learn/torch/agent_impl.h"
+
+// LibTorch has a CHECK of its own, which ends the process.
+#undef CHECK
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "base/error.h"
-#include "learn/agent_impl.h"
 #include "support/build.h"
-#include "support/needs_torch.h"
 
 using namespace trinity;
 
@@ -44,92 +45,91 @@ std::vector<double> some_rewards(int32_t count) {
   return rewards;
 }
 
-/// Largest difference of two arrays, relative to the largest entry.
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0, scale = 1e-12;
-  for (size_t i = 0; i < a.size(); ++i) {
-    most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-    scale = std::max(scale, std::abs(static_cast<double>(b[i])));
-  }
-  return most / scale;
+/// What a gradient step raises, by the weights as they are.
+double objective_of(Agent::Impl& agent, const torch::Tensor& advantage) {
+  agent.weights_changed();
+  agent.forward();
+  const torch::NoGradGuard no_grad;
+  const auto by_unit = agent.taken_groups(), by_group = agent.taken_devices();
+  double devices_entropy = 0;
+  for (const auto& shard : agent.shards)
+    devices_entropy += entropy(shard.rows).item<double>() * static_cast<double>(shard.count);
+  return agent.objective(by_unit, by_group, advantage, torch::ones_like(advantage))
+             .value.item<double>() +
+         agent.entropy_weight() *
+             (entropy(agent.unit_rows).item<double>() + devices_entropy / agent.samples);
 }
 
-/// One batch and one update by both implementations: actions, log-probabilities and gradients of
-/// every epoch must agree.
-void compare_with_torch(const AgentOptions& options, int devices) {
-  const auto problem = small_problem(devices);
+/// The gradient of an epoch against differences of the objective along it.
+void check_gradient(const AgentOptions& options, int devices) {
   ThreadPool pool(2);
-  AgentOptions plain_options = options;
-  plain_options.plain_torch = true;
-  Agent::Impl own(problem, options, pool), plain(problem, plain_options, pool);
-  own.sample();
-  plain.sample();
-  CHECK(own.group_of == plain.group_of);
-  CHECK(own.devices == plain.devices);
-  CHECK(distance(own.old_group, plain.old_group) < 1e-5);
-  CHECK(distance(own.old_device, plain.old_device) < 1e-5);
-  const std::vector<uint8_t> all(static_cast<size_t>(options.samples), 1);
-  const auto rewards = some_rewards(options.samples);
-  std::vector<double> advantage;
-  for (const double reward : rewards) advantage.push_back(reward - 0.1);
-  for (int32_t epoch = 0; epoch < 3; ++epoch) {
-    UpdateReport first, second;
-    own.epoch(epoch, advantage, all, first);
-    plain.epoch(epoch, advantage, all, second);
-    CHECK(distance(own.gradient, plain.gradient) < 2e-4);
-    CHECK(first.gradient_norm == doctest::Approx(second.gradient_norm).epsilon(1e-4));
-    CHECK(first.entropy_devices == doctest::Approx(second.entropy_devices).epsilon(1e-5));
-    CHECK(first.entropy_groups == doctest::Approx(second.entropy_groups).epsilon(1e-5));
-    CHECK(first.loss == doctest::Approx(second.loss).epsilon(1e-3));
-    // Adam's first steps have the size of the rate whatever the gradient: go on from equal weights.
-    plain.parameters.values = own.parameters.values;
-    plain.adam = own.adam;
-    plain.pack();
+  Agent::Impl agent(small_problem(devices), options, pool);
+  agent.sample();
+  const auto advantage = torch::tensor(some_rewards(options.samples), torch::kDouble) - 0.1;
+  UpdateReport report;
+  for (int i = 0; i < 2; ++i) agent.epoch(advantage, torch::ones_like(advantage), report);
+  const double loss = report.loss;
+  const auto before = agent.weights.values.clone();
+  agent.epoch(advantage, torch::ones_like(advantage), report);
+  CHECK(report.loss != loss);
+  const torch::NoGradGuard no_grad;
+  agent.weights.values.copy_(before);
+  CHECK(-report.loss == doctest::Approx(objective_of(agent, advantage)).epsilon(1e-6));
+  for (const bool schedule : {false, true}) {  // half of the gradient each
+    auto along = agent.gradient.clone();
+    const int64_t split =
+        agent.layout.find(schedule ? "partition.out.bias" : "schedule.forward.recurrent").offset;
+    (schedule ? along.narrow(0, 0, split) : along.narrow(0, split, along.numel() - split)).zero_();
+    const double length = along.norm().item<double>(), step = 2e-3 / length;
+    CHECK(length > 1e-4);
+    agent.weights.values.copy_(before + step * along);
+    const double above = objective_of(agent, advantage);
+    agent.weights.values.copy_(before - step * along);
+    const double below = objective_of(agent, advantage);
+    CHECK((above - below) / (2 * step) == doctest::Approx(length * length).epsilon(2e-2));
   }
 }
 
 }  // namespace
 
-TEST_CASE("our passes equal LibTorch's operators and autograd" * test::needs_torch) {
+TEST_CASE("the gradient is the slope of the objective, under every option that changes it") {
   auto options = small_options();
+  options.samples = 12;  // two shards
   SUBCASE("defaults") {}
   SUBCASE("four devices, one group a unit") { options.groups = 4096; }
-  SUBCASE("one group") { options.groups = 1; }
   SUBCASE("a start that knows nothing") {
     options.contiguity = options.switch_probability = 0;
     options.order_groups = false;
   }
-  SUBCASE("the paper's features") {
+  SUBCASE("the paper's features, two layers") {
     options.features.raw_output = options.features.adjacency_out = true;
     options.features.group_time = false;
+    options.layers = 2;
   }
-  SUBCASE("joint ratio") { options.ratio = Ratio::joint; }
-  SUBCASE("ratios of groups") { options.ratio = Ratio::group_mean; }
-  SUBCASE("dropout, a mask a batch") { options.dropout = 0.3; }
-  SUBCASE("dropout, a mask a sample") {
-    options.dropout = 0.3;
-    options.dropout_mask = DropoutMask::sample;
+  SUBCASE("joint ratio") {
+    options.ratio = Ratio::joint;
+    options.learning_rate = 1e-4;  // the ratio of a sample stays within its bounds
   }
-  SUBCASE("dropout, fresh masks") {
-    options.dropout = 0.3;
-    options.dropout_mask = DropoutMask::fresh;
-  }
-  SUBCASE("dropout while sampling only") {
-    options.dropout = 0.3;
-    options.dropout_mask = DropoutMask::off;
-  }
+  SUBCASE("dropout") { options.dropout = 0.3; }
   SUBCASE("the released code's networks and features") {
-    const auto code = AgentOptions::code();
     options.linear_partition = true;
     options.temperature = options.tanh_constant = 1;
     options.features.type_index = options.features.scale_by_mean = true;
     options.features.group_counts = true;
     options.noise_amplitude = 0.1;
     options.noise_steps = 10;
-    CHECK(code.linear_partition);
   }
-  compare_with_torch(options, options.groups == 4096 ? 4 : 2);
+  check_gradient(options, options.groups == 4096 ? 4 : 2);
+}
+
+TEST_CASE("two layers imitate, too") {
+  ThreadPool pool(1);
+  auto options = small_options();
+  options.layers = 2;
+  Agent agent(small_problem(2), options, pool);
+  std::vector<int32_t> target;
+  for (int i = 0; i < 24; ++i) target.push_back(i < 12 ? 0 : 1);
+  CHECK(agent.imitate(target, {}, ImitationOptions{}).agreement > 0.99);
 }
 
 TEST_CASE("an untrained schedule network leaves a device as often as it is told to") {
@@ -138,15 +138,15 @@ TEST_CASE("an untrained schedule network leaves a device as often as it is told 
   auto options = small_options();
   options.switch_probability = 0.1;
   Agent::Impl agent(problem, options, pool);
-  const float stay = *agent.parameters.data("schedule.stay");
-  std::fill(agent.parameters.values.begin(), agent.parameters.values.end(), 0.0f);
-  *agent.parameters.data("schedule.stay") = stay;
-  agent.pack();
+  const torch::NoGradGuard no_grad;
+  const auto stay = agent.weights["schedule.stay"].clone();
+  agent.weights.values.zero_();
+  agent.weights["schedule.stay"].copy_(stay);
   agent.sample();
-  const auto& pass = agent.passes[0];
-  CHECK(std::exp(static_cast<double>(pass.log_probability[0])) == doctest::Approx(0.25));
-  const auto next = static_cast<size_t>(4 + pass.devices[0]);
-  CHECK(std::exp(static_cast<double>(pass.log_probability[next])) == doctest::Approx(0.9));
+  const auto chances = agent.shards[0].rows.exp();
+  CHECK(chances[0][0][0].item<double>() == doctest::Approx(0.25));
+  const auto first = agent.shards[0].devices[0][0].item<int64_t>();
+  CHECK(chances[0][1][first].item<double>() == doctest::Approx(0.9));
 }
 
 TEST_CASE("the learning rate decays in steps, the baseline moves as often as told") {

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "learn/agent.h"
+#include "learn/torch/agent.h"
 #include "support/two_chains.h"
 
 using namespace trinity;

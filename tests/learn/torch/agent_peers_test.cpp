@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "learn/agent.h"
+#include "learn/torch/agent.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
-#include "support/needs_torch.h"
 
 using namespace trinity;
 
@@ -139,16 +138,11 @@ TEST_CASE("peers learn from each other's samples what one process learns from al
   }
 }
 
-TEST_CASE("peers agree with one process under every ratio, mask and both engines" * test::needs_torch) {
+TEST_CASE("peers agree with one process under the joint ratio and dropout") {
   auto options = peer_options();
   options.dropout = 0.2;
-  for (const auto mask : {DropoutMask::batch, DropoutMask::sample, DropoutMask::fresh}) {
-    options.dropout_mask = mask;
-    options.ratio = mask == DropoutMask::sample ? Ratio::joint : Ratio::group_mean;
-    compare(options, 3, 1e-3);
-  }
-  options.plain_torch = true;
-  compare(options, 2, 1e-3);
+  options.ratio = Ratio::joint;
+  compare(options, 3, 1e-3);
 }
 
 TEST_CASE("more peers than samples are refused") {

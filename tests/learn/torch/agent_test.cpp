@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "base/error.h"
-#include "learn/agent.h"
+#include "learn/torch/agent.h"
 #include "simulator/simulator.h"
-#include "support/two_chains.h"
 #include "support/tier.h"
+#include "support/two_chains.h"
 
 using namespace trinity;
 

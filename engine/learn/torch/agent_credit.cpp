@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/stop.h"
-#include "learn/agent_impl.h"
+#include "learn/torch/agent_impl.h"
 
 namespace trinity {
 namespace {
@@ -26,12 +26,13 @@ void Agent::Impl::assign_credit(std::span<const RewardSlopes> slopes) {
   group_credit.assign(group_of.size(), 0);
   device_credit.assign(devices.size(), 0);
   if (estimators.empty())
-    for (int32_t shard = 0; shard < shards(); ++shard)
+    for (size_t i = 0; i < shards.size(); ++i)
       estimators.push_back(std::make_unique<CreditEstimator>(*problem));
-  pool.parallel_for(shards(), [&](int shard, int) {
-    for (int32_t sample = first_of(shard); sample < first_of(shard + 1); ++sample) {
+  pool.parallel_for(static_cast<int>(shards.size()), [&](int item, int) {
+    const Shard& shard = shards[item];
+    for (int64_t row = 0; row < shard.count; ++row) {
       poll_stop();
-      credit_sample(sample, slopes[sample], *estimators[shard]);
+      credit_sample(shard, row, slopes[shard.first + row], *estimators[item]);
     }
   });
   normalise(group_credit);
@@ -39,16 +40,17 @@ void Agent::Impl::assign_credit(std::span<const RewardSlopes> slopes) {
 }
 
 /// The credit of an action is the reward less what the policy expects with the action drawn anew.
-void Agent::Impl::credit_sample(int32_t sample, const RewardSlopes& slopes,
+void Agent::Impl::credit_sample(const Shard& shard, int64_t row, const RewardSlopes& slopes,
                                 CreditEstimator& estimator) {
   const auto count = deciding.size();
+  const int64_t sample = shard.first + row;
   estimator.observe({placements.data() + static_cast<size_t>(sample) * count, count});
   credit_groups(sample, slopes, estimator);
-  if (options.schedule_learns) credit_devices(sample, slopes, estimator);
+  if (options.schedule_learns) credit_devices(shard, row, slopes, estimator);
 }
 
 /// Of every unit's group: it takes the unit to the group's device.
-void Agent::Impl::credit_groups(int32_t sample, const RewardSlopes& slopes,
+void Agent::Impl::credit_groups(int64_t sample, const RewardSlopes& slopes,
                                 CreditEstimator& estimator) {
   const auto n = static_cast<size_t>(units.size()), k = static_cast<size_t>(groups);
   const auto d = static_cast<size_t>(problem->devices()), s = static_cast<size_t>(sample);
@@ -59,7 +61,7 @@ void Agent::Impl::credit_groups(int32_t sample, const RewardSlopes& slopes,
   std::vector<size_t> device_of(k);
   for (size_t i = 0; i < k; ++i) device_of[labels[i]] = static_cast<size_t>(devices[s * k + i]);
   for (size_t u = 0; u < n; ++u) {
-    const float* chance = partition->chances(sample, static_cast<int64_t>(u));
+    const float* chance = group_chances.data_ptr<float>() + u * k;
     double expected = 0;
     for (size_t g = 0; g < k; ++g)
       expected += static_cast<double>(chance[g]) * change[u * d + device_of[g]];
@@ -68,20 +70,19 @@ void Agent::Impl::credit_groups(int32_t sample, const RewardSlopes& slopes,
 }
 
 /// Of every group's device: it takes all of its members along.
-void Agent::Impl::credit_devices(int32_t sample, const RewardSlopes& slopes,
+void Agent::Impl::credit_devices(const Shard& shard, int64_t row, const RewardSlopes& slopes,
                                  CreditEstimator& estimator) {
   const auto n = static_cast<size_t>(units.size()), k = static_cast<size_t>(groups);
-  const auto d = static_cast<size_t>(problem->devices()), s = static_cast<size_t>(sample);
+  const auto d = static_cast<size_t>(problem->devices());
+  const auto s = static_cast<size_t>(shard.first + row);
   std::vector<int32_t> block;
   for (const int32_t unit : deciding)
     block.push_back(ordered_group[s * n + static_cast<size_t>(unit)]);
   std::vector<double> change(k * d);
   estimator.changes(block, slopes, change);
-  int32_t row = 0;
-  const SchedulePasses& pass = pass_of(sample, row);
-  const float* chances = pass.log_probability.data() + static_cast<size_t>(row) * k * d;
+  const auto chances = shard.rows[row].to(torch::kDouble).exp();
   for (size_t at = 0; at < k * d; ++at)
-    device_credit[s * k + at / d] -= std::exp(static_cast<double>(chances[at])) * change[at];
+    device_credit[s * k + at / d] -= chances.data_ptr<double>()[at] * change[at];
 }
 
 }  // namespace trinity

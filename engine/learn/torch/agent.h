@@ -9,76 +9,11 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "features/features.h"
+#include "learn/agent_options.h"
 #include "learn/credit.h"
-#include "learn/ppo.h"
 #include "simulator/problem.h"
 
 namespace trinity {
-
-/// When the partition network's dropout mask is drawn (papers/notes.md "Trinity: contradictions
-/// and gaps", 12).
-enum class DropoutMask : uint8_t {
-  batch,   ///< one for a batch, kept while its ratios are evaluated
-  sample,  ///< one for every sample, kept likewise; costs a forward pass a sample
-  fresh,   ///< a new one for every evaluation: ratios then differ from 1 by the mask alone
-  off,     ///< one while sampling, none in ratios: old log-probabilities are evaluated again
-};
-
-/// Everything that may be set about the Trinity search; agent_options.h says what each is and may
-/// be. The defaults are what works best here; paper() gives the settings that the paper prints,
-/// code() those of the released code (papers/notes.md "Trinity: settings").
-struct AgentOptions {
-  uint64_t seed = 1;
-  int32_t groups = 0;
-  int32_t samples = 16;
-  int32_t epochs = 4;
-  double learning_rate = 2e-3;
-  double learning_rate_decay = 1;
-  int32_t decay_every = 50;
-  int32_t decay_after = 400;
-  double clip = 0.2;
-  Ratio ratio = Ratio::action;
-  bool action_credit = false;  ///< see CreditEstimator
-  double dealt = 0;
-  bool schedule_learns = true;
-  double entropy_last = 0.05;
-  int32_t entropy_updates = 0;
-  double entropy_weight = 1e-2;
-  double gradient_norm = 1.0;
-  double temperature = 10;
-  double tanh_constant = 5;
-  double baseline_n = 19;
-  bool baseline_every_epoch = false;
-  int32_t exclude_failing_after = -1;
-  double noise_amplitude = 0;
-  int32_t noise_steps = 0;
-  double dropout = 0;
-  DropoutMask dropout_mask = DropoutMask::batch;
-  bool linear_partition = false;
-  bool normalize_advantage = true;
-  bool order_groups = true;
-  double switch_probability = 0.1;
-  double contiguity = 6;  ///< see contiguous_prior()
-  /// The paper's "hidden size 256" is 128 read as the decoder's, 256 as the released code reads it;
-  /// on InceptionV3 64, 96 and 128 find equally good placements in 1200 samples.
-  int32_t hidden = 96;
-  int32_t layers = 1;
-  bool each_operator = false;
-  FeatureOptions features;
-  std::string device = "cpu";
-  bool plain_torch = false;
-
-  static AgentOptions paper();
-  static AgentOptions code();
-
-  /// Every option with its value as text, in a fixed order. Two runs that agree in all of them and
-  /// in their problem are the same.
-  std::vector<std::pair<std::string, std::string>> list() const;
-  /// Throws ArgumentError naming the first option out of range, fewer samples than the `ranks` of
-  /// the job, options that exclude each other, or a device that is not there.
-  void check(int ranks) const;
-};
 
 /// What one update did.
 struct UpdateReport {
@@ -134,15 +69,14 @@ struct BatchActions {
   std::span<const float> group_log_probability, device_log_probability;
 };
 
-/// The Trinity policy (papers/notes.md "Trinity: networks"): a partition network draws a group for
-/// every colocation unit, a schedule network draws a device for every group; both trained by PPO.
-/// Results depend on the options and the problem, not on the thread count; on the number of peers
-/// only as far as sums of gradients are rounded differently.
+/// The Trinity policy (papers/notes.md "Trinity: networks") on LibTorch: a partition network draws
+/// a group for every colocation unit, a schedule network draws a device for every group; both
+/// trained by PPO. Results depend on the options and the problem, not on the thread count; on the
+/// number of peers only as far as sums of gradients are rounded differently.
 class Agent {
  public:
-  /// `pool` runs shards of a batch; its threads must run LibTorch single-threaded
-  /// (use_one_torch_thread). Throws ArgumentError for options out of range, and for fewer samples
-  /// than peers.
+  /// `pool` runs shards of a batch; LibTorch then uses one thread in each of its threads. Throws
+  /// ArgumentError for options out of range, and for fewer samples than peers.
   Agent(std::shared_ptr<const Problem> problem, const AgentOptions& options, ThreadPool& pool,
         AgentPeers peers = {});
   ~Agent();
