@@ -304,7 +304,7 @@ describe('trinity runs', function()
     local _, other = call('runs', 'compare', 'first', 'elsewhere')
     expect(other):matches '\nset +%- +%["layers=2","b"%]\n'
     expect(other):matches '\nprocessor +%S.- +Z80\n'
-    expect(other):matches '\nversion of LibTorch +%- +0%.1\n'
+    expect(other):matches '\nversion of LibTorch +[%d.]+ +0%.1\n'
     core.remove_tree(runs .. '/elsewhere')
     expect(compared):matches '\nrandom +[%d.]+ s +[%d.]+ s +%d%.%d+'
     expect((call('runs', 'shw', 'x'))):equals(2)
