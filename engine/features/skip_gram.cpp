@@ -6,7 +6,8 @@ namespace trinity {
 namespace {
 
 constexpr int64_t kLanes = 8;
-using Vector [[gnu::vector_size(sizeof(float) * kLanes), gnu::aligned(4), gnu::may_alias]] = float;
+using Vector [[gnu::vector_size(sizeof(float) * kLanes)]] = float;
+using Loose [[gnu::vector_size(sizeof(float) * kLanes), gnu::aligned(4), gnu::may_alias]] = float;
 
 /// The first `count` numbers, then zeros.
 [[gnu::always_inline]] inline void load(Vector& to, const float* from, int64_t count) {
@@ -39,29 +40,30 @@ using Vector [[gnu::vector_size(sizeof(float) * kLanes), gnu::aligned(4), gnu::m
 
 }  // namespace
 
-[[gnu::target_clones("arch=haswell", "default")]] void skip_gram(int64_t width, float rate,
-                                                                 float label, const float* v,
-                                                                 float* c, float* step) {
+[[gnu::target_clones("fma", "default")]] void skip_gram(int64_t width, float rate, float label,
+                                                        const float* v, float* c, float* step) {
   const int64_t whole = width / kLanes * kLanes, rest = width - whole;
-  Vector dot = {}, left, right;
+  Vector dot = {}, left = {}, right = {}, added = {};
   for (int64_t i = 0; i < whole; i += kLanes)
-    dot += *reinterpret_cast<const Vector*>(v + i) * *reinterpret_cast<const Vector*>(c + i);
+    dot += *reinterpret_cast<const Loose*>(v + i) * *reinterpret_cast<const Loose*>(c + i);
   if (rest > 0) {
     load(left, v + whole, rest);
     load(right, c + whole, rest);
+    load(added, step + whole, rest);
     dot += left * right;
   }
   float sum = 0;
-  for (int64_t i = 0; i < kLanes; ++i) sum += dot[i];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) sum += dot[i];
   const float g = rate * (label - sigmoid(sum));
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const int64_t count = i < whole ? kLanes : rest;
-    Vector added;
-    load(left, v + i, count);
-    load(right, c + i, count);
-    load(added, step + i, count);
-    store(step + i, added + g * right, count);
-    store(c + i, right + g * left, count);
+  for (int64_t i = 0; i < whole; i += kLanes) {
+    const Vector other = *reinterpret_cast<const Loose*>(c + i);
+    *reinterpret_cast<Loose*>(step + i) += g * other;
+    *reinterpret_cast<Loose*>(c + i) = other + g * *reinterpret_cast<const Loose*>(v + i);
+  }
+  if (rest > 0) {
+    store(step + whole, added + g * right, rest);
+    store(c + whole, right + g * left, rest);
   }
 }
 

@@ -1,14 +1,13 @@
-// Compiled for every CPU and for CPUs with wide vectors. As operators of LibTorch these
-// loops are ten passes over an intermediate of steps x keys x width.
+// Compiled for processors with fused multiply-adds and for all others. As operators of LibTorch
+// these loops are ten passes over an intermediate of steps x keys x width.
 #include "learn/torch/attention_loops.h"
 
 namespace trinity {
 
-[[gnu::target_clones("arch=haswell", "default")]] void attention_sums(int64_t steps, int64_t keys,
-                                                                      int64_t width,
-                                                                      const float* query,
-                                                                      const float* memory,
-                                                                      const float* v, float* sums) {
+[[gnu::target_clones("fma", "default")]] void attention_sums(int64_t steps, int64_t keys,
+                                                             int64_t width, const float* query,
+                                                             const float* memory, const float* v,
+                                                             float* sums) {
   for (int64_t t = 0; t < steps; ++t) {
     const float* __restrict q = query + t * width;
     for (int64_t j = 0; j < keys; ++j) {
@@ -21,7 +20,7 @@ namespace trinity {
   }
 }
 
-[[gnu::target_clones("arch=haswell", "default")]] void attention_slopes(
+[[gnu::target_clones("fma", "default")]] void attention_slopes(
     int64_t steps, int64_t keys, int64_t width, const float* query, const float* memory,
     const float* gradient, float* d_query, float* d_memory, float* d_v) {
   for (int64_t t = 0; t < steps; ++t) {
