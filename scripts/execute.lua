@@ -56,7 +56,7 @@ local options = trinity.options(cli.declare('model set batch_size cluster cost s
   decay = { default = 'none', help = 'decay of the learning rate after the warm-up: none, step or cosine' },
   checkpoint = { type = 'string', writes = '',
     help = 'file to resume from, written after every epoch and at the end' },
-  load = { type = 'string', help = 'read initial weights from this safetensors file' },
+  load = { type = 'string', help = 'read initial weights from this safetensors file', rare = true },
   save = { type = 'string', writes = '', help = 'write the final weights to this safetensors file' },
   daso = { default = {}, help = 'phases and skips of DASO: warmup_epochs=1,held.global_skips=4 '
     .. '(trinity help CyclingOptions)' },

@@ -1,4 +1,4 @@
-// Compiled for processors with fused multiply-adds and for all others. As operators of LibTorch
+// Compiled for CPUs with fused multiply-adds and for all others. As operators of LibTorch
 // these loops are ten passes over an intermediate of steps x keys x width.
 #include "learn/torch/attention_loops.h"
 
