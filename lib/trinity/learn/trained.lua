@@ -63,9 +63,16 @@ function trained.player(env, policy, seed)
   end
 end
 
---- Runs method `name` with options seed, learning_rate, gradient_norm and optionally learn, load, save. make(run) gives
+-- The learning rate at the evaluations that a search has used.
+local function rate_of(options, run)
+  local first, last = options.learning_rate, options.last_learning_rate or 0
+  return last == 0 and first or first + (last - first) * run.evaluations / options.evaluations
+end
+
+--- Runs method `name` with options seed, learning_rate, gradient_norm and optionally last_learning_rate, learn, load,
+--- save. make(run) gives
 ---   policy                       with parameters(), which are trained
----   rate(number)                 optional: the learning rate of update `number`
+---   rate(number)                 optional: the learning rate of update `number`, nil for option learning_rate
 ---   play(number, stream)         a batch of episodes; nil where the budget is used up
 ---   learn(batch, number, step)   takes gradient steps by step(loss); returns the row of the run, nil for none
 ---   may(number), notes(), resume(notes, number)   optional: see training.loop
@@ -84,7 +91,7 @@ function trained.run(name, problem, options, make)
         if self.resume then self.resume(notes, number) end
       end,
       play = function(number)
-        rate = learns and self.rate and self.rate(number)
+        rate = learns and (self.rate and self.rate(number) or rate_of(options, run))
         return self.play(number, core.random(options.seed, name, number))
       end,
       learn = function(batch, number, step)

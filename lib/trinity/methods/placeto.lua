@@ -158,10 +158,6 @@ local function placeto(problem, given)
     local network, past, envs, start_score = make_network(problem, options), {}, {}, nil
     local policy, n = actor_critic.new(network), network.spec.n
     local self = { policy = policy }
-    function self.rate()
-      local first, last = options.learning_rate, options.last_learning_rate
-      return last == 0 and first or first + (last - first) * run.evaluations / options.evaluations
-    end
     function self.play(number, stream)
       local count = episodes_of(options, number)
       if count == 0 then return end
