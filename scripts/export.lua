@@ -13,14 +13,14 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   format = { default = 'json', help = 'json (the graph), dot (Graphviz), placement (devices for PyTorch), or a '
     .. "program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
-  output_dir = { type = 'string', writes = '/schedule.csv', help = 'folder for formats of several files' },
-  training = { default = false, help = 'json and dot: the training step instead of the forward pass' },
-  cluster = { type = 'string', help = 'the devices, for all formats except json (default: p100x2; dot: none)' },
-  device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
-    .. "cluster's names, numbers)" },
-  units = { default = false, help = 'dot: one node per colocation unit, for large graphs' },
-  lossless = { default = false, help = 'refuse what a format cannot express, instead of naming it on standard error' },
-}))
+  output_dir = { type = 'string', writes = '/groups.json', help = 'folder, for formats of several files' },
+  training = { default = false, help = 'for json and dot: the training step instead of the forward pass' },
+  cluster = { type = 'string', help = 'cluster of the placement (default: p100x2, with dot none; json takes none)' },
+  device = { type = 'string', help = "for placement, accelerate: device names cuda:0, ... with 'cuda' "
+    .. "(default: the cluster's)" },
+  units = { default = false, help = 'for dot: one node per colocation unit, for large graphs' },
+  lossless = { default = false, help = 'fail if the format cannot express everything (otherwise a warning)' },
+}, 'cost device evaluations method_set reevaluate seconds seed units'))
 
 cli.complete(options)
 

@@ -37,7 +37,7 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
     help = 'of a comparison, with commas: ' .. table.concat(comparison_table.names(), ',') },
   format = { default = 'text', help = 'format of a comparison: text, or the table alone as markdown, latex or csv' },
   output_dir = { type = 'string', writes = '/strategy.json', help = 'write the best strategy to strategy.json here' },
-}))
+}, 'columns cost devices rules'))
 
 local names = options.method == 'all' and trinity.methods.names() or util.words(options.method)
 

@@ -35,25 +35,24 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
     help = "pipeline order, instead of the mesh's schedule: a CSV file of PyTorch's schedules" },
   output = { type = 'string', writes = '', help = 'write the strategy to this file, for --strategy of any command' },
   picture = { type = 'string', writes = '', help = 'write a picture of the strategy to this file (SVG)' },
-  noise = { type = 'number', min = 0, max = 10, help = 'simulate noise with this coefficient of variation per pass: '
-    .. 'prints mean and 95th percentile of the step, what it waits for, and what helps against --slow' },
-  lengths = { type = 'string', help = 'sample sequence lengths from a CSV file with columns length and count in the '
-    .. 'simulated steps (--noise default: 0)' },
-  fill = { default = 'padded', help = 'how --lengths fill a micro-batch: padded to the longest sequence, or packed' },
-  deal = { default = 'drawn', help = "how --lengths assign micro-batches to replicas: 'drawn' (at random), 'sorted' by "
-    .. "length, or 'balanced' by work" },
-  context_degrees = { default = false, help = 'also compare context-parallel degrees for --lengths: one for all '
-    .. 'micro-batches, and the best one of each' },
-  draws = { default = 200, min = 1, integer = true, help = 'number of steps that --noise simulates' },
-  expert_load = { type = 'string', help = 'load of the experts of a mesh: zipf:EXPONENT, or a JSON file with one list '
-    .. 'of counts per layer' },
-  dispatcher = { type = 'string', help = "token dispatcher of --expert-load: 'alltoall', 'deepep' or 'hybridep' "
+  noise = { type = 'number', min = 0, max = 10,
+    help = 'coefficient of variation of a pass: prints mean and 95th percentile of the step, and causes of waiting' },
+  lengths = { type = 'string', help = 'sample sequence lengths per step from a CSV file (length, count)' },
+  fill = { default = 'padded',
+    help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
+  deal = { default = 'drawn',
+    help = "with --lengths: micro-batches per replica 'drawn' (random), 'sorted' by length, 'balanced' by work" },
+  context_degrees = { default = false,
+    help = 'with --lengths: compare context-parallel degrees, one for all micro-batches and the best one of each' },
+  draws = { default = 200, min = 1, integer = true, help = 'steps that --noise or --lengths simulates' },
+  expert_load = { type = 'string', help = 'load of the experts: zipf:EXPONENT, or a JSON file with counts per layer' },
+  dispatcher = { type = 'string', help = "with --expert-load: token dispatcher 'alltoall', 'deepep' or 'hybridep' "
     .. "(default: the strategy's all-to-alls)" },
-  capacity_factor = { type = 'number', min = 0, help = 'maximum load of an expert over the mean, with --expert-load; '
-    .. 'more tokens are dropped' },
-  trace = { type = 'string', writes = '', help = 'write a Chrome trace to this file, and print where the time of the '
-    .. 'step goes' },
-}))
+  capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum load over the mean; '
+    .. 'further tokens are dropped' },
+  trace = { type = 'string', writes = '', help = 'write a Chrome trace, and print where the time of the step goes' },
+}, 'capacity_factor context_degrees cost deal devices dispatcher draws evaluations expert_load fill method_set reevaluate '
+  .. 'rules schedule_csv seconds'))
 
 cli.complete(options)
 

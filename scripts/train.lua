@@ -53,8 +53,8 @@ if #cases == 0 then util.fail_usage("option '--graphs': no heuristic fits on any
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
 local ranker = options.start and trinity.search.rankers.load(options.start)
-  or trinity.search.rankers.new { hidden = hidden, seed = options.seed, told = options.memory_features }
-if options.memory_features and not ranker.told then
+  or trinity.search.rankers.new { hidden = hidden, seed = options.seed, memory_features = options.memory_features }
+if options.memory_features and not ranker.memory_features then
   util.fail_usage "option '--memory-features': the weights of --start take none; use weights trained with this option"
 end
 local imitation = options.start and 0 or options.imitation

@@ -5,7 +5,7 @@ local util = require 'trinity.base.util'
 
 local options = {
   model = { default = 'inception_v3', position = true,
-    help = 'model by name, a file (.lua .onnx .pt2 .json .txt), or a directory with config.json' },
+    help = 'name, file or folder of a config.json (trinity help models)' },
   set = settings.of_model,
   batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
   cluster = { default = 'p100x2', help = "cluster ('dgx_a100:2'), its Lua file, or a profile (trinity help clusters)" },

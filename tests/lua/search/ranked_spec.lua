@@ -415,8 +415,9 @@ describe('a ranker that is told the weights of the reward', function()
   end)
   it('goes on from a training of its own kind alone', function()
     local path = temporary()
-    local function trainer(told)
-      local made = trinity.search.rankers.trainer(trinity.search.rankers.new { hidden = { 8 }, seed = 2, told = told })
+    local function trainer(memory_features)
+      local made = trinity.search.rankers.trainer(trinity.search.rankers.new { hidden = { 8 }, seed = 2,
+        memory_features = memory_features })
       made:add(problem, { start })
       return made
     end
@@ -430,7 +431,7 @@ describe('a ranker that is told the weights of the reward', function()
     expect(status):equals(0)
     expect(output):matches '2593 weights'
     local ranker = trinity.search.rankers.load(save)
-    expect(ranker.told):equals(true)
+    expect(ranker.memory_features):equals(true)
     expect(ranker.notes.command):matches '%-%-reward front %-%-memory%-features %-%-evaluations 60$'
     status, output = run_trinity(('train --memory-features --start %s'):format(trinity.search.rankers.shipped))
     expect(status):equals(2)

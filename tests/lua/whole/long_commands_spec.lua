@@ -156,6 +156,7 @@ local parts = {
 }
 local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity collectives'] = 'formulas; its fits are those of vtrain',
   ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity kernels'] = 'formulas',
+  ['study fidelity moe_layer'] = 'three layers',
   ['study fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
 
 it('every part of a command is in the table', function()
