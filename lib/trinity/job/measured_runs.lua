@@ -21,8 +21,7 @@ function measured_runs.all()
   end)
 end
 
--- Weights of the distance between runs: a factor of e in the network's size as one, another type of GPU as two such
--- factors.
+-- Weights of the distance between runs: a factor of e in the network's size is 1, another type of GPU 2.
 local weights = { flops_per_token = 1, gpus = 0.5, sequence = 0.5 }
 local mismatch = { mixture = 4, gpu = 2, bits = 1 }
 
