@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <mutex>
@@ -46,7 +47,9 @@ void use_one_torch_thread() {
       reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
   if (set_openblas) set_openblas(1);
   // Temporaries of some megabytes come and go all the time: keep their pages, up to the largest size
-  // that malloc takes from its heap.
+  // that malloc takes from its heap, unless the process has little memory.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return;
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
 }

@@ -43,7 +43,7 @@ return function(owner, strategy, options, work)
   local function length(stream)
     local drawn = draw(stream)
     if type(drawn) ~= 'number' or not (drawn >= 1 and drawn <= most and drawn % 1 == 0) then
-      util.fail("%s: option 'lengths': expected integer lengths from 1 to %d (the network's), got %s", owner,
+      util.fail("%s: option 'lengths': expected integer lengths from 1 to %d (the sequence length), got %s", owner,
         most, util.describe(drawn))
     end
     return drawn

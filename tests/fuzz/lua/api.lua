@@ -13,9 +13,11 @@ local modules_out = { ['trinity.DistModule'] = true, ['trinity.Job'] = true,
   ['trinity.Run'] = true }
 
 local modules = { ['trinity'] = trinity }
+local nested = { topology = trinity.devices.topology, rankers = trinity.search.rankers, layers = trinity.graph.layers,
+  json = trinity.files.json }
 for _, name in ipairs(values.declared.order) do
   local word = name:match '^trinity%.(%u%l+)Module$'
-  if word and not modules_out[name] then modules[name] = trinity[word:lower()] end
+  if word and not modules_out[name] then modules[name] = nested[word:lower()] or trinity[word:lower()] end
 end
 modules['trinity.Run'] = nil
 

@@ -49,7 +49,7 @@ describe('types', function()
     expect(table.concat(f.type_names, ' ')):equals 'Relu Conv MatMul'
     expect(f.type_count):equals(3)
     expect(function() features(chain { 'Conv' }, { vocabulary = 'grpah' }) end):raises(
-      "trinity.learn.features: option 'vocabulary': unknown value 'grpah', did you mean 'graph'%?")
+      "learn.features: option 'vocabulary': unknown value 'grpah', did you mean 'graph'%?")
   end)
   it('let an embedding that one graph trained serve another', function()
     local embedding = trinity.nn.embedding { count = features(chain { 'Conv' }).type_count, size = 4, seed = 1 }
@@ -97,7 +97,7 @@ describe('columns', function()
     expect((with.values:narrow(2, 1, 13) - without.values):abs():max():item()):equals(0)
     expect(column(with, 'node2vec'):abs():max():item() > 0):equals(true)
     expect(function() features(problem, { node2vec = true }) end):raises(
-      "trinity.learn.features: option 'node2vec': expected a table or false, got true")
+      "learn.features: option 'node2vec': expected a table or false, got true")
   end)
   it('of node2vec may be missing in the policy of trinity, too', function()
     local options = { samples = 2, hidden = 4, groups = 2 }

@@ -19,9 +19,9 @@ describe('fronts', function()
     expect(few):below(more)
     expect(fronts.run('trinity', case, { evaluations = 20 }, 1, true)):equals(few)
   end)
-  it('take a ranker that is told the share of memory', function()
-    local told = trinity.search.rankers.new { hidden = { 4 }, seed = 3, told = true }
-    local area = fronts.run('trinity', case, { evaluations = 60 }, 1, told)
+  it('take a ranker with memory features', function()
+    local ranker = trinity.search.rankers.new { hidden = { 4 }, seed = 3, memory_features = true }
+    local area = fronts.run('trinity', case, { evaluations = 60 }, 1, ranker)
     expect(area > 0 and area < 1):equals(true)
   end)
 end)

@@ -76,12 +76,12 @@ describe("tests of Megatron-LM", function()
     expect(rows[1].owners.framework):equals((3 + 4) * 32 * mib) -- of grouped matmuls, too
   end)
   it('say why a row is refused, which counts as half', function()
-    local path = file_of({ dp = '4' }, { platform = 'dgx_x' }, { recompute = 'selective:[moe]' }, { agrees = 'no' },
+    local path = file_of({ dp = '4' }, { platform = 'dgx_x' }, { recompute = 'selective:[moes]' }, { agrees = 'no' },
       { family = 't5' })
     local said = trinity_says(("study fidelity golden --quiet --run none --rows '%s'"):format(path), 0)
     expect(said):matches 'dp 4 x tp 1 x pp 1 x cp 1 is not 8 GPUs'
     expect(said):matches "column 'platform': unknown platform 'dgx_x'"
-    expect(said):matches "recomputed module 'moe'"
+    expect(said):matches "recomputed module 'moes'"
     expect(said):matches 'gpt, peak +3 +50.0 %%'
   end)
   it_shared('are predicted as the manual says', function()

@@ -202,7 +202,7 @@ describe('a prediction', function()
     expect(of.case.strategy.mesh.data):equals(4)
     expect(of.case.model_options.sequence):equals(512)
     expect(of.case.runtime.attention_share):equals(0.5)
-    expect(has(of.assumed, 'messages of a ring of 2 parts hide')):truthy()
+    expect(has(of.assumed, 'messages of a ring of 2 parts are hidden')):truthy()
   end)
   it('of mixtures goes by what recipes record in CUDA graphs, and takes what the host takes', function()
     local experts = { experts = '32', experts_per_token = '2', ffn = '512', pp = '2', tp = '1', dp = '8', ep = '8', gpus = '16',
