@@ -173,7 +173,7 @@ it('a result does not take the name of the record', function()
 end)
 
 it('files left beside a script do not stand for modules of the library, of LuaJIT, or for commands', function()
-  local folder, run = place 'print(require("trinity").json.encode({ 1 }), require "jit.v" ~= nil)'
+  local folder, run = place 'print(require("trinity").files.json.encode({ 1 }), require "jit.v" ~= nil)'
   for _, path in ipairs { 'trinity/json.lua', 'trinity/init.lua', 'trinity.lua', 'trinity/core.lua', 'trinity/base/util.lua',
     'jit/v.lua', 'search', 'report', 'table3', 'trinity/mine.lua' } do
     core.write_file(folder .. '/' .. path, evil)
