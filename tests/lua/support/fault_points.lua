@@ -27,7 +27,8 @@ local kinds = { 'new', 'lua', 'file' }
 -- trial asks for `libraries`.
 local in_libraries = { '^trinity%.TensorModule', '^trinity%.TorchTensor', '^trinity%.Module', '^trinity%.NnModule',
   '^trinity%.NetworkOptimiser', '^trinity%.Job', '^trinity%.Work', '^trinity%.DistModule',
-  '^trinity%.PoliciesModule', '^trinity%.Policy', '^trinity%.ProfileModule', '^trinity%.execute', '%.best',
+  '^trinity%.Agent', '^trinity%.LearnModule%.agent', '^trinity%.PoliciesModule', '^trinity%.Policy',
+  '^trinity%.ProfileModule', '^trinity%.execute', '%.best',
   '%.post', '%.colocrl', '%.hierarchical', '%.placeto', '%.doppler', '%.tapp', '%.ppo', '%.reinforce', '%.cross_entropy',
   '%.describe_torch' }
 
