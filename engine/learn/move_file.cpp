@@ -108,13 +108,13 @@ void save_move_network(const MoveNetwork& network, const std::string& path,
 SavedMoveNetwork load_move_network(const std::string& path) {
   const auto file = read_arrays(path, true);
   const auto features = entry<std::vector<std::string>>(file, kFeatures);
-  const bool told = features == feature_names(kMoveFeatureCount);
-  if (!told && features != feature_names(kStepFeatureCount))
+  const bool memory_features = features == feature_names(kMoveFeatureCount);
+  if (!memory_features && features != feature_names(kStepFeatureCount))
     file.refuse("a ranker of other features of moves than this program's: train it again");
   const auto hidden = entry<std::vector<int32_t>>(file, kHidden);
   SavedMoveNetwork saved;
   try {
-    saved.network = std::make_shared<MoveNetwork>(hidden, 0, told);
+    saved.network = std::make_shared<MoveNetwork>(hidden, 0, memory_features);
   } catch (const ArgumentError& error) {
     file.refuse(error.what());
   }

@@ -58,8 +58,9 @@ void add(float factor, const float* from, int32_t count, float* to) {
 
 }  // namespace
 
-MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool told)
-    : inputs_(told ? kMoveFeatureCount : kStepFeatureCount), hidden_(checked(std::move(hidden))) {
+MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool memory_features)
+    : inputs_(memory_features ? kMoveFeatureCount : kStepFeatureCount),
+      hidden_(checked(std::move(hidden))) {
   parameters_.add("shift", {inputs_});
   parameters_.add("scale", {inputs_});
   int32_t inputs = inputs_;

@@ -16,11 +16,11 @@ namespace trinity {
 /// every CPU. Not thread-safe: calls share buffers.
 class MoveNetwork : public MoveRanker {
  public:
-  /// hidden: widths of the layers; none: a linear score. `told`: whether it reads the features
-  /// after kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8.
-  MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool told = false);
+  /// hidden: widths of the layers; none: a linear score. memory_features: whether it reads the
+  /// features after kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8.
+  MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool memory_features = false);
 
-  bool is_told() const override { return inputs_ > kStepFeatureCount; }
+  bool reads_memory_features() const override { return inputs_ > kStepFeatureCount; }
   /// How many of the features of a row it reads, the leading ones.
   int32_t inputs() const { return inputs_; }
   void score(const float* features, int32_t count, float* scores) override;

@@ -131,8 +131,8 @@ std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) 
     throw FileError(fmt::format("{}: {}", path, reason));
   };
   if (!saved.state) refuse("a trained ranker without the state of a training");
-  if (saved.network->is_told() != network_->is_told())
-    refuse("a training of a ranker that is told other features than this one's");
+  if (saved.network->reads_memory_features() != network_->reads_memory_features())
+    refuse("a training of a ranker with other features than this one's");
   if (saved.network->hidden() != network_->hidden())
     refuse(fmt::format("a training of hidden layers [{}], this one has [{}]",
                        fmt::join(saved.network->hidden(), ", "),

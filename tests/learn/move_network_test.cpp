@@ -100,12 +100,12 @@ TEST_CASE("the ranker's gradient is that of finite differences") {
   }
 }
 
-TEST_CASE("a ranker reads what it is told, and no more; its file says which") {
+TEST_CASE("a ranker reads memory features where it has them, and no more; its file says which") {
   const PolicyFolder folder;
   const auto rows = random_rows(1);
-  for (const bool told : {false, true}) {
-    MoveNetwork network({6}, 2, told);
-    CHECK(network.is_told() == told);
+  for (const bool memory_features : {false, true}) {
+    MoveNetwork network({6}, 2, memory_features);
+    CHECK(network.reads_memory_features() == memory_features);
     const auto score_of = [](MoveNetwork& of, const std::vector<float>& row) {
       float score = 0;
       of.score(row.data(), 1, &score);
@@ -115,12 +115,12 @@ TEST_CASE("a ranker reads what it is told, and no more; its file says which") {
     for (int32_t f = kStepFeatureCount; f < kMoveFeatureCount; ++f) {
       auto changed = rows;
       changed[static_cast<size_t>(f)] += 1;
-      CHECK((score_of(network, changed) != score) == told);
+      CHECK((score_of(network, changed) != score) == memory_features);
     }
-    const auto path = folder.file("told.safetensors");
+    const auto path = folder.file("ranker.safetensors");
     save_move_network(network, path, {});
     const auto loaded = load_move_network(path);
-    CHECK(loaded.network->is_told() == told);
+    CHECK(loaded.network->reads_memory_features() == memory_features);
     CHECK(score_of(*loaded.network, rows) == score);
   }
 }

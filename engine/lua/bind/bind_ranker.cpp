@@ -19,7 +19,7 @@ inline constexpr const char* kTypeName<MoveTrainer> = "move trainer";
 
 namespace {
 
-/// ranker({ hidden = widths, seed =, told = }) -> ranker with random initial weights
+/// ranker({ hidden = widths, seed =, memory_features = }) -> ranker with random initial weights
 auto ranker_new(lua_State* L, Options<"ranker options"> fields) {
   std::vector<int32_t> hidden;
   if (fields.push_table("hidden")) {
@@ -29,10 +29,10 @@ auto ranker_new(lua_State* L, Options<"ranker options"> fields) {
     lua_pop(L, 1);
   }
   const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
-  const bool told = fields.boolean("told", false);
+  const bool memory_features = fields.boolean("memory_features", false);
   fields.refuse_unknown();
   auto bound = std::make_shared<BoundRanker>();
-  bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed, told);
+  bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed, memory_features);
   return bound;
 }
 
@@ -66,7 +66,8 @@ void ranker_save(lua_State* L, const BoundRanker& self, Text<"path"> path) {
 /// ranker:about() -> widths of the hidden layers, number of weights, whether it has memory features
 auto ranker_about(const BoundRanker& self) {
   const auto& network = *self.network;
-  return std::tuple(network.hidden(), network.parameters().size() - 2 * network.inputs(), network.is_told());
+  return std::tuple(network.hidden(), network.parameters().size() - 2 * network.inputs(),
+                    network.reads_memory_features());
 }
 
 /// move_features() -> names of the features of moves

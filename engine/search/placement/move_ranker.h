@@ -16,7 +16,7 @@ class MoveRanker {
   virtual void show(std::span<const Move>, const Assignment&) {}
   /// True if it reads the features after kStepFeatureCount (move_features.h), which are 0
   /// otherwise.
-  virtual bool is_told() const { return true; }
+  virtual bool reads_memory_features() const { return true; }
   /// Larger is better. features: [count][kMoveFeatureCount] (move_features.h).
   virtual void score(const float* features, int32_t count, float* scores) = 0;
 };

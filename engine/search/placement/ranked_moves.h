@@ -88,9 +88,10 @@ class RankedMoves {
   /// An analysed step, and the features of its moves.
   struct View {
     View(const PlacementSpace& space, const RankingOptions& options)
-        : state(space, options.ranker->is_told()),
-          writer(state, options.ranker->is_told() ? std::optional(options.memory_share)
-                                                  : std::nullopt) {}
+        : state(space, options.ranker->reads_memory_features()),
+          writer(state, options.ranker->reads_memory_features()
+                            ? std::optional(options.memory_share)
+                            : std::nullopt) {}
     StepState state;
     MoveFeatures writer;
     double seconds = 0;  // duration of the analysis

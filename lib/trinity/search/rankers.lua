@@ -91,7 +91,7 @@ local new_options = options_of.declare('trinity.RankerOptions', { help = 'Option
 function rankers.new(options)
   options = new_options:read('search.rankers.new', 1, 'options', options)
   return wrapped(core.ranker { hidden = options.hidden or { 32, 32 }, seed = options.seed,
-    told = options.memory_features }, {})
+    memory_features = options.memory_features }, {})
 end
 
 --- Trains a ranker with annealing searches on several problems.

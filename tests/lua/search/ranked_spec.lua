@@ -391,11 +391,11 @@ describe('a trainer by another reward', function()
   end)
 end)
 
-describe('a ranker that is told the weights of the reward', function()
+describe('a ranker with memory features', function()
   local training = require 'trinity.methods.move_training'
   local start = trinity.methods.m_etf(problem, { quiet = true }).placement
   local function reward(share) return training.memory_reward(problem:evaluate(start), share) end
-  it('is told how much of the reward is memory, whatever its form', function()
+  it('reads how much of the reward is memory, whatever its form', function()
     local function shares_of(p)
       local seen = {}
       trinity.methods.annealing(p, { evaluations = 60, quiet = true, starts = { start }, rank = function(candidates)
@@ -422,7 +422,7 @@ describe('a ranker that is told the weights of the reward', function()
       return made
     end
     trainer(true):save(path)
-    expect(function() trainer(false):resume(path) end):raises 'told other features'
+    expect(function() trainer(false):resume(path) end):raises 'with other features'
   end)
   it('is what train --memory-features --reward front makes', function()
     local save = temporary '.safetensors'
