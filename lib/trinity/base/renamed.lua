@@ -1,5 +1,5 @@
--- Replacements of commands ('OLD'), options ('COMMAND --OLD') and names of the library ('trinity.OLD') of earlier
--- versions. Error messages about unknown ones name them.
+-- Replacements of commands ('OLD'), options ('COMMAND --OLD'), names of the library ('trinity.OLD') and options
+-- of its functions ('FUNCTION.OLD') of earlier versions. Error messages about unknown ones name them.
 
 local renamed = {
   compare = 'search --method A,B',
@@ -103,5 +103,8 @@ for name in ([[api clock_s describe_machine describe_torch format_bytes format_t
     stop_name stop_requested stop_status stoppable threads was_interrupted]]):gmatch '%S+' do
   renamed['trinity.' .. name] = 'trinity.system.' .. name
 end
+renamed['trinity.compare.out'] = 'a run (--run NAME), in whose folder a comparison goes on'
+renamed['methods.doppler.baseline_episodes'] = 'baseline_n'
+renamed['methods.doppler.greedy'] = 'epsilon'
 
 return renamed

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local hooks = require 'trinity.base.hooks'
+local renamed = require 'trinity.base.renamed'
 local units = require 'trinity.base.units'
 
 local util = {}
@@ -302,6 +303,8 @@ function util.refuse_unknown(owner, given, known, kind)
   end
   for key in util.sorted_pairs(given) do
     if known[key] == nil then
+      local now = renamed[('%s.%s'):format(owner, tostring(key))]
+      if now then util.fail("%s: option '%s' was replaced; use %s", owner, key, now) end
       util.fail('%s: unknown %s %s', owner, kind or 'option', util.unknown(key, util.sorted_keys(known)))
     end
   end

@@ -107,7 +107,7 @@ local function machine_of(about, cluster, whole, options)
     or cluster and pipeline_machine.bandwidths(cluster, devices) or 1e9)
   if #bandwidth ~= #devices and #bandwidth ~= 1 then
     check.refuse(name, 'option', 'bandwidth_bytes_per_s',
-      'expected one number, or %d as there are levels of devices, got %d', #devices, #bandwidth)
+      'expected one number, or one per level of devices (%d), got %d', #devices, #bandwidth)
   end
   local all, levels = 1, {}
   for i = 1, #devices do

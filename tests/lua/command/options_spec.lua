@@ -96,7 +96,7 @@ describe('an earlier word', function()
           ("option '--%s' was replaced; use %s"):format(option:gsub('_', '-'), now))
         local new = now:match '^%-%-([%w-]+)'
         if new then expect(commands.about(command).options[new:gsub('-', '_')] ~= nil or now):equals(true) end
-      elseif old:find '^trinity%.' then
+      elseif old:find '^trinity%.[%w_]+$' then
         expect(function() return trinity[old:match '%.(.*)$'] end):raises(old .. ' was replaced; use ' .. now:gsub('%p', '%%%0'))
       elseif not names[old] and not old:find('.', 1, true) then
         expect(tostring(select(2, pcall(commands.refuse, old)))):equals(("command '%s' was replaced; use 'trinity %s'"):format(old, now))
@@ -104,6 +104,9 @@ describe('an earlier word', function()
       end
     end
     expect(count > 20):equals(true)
+    local problem = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
+    expect(function() trinity.compare(problem, { 'heft' }, { out = 'kept' }) end):raises(
+      "trinity.compare: option 'out' was replaced; use a run %(%-%-run NAME%), in whose folder a comparison goes on")
     trinity_says('reference trinity.model', 2, "^trinity: command 'reference' was replaced; use 'trinity help %-%-markdown'\n$")
     trinity_says('help reproduce', 2, "'trinity study papers'")
     trinity_says('pipeline --file x', 2, "^trinity: option '%-%-file' was replaced; use %-%-model\n$")
