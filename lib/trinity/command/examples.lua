@@ -138,9 +138,6 @@ examples['trinity.Module'] = { describe = 'print(network:describe())' }
 examples['trinity.NetworkOptimiser'] = { state = 'optimiser:state()',
   load_state = 'optimiser:load_state(optimiser:state())', close = 'optimiser:close()' }
 examples['trinity.NnModule'] = {
-  module = 'trinity.nn.module(function(self, x) return self.layer(x):relu() end, { layer = trinity.nn.linear { '
-    .. 'inputs = 4, '
-    .. 'outputs = 2 } })',
   sequential = 'trinity.nn.sequential { trinity.nn.linear { inputs = 4, outputs = 8 }, trinity.nn.relu }',
 }
 for _, name in ipairs { 'relu', 'gelu', 'silu', 'tanh', 'sigmoid', 'log_sigmoid', 'softplus', 'softmax',
