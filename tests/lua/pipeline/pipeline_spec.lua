@@ -156,7 +156,7 @@ describe('trinity.pipeline', function()
       { { training, { devices = 1.5 } }, "option 'devices': expected an integer from 0" },
       { { training, { devices = {} } }, "option 'devices': expected a number or a list" },
       { { training, { bandwidth_bytes_per_s = 0 } }, "option 'bandwidth_bytes_per_s': expected a positive number" },
-      { { training, { devices = { 2, 2 }, bandwidth_bytes_per_s = { 1, 2, 3 } } }, 'expected one number, or one per level of devices (2)' },
+      { { training, { devices = { 2, 2 }, bandwidth_bytes_per_s = { 1, 2, 3 } } }, 'expected one number, or one per level of devices %(2%), got 3' },
       { { training, { method = 'pipedream', devices = 0 } }, 'pipedream: expected 1 to 1024 per level, got 0' },
       { { training, { method = 'piper', devices = 0 } }, 'piper: expected 1 to 65536 per level, got 0' },
       { { root .. '/nowhere.json' }, 'no file .*nowhere.json' },
