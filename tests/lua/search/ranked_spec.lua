@@ -323,7 +323,7 @@ describe('the commands', function()
   it_all('train shows the newest 50 rounds', function()
     local output, status = run('train --rounds 52 --graphs alexnet:8 --clusters p100x2 --hidden 4 --output ' .. temporary '.safetensors')
     expect(status):equals(0)
-    expect(output):matches '\nthe newest 50 rounds; metrics%.csv in the run folder has all\nround [^\n]+\n[- ]*\n*3 +imitate'
+    expect(output):matches '\nthe newest 50 rounds; metrics%.jsonl in the run folder has all\nround [^\n]+\n[- ]*\n*3 +imitate'
     expect(output):matches '\n52 +ppo'
   end)
 end)
