@@ -10,7 +10,7 @@
 namespace trinity {
 namespace {
 
-/// A visitor that resets words.
+/// A visitor that resets fields.
 struct WordResetter {
   Parallelism& given;
   KeptBy result;

@@ -196,7 +196,7 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
   if (!replica.joined.empty()) add_joined(replica);
 }
 
-/// Of every place of a stage and part over `tensor` the devices that hold the same weights.
+/// Groups the devices that hold the same weights, per slot of a stage and part over `tensor`.
 void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   const auto& mesh = replica.of.mesh;
   first_joined_ = static_cast<int32_t>(groups_.size());

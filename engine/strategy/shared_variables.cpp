@@ -20,7 +20,7 @@ struct Shared {
   std::map<int32_t, std::vector<int32_t>> given;  ///< tensors of its gradient, by device
   std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
   std::map<int32_t, int32_t> reader;              ///< by device
-  std::map<int32_t, int32_t> joins;  ///< by device: what sums its gradient over parts
+  std::map<int32_t, int32_t> joins;  ///< [device]: reduces its gradient over parts
   std::map<int32_t, int32_t> bucket;  ///< the same: the member of a bucket that does so in its stead
 };
 
@@ -105,7 +105,7 @@ class Sharing {
     shared_.push_back(std::move(shared));
   }
 
-  /// Whether an operator is a member of a collective in the backward pass that one operator reads.
+  /// True if an operator is a member of a collective in the backward pass that one operator reads.
   bool joins_once(int32_t op) const {
     const auto& about = graph_.op(op);
     const auto [first, last] = boost::out_edges(op, graph_.csr());
@@ -168,7 +168,7 @@ class Sharing {
     return nullptr;
   }
 
-  /// All but those in whose stead a bucket sums.
+  /// All collectives except those that a bucket replaces.
   void add_collectives() {
     for (size_t c = 0; c < graph_.collectives().size(); ++c) {
       Collective copy = graph_.collectives()[c];
@@ -292,7 +292,8 @@ class Sharing {
     return shared_[part_of_[from]].weight.at(device);
   }
 
-  /// Of an operator that copies `op`, or sums for it, on a device, and works with another one.
+  /// Adds the role of an operator that copies `op`, or reduces for it, on a device, together with
+  /// another one.
   void add_role(int32_t op, int32_t device, int32_t with) {
     auto& role = roles_.emplace_back(made_.roles[op]);
     role.device = device;
@@ -318,12 +319,12 @@ class Sharing {
   std::vector<int32_t> tensor_;   // in the builder
   std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
   std::vector<int64_t> added_bytes_;  // per collective: of what is summed in it, too
-  std::vector<bool> replaced_;        // per collective: whether a bucket sums in its stead
+  std::vector<bool> replaced_;        // per collective: whether a bucket replaces it
   std::vector<bool> moved_;           // per operator: one of Shared::joins
   std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<OperatorRole> roles_;  // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
-  int32_t reduced_ = -1;          // the sum of a gradient over all that have some of it
+  int32_t reduced_ = -1;          // reduction of a gradient over the devices with a part of it
 };
 
 }  // namespace

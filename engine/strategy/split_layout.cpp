@@ -145,7 +145,7 @@ SplitLayout::View SplitLayout::backward_view(int32_t id) {
   return view;
 }
 
-/// Bytes of a part's inputs that lie on every device.
+/// Bytes of a part's inputs by device.
 std::vector<double> SplitLayout::local_bytes(int32_t op, int32_t part, int32_t devices) const {
   std::vector<double> bytes(at(devices), 0);
   std::vector<int64_t> most(at(devices));
@@ -221,7 +221,7 @@ SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vec
   return best;
 }
 
-/// What parts read and write by the cut that an operator has.
+/// Finds the blocks that the parts of a split operator read and write.
 void SplitLayout::find_blocks(int32_t op) {
   const auto &about = graph_.op(op), &forward = graph_.op(leader(op));
   const auto& cut = this->cut(op);
@@ -327,7 +327,7 @@ bool SplitLayout::reads_own_part(int32_t op, size_t input) const {
   return cut(op).same_blocks(*views_[op].inputs[input], cut(from), output_axes(from, output));
 }
 
-/// Parts of a sum of gradients and of an update that write the same block do the same work.
+/// Parts of a gradient accumulation or an update that write the same block do the same work.
 std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   const auto& of = graph_.op(op);
   if (is_sum(of) || of.phase == Phase::update || of.type == "SoftmaxCrossEntropyLoss") return {};
@@ -353,7 +353,7 @@ const SplitLayout::Terms& SplitLayout::terms(int32_t op, const std::vector<int32
   return known->second;
 }
 
-/// The same of a gradient; empty where its parts are no partial sums.
+/// The same for a gradient; empty if its parts hold no partial sums.
 const SplitLayout::Terms& SplitLayout::partial_terms(int32_t tensor) {
   static const Terms kNone;
   const int32_t from = graph_.tensor(tensor).producer;
@@ -477,7 +477,7 @@ std::map<int32_t, const Block*> SplitLayout::wanted_blocks(int32_t tensor) const
   return wanted;
 }
 
-/// A sum of which every device reads another piece, and no device anything else.
+/// A reduction of which every device reads another piece, and no device anything else.
 void SplitLayout::scatter(int32_t op, size_t output) {
   const int32_t tensor = graph_.op(op).outputs[output];
   if (graph_.tensor(tensor).shape.empty() || is_weight_gradient(op, output)) return;

@@ -52,7 +52,7 @@ class Sending {
   }
 
  private:
-  /// The copies of a tensor on a group, by place, and the groups that get parts of them.
+  /// The copies of a tensor on a group, by position, and the groups that get parts of them.
   struct Cut {
     std::vector<int32_t> tensors;
     std::set<int32_t> groups;

@@ -22,7 +22,7 @@ std::optional<size_t> differing_axis(const Block& a, const Block& b) {
   return found;
 }
 
-/// Whether blocks are equally long and consecutive along an axis, and equal otherwise.
+/// True if blocks are equally long and consecutive along an axis, and equal otherwise.
 bool in_a_row(const std::vector<Block>& blocks, size_t axis) {
   for (size_t i = 1; i < blocks.size(); ++i)
     if (differing_axis(blocks[i - 1], blocks[i]) != axis ||

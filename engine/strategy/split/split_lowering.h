@@ -94,7 +94,7 @@ class SplitLowering {
 
   void add_whole(int32_t op);
 
-  /// Whether what is on a device is made.
+  /// True if what is on a device is made.
   bool makes(int32_t device) const {
     return width_ == 0 || lanes_[at(device % width_)] == device % width_;
   }
@@ -115,7 +115,7 @@ class SplitLowering {
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  /// Whether no pipeline group holds the tensor that it reads as an input.
+  /// True if no pipeline group holds the tensor that it reads as an input.
   bool reads_of_others(int32_t op, size_t input) const;
   void check_pieces(int32_t op, size_t input) const;
   void check_shared(int32_t op, size_t input);
@@ -182,13 +182,14 @@ class SplitLowering {
   /// only tensors that have arrived by then, so that the next transfer overlaps with it.
   void attend(int32_t op, const std::vector<int32_t>& ring);
 
-  /// Its gradient: keys and values go round again, followed by the sums of their gradients,
+  /// Its gradient: keys and values are sent round again, followed by the sums of their gradients,
   /// which end where these belong.
   void attend_back(int32_t op, const std::vector<int32_t>& ring);
 
   Operator part_of(int32_t op, int32_t part) const;
 
-  /// A sum of gradients is as much work as its block has elements; others share the whole.
+  /// The work of a gradient accumulation is proportional to its block; other operators divide the
+  /// whole.
   double work_share(int32_t op, int32_t part) const;
 
   /// Memory traffic by the rules that made the original's, from the blocks that a part touches;
