@@ -65,7 +65,7 @@ describe('the policy', function()
     agent:sample()
     expect(agent:update({ 1, 1, 1, -99 }, { false, false, false, true }).mean_reward):equals(1)
     agent:sample()
-    expect(function() agent:update({ 1, 1, 1, 1 }, { true }) end):raises 'expected 4 marks of failure, got 1'
+    expect(function() agent:update({ 1, 1, 1, 1 }, { true }) end):raises 'expected 4 failure flags, got 1'
     expect(function() agent:update({ 1, 1, 1, 1 }, { 1 }) end):raises "agent:update: argument 2 %('failing'%)"
   end)
   it('has the presets and readings of the paper, and refuses words that it does not know', function()
@@ -83,7 +83,7 @@ describe('the policy', function()
         seen[text] = word
       end
       expect(function() learn.agent(problem, settings { [name] = 'nonsense' }) end):raises(
-        ("field '%s': unknown word 'nonsense'"):format(name))
+        ("field '%s': unknown value 'nonsense'"):format(name))
     end
     for name, value in trinity.system.sorted_pairs { samples = 0, hidden = 5000, clip = 99 } do
       expect(function() learn.agent(problem, settings { [name] = value }) end)
