@@ -542,8 +542,8 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   run.end_ns = run.start_ns + duration;
   if (run.end_ns > (int64_t{1} << 61))
     throw LimitError(
-        fmt::format("the collectives of graph '{}' take longer than the simulator's "
-                    "clock holds",
+        fmt::format("the collectives of graph '{}' take longer than the simulator's clock holds; "
+                    "check the units of bandwidths and times",
                     problem_.graph().name()));
   arriving_.push({run.end_ns, arrival});
 }
