@@ -47,7 +47,7 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
-/// For pipeline groups of which one per class was lowered: its collectives represent its class.
+/// For lowering with one pipeline group per class: its collectives represent its class.
 void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   const auto& kinds = replica.lanes;
   for (auto& lane : lanes_) {

@@ -57,8 +57,8 @@ std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, 
   return choices;
 }
 
-/// Records which of the original weights a copy on a rank has (graph/meaning.h): another expert's,
-/// or other rows of all experts' weights.
+/// Records the original weights that a copy on a rank has (graph/meaning.h): the weights of another
+/// expert, or other rows of all experts' weights.
 void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_t ranks) {
   if (!has_meaning(copy)) return;
   copy.attributes[kSource] = text_attribute(original, kSource);
@@ -76,7 +76,7 @@ void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_
   }
 }
 
-/// The same graph, with what state_expert() says of copies that have an original.
+/// The same graph, with the attributes of state_expert() for copies that have an original.
 Graph with_experts_stated(const Graph& made, const Graph& original,
                           const std::vector<int32_t>& origin, const std::vector<int64_t>& rank,
                           int64_t ranks) {
@@ -93,8 +93,8 @@ Graph with_experts_stated(const Graph& made, const Graph& original,
   return builder.build();
 }
 
-/// A mesh whose experts are sharded: `run` lowers the operators of one rank, and every replica is
-/// one.
+/// Lowers a mesh with sharded experts: `run` lowers the operators of one rank, and every replica is
+/// one rank.
 template <class Run>
 auto lowered_rank(const Parallelism& given, const Graph& graph, Run run) {
   auto spread = spread_experts(graph, given.mesh.expert);
@@ -127,7 +127,8 @@ auto lowered_copy(const Parallelism& given, const Graph& graph, Run run) {
   return given.mesh.expert > 1 ? lowered_rank(given, graph, run) : run(Lowering(given, graph, {}));
 }
 
-/// The graph with attention in rings: what is one operator and attends to its own sequence.
+/// The graph with attention in rings: operators that are all of an attention and attend to their
+/// own sequence.
 Graph with_rings(const Graph& graph) {
   GraphBuilder builder(graph.name());
   std::vector<int32_t> ids;

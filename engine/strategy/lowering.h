@@ -157,7 +157,7 @@ class Lowering {
       stage_.push_back(layer < 0 ? 0 : layer >= count ? stages - 1 : of_layer[layer]);
   }
 
-  /// The first device of an operator: that of its slot in its stage.
+  /// The first device of an operator: the first one of its slot in its stage.
   int32_t first_device(int32_t op) const {
     const auto& mesh = given_.mesh;
     const int32_t place = mesh.placement > 1 ? given_.inside[at(op)] : 0;

@@ -97,9 +97,10 @@ void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t device
 inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }
 
 /// The stage of every operator if every device is one stage. A device follows the devices that send
-/// it tensors and get gradients back, otherwise the order is that of the first forward operators (a
-/// label that the last stage reads does not make its device the first); only by this if devices
-/// send each other such tensors in a cycle. Throws ArgumentError without forward operators.
+/// it tensors and get gradients back, otherwise devices are ordered by their first forward
+/// operators (a label that the last stage reads does not make its device the first); only by this
+/// if devices send each other such tensors in a cycle. Throws ArgumentError without forward
+/// operators.
 std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement);
 
 /// True if an operator reads what one of its stage writes on another device: single operators are
@@ -114,11 +115,11 @@ bool places_operators(const Graph& graph, std::span<const int32_t> placement,
 /// other within a task; virtual stages are on the devices of device_of_chunk(), where p is the
 /// number of stages with devices of their own. A device runs the tasks of chunk_order(), and the
 /// operators of a task in ascending order. If operators wait for each other inside a stage
-/// (places_operators()) the order is that of `turn`, one number per operator, or, if it is empty,
-/// one in which collectives do not delay them. Updates run last, or (pipedream) after the backward
-/// operators of every mini-batch. The W tasks of a schedule are the operators that
+/// (places_operators()) they run by `turn`, one number per operator, or, if it is empty, in an
+/// order in which collectives do not delay them. Updates run last, or (pipedream) after the
+/// backward operators of every mini-batch. The W tasks of a schedule are the operators that
 /// find_weight_work() names (graph/split_backward.h). orders: tasks of each pipeline rank that
-/// replace those of `schedule`, with the same stages.
+/// replace the tasks of `schedule`, with the same stages.
 ///
 /// With p stages, stage s of `pipedream` (from 0) runs w = p - 1 - s forwards ahead and keeps
 /// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4

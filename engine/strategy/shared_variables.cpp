@@ -13,7 +13,7 @@
 namespace trinity {
 namespace {
 
-/// A variable with what trains it.
+/// A variable with the operators that train it.
 struct Shared {
   int32_t variable = -1, sum = -1, gradient = -1, update = -1;
   std::vector<int32_t> devices;                   ///< its own first
@@ -21,7 +21,7 @@ struct Shared {
   std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
   std::map<int32_t, int32_t> reader;              ///< by device
   std::map<int32_t, int32_t> joins;  ///< [device]: reduces its gradient over parts
-  std::map<int32_t, int32_t> bucket;  ///< the same: the member of a bucket that does so in its stead
+  std::map<int32_t, int32_t> bucket;  ///< [device]: the member of a bucket that replaces it
 };
 
 class Sharing {
@@ -71,7 +71,8 @@ class Sharing {
  private:
   int32_t device(int32_t op) const { return made_.device_of(op); }
 
-  /// The variable's readers and training; kept where every device that reads has a gradient.
+  /// Finds the readers and the training of a variable; keeps it if every device that reads it has a
+  /// gradient.
   void find(int32_t variable) {
     Shared shared{variable, -1, -1, -1, {device(variable)}, {}, {}, {}, {}, {}, {}};
     shared.reader[device(variable)] = variable;
@@ -146,8 +147,8 @@ class Sharing {
     return -1;
   }
 
-  /// The last bucket of gradients that are summed on the same devices as by another collective, if
-  /// the gradients of that one fit into it.
+  /// The last bucket whose gradients are reduced on the same devices as by another collective, if
+  /// the gradients of that collective fit into it.
   const Collective* bucket_for(const Collective& other) {
     for (size_t c = graph_.collectives().size(); c-- > 0;) {
       const auto& bucket = graph_.collectives()[c];
@@ -196,7 +197,8 @@ class Sharing {
     return k == 0 ? graph_.op(op).name : fmt::format("{}~{}", graph_.op(op).name, k);
   }
 
-  /// The k-th copy of what a shared variable is or is trained by, in its unit on its device.
+  /// Adds the k-th copy of a shared variable or of an operator that trains it, in its unit on its
+  /// device.
   int32_t add_copy(Shared& shared, int32_t op, size_t k) {
     const int32_t device = shared.devices[k], home = id_[op];
     with_ = shared.reader.at(device);
@@ -216,7 +218,7 @@ class Sharing {
     }
   }
 
-  /// Sums and gradients of every copy, the all-reduce between them, the updates.
+  /// Adds the gradients of every copy, the all-reduce between them, and the updates.
   void add_training(Shared& shared) {
     Collective collective;
     collective.name = graph_.op(shared.variable).name + "/shared";
@@ -285,7 +287,7 @@ class Sharing {
     return id;
   }
 
-  /// A tensor as a device reads it: of a shared variable its own copy's.
+  /// The tensor that a device reads: for a shared variable the tensor of its own copy.
   int32_t tensor_for(int32_t tensor, int32_t device) const {
     const int32_t from = graph_.tensor(tensor).producer;
     if (part_of_[from] < 0) return tensor_[tensor];
@@ -323,7 +325,7 @@ class Sharing {
   std::vector<bool> moved_;           // per operator: one of Shared::joins
   std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<OperatorRole> roles_;  // per operator of the builder
-  int32_t with_ = -1;             // what the copies at hand work for
+  int32_t with_ = -1;             // the operator that the current copies serve
   int32_t reduced_ = -1;          // reduction of a gradient over the devices with a part of it
 };
 

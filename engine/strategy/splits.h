@@ -99,8 +99,8 @@ struct SplitOptions {
   /// With inner groups: gradients are reduced across groups first, then within each; shards that are scattered across
   /// groups are reduced one by one.
   bool across_first = false;
-  /// Above 0 the devices of a group (`width`) are those of a mesh's axes context x tensor, with `tensor` of this size
-  /// and innermost. Collectives state the axes that they span.
+  /// Above 0 the devices of a group (`width`) form a mesh's axes context x tensor, with `tensor` of this size and
+  /// innermost. Collectives state the axes that they span.
   int32_t tensor = 0;
   /// Every block along a split axis is as long as the longest, as if the axis were padded (Megatron-LM pads its
   /// vocabulary to equal parts): the padding is stored, computed and reduced, and has no effect.

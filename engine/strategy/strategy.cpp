@@ -187,7 +187,7 @@ bool Reader::truth(const Json& value, const std::string& what) const {
   return value.get<bool>();
 }
 
-/// A visitor that collects the names of fields, those of nested objects by object.
+/// A visitor that collects the names of fields, by object if they are nested.
 struct Reader::WordNames {
   std::map<std::string_view, std::vector<std::string_view>> known;
   std::string_view within = "strategy";

@@ -16,7 +16,7 @@ namespace {
 
 using Role = DimensionRole;
 
-/// Which axis of a tensor is cut; none: it is whole.
+/// The axis along which a tensor is split; none: it is whole.
 using CutAxis = std::optional<int32_t>;
 
 /// Follows cut axes through a forward graph.
@@ -146,7 +146,7 @@ class Pattern {
     vocabulary_[op] = true;  // its readers have been checked
   }
 
-  /// Cuts a product of a whole tensor by columns, with all that follows, or not at all.
+  /// Cuts a matmul of a whole tensor by columns, with all operators that follow, or not at all.
   void try_columns(int32_t op) {
     const auto& dimensions = space(op).dimensions;
     for (size_t d = 0; d < dimensions.size(); ++d) {
@@ -162,8 +162,8 @@ class Pattern {
     }
   }
 
-  /// Cuts an operator along a dimension; false if it is cut along another one. A tensor that was
-  /// cut with the queries is where the keys' matmul ends.
+  /// Cuts an operator along a dimension; false if it is cut along another one. The keys' matmul
+  /// ends at a tensor that was cut with the queries.
   bool cut(int32_t op, int32_t dimension) {
     if (dimension_[op] == dimension) return ended_ = true;
     if (dimension_[op] >= 0) return false;
@@ -182,7 +182,7 @@ class Pattern {
     for (const int32_t output : graph_.op(op).outputs) axis_[output].reset();
   }
 
-  /// Cuts the readers of what the trial has cut, in the order of the graph.
+  /// Cuts the readers of the tensors that the trial has cut, in the order of the graph.
   bool follow() {
     for (size_t i = 0; i < trial_.size(); ++i)
       for (const int32_t output : graph_.op(trial_[i]).outputs) {
@@ -281,8 +281,8 @@ int32_t cut_of(const Pattern& pattern, const TensorParts& parts, int32_t op) {
   return parts.tensor > 1 ? pattern.dimension(op) : -1;
 }
 
-/// That the parts of every operator are equal, but for the vocabulary, which is padded. Names heads
-/// before other dimensions, and the nearest degrees that divide all that is cut.
+/// Checks that the parts of every operator are equal, except for the vocabulary, which is padded.
+/// Names heads before other dimensions, and the nearest degrees that divide all split dimensions.
 void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& parts) {
   const auto is_heads = [&](int32_t op, const Dimension& dimension) {
     return dimension.name == "h" && !graph.op(op).type.starts_with("Conv");
@@ -308,7 +308,7 @@ void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& p
       parts.tensor, divisors_near(common, parts.tensor)));
 }
 
-/// That degrees above one cut something.
+/// Checks that degrees above one split some operator.
 void check_effect(const Graph& graph, const TensorParts& parts, bool cut, bool sequence) {
   if (parts.context > 1 && !sequence && parts.by_heads.empty())
     throw ArgumentError(fmt::format(
@@ -457,8 +457,8 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
       parts, graph.op(op).name));
 }
 
-/// Experts go with tensor where the sequence is cut, too (Megatron-LM's rule): all devices of a
-/// group would else dispatch the same tokens.
+/// Experts over tensor need a split sequence (Megatron-LM's rule): otherwise all devices of a group
+/// would dispatch the same tokens.
 void check_experts(const Graph& graph, const TensorParts& parts) {
   if (parts.tensor == 1 || parts.sequence) return;
   for (const auto& op : graph.operators())

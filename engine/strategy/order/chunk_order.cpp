@@ -150,7 +150,7 @@ class OrderClock {
     return times_.input + times_.weight;
   }
 
-  /// When what a task reads is there; negative before that.
+  /// The time at which the inputs of a task have arrived; negative before that.
   double ready(const ChunkTask& task) const {
     const size_t own = at(int64_t{task.chunk} * m_ + task.micro_batch);
     if (task.work == ChunkWork::forward) return task.chunk == 0 ? 0 : forward_[own - at(m_)];

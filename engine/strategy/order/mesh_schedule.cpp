@@ -124,7 +124,7 @@ ScheduleBubble schedule_bubble(const Parallelism& given) {
 
 namespace {
 
-constexpr int32_t kFrom = 8, kTo = 24;  // mini-batches between whose ends it is measured
+constexpr int32_t kFrom = 8, kTo = 24;  // measured between the ends of these mini-batches
 
 /// Operators that a device runs in every mini-batch, ascending.
 struct DeviceWork {

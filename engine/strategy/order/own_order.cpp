@@ -103,7 +103,7 @@ struct Needs {
 };
 constexpr std::array<Needs, 4> kNeeds = {{{1, 0}, {6, 1}, {2, 1}, {4, 3}}};  // by ChunkWork
 
-/// Checks that each task is there, once, and in order within its stage.
+/// Checks that each task occurs once and in order within its stage.
 void check_complete(const PipelineOrder& order, int32_t stages, int32_t micro_batches) {
   std::vector<int> done(at(int64_t{stages} * micro_batches), 0);
   std::vector<size_t> row_of(at(stages), 0);  // from 1

@@ -156,9 +156,9 @@ struct Part {
   std::vector<int32_t> input, weight;  // parts of `backward`, where the schedule has them
 };
 
-/// All operators in an order in which devices can run them that wait for each other: by their turns,
-/// where these are given; else the members of a collective are one, as they all wait for what each
-/// of them reads.
+/// All operators in an order in which devices that wait for each other can run them: by their
+/// turns, if these are given; else the members of a collective count as one, since they all wait
+/// for the inputs of each.
 std::vector<int32_t> order_of_devices(const Graph& graph, std::span<const int32_t> turn) {
   std::vector<int32_t> of(at(graph.operator_count()));
   std::iota(of.begin(), of.end(), 0);
@@ -272,8 +272,8 @@ class Pipeline {
     weight_ = find_weight_work(graph_);
   }
 
-  /// A stage's part on a device, added when `op` is its first operator there. Few devices share a
-  /// stage, and one operator after the other is mostly on one of them.
+  /// The part of a stage on a device, added if `op` is its first operator there. Few devices share
+  /// a stage, and consecutive operators are mostly on one of them.
   static Part& part_on(std::vector<Part>& parts, int32_t device, int32_t op) {
     for (auto& part : parts)
       if (part.device == device) return part;
@@ -281,9 +281,9 @@ class Pipeline {
     return parts.back();
   }
 
-  /// Every device has one stage, or the chunks that device_of_chunk() says, p being the stages that
-  /// have devices of their own. Replicas, parts of split operators and operators that are placed
-  /// one by one share a stage.
+  /// Checks that every device has one stage, or the chunks of device_of_chunk(), where p is the
+  /// number of stages with devices of their own. Replicas, parts of split operators and operators
+  /// that are placed one by one share a stage.
   void check_stages() {
     const bool several = takes_chunks(schedule_);
     for (size_t s = 0; s < stages_.size(); ++s) {
@@ -338,7 +338,7 @@ class Pipeline {
                       micro_batches_, used_, 2 * used_));
   }
 
-  /// Where device v reads what device u sends, and u the gradients of that, v must not run more
+  /// If device v reads tensors of device u, and u their gradients, v must not run more
   /// micro-batches ahead than u: the last of these would wait for a backward pass that waits for
   /// it.
   void check_circles() const {
@@ -447,7 +447,7 @@ class Pipeline {
   std::vector<std::vector<Part>> stages_;
   std::vector<bool> weight_;                   // per operator; empty where weights are no tasks
   std::vector<std::vector<int32_t>> updates_;  // per device
-  std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
+  std::vector<int32_t> rank_;                  // per device: its first stage, -1 without one
   size_t used_ = 0;                            // stages that have devices of their own
   Schedule result_;  // run()
 };

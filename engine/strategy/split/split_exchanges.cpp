@@ -11,7 +11,7 @@
 namespace trinity {
 namespace {
 
-/// The one axis along which two blocks differ; none where there are several, or none.
+/// The axis along which two blocks differ; none if they are equal or differ along several.
 std::optional<size_t> differing_axis(const Block& a, const Block& b) {
   std::optional<size_t> found;
   for (size_t i = 0; i < a.size(); ++i) {

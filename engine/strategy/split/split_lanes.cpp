@@ -3,8 +3,8 @@
 
 #include "strategy/split/split_lowering.h"
 
-// Which pipeline groups do the same (strategy/splits.h, `lower_lanes()`), so that one per class is
-// made.
+// Finds the pipeline groups that do the same (strategy/splits.h, `lower_lanes()`), so that one per
+// class is built.
 
 namespace trinity {
 namespace {
@@ -119,8 +119,8 @@ void SplitLowering::check_pieces(int32_t op, size_t input) const {
   if (within > 0 && within < width_) throw LanesDiffer{};
 }
 
-/// Checks that readers of a tensor share what is made for one block of it in all pipeline groups or
-/// in none.
+/// Checks that readers of a tensor share the operators made for one block of it in all pipeline
+/// groups or in none.
 void SplitLowering::check_shared(int32_t op, size_t input) {
   auto& readers = readers_[graph_.op(op).inputs[input]];
   for (const auto& [other, of] : readers) {
