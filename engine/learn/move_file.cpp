@@ -40,7 +40,8 @@ std::vector<float> numbers(const SavedArrays& file, const std::string& name,
                            const std::vector<int64_t>& shape) {
   const auto* array = file.find(name);
   if (!array || array->dtype != "F32" || array->shape != shape)
-    file.refuse(fmt::format("not a ranker of moves saved by trinity (its '{}')", name));
+    file.refuse(fmt::format("not a ranker of moves saved by trinity (array '{}' is missing or has "
+                            "another shape)", name));
   std::vector<float> values(array->bytes.size() / sizeof(float));
   std::memcpy(values.data(), array->bytes.data(), array->bytes.size());
   for (const float value : values)

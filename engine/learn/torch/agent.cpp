@@ -349,7 +349,8 @@ UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint
         fmt::format("update: expected {} failure flags, got {}", samples, failing.size()));
   for (size_t i = 0; i < samples; ++i)
     if (!std::isfinite(rewards[i]))
-      throw ArgumentError(fmt::format("update: reward {} is {}", i + 1, rewards[i]));
+      throw ArgumentError(fmt::format("update: reward {}: expected a finite number, got {}",
+                                      i + 1, rewards[i]));
   const int32_t after = self.options.exclude_failing_after;
   std::vector<uint8_t> weight(samples, 1);
   if (after >= 0 && self.weights.steps >= after)

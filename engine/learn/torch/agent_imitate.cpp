@@ -353,7 +353,8 @@ ImitationReport Agent::imitate(std::span<const int32_t> placements, std::span<co
                                const ImitationOptions& how) {
   const auto operators = static_cast<size_t>(impl_->problem->operators());
   if (!weights.empty() && weights.size() * operators != placements.size())
-    throw ArgumentError(fmt::format("imitate: {} weights for {} placements", weights.size(),
+    throw ArgumentError(fmt::format("imitate: expected one weight per placement, got {} for {}",
+                                    weights.size(),
                                     placements.size() / std::max<size_t>(1, operators)));
   for (const double weight : weights)
     if (!(weight > 0) || !std::isfinite(weight))

@@ -143,7 +143,7 @@ describe('zero-bubble schedules', function()
     refused({ mesh = { pipeline = 4 }, schedule = 'zb-v', virtual_stages = 2, micro_batches = 7 },
       "schedule 'zb%-v': expected at least 8 micro_batches, twice pipeline = 4, got 7")
     refused({ mesh = { pipeline = 4 }, schedule = 'dualpipe-v', micro_batches = 8 },
-      "schedule 'dualpipe%-v': expected virtual_stages = 2, .* got 1")
+      "schedule 'dualpipe%-v': expected virtual_stages = 2 .* got 1")
     refused({ mesh = { pipeline = 2 }, schedule = 'zb-h1', virtual_stages = 2, micro_batches = 2 },
       "schedule 'zb%-h1' expects one stage per device; use schedule 'zb%-interleaved' for several")
     refused({ mesh = { pipeline = 2 }, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 3 },
