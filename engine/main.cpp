@@ -33,8 +33,8 @@ using trinity::lua::Action;
 using trinity::lua::CommandLine;
 using trinity::lua::UsageError;
 
-/// The file of the script that a word names: a command in scripts/, whatever lies in the working
-/// directory, or a path. Empty where the word is no path and no command.
+/// The file of the script that a word names: a command in scripts/, whatever the working directory
+/// contains, or a path. Empty if the word is neither.
 std::string find_script(const std::string& word, const std::string& home) {
   const bool is_name = word.find('/') == std::string::npos;
   if (auto command = fmt::format("{}/scripts/{}.lua", home, word); is_name && fs::exists(command))
@@ -160,7 +160,7 @@ int run(const std::vector<std::string>& words) {
   return status;
 }
 
-/// What was printed must have arrived; a reader that went away is no error.
+/// Fails if printed text was not written; a reader that closed the pipe is no error.
 int check_output(int status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return status;
@@ -180,8 +180,7 @@ void keep_standard_numbers() {
       static_cast<void>(open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY));
 }
 
-/// What calls of C within calls of C need that a script can nest (LuaJIT allows 200, of 9 KiB
-/// each).
+/// Stack for the C calls that a script can nest (LuaJIT allows 200, of 9 KiB each).
 constexpr rlim_t kLeastStack = rlim_t{4} << 20;
 
 /// Ensures a stack of that size. If its limit has to be raised, the program restarts

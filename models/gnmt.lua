@@ -7,7 +7,7 @@
 local layers = require 'trinity.graph.layers'
 local translation = require 'trinity.graph.layers.translation'
 
---- Outputs [N, H] of the encoder, one a step, and the final state of each layer.
+--- Outputs [N, H] of the encoder, one per step, and the final state of each layer.
 local function encode(net, o)
   local steps = translation.source(net, o)
   local forward = translation.encoder_layer(net, 'encoder/forward', steps, o)
@@ -23,7 +23,7 @@ local function encode(net, o)
   return steps, states
 end
 
---- The top layer's outputs [N, H], one a step.
+--- The top layer's outputs [N, H], one per step.
 local function decode(net, o, memory, states)
   local attend = net:additive_attention('attention', memory, o.hidden)
   local context, cells, outputs = translation.no_context(net, o), {}, {}

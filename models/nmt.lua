@@ -12,7 +12,7 @@ local translation = require 'trinity.graph.layers.translation'
 
 local attentions = { additive = 'additive_attention', multiplicative = 'multiplicative_attention' }
 
---- The attentional states [N, H], one a step.
+--- The attentional states [N, H], one per step.
 local function decode(net, o, attention, memory, states)
   local attend = net[attention](net, 'attention', memory, o.hidden)
   local state, cells, outputs = translation.no_context(net, o), {}, {}

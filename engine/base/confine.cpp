@@ -217,7 +217,7 @@ constexpr uint32_t kOld[] = {SYS_chmod,  SYS_chown,     SYS_lchown,       SYS_ut
 constexpr std::array<uint32_t, 0> kOld = {};
 #endif
 
-/// What programs ask of a terminal, without TIOCSTI and others that type into it.
+/// Requests that programs make of a terminal, without TIOCSTI and others that type into it.
 constexpr uint32_t kTerminal[] = {TCGETS,     TCSETS,   TCSETSW, TCSETSF,
                                   TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX};
 
@@ -293,7 +293,7 @@ class Filter {
     add(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
     add(BPF_RET | BPF_K, action);
   }
-  /// What decides about one system call: allowed at the end of `decide`.
+  /// Adds the filter of one system call: allowed at the end of `decide`.
   template <class Decide>
   void of_call(uint32_t number, const Decide& decide) {
     add(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 0);
@@ -317,7 +317,7 @@ std::string lacking(int landlock_version) {
 }
 
 void confine(const OpenFolders& folders) {
-  if (kArchitecture == 0) throw Error("--safe needs an x86-64 or AArch64 processor");
+  if (kArchitecture == 0) throw Error("--safe needs an x86-64 or AArch64 CPU");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) refuse("no_new_privs", errno);
   const auto start = fs::current_path().string();
   confine_files(folders, start);

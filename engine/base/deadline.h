@@ -9,7 +9,7 @@
 namespace trinity {
 
 /// A deadline has passed. Thrown only by Deadline::poll(), and caught by callers that have a
-/// partial result.
+/// partial result. Immutable.
 class TimeIsUp : public Error {
  public:
   TimeIsUp() : Error("the time is up") {}

@@ -10,7 +10,7 @@
 namespace trinity {
 
 /// Base class of all exceptions of the engine. The text is one sentence for the user: where, what
-/// was expected, what was found.
+/// was expected, what was found. Immutable, as are derived classes.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-// Operations on whole files. What a confined thread cannot open: base/confine.h.
+// Operations on whole files. Files that a confined thread cannot open: base/confine.h.
 
 namespace trinity {
 

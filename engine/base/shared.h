@@ -19,8 +19,8 @@
 namespace trinity {
 
 /// A copy-on-write value: copies share it until one of them is written to; copying and freeing
-/// count a reference. Reads as a T; writes go through edit(). Threads may hold copies of one value,
-/// as they may hold separate Ts.
+/// count a reference. Reads as a T; writes go through edit(). Not thread-safe, but threads may hold
+/// copies of one value, as they may hold separate Ts.
 template <class T>
 class Shared {
  public:
@@ -60,7 +60,7 @@ class Shared {
   std::shared_ptr<T> value_;
 };
 
-/// A copy-on-write vector (see Shared).
+/// A copy-on-write vector. Not thread-safe; threads may hold copies of one value (see Shared).
 template <class T>
 class SharedList : public Shared<std::vector<T>> {
  public:
@@ -74,7 +74,7 @@ class SharedList : public Shared<std::vector<T>> {
   void push_back(T value) { this->edit().push_back(std::move(value)); }
 };
 
-/// A copy-on-write map by name (see Shared).
+/// A copy-on-write map by name. Not thread-safe; threads may hold copies of one value (see Shared).
 template <class T>
 class SharedMap : public Shared<std::map<std::string, T>> {
  public:

@@ -38,8 +38,8 @@ struct WorkerReply {
   int item = 0;         ///< from 0
   std::string payload;  ///< result of WorkerJob::work
   WorkerOutput output;  ///< standard output of the item
-  /// How the worker ended before it replied ("signal 11 (Segmentation fault)", "exit status 3");
-  /// payload is then empty, and output has what was written until then. Empty after a reply.
+  /// The end of a worker that did not reply ("signal 11 (Segmentation fault)", "exit status 3");
+  /// payload is then empty, and output has the text written until then. Empty after a reply.
   std::string death;
 };
 

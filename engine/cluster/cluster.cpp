@@ -102,7 +102,8 @@ void check_links(const ClusterSpec& spec) {
     if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
       throw ArgumentError(
           fmt::format("{}: latency_s must not be negative, got {}", owner(), link.latency_s));
-    if (link.from == link.to) throw ArgumentError(owner() + ": both ends are the same");
+    if (link.from == link.to) throw ArgumentError(owner() + ": expected two different ends, got "
+                                                            "the same");
   }
 }
 

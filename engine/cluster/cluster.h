@@ -81,7 +81,7 @@ struct Switch {
   double bandwidth_bytes_per_s = 0;
 };
 
-/// What a transfer occupies (rules: simulator.h).
+/// The resource that a transfer occupies (rules: simulator.h).
 enum class QueueModel : uint8_t {
   sender,    ///< the producer's one send queue
   pair,      ///< one queue per ordered pair of devices

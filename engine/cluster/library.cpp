@@ -132,7 +132,7 @@ void check_library(std::string_view owner, const CollectiveLibrary& library) {
   for (const auto& [field, value] : {std::pair{"shared_bandwidth", library.shared_bandwidth},
                                      std::pair{"exchange_bandwidth", library.exchange_bandwidth}})
     if (!(value > 0 && value <= 1))
-      throw ArgumentError(fmt::format("{}: collectives: {} must lie above 0, up to 1, got {}", owner,
+      throw ArgumentError(fmt::format("{}: collectives: {} must lie in (0, 1], got {}", owner,
                                       field, value));
 }
 

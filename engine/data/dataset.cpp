@@ -158,7 +158,8 @@ void read_tensors(DataSet& into) {
   const auto count = static_cast<int64_t>(inputs->bytes.size() / sizeof(float));
   if (labels->shape.size() != 1 || inputs->shape.empty() || inputs->shape[0] != rows || rows == 0)
     saved.refuse(fmt::format(
-        "expected as many 'labels' [samples] as 'inputs' [samples, ...], got [{}] and [{}]",
+        "expected 'labels' [samples] and 'inputs' [samples, ...] of the same number of samples, "
+        "got [{}] and [{}]",
         fmt::join(labels->shape, ", "), fmt::join(inputs->shape, ", ")));
   into.width = count / rows;
   into.values.resize(static_cast<size_t>(count));

@@ -18,7 +18,8 @@ namespace {
 
 std::string decompressed(const std::string& path, const std::string& content, size_t most_bytes) {
   z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) damaged(path, "no memory to decompress it");
+  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) damaged(path, "not enough memory to "
+                                                                   "decompress it");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> closing(&stream, inflateEnd);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
   const auto* const end = stream.next_in + content.size();
@@ -39,7 +40,7 @@ std::string decompressed(const std::string& path, const std::string& content, si
     if (state == Z_STREAM_END && stream.next_in < end) state = inflateReset(&stream);
   }
   if (state != Z_STREAM_END)
-    damaged(path, fmt::format("byte {}: expected a whole file of gzip's format",
+    damaged(path, fmt::format("byte {}: expected a complete gzip file",
                               content.size() - static_cast<size_t>(end - stream.next_in)));
   return text;
 }

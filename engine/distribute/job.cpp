@@ -117,7 +117,7 @@ std::string Job::key(const std::string& name) const {
 /// Stores of LibTorch 1 and 2 are incompatible, and torchrun uses its own LibTorch's.
 std::string Job::store_advice() const {
   if (!variables_.has_store) return "";
-  return "; if torchrun's LibTorch is another than this program's (trinity --version), set "
+  return "; if torchrun's LibTorch differs from this program's (trinity --version), set "
          "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it, with --rdzv-backend c10d: rank 0 then keeps "
          "the store";
 }
@@ -282,22 +282,24 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
     auto& count = members[entry->second];
     if (all[r].local_rank >= 0 && all[r].local_rank != count)
       fail_joining(
-          fmt::format("rank {} says local rank {}, expected {}: ranks of one node count up", r,
+          fmt::format("rank {} has local rank {}, expected {}: local ranks of a node are numbered "
+                      "0, 1, 2, ...", r,
                       all[r].local_rank, count));
     local_rank_of_.push_back(count++);
     on_one_host_ = on_one_host_ && all[r].address == all[0].address;
     if (is_loopback(all[r].address) != is_loopback(all[0].address))
       fail_joining(fmt::format(
-          "rank {} on host {} sees the job's store at {}, rank 0 on host {} at {}: the name {} has "
-          "to mean an address that all machines reach; set MASTER_ADDR to one",
+          "rank {} on host {} sees the job's store at {}, rank 0 on host {} at {}: expected a name "
+          "{} that resolves to one address on all machines; set MASTER_ADDR to an address that all "
+          "reach",
           r, all[r].host, all[r].address, all[0].host, all[0].address, variables_.address));
   }
   for (size_t r = 0; r < all.size(); ++r) {
     const int count = members[node_of_[r]];
     if (count != members[0])
       fail_joining(
-          fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: all nodes "
-                      "need the same number",
+          fmt::format("the node of rank {} has {} ranks, the node of rank 0 has {}: all nodes need "
+                      "the same number",
                       r, count, members[0]));
     if (all[r].local_size >= 0 && all[r].local_size != count)
       fail_joining(

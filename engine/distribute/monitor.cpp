@@ -13,7 +13,7 @@ namespace trinity {
 namespace {
 
 constexpr double kBeat_s = 0.4;
-/// How long the store's host stays after a verdict, for the others to read it.
+/// Time that the store's host stays after a verdict, for the others to read it.
 constexpr double kLinger_s = 2;
 /// Additional silence allowed for the store: the death of its host is noticed at once.
 constexpr double kWatchExtra_s = 5;

@@ -9,7 +9,7 @@
 
 namespace trinity {
 
-/// The process that hosts the store is gone.
+/// The process that hosts the store is gone. Immutable.
 class StoreError : public Error {
  public:
   using Error::Error;

@@ -430,7 +430,7 @@ struct Executor::Impl {
   }
 
   ExecutedStep step(const std::vector<Occasion>& occasions) {
-    if (failed) throw Error("execute: an earlier step failed; a new executor is needed");
+    if (failed) throw Error("execute: an earlier step failed; create a new executor");
     const double read_s = reader ? reader->wait() : 0;
     operators.set_occasions(occasions);
     next_step = operators.steps + 1;
@@ -540,7 +540,8 @@ Executor::Epoch Executor::epoch() const {
 }
 
 HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
-  if (!impl_->feed) throw ArgumentError("execute: evaluation needs data");
+  if (!impl_->feed) throw ArgumentError("execute: evaluate: expected an executor with data, got "
+                                        "none");
   const Program program(std::move(graph));
   const auto found = trinity::evaluate(program, impl_->operators.weights().named(false),
                                        *impl_->feed, impl_->real);

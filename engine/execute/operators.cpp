@@ -233,7 +233,7 @@ void Operators::stand_in(int32_t op, Tensors& outputs) const {
     for (auto e = edge; e != end; ++e) {
       const auto reader = static_cast<int32_t>(boost::target(*e, graph_.csr()));
       if (graph_.csr()[*e].tensor == of.outputs[i] && graph_.op(reader).phase == Phase::forward)
-        throw Error(fmt::format("{} reads its output {}, the kernel makes {}",
+        throw Error(fmt::format("{} reads output {}, but the kernel writes only {}",
                                 graph_.op(reader).name, i + 1, outputs.size()));
     }
     outputs.push_back(at::empty({0}));

@@ -20,9 +20,9 @@ using DataSource = std::function<at::Tensor(const Operator& input, const Tensor&
                                             int64_t batch, const at::Tensor& spare)>;
 
 /// Runs operators, one at a time, and holds their state: weights, gradients that accumulate over a
-/// step's micro-batches, and tensors that autograd saved in forward runs. Operators of different
-/// workers may run concurrently: colocation units share nothing, except weight shards that gathers
-/// read.
+/// step's micro-batches, and tensors that autograd saved in forward runs. Not thread-safe for one
+/// operator. Operators of different workers may run concurrently: colocation units share nothing,
+/// except weight shards that gathers read.
 class Operators {
  public:
   using Tensors = std::vector<at::Tensor>;

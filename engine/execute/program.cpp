@@ -16,12 +16,12 @@ Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) 
   for (const auto& op : graph_->operators()) {
     if (op.type == "VariableV2")
       throw ArgumentError(
-          fmt::format("graph {}: TensorFlow's operations state what they cost, not all that they "
-                      "compute; execute the network of layers",
+          fmt::format("graph {}: graphs of TensorFlow operations can be simulated but not "
+                      "executed; use the network built of layers",
                       graph_->name()));
     if (op.phase == Phase::forward && op.measured())
       throw ArgumentError(fmt::format(
-          "graph {}: operator {} is known by its measured time alone and cannot be executed",
+          "graph {}: operator {} has only a measured time and cannot be executed",
           graph_->name(), op.name));
   }
   if (!has_meaning(*graph_)) graph_ = std::make_shared<const Graph>(state_meaning(*graph_));
@@ -42,8 +42,8 @@ Duty Program::duty_of(const Operator& op) const {
   if (op.type == "WeightCopy") return Duty::fetch;
   if (op.type == "Send") return Duty::send;
   if (op.attributes.contains("turn"))
-    throw ArgumentError(fmt::format("graph {}: {}: an asynchronous parameter server, which is "
-                                    "simulated and not executed; expected asynchronous = false",
+    throw ArgumentError(fmt::format("graph {}: {}: an asynchronous parameter server can be "
+                                    "simulated but not executed; use asynchronous = false",
                                     graph_->name(), op.name));
   if (op.phase == Phase::update) return Duty::update;
   if (op.phase == Phase::forward) return Duty::forward;
@@ -120,7 +120,8 @@ void Program::find_readers() {
     if (graph_->op(from).phase != Phase::backward || update[t] == 0) continue;
     if (backward[t] > 0)
       throw ArgumentError(fmt::format(
-          "graph {}: tensor {} of operator {} is read in every micro-batch and once a step",
+          "graph {}: tensor {} of operator {} is read both in every micro-batch and once per step, "
+          "expected one of them",
           graph_->name(), t + 1, graph_->op(from).name));
     const bool stays = duty_[from] == Duty::gradient && own[t] == 1 && update[t] == 1;
     if (stays)
@@ -209,14 +210,14 @@ void Program::find_occasions() {
   }
 }
 
-/// Softmaxes and norms with split rows exchange statistics, which the kernels here do not support.
+/// Softmaxes and norms with split rows exchange statistics, which the kernels do not support.
 void Program::check_splits() const {
   for (int32_t id = 0; id < graph_->operator_count(); ++id) {
     const auto& op = graph_->op(id);
     if (duty_[id] != Duty::reduce || text_attribute(op, "reduction") != "statistics") continue;
     throw ArgumentError(fmt::format(
-        "graph {}: {} reduces statistics of split rows: softmaxes and norms that are split along "
-        "the dimension that they normalise can only be simulated",
+        "graph {}: {}: a softmax or norm that is split along the dimension that it normalises can "
+        "be simulated but not executed",
         graph_->name(), op.name));
   }
 }

@@ -112,7 +112,7 @@ void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
         continue;
       }
       if (keys.empty() || keys[missing] > keys[task])
-        throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
+        throw ArgumentError(fmt::format("execute: operator {} is ordered before {}, which it reads",
                                         graph.op(operator_of(task)).name,
                                         graph.op(operator_of(missing)).name));
       open.push_back(missing);

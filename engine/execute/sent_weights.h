@@ -14,8 +14,8 @@
 namespace trinity {
 
 /// Weights sent in one step and merged in a later one, by slot of a RunLayout: sent by this device
-/// or, between processes, received or on their way. A slot belongs to one worker; others read it
-/// after its step's send.
+/// or, between processes, received or in flight. Not thread-safe for one slot: it belongs to one
+/// worker, and others read it after its step's send.
 class SentWeights {
  public:
   explicit SentWeights(size_t slots) : sent_(slots) {}

@@ -9,7 +9,8 @@
 namespace trinity {
 
 /// Tensors that wait for readers, by slot of a RunLayout and micro-batch. A tensor is released
-/// after its last reader. Written by the worker of its device, read by others from their own slots.
+/// after its last reader. Not thread-safe for one slot: the worker of its device writes it, and
+/// others read from their own slots.
 class TensorStore {
  public:
   explicit TensorStore(const RunLayout& layout)

@@ -20,7 +20,8 @@ struct NamedTensor {
 
 /// Weights of forward operators (whole blocks, or ZeRO-3 shards) and their optimiser state. The
 /// bundle of an operator is the concatenation of its trainable weights; a shard is a range of the
-/// bundle. Operators of different workers may be used concurrently.
+/// bundle. Not thread-safe for one operator; operators of different workers may be used
+/// concurrently.
 class Weights {
  public:
   using Tensors = std::vector<at::Tensor>;

@@ -328,7 +328,7 @@ BackwardEdges parse_backward_edges(const std::string& name) {
   const std::vector<std::string> names{"free", "counted", "forbidden"};
   for (size_t i = 0; i < names.size(); ++i)
     if (name == names[i]) return static_cast<BackwardEdges>(i);
-  throw ArgumentError(fmt::format("unknown way '{}' to count backward edges{} (known: {})", name,
+  throw ArgumentError(fmt::format("unknown count of backward edges '{}'{} (known: {})", name,
                                   suggestion(name, names), fmt::join(names, ", ")));
 }
 

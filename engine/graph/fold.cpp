@@ -18,7 +18,8 @@ T attribute(const Operator& op, const char* name, T fallback) {
 double step_time_s(const Operator& op) {
   if (op.measured_time_s < 0)
     throw ArgumentError(
-        fmt::format("fold_backward: operator '{}' has no measured time; a profile has", op.name));
+        fmt::format("fold_backward: operator '{}' has no measured time; use the graph of a profile",
+                    op.name));
   return op.measured_time_s + std::max(0.0, op.measured_backward_time_s) +
          attribute(op, "loader_time_s", 0.0);
 }

@@ -348,7 +348,8 @@ void GraphBuilder::add_collective(Collective collective) {
       throw ArgumentError(fmt::format("{}: operator '{}' is a member of collective '{}'", owner(),
                                       other.name, collectives_[other.collective].name));
     if (other.phase != first.phase)
-      throw ArgumentError(fmt::format("{}: operator '{}' is of phase {} and '{}' of phase {}",
+      throw ArgumentError(fmt::format("{}: expected operators of one phase, got '{}' of phase {} "
+                                      "and '{}' of phase {}",
                                       owner(), first.name, phase_name(first.phase), other.name,
                                       phase_name(other.phase)));
   }

@@ -26,8 +26,9 @@ Layers repeated_layers(const Graph& graph);
 
 /// This rule, for messages.
 inline constexpr const char* kLayerRule =
-    "a layer is what shares a name up to a number and a slash ('layer_1/...', 'layer_2/...'); an "
-    "operator without such a name goes before the layers where one depends on it, else after them";
+    "a layer is the set of operators whose names share a prefix that ends in a number and a slash: "
+    "'layer_1/...', 'layer_2/...'; other operators are before the layers if a layer depends on "
+    "them, else after";
 
 /// [operator]: true if it belongs to the core of attention: the forward operators between two
 /// matmuls of a layer's activations (scores, softmax, weighted values), or a fused one (Attention).

@@ -140,7 +140,7 @@ struct Collective {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   int64_t bytes = 0;             ///< full size of the tensor
   std::vector<int32_t> members;  ///< operators, ascending
-  /// Of a lowered mesh: bits of the axes that it is over (strategy/splits.h); -1: of others.
+  /// In a lowered mesh: bits of the axes that it spans (strategy/splits.h); otherwise -1.
   int32_t axes = -1;
 };
 

@@ -50,7 +50,7 @@ constexpr Names kMpich = {"MPICH",           "PMI_RANK", "PMI_SIZE", "MPI_LOCALR
                           "MPI_LOCALNRANKS", "",         ""};
 constexpr Names kSlurm = {"Slurm",         "SLURM_PROCID", "SLURM_NTASKS",       "SLURM_LOCALID",
                           "",              "SLURM_NODEID", "SLURM_STEP_NUM_NODES"};
-// Those whose own variables tell of a rank alone: the size is the caller's to set.
+// Launchers whose variables name only the rank: the caller sets the size.
 constexpr Names kKubernetes = {"Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", "", "", "", ""};
 constexpr Names kPmix = {"PMIx", "PMIX_RANK", "WORLD_SIZE", "", "", "", ""};
 
@@ -74,7 +74,7 @@ class Reader {
     return number;
   }
 
-  /// What a launcher says; nullopt when it is not there.
+  /// Reads the variables of a launcher; nullopt if it did not start this process.
   std::optional<LaunchVariables> read(const Names& names) const {
     const auto size = integer(names.size, 1, kMaxRanks);
     const auto rank = integer(names.rank, 0, kMaxRanks - 1);
@@ -124,7 +124,7 @@ void check_agreement(const LaunchVariables& one, const Names& one_names,
   compare(one_names.local_rank, one.local_rank, other_names.local_rank, other.local_rank);
 }
 
-/// Whether srun started this process: the batch shell and interactive steps have numbers near 2^32.
+/// True if srun started this process: the batch shell and interactive steps have numbers near 2^32.
 bool in_slurm_step(const Reader& reader) {
   const auto step = reader.text("SLURM_STEP_ID");
   return step && !step->empty() && step->size() < 10 &&
@@ -142,7 +142,7 @@ int default_port(const Reader& reader) {
   return 20000 + static_cast<int>(Hasher().add(job).value() % 10000);
 }
 
-/// Of the address that mpirun listens at, "1.0;tcp://10.0.0.1,10.1.0.1:57655", the first host.
+/// Returns the first host of mpirun's address, as in "1.0;tcp://10.0.0.1,10.1.0.1:57655".
 std::string host_of_uri(const std::string& uri) {
   constexpr std::string_view kScheme = "tcp://";
   const auto at = uri.find(kScheme);
@@ -174,7 +174,7 @@ void find_store(const Reader& reader, LaunchVariables& found) {
         found.source));
 }
 
-/// Those that tell of a rank alone, which WORLD_SIZE completes.
+/// Launchers that name only the rank, which WORLD_SIZE completes.
 std::optional<LaunchVariables> read_incomplete(const Reader& reader) {
   if (reader.text("RANK")) return std::nullopt;
   for (const Names* names : {&kKubernetes, &kPmix}) {
@@ -183,7 +183,7 @@ std::optional<LaunchVariables> read_incomplete(const Reader& reader) {
     // An index of a Kubernetes job is often all that there is: its pods work on their own.
     if (names == &kKubernetes) return std::nullopt;
     throw ArgumentError(
-        fmt::format("{} is set, but nothing tells how many ranks there are: set WORLD_SIZE, too",
+        fmt::format("{} is set, but the number of ranks is unknown: set WORLD_SIZE, too",
                     names->rank));
   }
   return std::nullopt;

@@ -14,7 +14,7 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 
 struct LaunchVariables {
   int rank = 0, size = 1;
-  int local_rank = -1, local_size = -1;  ///< within the node; -1 when nobody said
+  int local_rank = -1, local_size = -1;  ///< within the node; -1 if unknown
   std::string node;         ///< the node's number where the launcher gives one, else empty
   std::string address;      ///< where rank 0 (or the launcher) keeps the store; empty for size 1
   int port = 0;             ///< of the store

@@ -101,7 +101,7 @@ std::string address_towards(const std::string& host, int port) {
       return text_of(reinterpret_cast<const sockaddr*>(&own));
     error = errno;
   }
-  throw Error(fmt::format("no way leads from this machine to '{}': {}", host, std::strerror(error)));
+  throw Error(fmt::format("this machine has no route to '{}': {}", host, std::strerror(error)));
 }
 
 std::string listening_failure(const std::string& host, int port) {
@@ -115,7 +115,7 @@ std::string listening_failure(const std::string& host, int port) {
         listen(socket.file(), 1) == 0)
       return "";
     if (errno == EADDRNOTAVAIL)
-      return fmt::format("{} is no address of this machine", text_of(list->ai_addr));
+      return fmt::format("{} is not an address of this machine", text_of(list->ai_addr));
     return std::strerror(errno);
   } catch (const Error& error) {
     return error.what();

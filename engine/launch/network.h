@@ -20,7 +20,7 @@ std::vector<Interface> interfaces();
 /// are none.
 std::vector<std::string> addresses_of(const std::string& host);
 
-/// Whether an address is one that reaches this machine alone.
+/// True if an address is one that reaches this machine alone.
 bool is_loopback(const std::string& address);
 
 /// The address of this machine from which packets to a host leave; no packet is sent. Throws Error

@@ -94,7 +94,7 @@ void AgentOptions::check(int ranks) const {
   if (action_credit && (ratio != Ratio::action || ranks > 1))
     throw ArgumentError("option 'credit': 'action' needs ratio = 'action' and one process");
   if (entropy_updates > 0 && entropy_weight <= 0)
-    throw ArgumentError("option 'entropy_updates': nothing falls where 'entropy_weight' is 0");
+    throw ArgumentError("option 'entropy_updates' needs 'entropy_weight' > 0, got 0");
   if (device != "cpu")
     late<void(const std::string&)>(kTorchPart, "trinity_check_policy_device")(device);
 }

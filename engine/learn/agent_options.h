@@ -8,11 +8,11 @@
 #include "features/feature_options.h"
 
 // Every option of the agent, once. Numbers of papers/notes.md "Trinity: contradictions and gaps"
-// stand where an option is one of its readings.
+// are cited by options that are one of its readings.
 
 namespace trinity {
 
-/// What PPO takes for a ratio of probabilities.
+/// The probability ratio of PPO.
 enum class Ratio : uint8_t {
   action,  ///< every unit's group and every group's device has its own (the released code)
   joint,   ///< one for all actions of a sample, as eq. 14 of papers/notes.md is written
@@ -84,33 +84,33 @@ void each_learning_option(Options& o, Visit&& visit) {
   visit("decay_after", o.decay_after, 0, 1e9, "gradient steps without decay");
   visit("clip", o.clip, 1e-6, 10, "PPO's epsilon (item 14)");
   visit("ratio", o.ratio, std::array{"action", "joint"},
-        "what PPO takes for a ratio of probabilities (item 13)");
+        "probability ratio of PPO: of single actions, or of whole samples (item 13)");
   visit("credit", o.action_credit, std::array{"sample", "action"},
-        "what an action learns from: its sample's reward, or what it contributes to it by the "
-        "timeline of the sample's step");
+        "credit of an action: its sample's reward, or its contribution to it in the timeline of "
+        "the sample's step");
   visit("entropy_weight", o.entropy_weight, 0, 100, "bonus per action, in units of the advantage");
   visit("entropy_updates", o.entropy_updates, 0, 1e9,
-        "updates in which entropy_weight falls to entropy_last, by the same factor each; 0: never");
-  visit("entropy_last", o.entropy_last, 1e-9, 100, "where entropy_weight ends");
+        "updates over which entropy_weight decays geometrically to entropy_last; 0: never");
+  visit("entropy_last", o.entropy_last, 1e-9, 100, "final entropy_weight");
   visit("gradient_norm", o.gradient_norm, 1e-9, 1e9, "global norm that gradients are clipped to");
   visit("temperature", o.temperature, 1e-6, 1e6, "T of logits C tanh(u / T) (eq. 9)");
   visit("tanh_constant", o.tanh_constant, 1e-6, 80, "C of logits C tanh(u / T)");
   visit("baseline_n", o.baseline_n, 1, 1e9, "the baseline decays by (N - 1) / (N + 1) (eq. 15)");
   visit("baseline_every_epoch", o.baseline_every_epoch,
-        "every gradient step moves the baseline (the released code), not every batch");
+        "update the baseline in every gradient step (the released code), not in every batch");
   visit("exclude_failing_after", o.exclude_failing_after, -1, 1e9,
         "gradient steps after which samples that failed are left out of loss and baseline (the "
         "released code: 2000); -1: never");
   visit("noise_amplitude", o.noise_amplitude, 0, 100,
         "uniform noise on logits while sampling, outside the ratio");
-  visit("noise_steps", o.noise_steps, 0, 1e9, "batches during which there is noise (item 16)");
+  visit("noise_steps", o.noise_steps, 0, 1e9, "batches with noise (item 16)");
 }
 
-/// What the networks are, and how they start.
+/// Visits the options of the networks and of their initial weights.
 template <class Options, class Visit>
 void each_network_option(Options& o, Visit&& visit) {
   visit("dropout", o.dropout, 0, 0.99,
-        "in the partition network, behind its first layer; one mask a batch (item 12)");
+        "in the partition network, after its first layer; one mask per batch (item 12)");
   visit("partition_network", o.linear_partition, std::array{"mlp", "linear"},
         "64 and 128 wide with ReLU, or one linear layer of 64 (the released code)");
   visit("normalize_advantage", o.normalize_advantage,
@@ -120,11 +120,11 @@ void each_network_option(Options& o, Visit&& visit) {
         "groups of a sample numbered in topological order, empty ones last: the schedule network "
         "walks from inputs to loss");
   visit("switch_probability", o.switch_probability, 0, 0.99,
-        "with which the untrained schedule network leaves the previous group's device: first "
-        "placements then have few cuts; 0: every device alike");
+        "probability that the untrained schedule network leaves the previous group's device: first "
+        "placements then have few cuts; 0: all devices equally likely");
   visit("dealt", o.dealt, 0, 0.99,
         "probability that the untrained schedule network gives group g to device g mod devices; 0: "
-        "every device alike");
+        "all devices equally likely");
   visit("schedule_learns", o.schedule_learns,
         "whether the schedule network is trained, or keeps its first weights");
   visit("contiguity", o.contiguity, 0, 1e6,
@@ -134,8 +134,8 @@ void each_network_option(Options& o, Visit&& visit) {
         "width of each direction of the encoder; the decoder's is twice that");
   visit("layers", o.layers, 1, 2, "LSTM layers of encoder and decoder");
   visit("actions", o.each_operator, std::array{"units", "operators"},
-        "what draws a group: what has to share a device, or every operator (the paper), the first "
-        "of those that have to share one deciding for all");
+        "what samples a group: every colocation unit, or every operator (the paper), where the "
+        "first one of a unit decides for all");
 }
 
 /// Visits (base/options.h) all of AgentOptions but the seed.

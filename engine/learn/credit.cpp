@@ -235,8 +235,8 @@ void CreditEstimator::add_work(std::span<const int32_t> block_of, double slope,
   }
 }
 
-/// What an operator keeps on its device at an instant: weights, and outputs from its start until
-/// their last reader's.
+/// Bytes that an operator keeps on its device at an instant: weights, and outputs from its start
+/// until the last reader has run.
 int64_t CreditEstimator::held_bytes(int32_t op, int64_t time_ns) const {
   const auto& t = timeline_;
   int64_t bytes = problem_.fixed_bytes(op);

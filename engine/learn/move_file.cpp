@@ -40,7 +40,8 @@ std::vector<float> numbers(const SavedArrays& file, const std::string& name,
                            const std::vector<int64_t>& shape) {
   const auto* array = file.find(name);
   if (!array || array->dtype != "F32" || array->shape != shape)
-    file.refuse(fmt::format("not a ranker of moves saved by trinity (its '{}')", name));
+    file.refuse(fmt::format("not a ranker of moves saved by trinity (array '{}' is missing or has "
+                            "another shape)", name));
   std::vector<float> values(array->bytes.size() / sizeof(float));
   std::memcpy(values.data(), array->bytes.data(), array->bytes.size());
   for (const float value : values)
@@ -52,7 +53,7 @@ MoveTrainingState read_state(const SavedArrays& file, int64_t weights) {
   const auto about = entry<std::map<std::string, uint64_t>>(file, kTraining);
   const auto get = [&](const char* name) {
     const auto found = about.find(name);
-    if (found == about.end()) file.refuse("a training whose state is damaged");
+    if (found == about.end()) file.refuse("the state of its training is incomplete");
     return found->second;
   };
   MoveTrainingState state;
@@ -110,7 +111,7 @@ SavedMoveNetwork load_move_network(const std::string& path) {
   const auto features = entry<std::vector<std::string>>(file, kFeatures);
   const bool memory_features = features == feature_names(kMoveFeatureCount);
   if (!memory_features && features != feature_names(kStepFeatureCount))
-    file.refuse("a ranker of other features of moves than this program's: train it again");
+    file.refuse("a ranker of other move features than this version of trinity has: train it again");
   const auto hidden = entry<std::vector<int32_t>>(file, kHidden);
   SavedMoveNetwork saved;
   try {

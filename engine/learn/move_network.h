@@ -21,7 +21,7 @@ class MoveNetwork : public MoveRanker {
   MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool memory_features = false);
 
   bool reads_memory_features() const override { return inputs_ > kStepFeatureCount; }
-  /// How many of the features of a row it reads, the leading ones.
+  /// Number of features of a row that it reads, the leading ones.
   int32_t inputs() const { return inputs_; }
   void score(const float* features, int32_t count, float* scores) override;
 
@@ -29,8 +29,8 @@ class MoveNetwork : public MoveRanker {
   /// slopes: one for each of its rows.
   void add_gradient(const float* slopes, std::vector<float>& gradient);
 
-  /// Shifts and scales features so that the features of `rows` have mean 0 and deviation 1;
-  /// constant ones are only shifted.
+  /// Shifts and scales features so that the features of `rows` have mean 0 and standard deviation
+  /// 1; constant ones are only shifted.
   void standardise(const float* rows, size_t count);
 
   const std::vector<int32_t>& hidden() const { return hidden_; }
@@ -55,7 +55,7 @@ class MoveNetwork : public MoveRanker {
   std::vector<std::vector<float>> activations_;  // per layer and before the first: [unit][stride]
 };
 
-/// What a training goes on from.
+/// The state from which a training is resumed.
 struct MoveTrainingState {
   AdamState adam;
   int64_t episodes = 0, problems = 0;

@@ -18,7 +18,7 @@ constexpr double kLeastGain = 1e-6;   // what counts as better
 constexpr int32_t kBatchRows = 512;   // of a gradient of imitate()
 constexpr int32_t kBatchTrials = 64;  // ... of reinforce()
 
-/// What a trial is worth: a little for being better at all, and the gain in thousandths.
+/// Reward of a trial: 0.3 for any improvement, plus the gain in thousandths.
 double worth(double gain) { return gain > kLeastGain ? 0.3 + std::min(5.0, gain * 1000) : 0; }
 
 }  // namespace
@@ -130,16 +130,17 @@ std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) 
   const auto refuse = [&](const std::string& reason) {
     throw FileError(fmt::format("{}: {}", path, reason));
   };
-  if (!saved.state) refuse("a trained ranker without the state of a training");
+  if (!saved.state) refuse("expected a training to resume, got a ranker without its training "
+                           "state");
   if (saved.network->reads_memory_features() != network_->reads_memory_features())
-    refuse("a training of a ranker with other features than this one's");
+    refuse("expected a training with the same features, got one with others");
   if (saved.network->hidden() != network_->hidden())
-    refuse(fmt::format("a training of hidden layers [{}], this one has [{}]",
+    refuse(fmt::format("a training with hidden layers [{}], expected [{}]",
                        fmt::join(saved.network->hidden(), ", "),
                        fmt::join(network_->hidden(), ", ")));
   if (saved.state->seed != options_.seed ||
       saved.state->problems != static_cast<int64_t>(tasks_.size()))
-    refuse(fmt::format("a training of seed {} on {} problems, this one has seed {} and {}",
+    refuse(fmt::format("a training with seed {} on {} problems, expected seed {} and {} problems",
                        saved.state->seed, saved.state->problems, options_.seed, tasks_.size()));
   network_->parameters().values = saved.network->parameters().values;
   adam_ = std::move(saved.state->adam);

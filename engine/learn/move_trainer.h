@@ -58,10 +58,10 @@ class MoveTrainer {
   Report reinforce(int32_t episodes);
   Report reinforce(const std::vector<Episode>& episodes);
 
-  /// The network with what the training goes on from; load_move_network() reads its weights, too.
-  /// Throws FileError.
+  /// The network with the state of the training; load_move_network() reads its weights, too. Throws
+  /// FileError.
   void save(const std::string& path, const std::map<std::string, std::string>& notes) const;
-  /// Goes on from there, on the same problems with the same seed: what follows has the bytes of a
+  /// Resumes a training on the same problems with the same seed: what follows has the bytes of a
   /// training that was not interrupted. Returns the notes. Throws FileError for a file that holds
   /// none, or of another network, seed or number of problems.
   std::map<std::string, std::string> resume(const std::string& path);

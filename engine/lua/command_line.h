@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "lua/runtime.h"
 
-// The words of the `trinity` command before they are acted on.
+// The parsed arguments of the `trinity` command.
 
 namespace trinity::lua {
 
@@ -27,7 +27,7 @@ struct CommandLine {
   int threads = -1;
   /// File for folded stacks of where time went (lib/trinity/command/profiler.lua); empty: none.
   std::string profile;
-  /// Where the script stands among the words; the number of words when there is none.
+  /// Index of the script among the words; the number of words if there is none.
   size_t script = 0;
 };
 
@@ -43,7 +43,7 @@ CommandLine parse_command_line(const std::vector<std::string>& words);
 /// Throws UsageError naming `option`.
 size_t parse_bytes(const std::string& option, const std::string& text);
 
-/// What --help prints before the names of the scripts.
+/// The text of --help before the names of the scripts.
 extern const char* const kUsage;
 
 }  // namespace trinity::lua

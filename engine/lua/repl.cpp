@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr int kHistoryLines = 1000;
 constexpr const char* kChunkName = "=stdin";
 
-/// Where lines come from.
+/// The source of lines.
 class LineSource {
  public:
   virtual ~LineSource() = default;
@@ -115,7 +115,7 @@ class EditedLines : public LineSource {
   std::string history_, last_;
 };
 
-/// What load_text found.
+/// Result of load_text.
 struct Reading {
   bool is_expression = false, is_incomplete = false;
 };

@@ -6,7 +6,8 @@
 #include "lua/host/runner.h"
 
 // The interactive prompt: lines through libedit with history and completion when standard input is
-// a terminal, plain lines otherwise; results printed without `=`; incomplete input goes on at `>>`.
+// a terminal, plain lines otherwise; results printed without `=`; incomplete input continues at
+// `>>`.
 
 namespace trinity::lua {
 

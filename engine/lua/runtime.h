@@ -67,7 +67,7 @@ class Runtime {
   /// os.exit.
   int run_file(const std::string& path, const std::vector<std::string>& arguments = {});
 
-  /// Whether the last run ended with os.exit (which ends the script, never the host).
+  /// True if the last run ended with os.exit (which ends the script, never the host).
   bool exited() const;
 
   /// Runs text; `name` appears in messages ("=(command line)").
@@ -77,7 +77,7 @@ class Runtime {
   int run_module(const std::string& name);
 
   /// Runs text for a host program: throws Error with the message that run_text would print, and
-  /// after os.exit. What the chunk returns comes as text, each value as tostring() gives it.
+  /// after os.exit. Returns the chunk's results as text, each value as tostring() gives it.
   std::vector<std::string> execute(const std::string& text, const std::string& name = "=(host)");
 
   /// Passes an option of LuaJIT on: "off", "v", "dump=file" as -j does ("-O3" for -O). Returns as

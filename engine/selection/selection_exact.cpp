@@ -139,7 +139,7 @@ class Eliminator {
   }
 
  private:
-  /// How to iterate over a factor of a bucket: by the states of the set, then of the node.
+  /// Iteration over a factor of a bucket: by the states of the set, then of the node.
   struct Walk {
     const double* table;
     std::vector<size_t> stride;  // by node of the set, outermost first

@@ -128,8 +128,8 @@ class Accounting {
     return input < 0 ? weight : input;
   }
 
-  /// How long a device needs a tensor: until the end of its last reader, and of the last W operator
-  /// if all other readers have run.
+  /// The time until which a device needs a tensor: the end of its last reader, and of the last W
+  /// operator if all other readers have run.
   struct Wait {
     int64_t end_ns = -1;
     int32_t reader = -1;

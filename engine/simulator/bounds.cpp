@@ -18,7 +18,8 @@ int64_t ceil_divide(Wide value, Wide by) {
   TRINITY_CHECK_LT(Wide{0}, by);
   const Wide result = (value + by - 1) / by;
   if (result > std::numeric_limits<int64_t>::max())
-    throw LimitError("a lower bound on the step exceeds the simulator's 64-bit clock");
+    throw LimitError("a lower bound on the step exceeds the simulator's 64-bit clock; check the "
+                     "units of bandwidths and times");
   return static_cast<int64_t>(result);
 }
 
@@ -59,7 +60,8 @@ std::vector<int64_t> unit_costs(const Problem& problem, const std::vector<Device
       int64_t all = 0;
       if (__builtin_mul_overflow(cost[o], !stream && problem.once(o) ? 1 : micro_batches, &all) ||
           __builtin_add_overflow(sum, all, &sum))
-        throw LimitError("the work of a step exceeds the simulator's 64-bit clock");
+        throw LimitError("the work of a step exceeds the simulator's 64-bit clock; check the units "
+                         "of bandwidths and times");
     }
   }
   return costs;

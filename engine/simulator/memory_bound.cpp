@@ -129,8 +129,9 @@ class InstantMemory {
  private:
   enum class State : uint8_t { aside, before, after };
 
-  /// True if an output exists until a reader starts. What accumulates over micro-batches, and views
-  /// of it, exist until readers that run once; other readers may come later (simulator.h).
+  /// True if an output exists until a reader starts. Outputs that accumulate over micro-batches,
+  /// and views of them, exist until readers that run once; other readers may come later
+  /// (simulator.h).
   bool keeps(int32_t output, int32_t reader) const {
     return !accumulates_[at(origin_[output])] || (origin_[output] == output && problem_.once(reader));
   }

@@ -173,7 +173,8 @@ class OrderEngine {
     int32_t list = -1, index = -1;  // where it begins; -1: with the collective or the transfer
     int32_t first = -1, last = -1;  // positions between which it accumulates
   };
-  /// Where in a list a member's collective begins and ends; -1: at an instant of its own.
+  /// Positions in a list at which a member's collective begins and ends; -1: at an instant of its
+  /// own.
   struct WaitPositions {
     int32_t list = -1, starts = -1, ends = -1;
   };

@@ -58,7 +58,8 @@ void check_stream(const Problem& problem, const Schedule& schedule) {
   if (schedule.stream == 0) return;
   if (schedule.measured_from < 0 || schedule.measured_to <= schedule.measured_from ||
       schedule.stream <= schedule.measured_to)
-    throw ArgumentError(fmt::format("a stream of {} mini-batches cannot be measured from {} to {}",
+    throw ArgumentError(fmt::format("a stream of {} mini-batches: expected a measured range inside "
+                                    "it, got {} to {}",
                                     schedule.stream, schedule.measured_from, schedule.measured_to));
   if (schedule.weight_versions.size() != static_cast<size_t>(problem.devices()))
     throw ArgumentError(
@@ -79,7 +80,7 @@ void check_micro_batches(const Problem& problem, const Schedule& schedule) {
   if (problem.longest_step_ns() * micro_batches >= std::ldexp(1.0, 62))
     throw LimitError(
         fmt::format("{} micro-batches of graph '{}' could take longer than the simulator's clock "
-                    "holds",
+                    "holds; check the units of bandwidths and times",
                     micro_batches, problem.graph().name()));
   for (int32_t o = 0; o < problem.operators() && micro_batches > 1; ++o)
     if (problem.once(o) && schedule.stream == 0)

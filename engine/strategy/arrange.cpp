@@ -1,4 +1,4 @@
-// Where a lowered graph runs, and what of a strategy decides the graph.
+// The placement of a lowered graph, and the part of a strategy that determines the graph.
 #include <algorithm>
 
 #include "base/index.h"
@@ -10,7 +10,7 @@
 namespace trinity {
 namespace {
 
-/// A visitor that resets words.
+/// A visitor that resets fields.
 struct WordResetter {
   Parallelism& given;
   KeptBy result;

@@ -21,8 +21,8 @@ struct Range {
   auto operator<=>(const Range&) const = default;
 };
 
-/// A range per axis of a tensor; of none where the shape is not known. Of few axes it allocates
-/// nothing: splits make hundreds of thousands of them. A plain value.
+/// A range per axis of a tensor; no axes if the shape is not known. Few axes need no allocation:
+/// splits make hundreds of thousands of blocks. A plain value, not thread-safe.
 class Block {
  public:
   size_t size() const { return size_; }
@@ -62,16 +62,16 @@ class Block {
 
 int64_t block_elements(const Block& block);
 Block whole_block(const std::vector<int64_t>& shape);
-/// Whether a block has this shape; a block without axes has any.
+/// True if a block has this shape; a block without axes has any.
 bool has_lengths(const Block& block, const std::vector<int64_t>& shape);
 /// Gives a tensor the shape of its block; one that has it keeps what it shares with others.
 void take_lengths(const Block& block, SharedList<int64_t>& shape);
-/// The overlap of two blocks of one tensor; empty ranges where there is none.
+/// The overlap of two blocks of one tensor; empty ranges if there is none.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);
-/// Whether a block lies inside another one, so that their overlap is the block itself.
+/// True if a block is inside another one, so that their overlap is the block itself.
 bool lies_in(const Block& block, const Block& other);
-/// The elements that two blocks share; 1 where the shape is not known.
+/// Number of elements that two blocks share; 1 if the shape is not known.
 int64_t shared_elements(const Block& a, const Block& b);
 
 /// The parts of one operator: part numbers count the first dimension slowest, copies of one block
@@ -83,14 +83,14 @@ class OperatorCut {
   OperatorCut() = default;
   OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1,
               bool padded = false);
-  /// For a space that has the dimension of copies.
+  /// For a space with a dimension of copies.
   OperatorCut(std::shared_ptr<const IterationSpace> space, std::vector<int32_t> factors,
               int32_t copies, bool padded);
 
   const IterationSpace& space() const { return *space_; }
   const std::vector<int32_t>& factors() const { return factors_; }
   int32_t parts() const { return parts_; }
-  /// Where a part stands along every dimension.
+  /// The coordinate of a part along every dimension.
   std::vector<int32_t> coordinates(int32_t part) const;
   int32_t coordinate(int32_t part, size_t dimension) const {
     return part / stride_[dimension] % factors_[dimension];
@@ -110,15 +110,15 @@ class OperatorCut {
     for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i)
       if (!axes[i].empty()) block[i] = range(shape[i], axes[i], part);
   }
-  /// Whether that is another one for some parts.
+  /// True if that is another one for some parts.
   bool cuts(const TensorAxes& axes) const;
-  /// Whether the blocks of a tensor that parts of one number have of both cuts are the same: those
+  /// True if the blocks of a tensor that parts of one number have of both cuts are the same: those
   /// with these axes here and with those there.
   bool same_blocks(const TensorAxes& axes, const OperatorCut& other,
                    const TensorAxes& others) const;
-  /// How much of a dimension a part has.
+  /// Length of a part along a dimension.
   int64_t length(size_t dimension, int32_t part) const;
-  /// The part of the iteration space's points that a part has.
+  /// Fraction of the iteration space's points that a part has.
   double share(int32_t part) const;
   /// Dimensions, without copies, with several parts that a tensor with these axes does not carry.
   std::vector<int32_t> missing(const TensorAxes& axes) const;

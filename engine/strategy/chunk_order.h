@@ -6,42 +6,42 @@
 
 namespace trinity {
 
-/// The orders that pipelines are named by (engine/strategy/README.md).
+/// The named pipeline schedules (engine/strategy/README.md).
 enum class PipelineSchedule : uint8_t {
   gpipe,           ///< all forward micro-batches, then all backward ones, last first
-  one_f_one_b,     ///< warm-up, then forward and backward in turn
-  interleaved,     ///< 1F1B over several chunks of layers a device
-  zb_h1,           ///< 1F1B of input parts; stage r delays weight parts by r micro-batches
+  one_f_one_b,     ///< warm-up, then one forward and one backward alternately
+  interleaved,     ///< 1F1B with several virtual stages per device
+  zb_h1,           ///< 1F1B of F and B; stage r delays W by r micro-batches
   zb_h2,           ///< twice the warm-up and twice the delay: no bubble, more memory
-  zb_interleaved,  ///< zb_h1 over several chunks a device (PyTorch's InterleavedZeroBubble)
-  zb_v,            ///< two chunks a device in V shape, without a bubble (PyTorch's ZBVZeroBubble)
-  dualpipe_v,      ///< two chunks in V shape, forward and backward paired (DeepSeek's DualPipeV)
+  zb_interleaved,  ///< zb_h1 with several virtual stages (PyTorch's InterleavedZeroBubble)
+  zb_v,            ///< two virtual stages in V shape, no bubble (PyTorch's ZBVZeroBubble)
+  dualpipe_v,      ///< the same layout, forward and backward paired (DeepSeek's DualPipeV)
   pipedream,       ///< 1F1B without a flush: updates after every mini-batch, weights stashed
 };
 
-/// Throws ArgumentError naming the accepted words ("1f1b" for one_f_one_b, "zb-h1" for zb_h1).
+/// Throws ArgumentError naming the accepted values ("1f1b" for one_f_one_b, "zb-h1" for zb_h1).
 PipelineSchedule parse_pipeline_schedule(std::string_view name);
 const char* pipeline_schedule_name(PipelineSchedule schedule);
-/// Whether a schedule of this name is a pipeline.
+/// True if a schedule of this name is a pipeline.
 bool is_pipeline(std::string_view name);
 
-/// Whether weight parts of the backward pass are tasks of their own (graph/split_backward.h).
+/// True if the backward pass is split into B and W tasks (graph/split_backward.h).
 bool splits_backward(PipelineSchedule schedule);
-/// Whether devices have several chunks of layers.
+/// True if devices have several virtual stages (chunks).
 bool takes_chunks(PipelineSchedule schedule);
-/// Whether they are two, in V shape: the first device has the first and the last.
+/// True if they are two, in V shape: the first device has the first and the last.
 bool is_v_shaped(PipelineSchedule schedule);
 
-/// The device, of p, of a chunk, which is a virtual stage: chunks go round the devices in turn, or
-/// in V shape forth and back.
+/// Returns the device, of p, of a chunk (virtual stage): chunks are assigned round-robin or, in V
+/// shape, forwards and then backwards.
 int32_t device_of_chunk(PipelineSchedule schedule, int32_t p, int32_t chunk);
 
 /// Work on one chunk for one micro-batch.
 enum class ChunkWork : uint8_t {
   forward,
   backward,  ///< gradients of inputs and of weights together
-  input,     ///< gradients of inputs alone: what the chunk before waits for
-  weight,    ///< gradients of weights alone, for which no chunk waits
+  input,     ///< B: input gradients only, which the chunk before waits for
+  weight,    ///< W: weight gradients only, which no chunk waits for
 };
 
 struct ChunkTask {
@@ -52,10 +52,10 @@ struct ChunkTask {
   bool operator==(const ChunkTask&) const = default;
 };
 
-/// The tasks of every place on a pipeline, in order.
+/// The tasks of every pipeline rank, in order.
 using PipelineOrder = std::vector<std::vector<ChunkTask>>;
 
-/// Chunks that a device runs forward before it runs the first backward; v chunks a device.
+/// Number of forward tasks that a device runs before its first backward task; v chunks per device.
 int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_batches,
                 int32_t device);
 
@@ -86,8 +86,8 @@ struct ScheduleBubble {
   double of_step = 0;  ///< from the first task of any device to the last: what a step takes
 };
 
-/// Runs an order of v chunks a device on equal stages with free messages. O(tasks); throws ArgumentError where tasks
-/// wait for each other.
+/// Returns the bubble of an order with v chunks per device, for equal stages and free messages.
+/// O(tasks); throws ArgumentError where tasks wait for each other.
 ScheduleBubble schedule_bubble(const PipelineOrder& order, int32_t v, int32_t micro_batches,
                                const ChunkTimes& times = {});
 

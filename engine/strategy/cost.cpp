@@ -45,8 +45,8 @@ double half_width_of(const DeviceType& type, DType dtype) {
   return type.half_width * std::min(1.0, type.peak_flops_per_s.at(dtype) / half->second);
 }
 
-/// What the device reaches on an operator: efficiencies of its matrix or vector units, of its
-/// memory, and the launch.
+/// Efficiencies of a device on an operator: of its matrix or vector units and its memory, and the
+/// launch.
 struct Reached {
   double compute, memory, launch_s;
 };
@@ -59,7 +59,7 @@ void refine(const DeviceType& type, std::string_view key, Reached& reached) {
   reached.launch_s = found->second.launch_s.value_or(reached.launch_s);
 }
 
-/// Of each of cost_keys() first what holds in all dtypes, then 'KEY:DTYPE'.
+/// Applies each of cost_keys() first in all dtypes, then as 'KEY:DTYPE'.
 Reached reached_by(const Operator& op, const DeviceType& type, DType dtype) {
   const bool matrix = operator_rule(op.type).matrix;
   Reached reached{matrix ? type.compute_efficiency : type.memory_efficiency, type.memory_efficiency,
@@ -72,7 +72,7 @@ Reached reached_by(const Operator& op, const DeviceType& type, DType dtype) {
   return reached;
 }
 
-/// What a device type reaches, by operator type and dtype. Not thread-safe.
+/// Efficiencies of a device type, by operator type and dtype. Not thread-safe.
 class ReachedByType {
  public:
   explicit ReachedByType(const DeviceType& type) : type_(type) {}
@@ -239,7 +239,7 @@ int32_t sole_reader(const Graph& graph, int32_t tensor) {
   return count == 1 ? reader : -1;
 }
 
-/// Whether a tensor never leaves its kernel where element-wise operators are joined.
+/// True if a tensor never leaves its kernel where element-wise operators are joined.
 bool stays_inside(const Graph& graph, int32_t tensor) {
   const int32_t producer = graph.tensor(tensor).producer;
   if (producer < 0 || !is_elementwise(graph.op(producer).type)) return false;
@@ -268,7 +268,7 @@ void join_elementwise(const Graph& graph, const Operator& op, Kernel& kernel) {
     }
 }
 
-/// Whether a sum adds up gradients that one joined kernel writes.
+/// True if an accumulation adds gradients that one joined kernel writes.
 bool sums_joined(const Graph& graph, const Operator& op) {
   if (op.type != "Sum" || op.phase != Phase::backward || op.inputs.size() < 2) return false;
   int32_t input = -1;
@@ -306,7 +306,7 @@ Kernel kernel_of(const Graph& graph, const Operator& op, const DeviceType& type)
 
 namespace {
 
-/// What a cost model of one's own states of an operator on a device; nullptr: nothing.
+/// The time of an operator on a device in a custom cost model; nullptr: none.
 const StatedTime* stated_on(const Operator& op, const Device& device) {
   if (!op.stated) return nullptr;
   for (const auto& stated : *op.stated)
@@ -314,7 +314,7 @@ const StatedTime* stated_on(const Operator& op, const Device& device) {
   return nullptr;
 }
 
-/// Of the cluster's cost model.
+/// The time by the cluster's cost model.
 double model_time_s(const Graph& graph, const Operator& op, const Device& device,
                     const DeviceType& type, ReachedByType& rates) {
   if (op.measured()) return op.measured_time_s / device.speed;
@@ -403,7 +403,7 @@ std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster
 
 namespace {
 
-/// What the host needs for a kernel of an operator.
+/// Time in which the host dispatches a kernel of an operator.
 double dispatch_of(const Operator& op, const DeviceType& type) {
   double result = type.dispatch_s;
   if (!type.operators.empty())

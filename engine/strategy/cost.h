@@ -47,10 +47,10 @@ double operator_time_s(const Graph& graph, const Operator& op, const Device& dev
 std::vector<double> operator_times_s(const Graph& graph, const Device& device,
                                      const DeviceType& type);
 
-/// How many times as long an operator takes on a device while all devices of its type on its node
+/// Factor by which an operator takes longer on a device while all devices of its type on its node
 /// compute: the device type's contention, or what it states for the operator (see cost_keys()).
 double contention(const Operator& op, const DeviceType& type);
-/// Whether that can be other than 1.
+/// True if that can be other than 1.
 bool has_contention(const DeviceType& type);
 
 /// The names under which a device type can state efficiencies for an operator, the most special one
@@ -60,7 +60,7 @@ bool has_contention(const DeviceType& type);
 /// "Grad".
 std::vector<std::string> cost_keys(const Operator& op);
 
-/// Whether `name` can be among cost_keys() of any operator with a rule of its own, by itself or
+/// True if `name` can be among cost_keys() of any operator with a rule of its own, by itself or
 /// with a dtype ('Conv:float16').
 bool is_cost_key(std::string_view name);
 

@@ -47,7 +47,7 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
-/// For pipeline groups of which one per class was lowered: its collectives represent its class.
+/// For lowering with one pipeline group per class: its collectives represent its class.
 void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   const auto& kinds = replica.lanes;
   for (auto& lane : lanes_) {
@@ -196,7 +196,7 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
   if (!replica.joined.empty()) add_joined(replica);
 }
 
-/// Of every place of a stage and part over `tensor` the devices that hold the same weights.
+/// Groups the devices that hold the same weights, per slot of a stage and part over `tensor`.
 void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   const auto& mesh = replica.of.mesh;
   first_joined_ = static_cast<int32_t>(groups_.size());

@@ -34,7 +34,7 @@ class ReplicaLanes {
   int32_t place_of(int32_t device) const { return place_of_[device]; }
   /// Devices between which there are collectives: each list once, ascending.
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
-  /// The first of those whose collectives join the copies in all replicas (LoweredReplica::joined).
+  /// The first group whose collectives join the copies in all replicas (LoweredReplica::joined).
   int32_t first_joined() const {
     return first_joined_ < 0 ? static_cast<int32_t>(groups_.size()) : first_joined_;
   }

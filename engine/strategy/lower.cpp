@@ -18,7 +18,7 @@ using lowering::Lowering;
 
 namespace {
 
-/// How replicas synchronise.
+/// Sets how replicas synchronise.
 void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   const auto& way = given.sync;
   options.algorithm = way.algorithm;
@@ -49,16 +49,16 @@ std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, 
       const auto &first = graph.op(spread.origin[0][op]).name, &other = graph.op(rank[op]).name;
       if (said(first) != said(other))
         throw ArgumentError(fmt::format(
-            "operators: '{}' has the place of '{}' on another rank of expert = {}, of which "
-            "something else is said",
+            "operators: '{}' and '{}' are one operator on two ranks of expert = {}: expected equal "
+            "choices for both",
             other, first, given.mesh.expert));
       choices.erase(other);
     }
   return choices;
 }
 
-/// Records which of the original weights a copy on a rank has (graph/meaning.h): another expert's,
-/// or other rows of all experts' weights.
+/// Records the original weights that a copy on a rank has (graph/meaning.h): the weights of another
+/// expert, or other rows of all experts' weights.
 void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_t ranks) {
   if (!has_meaning(copy)) return;
   copy.attributes[kSource] = text_attribute(original, kSource);
@@ -76,7 +76,7 @@ void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_
   }
 }
 
-/// The same graph, with what state_expert() says of copies that have an original.
+/// The same graph, with the attributes of state_expert() for copies that have an original.
 Graph with_experts_stated(const Graph& made, const Graph& original,
                           const std::vector<int32_t>& origin, const std::vector<int64_t>& rank,
                           int64_t ranks) {
@@ -93,8 +93,8 @@ Graph with_experts_stated(const Graph& made, const Graph& original,
   return builder.build();
 }
 
-/// A mesh whose experts are sharded: `run` lowers the operators of one rank, and every replica is
-/// one.
+/// Lowers a mesh with sharded experts: `run` lowers the operators of one rank, and every replica is
+/// one rank.
 template <class Run>
 auto lowered_rank(const Parallelism& given, const Graph& graph, Run run) {
   auto spread = spread_experts(graph, given.mesh.expert);
@@ -127,7 +127,8 @@ auto lowered_copy(const Parallelism& given, const Graph& graph, Run run) {
   return given.mesh.expert > 1 ? lowered_rank(given, graph, run) : run(Lowering(given, graph, {}));
 }
 
-/// The graph with attention in rings: what is one operator and attends to its own sequence.
+/// The graph with attention in rings: operators that are all of an attention and attend to their
+/// own sequence.
 Graph with_rings(const Graph& graph) {
   GraphBuilder builder(graph.name());
   std::vector<int32_t> ids;
@@ -141,8 +142,8 @@ Graph with_rings(const Graph& graph) {
                          shape(of.inputs[1])[1] == shape(of.outputs[0])[1];
     if (attends && has_meaning(copy) && !copy.attributes.contains("log_sum_exp"))
       throw ArgumentError(fmt::format(
-          "cp_comm_type: ring: attention '{}' keeps no logarithms of its sums (attribute "
-          "log_sum_exp), without which its gradient cannot be executed in a ring",
+          "cp_comm_type: ring: attention '{}' has no attribute log_sum_exp, which its gradient in "
+          "a ring needs; use all_gather",
           copy.name));
     if (attends && copy.type.starts_with("Attention")) {
       copy.attributes["ring"] = int64_t{1};
@@ -153,8 +154,8 @@ Graph with_rings(const Graph& graph) {
   }
   if (!any)
     throw ArgumentError(fmt::format(
-        "cp_comm_type: ring: graph '{}' has no attention that is one operator (kernels = 'flash'); "
-        "all_gather takes it apart as it is",
+        "cp_comm_type: ring: expected attention in one operator (kernels = 'flash'), graph '{}' "
+        "has none; use all_gather",
         graph.name()));
   builder.colocate_as(graph, {});
   builder.add_collectives_of(graph, ids);
@@ -167,8 +168,8 @@ void check_experts(const Parallelism& given, const Graph& graph) {
   const auto experts = find_experts(graph);
   if (experts.empty()) return;
   throw ArgumentError(fmt::format(
-      "mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would deal "
-      "out the same tokens; sequence_parallel = true shares these out",
+      "mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would "
+      "dispatch the same tokens; use sequence_parallel = true",
       given.mesh.tensor, experts[0].experts, experts[0].name));
 }
 
@@ -190,7 +191,8 @@ std::vector<int32_t> stages_of_parts(const Lowered& low, const std::vector<int32
 LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
   const auto refuse = [](const char* field) {
     throw ArgumentError(fmt::format(
-        "field '{}' numbers operators, which splits change: lower the graph first", field));
+        "field '{}' cannot be combined with 'splits', which change the numbers of operators; lower "
+        "the graph first", field));
   };
   if (!strategy.splits.empty() && !strategy.schedule.priority.empty()) refuse("priority");
   if (!strategy.splits.empty() && !strategy.schedule.order.empty()) refuse("order");
@@ -290,12 +292,13 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
     const int32_t number = numbers.empty() ? copy : numbers[at(copy)];
     return replica.ranks[at(number % mesh.expert)][found];
   };
-  std::vector<int32_t> like;  // of every operator the one of the replica that it copies or sums
+  std::vector<int32_t> like;  // [operator]: the operator of the replica that it copies or reduces
   for (auto* list : {&like, &result.rank, &result.origin, &result.stage, &result.layer})
     list->reserve(at(made.graph.operator_count()));
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
     int32_t of = made.origin[op], from = op;
-    // A sum goes where its gradients are, or the updates that what it has been sent goes to.
+    // A gradient accumulation is placed with its gradients, or with the updates that read its
+    // result.
     const bool sum = of < 0 || (made.graph.op(op).inputs.empty() &&
                                 made.graph.op(op).phase == Phase::update);
     while (of < 0) {

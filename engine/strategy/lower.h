@@ -14,18 +14,17 @@
 
 namespace trinity {
 
-/// The graph that a strategy makes of another, and what its operators are for. Strategies of one
-/// structure share it.
+/// The graph to which a strategy lowers another, and the roles of its operators. Strategies of one structure share it.
 struct LoweredGraph {
   Graph graph;
-  std::vector<int32_t> origin;  ///< operator of the original graph; -1: what moves or sums
-  std::vector<int32_t> stage;   ///< virtual stage of every operator; empty where there are none
-  /// Where every operator runs: of a mesh (stage x data + replica) x width + part, else the device.
+  std::vector<int32_t> origin;  ///< operator of the original graph; -1: moves or reduces data
+  std::vector<int32_t> stage;   ///< virtual stage of every operator; empty: no stages
+  /// [operator]: with a mesh (stage x data + replica) x width + part, else the device.
   std::vector<int32_t> rank;
-  std::vector<int32_t> home;    ///< the same of every original operator: of its first part
+  std::vector<int32_t> home;    ///< [original operator]: the same for its first part
   std::vector<int32_t> layers;  ///< of every virtual stage
   std::vector<int32_t> layer;     ///< [operator]: OperatorRole::layer; empty if there is no mesh
-  std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
+  std::vector<int32_t> pipeline;  ///< [virtual stage]: its pipeline rank, from 0
   /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
   std::vector<int32_t> turn = {};
 };
@@ -33,41 +32,41 @@ struct LoweredGraph {
 /// The graph of one replica of a mesh, before it is copied. Devices are the devices of the replica: stage
 /// of the pipeline x width + part.
 ///
-/// Of lower_lane(): `lanes` names of every device of a stage the first that does the same; these are
-/// made. A collective over axes (Collective::axes) is between a group of its stage's devices, any
-/// other one between its members, and the others of their kind have the same.
+/// From lower_lane(): `lanes` has for every device of a stage the first device that does the same; only these are
+/// built. A collective over axes (Collective::axes) joins a group of devices of its stage, any other one its members,
+/// and the other devices of their classes have the same.
 struct LoweredReplica : Lowered {
   Parallelism of = {};
-  std::vector<int32_t> home = {};       ///< the device of every original operator's first part
-  std::vector<int32_t> home_rank = {};  ///< where experts are shared out: the first rank that has it
+  std::vector<int32_t> home = {};       ///< [original operator]: device of its first part
+  std::vector<int32_t> home_rank = {};  ///< with sharded experts: the first rank that has it
   std::vector<int32_t> layers = {};     ///< of every virtual stage
   std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
-  /// Of every collective the number that it had before operators were left out (kept()).
+  /// [collective]: its number before operators were left out (kept()).
   std::vector<int32_t> collective = {};
-  /// With expert parallelism `origin` belongs to the first rank: by rank and operator that is there
-  /// the one that it is on that rank (SpreadExperts).
+  /// With expert parallelism `origin` belongs to the first rank; this has for every rank the operator of that rank
+  /// (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
   std::vector<bool> joined = {};  ///< as in ReplicaOptions
 };
 
-/// Some replicas of it, with the collectives between all.
+/// Some replicas of a mesh, with the collectives between all replicas.
 struct LoweredCopies {
-  LoweredGraph lowered;  ///< ranks are those of a mesh with as many replicas as are made
+  LoweredGraph lowered;  ///< ranks of a mesh with the number of replicas that are built
   /// Per collective the index of the one in LoweredReplica::collective that it copies; -1: it joins
   /// one device's copies in the replicas, kJoins: the copies of several devices
   /// (LoweredReplica::joined).
   static constexpr int32_t kJoins = -2;
   std::vector<int32_t> collective;
-  /// Between which replicas a collective is that is no copy: all, a run of `expert`, or those that
-  /// hold the same experts.
+  /// The replicas that a collective joins if it is no copy: all, a group of `expert`, or the replicas with the same
+  /// experts.
   enum class Among : uint8_t { all, run, alike };
   std::vector<Among> among = {};  ///< of every collective
 };
 
-/// Where a lowered graph runs, and how often and in which order.
+/// Placement and schedule of a lowered graph.
 struct Arrangement {
   std::vector<int32_t> placement;  ///< device of every operator, from 0
-  std::vector<int32_t> home;       ///< of every original operator: where its first part is
+  std::vector<int32_t> home;       ///< [original operator]: device of its first part
   ScheduleSpec schedule;           ///< with the virtual stage of every operator
 };
 
@@ -77,11 +76,11 @@ struct LoweredStrategy {
   Arrangement arranged;
 };
 
-/// The part of a strategy that decides the graph that it lowers to: strategies with an equal part
-/// share it, however they are placed and however many micro-batches there are.
+/// The part of a strategy that determines the lowered graph: strategies in which it is equal share the graph, whatever
+/// their placement and number of micro-batches.
 Strategy structure_of(const Strategy& strategy);
 
-/// A step of a strategy, and how many of a cycle are like it.
+/// A step of a strategy, and the number of equal steps in a cycle.
 struct CycleStep {
   Strategy strategy;
   int32_t count = 1;
@@ -91,42 +90,41 @@ struct CycleStep {
 /// synchronise, then the others. One step if they synchronise in every step.
 std::vector<CycleStep> cycle_of(const Strategy& strategy);
 
-/// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
+/// Throws the errors of lower() that concern a strategy's mesh and schedule on a cluster.
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
-/// Throws ArgumentError unless `inside` is empty or names a place of the axis `placement` for every
-/// operator and keeps every colocation unit together.
+/// Throws ArgumentError unless `inside` is empty or names a slot of the axis `placement` for every operator and keeps
+/// every colocation unit together.
 void check_inside(const Parallelism& given, const Graph& graph);
 
-/// Whether all replicas of a mesh are copies of one and synchronise in every step, by an
-/// all-reduce.
+/// True if all replicas of a mesh are equal and synchronise in every step, by an all-reduce.
 bool copies_are_alike(const Parallelism& given);
-/// Whether gradients are reduced over parts of the sequence and replicas at once, as all of these hold the
-/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
-/// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
+/// True if gradients are reduced over parts of the sequence and replicas at once, as all of these hold the
+/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); for experts over the devices
+/// that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
 bool joins_context(const Parallelism& given);
-/// Devices that ZeRO divides states over: all replicas (with their parts of the sequence, where gradients
-/// are reduced over both), or the devices of a run.
+/// Number of devices that ZeRO shards states over: all replicas (with their parts of the sequence, if gradients are
+/// reduced over both), or the devices of an inner group.
 int32_t shard_group(const Parallelism& given);
 inline bool shards_states(const Parallelism& given) {
   return given.zero_stage > 0 && shard_group(given) > 1;
 }
-/// Whether keys and values go round rings, so that parts of the sequence send each other tensors.
+/// True if keys and values are sent in rings, so that parts of the sequence send each other tensors.
 bool goes_in_rings(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
-/// The latest results of the pass that splits operators (strategy/lowering.h), by what decides it. Meshes of one graph
-/// that differ in replicas, sharded states, recomputation or order share a result.
-/// Thread-safe (base/thread_pool.h).
+/// The latest results of the pass that splits operators (strategy/lowering.h), by the fields that it depends on. Meshes
+/// of one graph that differ in replicas, sharded states, recomputation or order share a result. Thread-safe
+/// (base/thread_pool.h).
 class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>> {
  public:
   LaneParts() : Latest(4) {}
 };
 
 /// The graph of one device per equivalence class of every stage (the first one), if stages have the same classes and
-/// devices send only to their own place in other stages or to the next one in a ring (lower_lanes()); otherwise
-/// nothing. `parts` belongs to the graph. Throws what lower_replica() throws; graphs have no names
-/// (graph/nameless.h), and so may messages.
+/// devices send only to their own position in other stages or to the next one in a ring (lower_lanes()); otherwise
+/// nothing. `parts` belongs to the graph. Throws what lower_replica() throws; graphs have no names (graph/nameless.h),
+/// and so may messages.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts);
 /// `copies` of the mesh's replicas, at most all of them; numbers: which ones, if experts are

@@ -27,9 +27,11 @@
 
 namespace trinity::lowering {
 
+/// The passes that turn a training graph into the graph of one replica of a mesh: layers to stages, operators to parts,
+/// then recomputation, sharded states and messages. `given`, `graph` and `spread` must outlive it. Not thread-safe.
 class Lowering {
  public:
-  /// spread: of every operator over how many ranks of `expert` its weights are spread; empty: none.
+  /// spread: [operator], the number of ranks of `expert` over which its weights are sharded; empty: none.
   Lowering(const Parallelism& given, const Graph& graph, std::span<const int32_t> spread)
       : given_(given),
         graph_(graph),
@@ -52,7 +54,7 @@ class Lowering {
   }
 
  private:
-  /// Whether gradients are scattered over parts of the sequence after every micro-batch: further
+  /// True if gradients are scattered over parts of the sequence after every micro-batch: further
   /// reductions of them then come after that, once per step, on shards.
   bool scatters_first() const { return joins_context(given_) && given_.zero_stage >= 2; }
 
@@ -116,9 +118,9 @@ class Lowering {
       if (dimension.splits) others.push_back(dimension.name);
     throw ArgumentError(fmt::format("operators: split of operator '{}': {} dimension '{}'; {}",
                                     graph_.op(op).name,
-                                    found < 0 ? "there is no" : "nothing can cut", name,
-                                    others.empty() ? std::string("it has none that can be cut")
-                                                   : "those that can be cut: " +
+                                    found < 0 ? "it has no" : "it cannot be split along", name,
+                                    others.empty() ? std::string("it cannot be split")
+                                                   : "use one of: " +
                                                          fmt::format("{}", fmt::join(others, ", "))));
   }
 
@@ -131,7 +133,8 @@ class Lowering {
     if (stages == 1 && per_stage_.empty()) per_stage_ = {count};
     if (count == 0 && (stages > 1 || given_.recompute == Recompute::full))
       throw ArgumentError(fmt::format(
-          "graph '{}' repeats no layers ({}), by which stages and recomputation go",
+          "pipeline stages and recomputation need repeated layers, which graph '{}' does not have "
+          "({})",
           graph_.name(), kLayerRule));
     if (per_stage_.empty()) {
       if (count % stages != 0)
@@ -154,7 +157,7 @@ class Lowering {
       stage_.push_back(layer < 0 ? 0 : layer >= count ? stages - 1 : of_layer[layer]);
   }
 
-  /// The first device that an operator is on: its stage's, and its place's there.
+  /// The first device of an operator: the first one of its slot in its stage.
   int32_t first_device(int32_t op) const {
     const auto& mesh = given_.mesh;
     const int32_t place = mesh.placement > 1 ? given_.inside[at(op)] : 0;
@@ -162,8 +165,8 @@ class Lowering {
            place * mesh.parts();
   }
 
-  /// The graph of one replica: every operator on the devices of a place of its stage. one_of_kind:
-  /// the graph of lower_lane().
+  /// The graph of one replica: every operator on the devices of a slot of its stage. one_of_kind: the graph of
+  /// lower_lane().
   std::optional<LoweredReplica> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
@@ -194,7 +197,7 @@ class Lowering {
     return LoweredReplica{std::move(*made)};
   }
 
-  /// Sources are copied to every device that reads them: there, in the first stage that does.
+  /// Sources are copied to every device that reads them, in the first stage that does so.
   void put_sources_at_readers(const Graph& graph, std::vector<OperatorRole>& roles) const {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
@@ -207,8 +210,8 @@ class Lowering {
     }
   }
 
-  /// The stage of a sum of gradients that is not computed in the stage of its forward operator: the
-  /// stage of its terms.
+  /// The stage of a gradient accumulation that is not computed in the stage of its forward operator: the stage of its
+  /// terms.
   int32_t stage_of_terms(int32_t sum) const {
     return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
   }
@@ -220,9 +223,9 @@ class Lowering {
     return shared ? LoweredReplica{std::move(*shared)} : made;
   }
 
-  /// The operators of attention that are cut by heads.
+  /// The operators of attention that are split by heads.
   std::vector<bool> attention_by_heads() const {
-    return attention_or_refuse("cp_comm_type: all_to_all", "to cut by heads");
+    return attention_or_refuse("cp_comm_type: all_to_all", "to split by heads");
   }
 
   std::vector<bool> attention_or_refuse(const char* word, const char* use) const {
@@ -233,7 +236,7 @@ class Lowering {
     return found;
   }
 
-  /// Whether a tensor is all of what an operator of the original graph writes.
+  /// True if a tensor is all of what an operator of the original graph writes.
   bool is_whole(const LoweredReplica& made, int32_t op, size_t output) const {
     const auto& original = graph_.op(made.roles[op].serves).outputs;
     const auto& found = made.graph.tensor(made.graph.op(op).outputs[output]);
@@ -294,8 +297,8 @@ class Lowering {
     made.graph = std::move(next.graph);
   }
 
-  /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
-  /// that it may do so over all replicas, too; empty: none does.
+  /// [collective]: whether it reduces gradients over parts of the sequence only for updates, so
+  /// that it can be joined with the reduction over replicas; empty: none.
   std::vector<bool> joined_collectives(const LoweredReplica& made) const {
     std::vector<bool> joined;
     if (!joins_context(given_)) return joined;
@@ -326,7 +329,7 @@ class Lowering {
     return joined;
   }
 
-  /// Per collective whether it is such a one, or sums what one reads; empty: none does.
+  /// Per collective whether it is such a one, or reduces a tensor that one reads; empty: none.
   static std::vector<bool> sums_ahead(const Graph& graph, std::vector<bool> joined) {
     const auto meets = [&](int32_t op) {
       const auto [begin, end] = boost::out_edges(op, graph.csr());
@@ -459,7 +462,7 @@ class Lowering {
   PipelineSchedule schedule_;
   std::span<const int32_t> spread_;  // per operator of the graph
   std::vector<int32_t> per_stage_, stage_;
-  std::map<int32_t, bool> repeated_;  // by operator, where it is said
+  std::map<int32_t, bool> repeated_;  // [operator]: the dimension that a rule names
   std::map<int32_t, int32_t> said_;   // the same: TensorParts::said
 };
 

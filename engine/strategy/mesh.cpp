@@ -38,16 +38,16 @@ const char* synchronise_name(Synchronise kind) { return kSynchronises[static_cas
 
 void check_fields(const Synchronisation& given) {
   const auto refuse = [&](const char* field, const char* kinds) {
-    throw ArgumentError(fmt::format("sync: field '{}' is of {}, not of {}", field, kinds,
+    throw ArgumentError(fmt::format("sync: field '{}' needs kind {}, got {}", field, kinds,
                                     synchronise_name(given.kind)));
   };
-  if (given.inner != 1 && !given.in_runs()) refuse("inner", "hierarchical and daso");
-  if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd and daso");
+  if (given.inner != 1 && !given.in_runs()) refuse("inner", "hierarchical or daso");
+  if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd or daso");
   if (given.servers != 1 && given.kind != Synchronise::parameter_server)
     refuse("servers", "parameter_server");
   if (given.asynchronous && given.kind != Synchronise::parameter_server &&
       given.kind != Synchronise::daso)
-    refuse("asynchronous", "parameter_server and daso");
+    refuse("asynchronous", "parameter_server or daso");
 }
 
 int64_t Mesh::device_count() const {

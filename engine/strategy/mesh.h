@@ -13,10 +13,10 @@
 
 namespace trinity {
 
-/// The axes of a mesh, innermost first where nothing else is said: as in Megatron-LM.
+/// The axes of a mesh in their default order, innermost first, as in Megatron-LM.
 enum class Axis : uint8_t { tensor, context, placement, expert, data, pipeline };
 inline constexpr size_t kAxes = 6;
-/// Throws ArgumentError naming the accepted words.
+/// Throws ArgumentError naming the accepted values.
 Axis parse_axis(std::string_view name);
 const char* axis_name(Axis axis);
 
@@ -28,7 +28,7 @@ struct Mesh {
   int32_t pipeline = 1;  ///< stages, each on devices of its own
   int32_t context = 1;   ///< devices that share the sequence of a replica's stage
   int32_t expert = 1;    ///< a factor of `data`: devices that share the experts
-  /// Places in a replica's stage, each of tensor x context devices, on which single operators run
+  /// Slots in a replica's stage, each of tensor x context devices, on which single operators run
   /// (inter-operator parallelism): Parallelism::inside.
   int32_t placement = 1;
   /// Axes, innermost first; those not named follow in the order of Axis.
@@ -39,10 +39,10 @@ struct Mesh {
   /// The product of all axes but `expert`, at most kMaxDevices.
   int64_t device_count() const;
   static constexpr int64_t kMaxDevices = int64_t{1} << 62;
-  /// Devices that share an operator: of one place in a stage of one replica. This and width() are
-  /// for meshes that check_mesh() accepts: the products of others may overflow.
+  /// Number of devices that share an operator: one slot in a stage of one replica. This and width()
+  /// are for meshes that check_mesh() accepts: they may overflow for others.
   int32_t parts() const { return tensor * context; }
-  /// Devices of a stage of one replica.
+  /// Number of devices in a stage of one replica.
   int32_t width() const { return parts() * placement; }
   /// All axes, innermost first.
   std::vector<Axis> axes() const;
@@ -54,15 +54,15 @@ struct Mesh {
 enum class Recompute : uint8_t {
   none,
   selective,  ///< the core of attention: from the scores to the weighted values
-  full,       ///< every layer, of which the inputs alone are kept
+  full,       ///< every layer; only its inputs are kept
   modules,    ///< parts of every layer: Parallelism::recompute_modules
 };
 
-/// How parts of the sequence see the keys and values of the others.
+/// How context parallelism exchanges keys and values.
 enum class ContextKind : uint8_t {
   all_gather,  ///< all at once
   ring,        ///< part by part, from neighbour to neighbour (ring attention, Liu et al. 2023)
-  /// The core of attention is cut by heads instead of the sequence, with all-to-alls before and
+  /// The core of attention is split by heads instead of the sequence, with all-to-alls before and
   /// after it (DeepSpeed-Ulysses, Jacobs et al. 2023).
   all_to_all,
 };
@@ -72,21 +72,21 @@ const char* context_kind_name(ContextKind kind);
 /// How replicas synchronise.
 enum class Synchronise : uint8_t {
   all_reduce,        ///< gradients are reduced over all, in every step
-  hierarchical,      ///< the same in two levels: within runs of `inner` replicas, and across
+  hierarchical,      ///< in two levels: within groups of `inner` replicas, then across
   local_sgd,         ///< each trains alone; weights are averaged every few steps (Stich 2019)
   parameter_server,  ///< gradients go to `servers` replicas, which update and hand out weights
-  daso,  ///< gradients within runs in every step, weights across every few (Coquelin et al. 2022)
+  daso,  ///< gradients in groups every step, weights across every few (Coquelin et al. 2022)
 };
 Synchronise parse_synchronise(std::string_view name);
 const char* synchronise_name(Synchronise kind);
 
 struct Synchronisation {
   Synchronise kind = Synchronise::all_reduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;  ///< of what replicas do together
-  int32_t inner = 1;    ///< hierarchical, daso: replicas of a run, neighbours on `data`
-  /// local_sgd, daso: steps from one synchronisation to the next; 0: none, as between two.
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;  ///< between replicas
+  int32_t inner = 1;    ///< hierarchical, daso: replicas of an inner group, neighbours on `data`
+  /// local_sgd, daso: steps from one synchronisation to the next; 0: never.
   int32_t every = 1;
-  int32_t servers = 1;  ///< parameter_server: the first replicas, who take gradients in turn
+  int32_t servers = 1;  ///< parameter_server: the first replicas, which are servers
   /// parameter_server: no replica waits for the others. Servers apply the gradient of one replica
   /// after the other, in the replicas' order, and each continues with the weights after its own
   /// update, so that gradient staleness is data - 1 updates (delayed SGD, round robin: Langford,
@@ -96,34 +96,34 @@ struct Synchronisation {
   bool asynchronous = false;
 
   bool operator==(const Synchronisation&) const = default;
-  /// Whether replicas synchronise in inner groups of `inner`, which shard states.
+  /// True if replicas synchronise in inner groups of `inner`, which shard states.
   bool in_runs() const { return kind == Synchronise::hierarchical || kind == Synchronise::daso; }
-  /// Whether replicas differ between synchronisations.
+  /// True if replicas differ between synchronisations.
   bool seldom() const { return kind == Synchronise::local_sgd || kind == Synchronise::daso; }
 };
 
-/// Throws ArgumentError for a field that another kind has, with the kinds that have it.
+/// Throws ArgumentError for a field that this kind does not have, naming the kinds that have it.
 void check_fields(const Synchronisation& given);
 
 /// Choices for one operator that override the fields of a mesh.
 struct OperatorChoice {
-  std::optional<bool> recompute;  ///< whether it is computed again before the backward pass
-  /// The dimension of its iteration space that is cut over `tensor`; empty: it stays whole.
+  std::optional<bool> recompute;  ///< whether it is recomputed before the backward pass
+  /// The dimension of its iteration space that is split over `tensor`; empty: it is not split.
   std::optional<std::string> split;
 
   bool operator==(const OperatorChoice&) const = default;
 };
 
-/// A strategy that is the same for all layers of a network, in a few words.
+/// A strategy that is the same for all layers of a network.
 struct Parallelism {
   Mesh mesh;
   /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"
   /// (strategy/chunk_order.h), or "order"; with one stage micro-batches accumulate.
   std::string schedule = "1f1b";
-  PipelineOrder tasks;         ///< "order": what every place on the pipeline runs (strategy/own_order.h)
-  int32_t virtual_stages = 1;  ///< of a device of the pipeline
-  int32_t micro_batches = 1;   ///< the graph's batch is one, of one replica
-  /// Layers of every virtual stage; empty: equally many. Operators before the layers are in the
+  PipelineOrder tasks;         ///< "order": the tasks of every pipeline rank (strategy/own_order.h)
+  int32_t virtual_stages = 1;  ///< per pipeline rank
+  int32_t micro_batches = 1;   ///< the graph's batch is one micro-batch of one replica
+  /// Layers of every virtual stage; empty: the same number. Operators before the layers are in the
   /// first stage, operators after them in the last.
   std::vector<int32_t> stages;
   Recompute recompute = Recompute::none;

@@ -13,7 +13,7 @@ namespace {
 void check_listed(const Mesh& mesh, const Cluster& cluster, const std::string& shown) {
   const auto& devices = mesh.devices;
   if (static_cast<int64_t>(devices.size()) != mesh.device_count())
-    throw ArgumentError(fmt::format("{}, 'devices' lists {}", shown, devices.size()));
+    throw ArgumentError(fmt::format("{}, got {} in 'devices'", shown, devices.size()));
   std::vector<bool> seen(at(cluster.device_count()), false);
   for (const int32_t device : devices) {
     if (device < 0 || device >= cluster.device_count())
@@ -53,7 +53,8 @@ void check_devices(const Mesh& mesh, const Cluster& cluster) {
   for (size_t i = 0; i < mesh.order.size(); ++i)
     if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
                   mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
-      throw ArgumentError(fmt::format("order: axis '{}' is there twice", axis_name(mesh.order[i])));
+      throw ArgumentError(fmt::format("order: axis '{}' is listed twice",
+                                      axis_name(mesh.order[i])));
 }
 
 /// The divisors of replicas that may be runs of them: not 1, not all.
@@ -68,13 +69,13 @@ void check_inner(const Synchronisation& given, const Mesh& mesh) {
   const char* kind = synchronise_name(given.kind);
   if (given.inner < 2 || given.inner >= mesh.data || mesh.data % given.inner != 0)
     throw ArgumentError(fmt::format(
-        "sync: {} expects runs of replicas that are fewer than all and divide data = {}, "
-        "got inner = {} (would do: {})",
+        "sync: {}: expected an inner group from 2 replicas that is smaller than data = {} and "
+        "divides it, got inner = {} (possible: {})",
         kind, mesh.data, given.inner, runs_of(mesh.data)));
   if (mesh.expert % given.inner != 0 && given.inner % mesh.expert != 0)
     throw ArgumentError(fmt::format(
-        "sync: {} in runs of {} replicas with expert = {}: copies of an expert would be "
-        "spread over runs unevenly; one must divide the other",
+        "sync: {}: expected inner and expert of which one divides the other, got inner = {} and "
+        "expert = {}: inner groups would hold different numbers of copies of an expert",
         kind, given.inner, mesh.expert));
 }
 
@@ -88,49 +89,49 @@ void check_synchronise(const Parallelism& parallelism) {
   const char* others = "zero_stage = 0, or kind all_reduce or hierarchical";
   if (parallelism.zero_stage > 0 && given.kind == Synchronise::local_sgd)
     throw ArgumentError(fmt::format(
-        "sync: {} with zero_stage = {}: replicas that differ between meetings have no common "
-        "state to share out ({}, or daso, whose runs have one)",
+        "sync: {} cannot be combined with zero_stage = {}: replicas diverge between "
+        "synchronizations, so there is no common optimiser state to shard; use {}, or daso",
         kind, parallelism.zero_stage, others));
   if (parallelism.zero_stage > 0 && server)
     throw ArgumentError(
-        fmt::format("sync: {} with zero_stage = {}: a server holds the states of its weights, "
-                    "replicas have none to share out ({})",
+        fmt::format("sync: {} cannot be combined with zero_stage = {}: servers hold the optimiser "
+                    "states, so replicas have none to shard; use {}",
                     kind, parallelism.zero_stage, others));
   if (mesh.expert > 1 && given.seldom())
     throw ArgumentError(fmt::format(
-        "sync: {} with mesh: expert = {}: experts would see tokens of replicas whose other "
-        "weights have drifted apart (expert = 1, or kind all_reduce or hierarchical)",
+        "sync: {} cannot be combined with mesh: expert = {}: experts would get tokens of replicas "
+        "whose other weights have diverged; use expert = 1, or kind all_reduce or hierarchical",
         kind, mesh.expert));
   if (mesh.expert > 1 && server)
     throw ArgumentError(fmt::format(
-        "sync: {} with mesh: expert = {}: no one server would see all copies of a weight "
-        "(expert = 1, or kind all_reduce or hierarchical)",
+        "sync: {} cannot be combined with mesh: expert = {}: no server would see all copies of a "
+        "weight; use expert = 1, or kind all_reduce or hierarchical",
         kind, mesh.expert));
   if (server && given.asynchronous && mesh.pipeline > 1)
     throw ArgumentError(fmt::format(
-        "sync: {}, asynchronous, with mesh: pipeline = {}: forward and backward of a "
-        "mini-batch would see different weights, since stages pull theirs apart and none keeps the "
-        "old ones (pipeline = 1, or asynchronous = false)",
+        "sync: {} with asynchronous = true cannot be combined with mesh: pipeline = {}: forward "
+        "and backward of a mini-batch would use different weights, since each stage pulls its own "
+        "and none keeps the old ones; use pipeline = 1, or asynchronous = false",
         kind, mesh.pipeline));
   if (server && given.servers > mesh.data)
-    throw ArgumentError(fmt::format("sync: {} servers of data = {} replicas (1 to {})",
-                                    given.servers, mesh.data, mesh.data));
+    throw ArgumentError(fmt::format("sync: servers: expected 1 to data = {}, got {}",
+                                    mesh.data, given.servers));
   if (given.in_runs()) check_inner(given, mesh);
 }
 
-/// What operators of a graph and their places inside stages contradict.
+/// Refuses missing slots of operators inside stages, and slots for experts.
 void check_placed(const Parallelism& given) {
   const auto& mesh = given.mesh;
   if (mesh.placement == 1) return;
   if (given.inside.empty())
     throw ArgumentError(fmt::format(
-        "mesh: placement = {}: 'inside' says on which of these places of its stage every operator "
-        "runs, from 1 to {}",
+        "mesh: placement = {}: expected 'inside' with the slot of every operator in its stage, "
+        "from 1 to {}, got none",
         mesh.placement, mesh.placement));
   if (mesh.expert > 1)
     throw ArgumentError(fmt::format(
-        "mesh: placement = {} with expert = {}: experts are shared out by ranks, each of which "
-        "would need places of its own (expert = 1, or placement = 1)",
+        "mesh: placement = {} cannot be combined with expert = {}: each rank of experts would need "
+        "slots of its own; use expert = 1, or placement = 1",
         mesh.placement, mesh.expert));
 }
 
@@ -140,17 +141,17 @@ void check_inside(const Parallelism& given, const Graph& graph) {
   const auto& inside = given.inside;
   if (inside.empty()) return;
   if (inside.size() != at(graph.operator_count()))
-    throw ArgumentError(fmt::format("inside: graph '{}' has {} operators, got places of {}",
+    throw ArgumentError(fmt::format("inside: graph '{}' has {} operators, got slots of {}",
                                     graph.name(), graph.operator_count(), inside.size()));
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     if (inside[op] < 0 || inside[op] >= given.mesh.placement)
       throw ArgumentError(fmt::format(
-          "inside: operator '{}' is on place {}, expected 1 to mesh: placement = {}",
+          "inside: operator '{}' is in slot {}, expected 1 to mesh: placement = {}",
           graph.op(op).name, int64_t{inside[op]} + 1, given.mesh.placement));
     const int32_t first = graph.unit(graph.units()[op])[0];
     if (inside[first] != inside[op])
       throw ArgumentError(fmt::format(
-          "inside: operators '{}' and '{}' are colocated but on places {} and {}",
+          "inside: operators '{}' and '{}' are colocated but in slots {} and {}",
           graph.op(first).name, graph.op(op).name, inside[first] + 1, inside[op] + 1));
   }
 }

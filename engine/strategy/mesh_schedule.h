@@ -13,21 +13,20 @@ namespace trinity {
 /// needs: one per stage of the pipeline, twice that in V shape, one less than that for zb-h2.
 void check_pipeline(const Parallelism& given);
 
-/// Throws ArgumentError for a listed stage without layers that would have no operators: the first has
-/// what stands before the layers, the last what stands after them.
+/// Throws ArgumentError for a stage without layers that would have no operators: only the first and
+/// the last stage have operators outside of layers.
 void check_stages(const Parallelism& given);
 
-/// The order that it comes to: with one virtual stage a device nothing is interleaved, on one
+/// The effective schedule: with one virtual stage per device nothing is interleaved, and on one
 /// device no schedule splits the backward pass.
 PipelineSchedule schedule_of(const Parallelism& given);
 
 /// The work of every position of a pipeline.
 PipelineOrder order_of(const Parallelism& given);
 
-/// The bubble of its schedule where all stages are equal, messages are free, and a forward pass,
-/// gradients of inputs and gradients of weights take equally long; layers that are recomputed run
-/// forward once more before the gradients of inputs, the core of attention counts nothing. Throws
-/// what check_pipeline() and the other schedule_bubble() throw.
+/// The bubble of its schedule if all stages are equal, messages are free, and F, B and W take
+/// equally long; recomputed layers run forward once more before B, the core of attention costs
+/// nothing. Throws what check_pipeline() and the other schedule_bubble() throw.
 ScheduleBubble schedule_bubble(const Parallelism& given);
 
 /// Replicas that servers take round-robin, as a stream of mini-batches without a flush: turn[o] is

@@ -6,12 +6,12 @@
 #include "strategy/mesh.h"
 #include "strategy/recompute_modules.h"
 
-// The words of a strategy that is the same for all layers (Parallelism), each declared once. Hashes, strategy files,
-// tables of scripts, the options that scripts declare, and what kept results are compared by come from each_mesh_word().
+// The fields of a strategy that is the same for all layers (Parallelism), each declared once. Hashes, strategy files,
+// tables of scripts, the options that scripts declare, and the keys of kept results come from each_mesh_word().
 
 namespace trinity {
 
-/// Results that are kept between evaluations, each decided by some of the words: without().
+/// Results that are kept between evaluations, each of which depends on some of the fields: without().
 enum KeptBy : uint8_t {
   kSplits = 1,     ///< graphs whose operators are split (Lowering)
   kStructure = 2,  ///< lowered graphs, on any devices and with any number of micro-batches (structure_of())
@@ -25,8 +25,8 @@ struct MeshWord {
   const char* name;
   const char* help = "";
   int64_t min = 0, max = 0;  ///< of integers, both included
-  int free = 0;              ///< KeptBy bits: results that the word does not decide
-  bool always = false;       ///< whether it is written where it has its default, too
+  int free = 0;              ///< KeptBy bits: results that do not depend on the field
+  bool always = false;       ///< whether it is written even if it has its default
   Listed listed = Listed::counts;
 };
 
@@ -41,7 +41,7 @@ inline void parse_choice(std::string_view name, CollectiveAlgorithm& value) {
   value = parse_collective_algorithm(name);
 }
 
-/// How many of its names, from the first, a script may say.
+/// Number of its names, from the first, that a script may use.
 template <class Choice>
 inline constexpr size_t kChoices = 0;
 template <>
@@ -51,7 +51,7 @@ inline constexpr size_t kChoices<Synchronise> = 5;
 template <>
 inline constexpr size_t kChoices<CollectiveAlgorithm> = 6;
 
-/// `recompute` and `recompute_modules`, which are one word.
+/// `recompute` and `recompute_modules`, which are one field of scripts.
 template <class Given>
 struct RecomputeWord {
   Given& given;
@@ -66,9 +66,9 @@ struct RecomputeWord {
   }
 };
 
-/// Calls visit(word, get) for every word in the order of files, where get(given) is its value in a Parallelism, and
-/// visit.group(name, words) for words in an object of their own, which words() visits: `mesh`, `schedule` (whose first word
-/// has the group's name) and `sync`.
+/// Calls visit(word, get) for every field in the order of files, where get(given) is its value in a Parallelism, and
+/// visit.group(name, words) for the fields of a nested object, which words() visits: `mesh`, `schedule` (whose first
+/// field has the group's name) and `sync`.
 template <class Visit>
 void each_mesh_word(Visit&& visit) {
 #define TRINITY_OF(path) [](auto& given) -> auto& { return given.path; }
@@ -140,7 +140,7 @@ void each_mesh_word(Visit&& visit) {
 #undef TRINITY_OF
 }
 
-/// A strategy whose words that do not decide a kept result have their defaults.
+/// A copy of a strategy in which the fields that a kept result does not depend on have their defaults.
 Parallelism without(Parallelism given, KeptBy result);
 
 }  // namespace trinity

@@ -11,11 +11,11 @@ namespace trinity {
 /// (simulator/symmetry.h finds them). A plan with a `Quotient` numbers devices by `devices`, its
 /// graph has only their operators, and collectives have only their members.
 struct Quotient {
-  std::vector<int32_t> devices;  ///< the cluster's number of every device that is simulated
+  std::vector<int32_t> devices;  ///< [simulated device]: its number in the cluster
   /// Per device of the cluster: index into `devices` of the device that is simulated on its behalf;
   /// -1 if it is idle.
   std::vector<int32_t> of;
-  std::vector<int32_t> copies;  ///< of every simulated device: how many it stands for
+  std::vector<int32_t> copies;  ///< [simulated device]: number of devices that it represents
   /// Per collective of the graph its group of devices, an index into `members`.
   std::vector<int32_t> group;
   /// Per group of equal collectives all devices of one of them, ascending, in the cluster's

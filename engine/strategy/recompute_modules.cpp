@@ -20,7 +20,7 @@ bool holds_any(std::string_view text, std::initializer_list<std::string_view> pa
                      [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
-/// Whether a module has the operator of this name within its layer.
+/// True if a module has the operator of this name within its layer.
 bool has_operator(RecomputeModule module, std::string_view name) {
   constexpr std::string_view kNetwork = "feed_forward/";
   const bool network = name.starts_with(kNetwork);
@@ -62,7 +62,8 @@ void parse_recompute(std::string_view text, Parallelism& given) {
     const auto word = text.substr(from, end - from);
     const auto found = parse_word("recompute", word, kRecomputeWords);
     if (found < kFirstModule)
-      throw ArgumentError(fmt::format("recompute: '{}' stands alone, got '{}'", word, text));
+      throw ArgumentError(fmt::format("recompute: '{}' cannot be combined with other modules, got "
+                                      "'{}'", word, text));
     given.recompute_modules |= static_cast<uint8_t>(1U << (found - kFirstModule));
     from = end + 1;
   }

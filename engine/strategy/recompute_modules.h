@@ -23,10 +23,10 @@ enum class RecomputeModule : uint8_t {
   shared_experts,  ///< the shared expert alone
 };
 
-/// Sets recompute and recompute_modules from a word: none, selective, full, or modules joined by '+'. Throws ArgumentError
-/// naming the accepted words.
+/// Sets recompute and recompute_modules from a word: none, selective, full, or modules joined by
+/// '+'. Throws ArgumentError naming the accepted words.
 void parse_recompute(std::string_view text, Parallelism& given);
-/// What parse_recompute() reads.
+/// The text that parse_recompute() reads.
 std::string recompute_text(const Parallelism& given);
 
 /// The forward operators of the layers that belong to the modules of a strategy. Throws ArgumentError for a module that

@@ -13,15 +13,15 @@
 namespace trinity {
 namespace {
 
-/// A variable with what trains it.
+/// A variable with the operators that train it.
 struct Shared {
   int32_t variable = -1, sum = -1, gradient = -1, update = -1;
   std::vector<int32_t> devices;                   ///< its own first
   std::map<int32_t, std::vector<int32_t>> given;  ///< tensors of its gradient, by device
   std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
   std::map<int32_t, int32_t> reader;              ///< by device
-  std::map<int32_t, int32_t> joins;  ///< by device: what sums its gradient over parts
-  std::map<int32_t, int32_t> bucket;  ///< the same: the member of a bucket that does so in its stead
+  std::map<int32_t, int32_t> joins;  ///< [device]: reduces its gradient over parts
+  std::map<int32_t, int32_t> bucket;  ///< [device]: the member of a bucket that replaces it
 };
 
 class Sharing {
@@ -71,7 +71,8 @@ class Sharing {
  private:
   int32_t device(int32_t op) const { return made_.device_of(op); }
 
-  /// The variable's readers and training; kept where every device that reads has a gradient.
+  /// Finds the readers and the training of a variable; keeps it if every device that reads it has a
+  /// gradient.
   void find(int32_t variable) {
     Shared shared{variable, -1, -1, -1, {device(variable)}, {}, {}, {}, {}, {}, {}};
     shared.reader[device(variable)] = variable;
@@ -105,7 +106,7 @@ class Sharing {
     shared_.push_back(std::move(shared));
   }
 
-  /// Whether an operator is a member of a collective in the backward pass that one operator reads.
+  /// True if an operator is a member of a collective in the backward pass that one operator reads.
   bool joins_once(int32_t op) const {
     const auto& about = graph_.op(op);
     const auto [first, last] = boost::out_edges(op, graph_.csr());
@@ -146,8 +147,8 @@ class Sharing {
     return -1;
   }
 
-  /// The last bucket of gradients that are summed on the same devices as by another collective, if
-  /// the gradients of that one fit into it.
+  /// The last bucket whose gradients are reduced on the same devices as by another collective, if
+  /// the gradients of that collective fit into it.
   const Collective* bucket_for(const Collective& other) {
     for (size_t c = graph_.collectives().size(); c-- > 0;) {
       const auto& bucket = graph_.collectives()[c];
@@ -168,7 +169,7 @@ class Sharing {
     return nullptr;
   }
 
-  /// All but those in whose stead a bucket sums.
+  /// All collectives except those that a bucket replaces.
   void add_collectives() {
     for (size_t c = 0; c < graph_.collectives().size(); ++c) {
       Collective copy = graph_.collectives()[c];
@@ -196,7 +197,8 @@ class Sharing {
     return k == 0 ? graph_.op(op).name : fmt::format("{}~{}", graph_.op(op).name, k);
   }
 
-  /// The k-th copy of what a shared variable is or is trained by, in its unit on its device.
+  /// Adds the k-th copy of a shared variable or of an operator that trains it, in its unit on its
+  /// device.
   int32_t add_copy(Shared& shared, int32_t op, size_t k) {
     const int32_t device = shared.devices[k], home = id_[op];
     with_ = shared.reader.at(device);
@@ -216,7 +218,7 @@ class Sharing {
     }
   }
 
-  /// Sums and gradients of every copy, the all-reduce between them, the updates.
+  /// Adds the gradients of every copy, the all-reduce between them, and the updates.
   void add_training(Shared& shared) {
     Collective collective;
     collective.name = graph_.op(shared.variable).name + "/shared";
@@ -285,14 +287,15 @@ class Sharing {
     return id;
   }
 
-  /// A tensor as a device reads it: of a shared variable its own copy's.
+  /// The tensor that a device reads: for a shared variable the tensor of its own copy.
   int32_t tensor_for(int32_t tensor, int32_t device) const {
     const int32_t from = graph_.tensor(tensor).producer;
     if (part_of_[from] < 0) return tensor_[tensor];
     return shared_[part_of_[from]].weight.at(device);
   }
 
-  /// Of an operator that copies `op`, or sums for it, on a device, and works with another one.
+  /// Adds the role of an operator that copies `op`, or reduces for it, on a device, together with
+  /// another one.
   void add_role(int32_t op, int32_t device, int32_t with) {
     auto& role = roles_.emplace_back(made_.roles[op]);
     role.device = device;
@@ -318,12 +321,12 @@ class Sharing {
   std::vector<int32_t> tensor_;   // in the builder
   std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
   std::vector<int64_t> added_bytes_;  // per collective: of what is summed in it, too
-  std::vector<bool> replaced_;        // per collective: whether a bucket sums in its stead
+  std::vector<bool> replaced_;        // per collective: whether a bucket replaces it
   std::vector<bool> moved_;           // per operator: one of Shared::joins
   std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<OperatorRole> roles_;  // per operator of the builder
-  int32_t with_ = -1;             // what the copies at hand work for
-  int32_t reduced_ = -1;          // the sum of a gradient over all that have some of it
+  int32_t with_ = -1;             // the operator that the current copies serve
+  int32_t reduced_ = -1;          // reduction of a gradient over the devices with a part of it
 };
 
 }  // namespace

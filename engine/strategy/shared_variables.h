@@ -14,13 +14,13 @@ struct SharingOptions {
 
 /// A variable that operators on several devices read (a tied embedding, in the first stage and in
 /// the last) gets a copy "<name>~<k>" on every one of them, with gradient, state and update of its
-/// own. Each adds up the gradients of its readers; the sums are all-reduced once a
-/// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces that sum a
-/// copy's gradient over parts of the sequence come after that one, once a step, too, or, where they
-/// scatter, ahead of it: so they may sum over the replicas in the same breath. They do so in the
-/// bucket of the device's other gradients of the same number of copies (OperatorRole::spread), where it fits.
-/// Variables of which some device would have no gradient stay where they are. Nothing where there is
-/// no other.
+/// own. Each accumulates the gradients of its readers; the results are all-reduced once per step,
+/// before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces of a copy's
+/// gradient over parts of the sequence follow, also once per step, or precede it if they scatter:
+/// so they can be joined with the reduction over replicas. They do so in the bucket of the device's
+/// other gradients of the same number of copies (OperatorRole::spread), where it fits. Variables
+/// for which some device would have no gradient stay where they are. Returns nothing if there is no
+/// other variable.
 std::optional<Lowered> share_variables(const Lowered& made, const SharingOptions& options);
 
 }  // namespace trinity

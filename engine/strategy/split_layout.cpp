@@ -145,7 +145,7 @@ SplitLayout::View SplitLayout::backward_view(int32_t id) {
   return view;
 }
 
-/// Bytes of a part's inputs that lie on every device.
+/// Bytes of a part's inputs by device.
 std::vector<double> SplitLayout::local_bytes(int32_t op, int32_t part, int32_t devices) const {
   std::vector<double> bytes(at(devices), 0);
   std::vector<int64_t> most(at(devices));
@@ -164,9 +164,9 @@ std::vector<double> SplitLayout::local_bytes(int32_t op, int32_t part, int32_t d
   return bytes;
 }
 
-/// Parts choose the devices that hold most of their inputs, the ones with most to gain first; parts
-/// that are left then choose among the devices that are. In part order alone, a part that has
-/// nothing anywhere would take the device that holds all that the next one needs.
+/// Parts choose the devices that hold most of their inputs, in order of the largest gain; the
+/// remaining parts then choose among the remaining devices. In part order alone, a part without
+/// inputs on any device could take the device that holds all inputs of the next part.
 void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
                          int32_t devices) {
   const int32_t parts = cuts_[op].parts();
@@ -202,8 +202,8 @@ void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const
   devices_of_[op] = one_of(std::move(chosen));
 }
 
-/// The free one of the devices `open` that holds most of a part's inputs; of several the nearest to
-/// the part's device if all parts were spread equally over these devices.
+/// The free device of `open` that holds most of a part's inputs; ties: the nearest to the part's
+/// device if all parts were spread equally over these devices.
 SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vector<int32_t>& open,
                                         const std::vector<bool>& taken, int32_t devices) const {
   const auto parts = static_cast<int64_t>(cuts_[op].parts());
@@ -221,7 +221,7 @@ SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vec
   return best;
 }
 
-/// What parts read and write by the cut that an operator has.
+/// Finds the blocks that the parts of a split operator read and write.
 void SplitLayout::find_blocks(int32_t op) {
   const auto &about = graph_.op(op), &forward = graph_.op(leader(op));
   const auto& cut = this->cut(op);
@@ -327,7 +327,7 @@ bool SplitLayout::reads_own_part(int32_t op, size_t input) const {
   return cut(op).same_blocks(*views_[op].inputs[input], cut(from), output_axes(from, output));
 }
 
-/// Parts of a sum of gradients and of an update that write the same block do the same work.
+/// Parts of a gradient accumulation or an update that write the same block do the same work.
 std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   const auto& of = graph_.op(op);
   if (is_sum(of) || of.phase == Phase::update || of.type == "SoftmaxCrossEntropyLoss") return {};
@@ -353,7 +353,7 @@ const SplitLayout::Terms& SplitLayout::terms(int32_t op, const std::vector<int32
   return known->second;
 }
 
-/// The same of a gradient; empty where its parts are no partial sums.
+/// The same for a gradient; empty if its parts hold no partial sums.
 const SplitLayout::Terms& SplitLayout::partial_terms(int32_t tensor) {
   static const Terms kNone;
   const int32_t from = graph_.tensor(tensor).producer;
@@ -375,8 +375,9 @@ bool SplitLayout::passes_sums(int32_t op) const {
   return (is_sum(about) || variable) && !about.inputs.empty() && !about.outputs.empty();
 }
 
-/// A sum of what are partial sums in the same blocks on the same devices is made there, before they
-/// are joined: by its own cut where its copies are these, else by one along a single dimension.
+/// An accumulation of partial sums that have the same blocks on the same devices runs on these
+/// devices, before the partial sums are reduced: with its own cut if its copies are these, else
+/// with a cut along a single dimension.
 void SplitLayout::add_where_partial(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
   const Terms& given = partial_terms(inputs[0]);
@@ -392,8 +393,8 @@ void SplitLayout::add_where_partial(int32_t sum) {
     partial_[sum] = cut_as(sum, given, space, d);
 }
 
-/// Cuts a sum along one dimension, with one copy per device that holds terms of a block; false,
-/// with its cut unchanged, if that gives other blocks.
+/// Cuts an accumulation along one dimension, with one copy per device that holds terms of a block;
+/// false, with its cut unchanged, if that gives other blocks.
 bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d) {
   std::map<Block, std::vector<int32_t>> holders;
   for (const auto& [device, term] : given) holders[term.first].push_back(device);
@@ -426,8 +427,8 @@ bool SplitLayout::same_homes(int32_t a, int32_t b) const {
   return &x == &y || std::equal(x.begin(), x.end(), y.begin(), y.end(), equal);
 }
 
-/// A sum whose terms lie in the same blocks on the same devices, other than its own, is made there:
-/// one tensor goes on instead of all.
+/// An accumulation whose terms have the same blocks on the same devices, other than its own, runs
+/// on these devices: one tensor is sent instead of all terms.
 void SplitLayout::add_at_terms(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
   if (partial_[sum] || inputs.empty()) return;
@@ -447,8 +448,8 @@ void SplitLayout::add_at_terms(int32_t sum) {
   cut_of_[sum] = sum;
 }
 
-/// A sum whose terms lie in pieces along one dimension of what its own parts write is made of these:
-/// what reads it whole gathers one tensor instead of all.
+/// An accumulation whose terms are pieces, along one dimension, of the blocks that its parts write
+/// is computed on the pieces: a reader of the whole gathers one tensor instead of all terms.
 void SplitLayout::add_in_pieces(int32_t sum) {
   const auto& homes = this->homes(graph_.op(sum).inputs[0]);
   Terms given;
@@ -459,7 +460,7 @@ void SplitLayout::add_in_pieces(int32_t sum) {
     if (cut_as(sum, given, space, d)) return;
 }
 
-/// The one block of a tensor that is read on every device; none where they differ.
+/// The block of a tensor that is read on every device; none if devices read different blocks.
 std::map<int32_t, const Block*> SplitLayout::wanted_blocks(int32_t tensor) const {
   std::map<int32_t, const Block*> wanted;
   const auto [first, last] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
@@ -477,7 +478,7 @@ std::map<int32_t, const Block*> SplitLayout::wanted_blocks(int32_t tensor) const
   return wanted;
 }
 
-/// A sum of which every device reads another piece, and no device anything else.
+/// A reduction of which every device reads another piece, and no device anything else.
 void SplitLayout::scatter(int32_t op, size_t output) {
   const int32_t tensor = graph_.op(op).outputs[output];
   if (graph_.tensor(tensor).shape.empty() || is_weight_gradient(op, output)) return;
@@ -495,7 +496,7 @@ void SplitLayout::scatter(int32_t op, size_t output) {
     if (!lies_in(piece, whole) || piece == whole) return;
     pieces[group[part]] += block_elements(piece);
   }
-  if (wanted.size() != at(cut(op).parts())) return;  // others read it, too
+  if (wanted.size() != at(cut(op).parts())) return;  // other operators read it, too
   for (int32_t part = 0; part < cut(op).parts(); ++part)
     if (pieces[group[part]] != block_elements(written(op, output, part))) return;
   scattered_[tensor] = true;

@@ -15,22 +15,22 @@
 
 namespace trinity {
 
-/// Where a block of a tensor lies.
+/// The device of a block of a tensor.
 struct Home {
   Block block;
   int32_t device = 0;
   int32_t part = 0;  ///< of the tensor's producer
 };
 
-/// The blocks of a tensor that the parts of an operator read or write: by part, or one where all
-/// have the same. Immutable.
+/// The blocks of a tensor that the parts of an operator read or write: by part, or one block if all
+/// parts have the same. Immutable.
 class Blocks {
  public:
   explicit Blocks(std::vector<Block> list) : list_(std::move(list)) {}
   const Block& of(int32_t part) const {
     return list_.size() == 1 ? list_[0] : list_[static_cast<size_t>(part)];
   }
-  /// Whether parts have others than the first one.
+  /// True if parts have different blocks.
   bool pieces() const { return list_.size() > 1; }
   bool operator==(const Blocks&) const = default;
 
@@ -53,13 +53,13 @@ class SplitLayout {
   const OperatorCut& cut(int32_t op) const { return cuts_[cut_of_[op]]; }
   const std::vector<int32_t>& devices(int32_t op) const { return *devices_of_[cut_of_[op]]; }
   int32_t device(int32_t op, int32_t part) const { return devices(op)[at(part)]; }
-  /// Whether an operator stands wherever its output is read: a source that some split operator
-  /// reads.
+  /// True if an operator is copied to every device that reads its output: a source that some split
+  /// operator reads.
   bool is_source(int32_t op) const { return source_[op]; }
-  /// Blocks of a tensor, by part; of a source's output: one for every place where it is read.
+  /// Blocks of a tensor, by part; for the output of a source: one for every device that reads it.
   const std::vector<Home>& homes(int32_t tensor) const { return *homes_[tensor]; }
 
-  /// Whether a part needs that block of an input which the producer's part of its number wrote.
+  /// True if a part needs that block of an input which the producer's part of its number wrote.
   bool reads_own_part(int32_t op, size_t input) const;
   /// The blocks of its k-th input that parts need.
   const Blocks& reads(int32_t op, size_t input) const { return *views_[op].reads[input]; }
@@ -72,18 +72,19 @@ class SplitLayout {
   const TensorAxes& output_axes(int32_t op, size_t output) const {
     return *views_[op].outputs[output];
   }
-  /// Whether output `output` of a backward operator is the gradient of its weights.
+  /// True if output `output` of a backward operator is the gradient of its weights.
   bool is_weight_gradient(int32_t op, size_t output) const {
     return views_[op].weight_gradient == static_cast<int32_t>(output);
   }
   /// Split dimensions along which parts hold partial sums of an output.
   std::vector<int32_t> summed(int32_t op, size_t output) const;
-  /// Whether these sums are computed after the sum of gradients that alone reads the output.
+  /// True if they are reduced after the gradient accumulation that is the only reader of the
+  /// output.
   bool sums_later(int32_t op, size_t output) const;
-  /// Whether the parts of a sum of gradients hold partial sums, as what they add up does: it runs
-  /// where these are.
+  /// True if the parts of a gradient accumulation hold partial sums, as its terms do: it runs on
+  /// the devices of its terms.
   bool adds_parts(int32_t op) const { return partial_[op]; }
-  /// Whether the sum of an output's parts is left scattered over them: every device needs a piece.
+  /// True if the sum of an output's parts is left scattered over them: every device needs a piece.
   bool scatters(int32_t op, size_t output) const {
     return scattered_[graph_.op(op).outputs[output]];
   }
@@ -124,7 +125,7 @@ class SplitLayout {
   const TensorAxes& weight_axes(const Operator& forward);
   /// `count` axes that are never cut.
   const TensorAxes& blank(size_t count) { return blank_.try_emplace(count, count).first->second; }
-  /// A device for a part: its place in a list of devices, and the bytes of inputs that it holds.
+  /// A device for a part: its index in a list of devices, and the bytes of inputs that it holds.
   struct Choice {
     int32_t part;
     size_t place;

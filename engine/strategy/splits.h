@@ -14,13 +14,13 @@ namespace trinity {
 struct OperatorSplit {
   /// Parts along every dimension of its iteration space; empty: one part.
   std::vector<int32_t> factors;
-  /// How many parts compute each block: each has a copy of what it writes, and no sum joins them.
+  /// Number of parts that compute each block: each has a copy of the output, and no reduction joins them.
   int32_t copies = 1;
-  /// Devices that it may use, from 0, each once, at least one per part; empty: the operator's
-  /// placement where it has one part, else all devices.
+  /// Devices that it may use, from 0, each once, at least one per part; empty: the operator's placement if it has one
+  /// part, else all devices.
   std::vector<int32_t> devices;
-  /// Whether `devices` has exactly one a part, in the order of the parts; else parts go where most
-  /// of their inputs are.
+  /// Whether `devices` has exactly one device per part, in the order of the parts; else each part is on the device that
+  /// holds most of its inputs.
   bool in_order = false;
 
   int64_t parts() const;
@@ -33,17 +33,17 @@ using Splits = std::vector<OperatorSplit>;
 
 /// Throws ArgumentError unless `splits` is empty or has an entry per operator, with a factor per
 /// dimension between 1 and its size (1 where it does not split), devices that exist, and at least
-/// one of these per part; and for an entry at an operator that follows another, a split source
-/// or member of a collective.
+/// one of these per part; and for an entry of an operator that is split as its forward operator, a split source or a
+/// member of a collective.
 void check_splits(const Splits& splits, const Graph& graph, int32_t devices);
 
-/// What an operator of a lowered graph is for. Every pass of lowering copies it with the operator.
+/// The role of an operator in a lowered graph. Every pass of lowering copies it with the operator.
 struct OperatorRole {
   int32_t device = 0;
   int32_t origin = -1;  ///< operator of the original graph; -1: it moves or reduces data
   int32_t serves = 0;   ///< operator of the original graph that it works for
   int32_t part = 0;     ///< of the operator that it serves; of a slice or join 0
-  // Of a mesh alone (strategy/lower.h):
+  // Only for a mesh (strategy/lower.h):
   int32_t stage = 0;      ///< virtual stage
   int32_t layer = 0;      ///< layer that it works for, from 0; -1: before the layers; their number: after them
   int32_t spread = 1;     ///< number of ranks that its weights are sharded over
@@ -54,7 +54,7 @@ struct OperatorRole {
   bool operator==(const OperatorRole&) const = default;
 };
 
-/// A strategy's graph: its operators cut into parts, with what moves and sums their blocks.
+/// The graph of a strategy: its operators split into parts, and operators that move and reduce their blocks.
 struct Lowered {
   Graph graph;
   std::vector<OperatorRole> roles;  ///< [operator]
@@ -79,33 +79,31 @@ struct SplitOptions {
   /// Above 0: partial gradients of weights are reduced together, in buckets of at most this many
   /// bytes (or one gradient), as replicate() does.
   int64_t bucket_bytes = 0;
-  /// With buckets, per operator of the graph or empty: gradients of operators of different numbers
-  /// are in different ones.
+  /// With buckets, a number per operator of the graph, or empty: gradients of operators with different numbers are in
+  /// different buckets.
   std::span<const int32_t> apart = {};
-  /// A sum of gradients is made on the devices that hold all its terms, instead of where its
-  /// forward operator is.
+  /// Gradients are summed on the devices that hold all terms, instead of on the device of the forward operator.
   bool sum_at_terms = false;
-  /// Data sources that operators on several devices read stand at each of these, whether or not any
-  /// of them is split.
+  /// Data sources that operators on several devices read are on each of these devices, whether or not any of them is
+  /// split.
   bool sources_at_readers = false;
-  /// With buckets: above 1, gradients that devices of several runs of this length (0 to runs - 1,
-  /// ...) sum are summed within each run, then across.
+  /// With buckets: above 1, gradients that devices of several inner groups of this size (0 to runs - 1, ...) reduce are
+  /// reduced within each group, then across groups.
   int32_t runs = 1;
   /// Devices that hold pieces of a tensor of which each reads an equal part of every piece use
   /// an all-to-all (else slices that are sent).
   bool exchanges = false;
-  /// Above 1 devices are in runs of this length: of equal blocks a reader takes the one in its own
-  /// position of another run.
+  /// Above 1 devices are in groups of this size: among equal blocks a reader takes the one at its own position of
+  /// another group.
   int32_t width = 1;
-  /// With runs: gradients are summed across these first, then within each: what is scattered across
-  /// them is summed in shares.
+  /// With inner groups: gradients are reduced across groups first, then within each; shards that are scattered across
+  /// groups are reduced one by one.
   bool across_first = false;
-  /// Above 0 the devices of a run (`width`) are the devices of a mesh's axes context x tensor, of which the
-  /// latter is as long and innermost. Collectives state between which of them they are.
+  /// Above 0 the devices of a group (`width`) form a mesh's axes context x tensor, with `tensor` of this size and
+  /// innermost. Collectives state the axes that they span.
   int32_t tensor = 0;
-  /// Every block along an axis that is cut is as long as the longest, as if there were more of it
-  /// (Megatron-LM pads its vocabulary to equal parts): what lies beyond the end is held, computed
-  /// and summed, and counts for nothing.
+  /// Every block along a split axis is as long as the longest, as if the axis were padded (Megatron-LM pads its
+  /// vocabulary to equal parts): the padding is stored, computed and reduced, and has no effect.
   bool padded = false;
 };
 
@@ -142,13 +140,13 @@ struct SplitOptions {
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
                      int32_t devices, const SplitOptions& options = {});
 
-/// The same in pipeline groups, of which one of each kind is made: runs of `width` devices do the same, every
-/// operator but sources has `width` parts, one on each device of a run. The k-th devices of all runs
-/// are a pipeline group: what is on them reads what these hold, what a group of a run's devices gathers or
-/// exchanges, or what comes round a ring. Blocks are padded, so that all parts of an operator cost
-/// the same; pipeline groups are of one kind where they have the same place in rings, which go over `context`.
-/// A collective has the members that are made, and is over axes of the mesh: its groups that differ
-/// on other axes do the same. Nothing where that is not so.
+/// As lower_splits(), but for one pipeline group per equivalence class. Runs of `width` devices do the same, and every
+/// operator except sources has `width` parts, one on each device of a run. The k-th devices of all runs are a pipeline
+/// group: its operators read tensors of these devices, tensors that a group of a run's devices gathers or exchanges,
+/// and tensors that arrive in a ring. Blocks are padded, so that all parts of an operator cost the same; pipeline
+/// groups are in one class if they have the same position in rings, which span `context`. A collective has the members
+/// that are built, and spans axes of the mesh: its groups that differ on other axes do the same. Returns nothing if
+/// these conditions do not hold.
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
                                    int32_t width, const SplitOptions& options);

@@ -96,7 +96,7 @@ int32_t Reader::version() const {
   const auto& version = member(json_, "version");
   for (int32_t known = kStrategyVersion - 1; known <= kStrategyVersion; ++known)
     if (version == known) return known;
-  fail(fmt::format("expected version {} or {}, got {}; search or plan anew", kStrategyVersion - 1,
+  fail(fmt::format("expected version {} or {}, got {}; search or plan again", kStrategyVersion - 1,
                    kStrategyVersion, version.dump()));
 }
 
@@ -187,7 +187,7 @@ bool Reader::truth(const Json& value, const std::string& what) const {
   return value.get<bool>();
 }
 
-/// A visitor that notes the names of words, those in groups of their own by group.
+/// A visitor that collects the names of fields, by object if they are nested.
 struct Reader::WordNames {
   std::map<std::string_view, std::vector<std::string_view>> known;
   std::string_view within = "strategy";
@@ -201,7 +201,7 @@ struct Reader::WordNames {
   }
 };
 
-/// A visitor that reads the words which the file has.
+/// A visitor that reads the fields of a file.
 struct Reader::WordReader {
   const Reader& reader;
   Parallelism& given;
@@ -409,14 +409,14 @@ Scalar Reader::read_scalar(const Json& json, const std::string& what) const {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
-  fail(fmt::format("{}: expected a number, a word, true or false, got {}", what, json.dump()));
+  fail(fmt::format("{}: expected a number, a string, true or false, got {}", what, json.dump()));
 }
 
 Replication Reader::read_replication(const Json& json) const {
   refuse_unknown(json, "replication", {"kind", "options", "replicas"});
   Replication replication;
   const auto& kind = member(json, "kind");
-  if (!kind.is_string()) fail("replication: kind: expected a word");
+  if (!kind.is_string()) fail("replication: kind: expected a string");
   replication.kind = kind.get<std::string>();
   replication.replicas = whole_number(member(json, "replicas"), 1 << 24, "replication: replicas");
   if (json.contains("options"))

@@ -15,13 +15,13 @@
 
 namespace trinity {
 
-/// A number, a truth value or a word.
+/// A number, a boolean or a string.
 using Scalar = std::variant<bool, double, std::string>;
 
 /// Scalars by name, and groups of such.
 using Scalars = std::map<std::string, std::variant<Scalar, std::map<std::string, Scalar>>>;
 
-/// How copies of a strategy on further devices are kept together.
+/// How copies of a strategy on further devices are synchronised.
 struct Replication {
   std::string kind;  ///< "bsp", "parameter_server", "local_sgd" or "daso"
   int32_t replicas = 1;
@@ -34,8 +34,8 @@ struct Replication {
 struct Strategy {
   std::vector<int32_t> placement;  ///< device of every operator, 0-based
   ScheduleSpec schedule;
-  /// Where it is the same for all layers, this says all of it: `placement` has the device of the
-  /// first part of every operator, `schedule` is empty.
+  /// For a strategy that is the same for all layers this is all of it: `placement` has the device
+  /// of the first part of every operator, `schedule` is empty.
   std::optional<Parallelism> parallelism = std::nullopt;
   Splits splits = {};  ///< of single operators; not with `parallelism`
   std::optional<Replication> replication = std::nullopt;

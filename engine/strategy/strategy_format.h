@@ -7,7 +7,7 @@
 
 namespace trinity {
 
-// What strategy.cpp reads and strategy_text.cpp writes at the head of a strategy file.
+// The head of a strategy file, which strategy.cpp reads and strategy_text.cpp writes.
 
 inline constexpr const char* kStrategyFormat = "trinity-strategy";
 inline constexpr int kStrategyVersion = 3;  ///< earlier ones: strategy.h

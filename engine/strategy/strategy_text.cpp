@@ -11,7 +11,8 @@
 #include "strategy/strategy.h"
 #include "strategy/strategy_format.h"
 
-// What strategy_to_json() writes, which strategy.cpp reads, and hash_value(): both go over all that a strategy says.
+// strategy_to_json(), whose text strategy.cpp reads, and hash_value(): both visit all fields of a
+// strategy.
 
 namespace trinity {
 namespace {
@@ -101,7 +102,7 @@ void write_operators(JsonWriter& json, const std::map<std::string, OperatorChoic
   json.end_object();
 }
 
-/// A visitor that writes every word that is not the default, and those that are always written.
+/// A visitor that writes every field that is not the default, and those that are always written.
 struct WordWriter {
   JsonWriter& json;
   const Parallelism& given;
@@ -287,7 +288,7 @@ void add(Hasher& hash, const std::map<std::string, OperatorChoice>& operators) {
   }
 }
 
-/// A visitor of words.
+/// A visitor of fields.
 struct WordHasher {
   Hasher& hash;
   const Parallelism& given;

@@ -16,7 +16,7 @@ namespace {
 
 using Role = DimensionRole;
 
-/// Which axis of a tensor is cut; none: it is whole.
+/// The axis along which a tensor is split; none: it is whole.
 using CutAxis = std::optional<int32_t>;
 
 /// Follows cut axes through a forward graph.
@@ -42,9 +42,10 @@ class Pattern {
 
   /// The dimension that an operator is cut along; -1: none.
   int32_t dimension(int32_t op) const { return dimension_[op]; }
-  /// A matmul that a Split takes apart (queries, keys and values in one); -1: there is none.
+  /// A fused matmul whose output a Split divides (queries, keys and values in one); -1: there is
+  /// none.
   int32_t joined() const { return joined_; }
-  /// Whether that is the vocabulary, which is padded.
+  /// True if that is the vocabulary, which is padded.
   bool vocabulary(int32_t op) const { return vocabulary_[op]; }
   const IterationSpace& space(int32_t op) const { return *space_[op]; }
 
@@ -77,8 +78,9 @@ class Pattern {
     return {};
   }
 
-  /// The rows of the vocabulary table, for all that look tokens up in it: the largest table whose
-  /// rows equal the loss's classes, or the largest at all (tables of positions may be longer).
+  /// The rows of the vocabulary table, for all operators that look tokens up in it: the largest
+  /// table whose rows equal the loss's classes, or the largest at all (tables of positions may be
+  /// longer).
   void cut_embedding() {
     const int64_t classes = loss_classes();
     int32_t chosen = -1;
@@ -111,7 +113,7 @@ class Pattern {
     return -1;
   }
 
-  /// Of the last loss over classes; -1: there is none.
+  /// The number of classes of the last loss over classes; -1: there is none.
   int64_t loss_classes() const {
     for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
       if (graph_.op(op).type != "SoftmaxCrossEntropyLoss" || space(op).inputs.empty()) continue;
@@ -144,7 +146,7 @@ class Pattern {
     vocabulary_[op] = true;  // its readers have been checked
   }
 
-  /// Cuts a product of a whole tensor by columns, with all that follows, or not at all.
+  /// Cuts a matmul of a whole tensor by columns, with all operators that follow, or not at all.
   void try_columns(int32_t op) {
     const auto& dimensions = space(op).dimensions;
     for (size_t d = 0; d < dimensions.size(); ++d) {
@@ -160,8 +162,8 @@ class Pattern {
     }
   }
 
-  /// Cuts an operator along a dimension; false if it is cut along another one. A tensor that was
-  /// cut with the queries is where the keys' matmul ends.
+  /// Cuts an operator along a dimension; false if it is cut along another one. The keys' matmul
+  /// ends at a tensor that was cut with the queries.
   bool cut(int32_t op, int32_t dimension) {
     if (dimension_[op] == dimension) return ended_ = true;
     if (dimension_[op] >= 0) return false;
@@ -180,7 +182,7 @@ class Pattern {
     for (const int32_t output : graph_.op(op).outputs) axis_[output].reset();
   }
 
-  /// Cuts the readers of what the trial has cut, in the order of the graph.
+  /// Cuts the readers of the tensors that the trial has cut, in the order of the graph.
   bool follow() {
     for (size_t i = 0; i < trial_.size(); ++i)
       for (const int32_t output : graph_.op(trial_[i]).outputs) {
@@ -219,7 +221,8 @@ class Pattern {
     return true;
   }
 
-  /// Whether all that the trial's operators read is cut as they are, or has no such axis.
+  /// True if all inputs of the trial's operators are split as the operators are, or have no such
+  /// axis.
   bool trial_ends_whole() const {
     for (size_t i = 1; i < trial_.size(); ++i) {
       const int32_t op = trial_[i];
@@ -236,7 +239,7 @@ class Pattern {
     return true;
   }
 
-  /// Whether a whole tensor comes from a matmul that is cut next, through operators that can be cut
+  /// True if a whole tensor comes from a matmul that is cut next, through operators that can be cut
   /// along its axis: queries wait for their keys.
   bool may_be_cut(int32_t tensor, CutAxis axis) const {
     int32_t op = graph_.tensor(tensor).producer;
@@ -278,8 +281,8 @@ int32_t cut_of(const Pattern& pattern, const TensorParts& parts, int32_t op) {
   return parts.tensor > 1 ? pattern.dimension(op) : -1;
 }
 
-/// That the parts of every operator are equal, but for the vocabulary, which is padded. Names heads
-/// before other dimensions, and the nearest degrees that divide all that is cut.
+/// Checks that the parts of every operator are equal, except for the vocabulary, which is padded.
+/// Names heads before other dimensions, and the nearest degrees that divide all split dimensions.
 void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& parts) {
   const auto is_heads = [&](int32_t op, const Dimension& dimension) {
     return dimension.name == "h" && !graph.op(op).type.starts_with("Conv");
@@ -305,16 +308,18 @@ void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& p
       parts.tensor, divisors_near(common, parts.tensor)));
 }
 
-/// That degrees above one cut something.
+/// Checks that degrees above one split some operator.
 void check_effect(const Graph& graph, const TensorParts& parts, bool cut, bool sequence) {
   if (parts.context > 1 && !sequence && parts.by_heads.empty())
     throw ArgumentError(fmt::format(
-        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to cut",
+        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to split; use "
+        "context = 1",
         parts.context, graph.name()));
   if (parts.tensor == 1) return;
   if (parts.sequence && !sequence)
     throw ArgumentError(fmt::format(
-        "sequence_parallel: graph '{}' has no sequence (no table of embeddings) to cut; use false",
+        "sequence_parallel: graph '{}' has no sequence (no table of embeddings) to split; use "
+        "false",
         graph.name()));
   if (!cut && !parts.sequence && parts.by_heads.empty())
     throw ArgumentError(fmt::format(
@@ -371,8 +376,9 @@ void check_sequence(const Operator& op, const Dimension& dimension, int32_t part
                   op.name, parts, divisors_near(dimension.size, parts)));
 }
 
-/// How one operator is split: along what the pattern cuts over tensor, the sequence over context
-/// (and tensor, where nothing else is and `sequence` says so), copies over what is left.
+/// The split of one operator: over tensor along the dimension of the pattern, over context along
+/// the sequence (over tensor, too, if nothing else is split and `sequence` is set), and copies on
+/// the remaining devices.
 OperatorSplit split_of(const Operator& op, const IterationSpace& space, int32_t cut, int32_t along,
                        const TensorParts& parts) {
   OperatorSplit split;
@@ -424,14 +430,14 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
                              const TensorParts& parts, int32_t first_device) {
   if (heads < 0)
     throw ArgumentError(fmt::format(
-        "cp_comm_type: all_to_all: operator '{}' has no heads to cut; all_gather takes it as it is",
+        "cp_comm_type: all_to_all: operator '{}' has no heads to split; use all_gather",
         op.name));
   const auto& dimension = space.dimensions[heads];
   const int32_t pieces = parts.tensor * parts.context;
   if (dimension.size % pieces != 0)
     throw ArgumentError(fmt::format(
         "cp_comm_type: all_to_all: operator '{}' has {} heads, which tensor {} x context {} does "
-        "not divide; nearest products that do: {}",
+        "not divide (nearest that do: {})",
         op.name, dimension.size, parts.tensor, parts.context,
         divisors_near(dimension.size, pieces)));
   OperatorSplit split;
@@ -446,13 +452,13 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
 
 [[noreturn]] void refuse_joined(const Graph& graph, int32_t op, int32_t parts) {
   throw ArgumentError(fmt::format(
-      "tensor = {}: operator '{}' is several products in one (a Split takes it apart), whose "
-      "parts no device could have alone; a network with fused = false has them apart",
+      "tensor = {}: operator '{}' is a fused matmul of several outputs (a Split follows it) and "
+      "cannot be divided over devices; use a network with fused = false",
       parts, graph.op(op).name));
 }
 
-/// Experts go with tensor where the sequence is cut, too (Megatron-LM's rule): all devices of a
-/// group would else dispatch the same tokens.
+/// Experts over tensor need a split sequence (Megatron-LM's rule): otherwise all devices of a group
+/// would dispatch the same tokens.
 void check_experts(const Graph& graph, const TensorParts& parts) {
   if (parts.tensor == 1 || parts.sequence) return;
   for (const auto& op : graph.operators())

@@ -544,11 +544,11 @@ TEST_CASE("what a library refuses") {
         [&] { Cluster(machines(1, 2, library)); });
   library = {};
   library.shared_bandwidth = 0;
-  fails("collectives: shared_bandwidth must lie above 0, up to 1, got 0",
+  fails("collectives: shared_bandwidth must lie in (0, 1], got 0",
         [&] { Cluster(machines(1, 2, library)); });
   library = {};
   library.exchange_bandwidth = 1.5;
-  fails("collectives: exchange_bandwidth must lie above 0, up to 1, got 1.5",
+  fails("collectives: exchange_bandwidth must lie in (0, 1], got 1.5",
         [&] { Cluster(machines(1, 2, library)); });
   library = {};
   library.rails = std::nan("");

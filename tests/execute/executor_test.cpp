@@ -189,7 +189,7 @@ TEST_CASE("a stop ends a step at once, wherever its workers are") {
     user.join();
     stop_flag() = false;
     CHECK(stopped);
-    CHECK_THROWS_WITH(executor.step(), "execute: an earlier step failed; a new executor is needed");
+    CHECK_THROWS_WITH(executor.step(), "execute: an earlier step failed; create a new executor");
   }
 }
 

@@ -48,7 +48,8 @@ TEST_CASE("broken collectives are refused by name") {
   fails({"x", {}, {}, 1, {0, 0}}, "collective 'x': operator 'a' is named twice");
   fails({"x", {}, {}, 1, {0, 1}}, "collective 'x': operator 'b' is a member of collective 'first'");
   fails({"x", {}, {}, 1, {0, 2}},
-        "collective 'x': operator 'a' is of phase forward and 'c' of phase update");
+        "collective 'x': expected operators of one phase, got 'a' of phase forward and 'c' of phase "
+        "update");
   fails({"first", {}, {}, 1, {0}}, "collective 'first' is already in graph 'g'");
   fails({"", {}, {}, 1, {0}}, "a collective needs a name");
 }

@@ -132,7 +132,7 @@ TEST_CASE("launch variables of jsrun, Flux, PALS, Kubernetes and PMIx") {
 
   CHECK(read({{"PMIX_RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n0"}}).source == "PMIx");
   CHECK(refusal({{"PMIX_RANK", "1"}}) ==
-        "PMIX_RANK is set, but nothing tells how many ranks there are: set WORLD_SIZE, too");
+        "PMIX_RANK is set, but the number of ranks is unknown: set WORLD_SIZE, too");
 }
 
 TEST_CASE("launch variables: mpirun's own host is rank 0's where nobody names another") {

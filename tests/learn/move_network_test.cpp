@@ -156,7 +156,7 @@ TEST_CASE("a ranker's file gives the same scores, and foreign or damaged ones ar
                        FileError);
   write_arrays(path, {saved_floats("x", one)},
                {{"move_features", "[\"speed\"]"}, {"hidden", "[]"}});
-  CHECK_THROWS_WITH_AS(load_move_network(path), doctest::Contains("other features"), FileError);
+  CHECK_THROWS_WITH_AS(load_move_network(path), doctest::Contains("other move features"), FileError);
   CHECK_THROWS_AS(MoveNetwork({0}, 1), ArgumentError);
 }
 

@@ -257,8 +257,8 @@ TEST_CASE("weights that stages of different replicas share have no samples to sh
   }
   const auto graph = builder.build();
   CHECK_THROWS_WITH_AS(replicated(graph, {2, 1}),
-                       doctest::Contains("tensor 'shared' has no samples to divide, but goes "
-                                         "from stage 1 with 2 replicas to stage 2 with 1"),
+                       doctest::Contains("tensor 'shared' has no batch dimension to split, but "
+                                         "is sent from stage 1 with 2 replicas to stage 2 with 1"),
                        ArgumentError);
   CHECK(replicated(graph, {2, 2}).graph.operator_count() == 6);
 }

@@ -95,7 +95,7 @@ TEST_CASE("a mesh refuses devices that are not there, and axes twice") {
   CHECK_THROWS_AS(lower(of_mesh(given), graph, *cluster), ArgumentError);
   given.mesh.devices.clear();
   given.mesh.order = {Axis::data, Axis::data};
-  CHECK_THROWS_WITH_AS(lower(of_mesh(given), graph, *cluster), "order: axis 'data' is there twice",
+  CHECK_THROWS_WITH_AS(lower(of_mesh(given), graph, *cluster), "order: axis 'data' is listed twice",
                        ArgumentError);
   given.mesh.order.clear();
   given.mesh.context = 2;

@@ -188,14 +188,14 @@ TEST_CASE("partial gradients of weights share buckets where a size is given") {
 TEST_CASE("splits that make no sense are refused") {
   const Graph graph = two_products();
   CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "first", {1, 1})),
-                       "splits of operator 'first': expected 3 factors, one a dimension, got 2",
+                       "splits of operator 'first': expected 3 factors, one per dimension, got 2",
                        ArgumentError);
   CHECK_THROWS_WITH_AS(
       lowered(graph, split(graph, "first", {9, 1, 1})),
       "splits of operator 'first': dimension 'b': expected a factor from 1 to 8, got 9",
       ArgumentError);
   CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "first", {8, 1, 1}), 4),
-                       "splits of operator 'first': 8 parts on 4 devices", ArgumentError);
+                       "splits of operator 'first': expected at most one part per device (4), got 8", ArgumentError);
   CHECK_THROWS_WITH_AS(lowered(graph, split(graph, "x", {2, 1})), doctest::Contains("sources and"),
                        ArgumentError);
   CHECK_THROWS_WITH_AS(lowered(graph, Splits(3)),

@@ -74,7 +74,7 @@ TEST_CASE("what a strategy was made for survives JSON, and earlier versions lack
     const auto changed = test::replaced(text, "\"version\": 3", fmt::format("\"version\": {}", other));
     CHECK_THROWS_WITH_AS(
         strategy_from_json(changed, "file", *graph, *cluster),
-        fmt::format("file: expected version 2 or 3, got {}; search or plan anew", other).c_str(),
+        fmt::format("file: expected version 2 or 3, got {}; search or plan again", other).c_str(),
         FileError);
   }
 }

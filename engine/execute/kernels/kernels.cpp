@@ -125,7 +125,7 @@ Tensors other_conv(const KernelCall& call, const Tensor& bias) {
   const Tensor &x = call.inputs[0], &weight = call.argument(1);
   if (dimensions == 1) return {at::conv1d(x, weight, bias, strides, pads, dilations, groups)};
   if (dimensions == 3) return {at::conv3d(x, weight, bias, strides, pads, dilations, groups)};
-  throw Error(fmt::format("operator {} (Conv): expected 1 to 3 dimensions of space, got {}",
+  throw Error(fmt::format("operator {} (Conv): expected 1 to 3 spatial dimensions, got {}",
                           call.op.name, dimensions));
 }
 

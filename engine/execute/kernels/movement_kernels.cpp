@@ -137,7 +137,7 @@ Tensors gather_nd(const KernelCall& call) {
   const Tensor* numbers = nullptr;
   for (const auto& argument : all)
     (argument.is_floating_point() || !data ? data : numbers) = &argument;
-  if (data == nullptr) throw Error("GatherND: expected data");
+  if (data == nullptr) throw Error("GatherND: expected a data input, got none");
   if (!numbers) {
     int64_t rows = 1;
     for (const int64_t extent : call.output_shape()) rows *= extent;

@@ -61,7 +61,8 @@ class Writer {
     for (int32_t o = 0; o < graph.operator_count(); ++o) {
       const int32_t device = device_of(o);
       if (device < 0 || device >= static_cast<int64_t>(options.devices.size()))
-        throw ArgumentError(fmt::format("operator '{}' is placed on device {}, of {} with a name",
+        throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {} "
+                                        "(devices with a name)",
                                         graph.op(o).name, int64_t{device} + 1,
                                         options.devices.size()));
       used_[device] = true;
@@ -135,7 +136,8 @@ class Writer {
       for (const int32_t member : members) {
         phase = std::min(phase, graph_.op(member).phase);
         if (placed() && device_of(member) != device_of(members[0]))
-          throw ArgumentError(fmt::format("operators '{}' and '{}' are one unit on two devices",
+          throw ArgumentError(fmt::format("operators '{}' and '{}' share a colocation unit but are "
+                                          "on two devices",
                                           graph_.op(members[0]).name, graph_.op(member).name));
       }
       const auto& first = graph_.op(members[0]);

@@ -16,7 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little, "arrays are saved as they lie");
+static_assert(std::endian::native == std::endian::little, "arrays are saved in the byte order of "
+                                                          "the machine");
 
 constexpr std::string_view kOldPolicy = "trinity policy\n";
 constexpr std::string_view kHashed = R"({"__metadata__":{"fnv1a":")";
@@ -49,7 +50,7 @@ std::vector<int64_t> numbers(const SavedArrays& file, const Json& entry, const s
     fail(fmt::format("expected a list '{}'", key));
   for (const auto& value : entry[key]) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > (uint64_t{1} << 53))
-      fail(fmt::format("'{}' contains a value that is not a count", key));
+      fail(fmt::format("'{}' contains a value that is not a whole number from 0", key));
     values.push_back(value.get<int64_t>());
   }
   return values;
@@ -139,8 +140,8 @@ SavedArrays read_arrays(const std::string& path, bool hashed) {
   const std::string_view content = file.content;
   if (content.starts_with(kOldPolicy))
     file.refuse(
-        "a policy as older versions of trinity saved it, which is no longer read: run the "
-        "search that saved it again");
+        "a policy saved by an older version of trinity, which is no longer read: run its search "
+        "again");
   uint64_t length = 0;
   if (content.size() >= kLengthBytes) std::memcpy(&length, content.data(), kLengthBytes);
   if (content.size() < kLengthBytes || length > content.size() - kLengthBytes)
@@ -149,7 +150,7 @@ SavedArrays read_arrays(const std::string& path, bool hashed) {
   const auto data = content.substr(kLengthBytes + length);
   file.hashed = text.starts_with(kHashed) && hash_in(content).size() == kHashDigits;
   if (file.hashed && hash_in(content) != hash_of(file.content))
-    file.refuse("changed or cut short since it was written (its hash does not agree)");
+    file.refuse("changed or cut short since it was written (its hash does not match)");
   TidyJson parsed;
   const auto fault = parse_json(text, parsed);
   const Json& header = parsed.value;

@@ -217,7 +217,8 @@ void place(const JsonValue& root, const char* key, int32_t first, int32_t device
     const auto nodes = groups[i].field("nodes").elements();
     if (nodes.empty()) continue;
     if (i >= static_cast<size_t>(devices))
-      groups[i].fail(fmt::format("the instance has {} of these devices", devices));
+      groups[i].fail(fmt::format("expected at most {} lists, one per device of this kind",
+                                 devices));
     for (const auto& node : nodes) {
       const int64_t id = node.integer(-kAnyNumber, kAnyNumber);
       const auto found = numbers.find(id);

@@ -165,7 +165,7 @@ const char* Handler::expected() const {
   return nullptr;
 }
 
-/// What a container that opens here contains.
+/// The content of a container that opens here.
 Handler::Where Handler::inside() const {
   if (open_.empty()) return Where::root;
   switch (open_.back()) {

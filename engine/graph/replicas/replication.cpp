@@ -269,8 +269,8 @@ void Replication::connect(int32_t op, int32_t replica) {
 void Replication::refuse_whole(int32_t tensor, int32_t reader) const {
   const int32_t from = graph_.tensor(tensor).producer;
   throw ArgumentError(fmt::format(
-      "replicating the stages of graph '{}': tensor '{}' has no samples to divide, but goes "
-      "from stage {} with {} replicas to stage {} with {}",
+      "replicating the stages of graph '{}': tensor '{}' has no batch dimension to split, but is "
+      "sent from stage {} with {} replicas to stage {} with {}",
       graph_.name(), graph_.tensor(tensor).name, stage_[from] + 1, replicas_of(from),
       stage_[reader] + 1, replicas_of(reader)));
 }

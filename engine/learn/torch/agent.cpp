@@ -346,17 +346,19 @@ UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint
         fmt::format("update: expected {} rewards, got {}", samples, rewards.size()));
   if (!failing.empty() && failing.size() != samples)
     throw ArgumentError(
-        fmt::format("update: expected {} marks of failure, got {}", samples, failing.size()));
+        fmt::format("update: expected {} failure flags, got {}", samples, failing.size()));
   for (size_t i = 0; i < samples; ++i)
     if (!std::isfinite(rewards[i]))
-      throw ArgumentError(fmt::format("update: reward {} is {}", i + 1, rewards[i]));
+      throw ArgumentError(fmt::format("update: reward {}: expected a finite number, got {}",
+                                      i + 1, rewards[i]));
   const int32_t after = self.options.exclude_failing_after;
   std::vector<uint8_t> weight(samples, 1);
   if (after >= 0 && self.weights.steps >= after)
     for (size_t i = 0; i < failing.size(); ++i) weight[i] = failing[i] ? 0 : 1;
   if (self.options.action_credit && slopes.size() != samples)
     throw ArgumentError(fmt::format(
-        "update: expected {} slopes of the reward (option 'credit' is 'action'), got {}", samples,
+        "update: expected {} gradients of the reward (option 'credit' is 'action'), got {}",
+        samples,
         slopes.size()));
   return self.update(rewards, weight, slopes);
 }
@@ -380,8 +382,7 @@ BatchActions Agent::actions() const {
 
 }  // namespace trinity
 
-/// What learn/agent_options.cpp opens: throws ArgumentError when `name` is no device of this
-/// LibTorch.
+/// Called by learn/agent_options.cpp: throws ArgumentError if `name` is no device of this LibTorch.
 extern "C" void trinity_check_policy_device(const std::string& name) {
   const auto refuse = [&](const std::string& reason) {
     throw trinity::ArgumentError(fmt::format(

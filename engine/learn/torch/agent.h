@@ -15,7 +15,7 @@
 
 namespace trinity {
 
-/// What one update did.
+/// Statistics of one update.
 struct UpdateReport {
   double mean_reward = 0;
   double loss = 0;      ///< minus the clipped objective and the entropy bonus, before the last step
@@ -37,7 +37,7 @@ struct ImitationOptions {
   double smoothing = 0.05;
 };
 
-/// What imitate() reached.
+/// Result of imitate().
 struct ImitationReport {
   int32_t steps = 0;
   double log_likelihood_groups = 0;   ///< mean per unit, nats

@@ -1,4 +1,4 @@
-// What single actions of a batch contribute to the rewards of their samples (credit.h).
+// Contributions of the actions of a batch to the rewards of their samples (credit.h).
 #include <algorithm>
 #include <cmath>
 
@@ -49,7 +49,7 @@ void Agent::Impl::credit_sample(const Shard& shard, int64_t row, const RewardSlo
   if (options.schedule_learns) credit_devices(shard, row, slopes, estimator);
 }
 
-/// Of every unit's group: it takes the unit to the group's device.
+/// Credit of the group of every unit, which takes the unit to the group's device.
 void Agent::Impl::credit_groups(int64_t sample, const RewardSlopes& slopes,
                                 CreditEstimator& estimator) {
   const auto n = static_cast<size_t>(units.size()), k = static_cast<size_t>(groups);
@@ -69,7 +69,7 @@ void Agent::Impl::credit_groups(int64_t sample, const RewardSlopes& slopes,
   }
 }
 
-/// Of every group's device: it takes all of its members along.
+/// Credit of the device of every group, which takes all members of the group along.
 void Agent::Impl::credit_devices(const Shard& shard, int64_t row, const RewardSlopes& slopes,
                                  CreditEstimator& estimator) {
   const auto n = static_cast<size_t>(units.size()), k = static_cast<size_t>(groups);

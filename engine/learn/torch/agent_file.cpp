@@ -1,7 +1,7 @@
 // Saved policies: files of arrays (formats/export/safetensors.h) with the weights, each by its
 // name, Adam's first and second moments and the constant logits of both networks, all float32. The
 // metadata names the options, the types of the vocabulary and the state that is no array, each as
-// JSON. Doubles stand in it as their bits.
+// JSON. Doubles are stored as their bits.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -66,7 +66,7 @@ Saved read_saved(const std::string& path) {
   return saved;
 }
 
-/// Whether constant logits are absent or complete.
+/// True if constant logits are absent or complete.
 bool fits(size_t count, int64_t wanted) {
   return count == 0 || count == static_cast<size_t>(wanted);
 }
@@ -270,7 +270,7 @@ void Agent::resume(const std::string& path) {
       saved.file.refuse(fmt::format("the saved run has option '{}' = {}, this one {}", name,
                                     before[name], value));
   if (saved.get<uint64_t>("problem") != self.problem_hash())
-    saved.file.refuse("the saved run is of another graph or cluster");
+    saved.file.refuse("the saved run belongs to another graph or cluster");
   std::vector<float> values;
   bool same = true;
   for (const auto& weight : self.layout.weights()) {

@@ -1,9 +1,9 @@
 // Warm starts: a policy that samples given placements, or nearly.
 //
 // Grouping and devices go into constant logits of the two networks (their priors), which is exact
-// for one placement and costs nothing. Of several placements these logits hold, device by device,
-// the shares; how devices go together is then taught to the schedule network by maximum likelihood,
-// on groupings sampled around the target.
+// for one placement and costs nothing. For several placements these logits hold the fraction of
+// each device; maximum likelihood then teaches the schedule network how devices are combined, on
+// groupings sampled around the target.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -118,13 +118,12 @@ std::vector<std::vector<int32_t>> Agent::Impl::unit_devices(std::span<const int3
       int32_t& of_unit = result[p][unit_of[o]];
       if (device < 0 || device >= problem->devices())
         throw ArgumentError(
-            fmt::format("imitate: placement {}: operator {} has no device from 1 "
-                        "to {}",
+            fmt::format("imitate: placement {}: operator {}: expected a device from 1 to {}",
                         p + 1, o + 1, problem->devices()));
       if (of_unit >= 0 && of_unit != device)
         throw ArgumentError(
-            fmt::format("imitate: placement {}: operator {} is apart from others "
-                        "that it must share a device with",
+            fmt::format("imitate: placement {}: operator {} is not on the device of its colocation "
+                        "unit",
                         p + 1, o + 1));
       of_unit = device;
     }
@@ -304,7 +303,7 @@ ImitationReport Agent::Impl::imitate(std::span<const int32_t> given,
   return report;
 }
 
-/// Teaches the schedule network, rows in turn of all placements.
+/// Trains the schedule network, with rows of all placements alternately.
 void Agent::Impl::teach(const std::vector<int32_t>& target,
                         const std::vector<std::vector<int32_t>>& device_of,
                         const std::vector<double>& weight, const ImitationOptions& how,
@@ -333,7 +332,7 @@ void Agent::Impl::teach(const std::vector<int32_t>& target,
   }
 }
 
-/// The share of the work that greedy() places as `device_of` says.
+/// Fraction of the work that greedy() places as `device_of` says.
 double Agent::Impl::agreement(const std::vector<int32_t>& device_of) {
   const auto placement = greedy();
   const auto& unit_of = deciding;
@@ -354,7 +353,8 @@ ImitationReport Agent::imitate(std::span<const int32_t> placements, std::span<co
                                const ImitationOptions& how) {
   const auto operators = static_cast<size_t>(impl_->problem->operators());
   if (!weights.empty() && weights.size() * operators != placements.size())
-    throw ArgumentError(fmt::format("imitate: {} weights for {} placements", weights.size(),
+    throw ArgumentError(fmt::format("imitate: expected one weight per placement, got {} for {}",
+                                    weights.size(),
                                     placements.size() / std::max<size_t>(1, operators)));
   for (const double weight : weights)
     if (!(weight > 0) || !std::isfinite(weight))

@@ -45,7 +45,7 @@ struct Agent::Impl {
   // Learning. A gradient step is forward, objective, backward, apply.
   UpdateReport update(std::span<const double> rewards, std::span<const uint8_t> weight,
                       std::span<const RewardSlopes> slopes);
-  // What single actions contribute (agent_credit.cpp).
+  // Computes the contribution of every action (agent_credit.cpp).
   void assign_credit(std::span<const RewardSlopes> slopes);
   void credit_sample(const Shard& shard, int64_t row, const RewardSlopes& slopes,
                      CreditEstimator& estimator);
@@ -98,7 +98,7 @@ struct Agent::Impl {
     return batch * static_cast<uint64_t>(options.samples) +
            static_cast<uint64_t>(first_sample + sample);
   }
-  /// Of a sum of means over the samples of every process, how much this one's weighs.
+  /// Weight of this process in a mean over the samples of all processes.
   double own_share() const { return static_cast<double>(samples) / options.samples; }
   double noise() const {
     return batch <= static_cast<uint64_t>(options.noise_steps) ? options.noise_amplitude : 0;
@@ -151,7 +151,7 @@ torch::Tensor chosen(const torch::Tensor& rows, const torch::Tensor& devices);
 /// Mean entropy of rows of log-probabilities [..., n], nats.
 torch::Tensor entropy(const torch::Tensor& rows);
 
-/// Adds the time until it goes out of scope to `total`.
+/// Adds the time until it goes out of scope, in seconds, to `total`. Not thread-safe.
 class Stopwatch {
  public:
   explicit Stopwatch(double& total);

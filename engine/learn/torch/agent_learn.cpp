@@ -1,4 +1,4 @@
-// How the agent learns: update() and the gradient steps that it consists of.
+// Learning of the agent: update() and its gradient steps.
 #include <algorithm>
 #include <cmath>
 

@@ -179,7 +179,7 @@ torch::Tensor ScheduleNet::attend(const torch::Tensor& hidden, const Encoded& en
   return u + weights_["schedule.stay"] * torch::embedding(previous_device_, previous);
 }
 
-/// What the decoder's first layer is given after each device, and at the start [D + 1, 8H].
+/// Input of the decoder's first layer after each device, and at the start: [D + 1, 8H].
 torch::Tensor ScheduleNet::device_gates() const {
   return gates(weights_["schedule.device_embedding.weight"], "decoder");
 }

@@ -12,7 +12,7 @@
 namespace trinity {
 
 /// The policy's weights: one tensor, of which autograd's leaves are views in the order and shapes
-/// of Parameters, and Adam's moments.
+/// of Parameters, and Adam's moments. Not thread-safe.
 class PolicyWeights {
  public:
   PolicyWeights(const Parameters& parameters, torch::Device device);
@@ -51,7 +51,8 @@ struct PartitionShape {
 void add_partition_weights(const PartitionShape& shape, Parameters& parameters);
 
 /// Log-probabilities of groups for every unit (papers/notes.md "Trinity: networks"): embedding of
-/// the unit's type in addition to its features, hidden layers of 64 and 128 with ReLU, softmax.
+/// the unit's type in addition to its features, hidden layers of 64 and 128 with ReLU, softmax. The
+/// weights must outlive it. Not thread-safe.
 class PartitionNet {
  public:
   PartitionNet(const PartitionShape& shape, const UnitFeatures& features,
@@ -84,7 +85,8 @@ void add_schedule_weights(const ScheduleShape& shape, Parameters& parameters);
 
 /// Log-probabilities of devices for every group in order (papers/notes.md "Trinity: networks"):
 /// bidirectional LSTM encoder over group embeddings, LSTM decoder fed with the previous device's
-/// embedding, additive attention. S is the number of samples in the batch.
+/// embedding, additive attention. S is the number of samples in the batch. The weights must outlive
+/// it. Not thread-safe.
 class ScheduleNet {
  public:
   ScheduleNet(const ScheduleShape& shape, const PolicyWeights& weights);

@@ -10,7 +10,7 @@ namespace trinity {
 /// of the columns of weights that lead to them.
 torch::Tensor double_cell_gate(const torch::Tensor& gates);
 
-/// What T steps of D independent LSTM recurrences keep for the pass backwards.
+/// Values of T steps of D independent LSTM recurrences that the backward pass needs.
 struct LstmSteps {
   /// gates [D, T, S, 4H]: input, forget, cell (doubled), output.
   explicit LstmSteps(const torch::Tensor& gates_in);

@@ -61,7 +61,7 @@ size_t choice_arg(lua_State* L, int index, const char* name,
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end())
     throw WrongArgument(index, name,
-                        fmt::format("unknown word '{}'{} (known: {})", text,
+                        fmt::format("unknown value '{}'{} (known: {})", text,
                                     suggestion(text, names), fmt::join(names, ", ")));
   return static_cast<size_t>(found - names.begin());
 }
@@ -72,7 +72,7 @@ void vector_span(lua_State* L) {
   const auto vector = handle_arg<IndexVector>(L, 1);
   const auto& values = *vector;
   auto* out = struct_arg<trinity_int32_span>(L, 2, Magic::int32_span, "out", "an int32 span");
-  if (out->data) throw WrongArgument(2, "out", "this span shows something already");
+  if (out->data) throw WrongArgument(2, "out", "this span points at an array already");
   push_object(L, vector);
   keep_with(L, 2);
   out->data = values.data();
@@ -156,7 +156,7 @@ int64_t output_bytes(const Graph& graph, const Operator& op) {
   return bytes;
 }
 
-/// graph:values(which, out): writes a number an operator ('edge_bytes': an edge) into a double
+/// graph:values(which, out): writes one number per operator ('edge_bytes': an edge) into a double
 /// array; NaN for the time of an operator that was not measured.
 void graph_values(lua_State* L, const Graph& graph) {
   const auto which =

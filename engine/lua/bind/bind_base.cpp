@@ -26,7 +26,7 @@ double clock_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What a file in gzip's format holds, at most 1 GB.
+/// Returns the content of a gzip file, at most 1 GB.
 std::string read_compressed(Path path) { return decompressed(path, read_file(path), size_t{1} << 30); }
 
 Durability durability(const Optional<Text<"durability">>& given, int index, Durability otherwise) {
@@ -67,8 +67,9 @@ uint64_t random_integer(RandomStream& random, Integer<"bound", 1, int64_t{1} << 
   return random.below(static_cast<uint64_t>(bound)) + 1;
 }
 
-/// What compiled loops call through the FFI (lib/trinity/base/random.lua) in place of the methods:
-/// the userdata's payload comes as a pointer. A closed stream gives NaN, a bound out of range too.
+/// Functions that compiled loops call through the FFI (lib/trinity/base/random.lua) in place of the
+/// methods, with a pointer to the userdata's payload. A closed stream and a bound out of range give
+/// NaN.
 struct RandomFunctions {
   double (*uniform)(Handle<RandomStream>*) noexcept;
   double (*normal)(Handle<RandomStream>*) noexcept;
@@ -104,7 +105,7 @@ constexpr luaL_Reg kBaseFunctions[] = {
     TRINITY_BIND("renamed", base_renamed),
     TRINITY_BIND("format_bytes", base_format_bytes),
     TRINITY_BIND("threads", [] { return shared_pool().threads(); }),
-    // What stops searches: lua/host/interrupt.h.
+    // Stopping of searches: lua/host/interrupt.h.
     TRINITY_BIND("begin_search", begin_search),
     TRINITY_BIND("end_search", end_search),
     TRINITY_BIND("begin_series", begin_series),
@@ -120,7 +121,7 @@ constexpr luaL_Reg kBaseFunctions[] = {
     TRINITY_BIND("accept_stop", [](Integer<"status", kInterruptedStatus, kEndedStatus> status) {
       accept_stop(static_cast<int>(status));
     }),
-    // How many engine objects scripts hold, neither closed nor collected: for tests of leaks.
+    // Number of engine objects that scripts hold, neither closed nor collected: for tests of leaks.
     TRINITY_BIND("open_objects", [] { return open_objects.load(); }),
     // The position "file:line: " that an error raised now should carry.
     TRINITY_BIND("position", [](lua_State* L) { return push_position(L), 1; }),

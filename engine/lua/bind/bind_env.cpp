@@ -4,7 +4,7 @@
 #include "base/stop.h"
 #include "lua/bind/module.h"
 
-// What environments (lib/trinity/env) observe of many placements at once.
+// Observations of environments (lib/trinity/env), for many placements at once.
 
 namespace trinity::lua {
 

@@ -4,12 +4,12 @@
 namespace trinity::lua {
 namespace {
 
-/// Whether `vocabulary` asks for one numbering of types over all graphs, the default.
+/// True if `vocabulary` asks for one numbering of types over all graphs, the default.
 bool shared_vocabulary(Fields& fields) {
   const auto word = fields.string("vocabulary", "shared");
   if (word != "shared" && word != "graph")
     throw ArgumentError(
-        fmt::format("field 'vocabulary': unknown word '{}'{} (known: shared, graph)", word,
+        fmt::format("field 'vocabulary': unknown value '{}'{} (known: shared, graph)", word,
                     suggestion(word, {"shared", "graph"})));
   return word == "shared";
 }

@@ -126,7 +126,8 @@ void ValueWriter::write_text(int index) {
 }
 
 void ValueWriter::write_number(double value) {
-  if (exact_ && !std::isfinite(value)) refuse(fmt::format("JSON has no number {}", value));
+  if (exact_ && !std::isfinite(value)) refuse(fmt::format("JSON cannot represent the number {}",
+                                                          value));
   if (value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value)))
     json_.integer(static_cast<int64_t>(value));
   else
@@ -148,7 +149,7 @@ void ValueWriter::write(int index) {
     case LUA_TNUMBER:
       return write_number(lua_tonumber(L_, index));
     default:
-      refuse(fmt::format("no JSON for a {}", type_name(L_, index)));
+      refuse(fmt::format("JSON cannot represent a {}", type_name(L_, index)));
   }
 }
 

@@ -415,7 +415,7 @@ auto graph_summary(const Graph& graph) {
                 "batch_size", batch_size(graph));
 }
 
-/// How many operators read a tensor.
+/// Number of operators that read a tensor.
 int32_t readers_of(const Graph& graph, int32_t tensor) {
   const auto [first, last] = boost::out_edges(graph.tensor(tensor).producer, graph.csr());
   int32_t readers = 0;

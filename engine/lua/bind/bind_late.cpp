@@ -10,7 +10,7 @@
 namespace trinity::lua {
 namespace {
 
-/// What engine/lua/bind_torch adds to trinity.core (tests/lua/whole/start_spec.lua compares).
+/// Names that engine/lua/bind_torch adds to trinity.core (tests/lua/whole/start_spec.lua compares).
 constexpr std::array<std::string_view, 9> kTorchNames{
     "agent",          "data_set",      "describe_torch", "dist",  "executor",
     "measure_copies", "measure_rates", "step_together",  "tensor"};
@@ -37,7 +37,7 @@ void open_torch(lua_State* L, int index) {
     lua_pop(L, 1);
 }
 
-/// What trinity.core has not: nil, or what needs LibTorch.
+/// __index of trinity.core: opens LibTorch for names that need it; nil for others.
 int late_index(lua_State* L) {
   size_t length = 0;
   const char* name = lua_type(L, 2) == LUA_TSTRING ? lua_tolstring(L, 2, &length) : "";

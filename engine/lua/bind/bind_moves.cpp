@@ -125,7 +125,8 @@ auto state_counts(const BoundState& self) {
   return std::tuple(self.state.step_ns() * 1e-9, self.space.graph().edges.size());
 }
 
-/// What state:values() knows by name: numbers of a step by operator, by unit (and device), by edge of units, by device.
+/// The values that state:values() knows by name: numbers of a step by operator, by unit (and device), by edge of units,
+/// by device.
 std::vector<double> numbers_of(const BoundState& self, const std::string& name) {
   using Blamed = std::remove_cvref_t<decltype(self.state.blame().of(0))>;
   using Unit = std::remove_cvref_t<decltype(self.state.unit(0))>;
@@ -163,7 +164,7 @@ std::vector<double> numbers_of(const BoundState& self, const std::string& name) 
   else if (name == "operator_slack_s")
     each(self.problem->operators(), [&](int32_t op) { return static_cast<double>(state.slack_ns(op)) * 1e-9; });
   else
-    throw WrongArgument(2, "name", fmt::format("no values '{}'", name));
+    throw WrongArgument(2, "name", fmt::format("unknown values '{}'", name));
   return values;
 }
 

@@ -36,7 +36,7 @@ auto read_order(lua_State* L, Given<"tasks"> rows) {
                 virtual_stages_of(order), "schedule", name.empty() ? std::string("order") : name);
 }
 
-/// What a strategy says of operators in place of the pattern, by number.
+/// The rules of a strategy for single operators, which override the pattern, by operator number.
 std::map<int32_t, int32_t> said_of(const Parallelism& given, const Graph& graph) {
   std::map<int32_t, int32_t> said;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {

@@ -10,7 +10,7 @@
 namespace trinity::lua {
 namespace {
 
-/// Whether this thread has used CUDA: its contexts do not survive fork(). Looks only at a driver
+/// True if this thread has used CUDA: its contexts do not survive fork(). Looks only at a driver
 /// that is loaded already.
 bool cuda_in_use() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -31,12 +31,13 @@ std::string call_work(lua_State* L, int item) {
   size_t size = 0;
   const char* text = lua_tolstring(L, -1, &size);
   std::string reply = failed || !text ? "!" : "=";
-  text ? reply.append(text, size) : reply.append("the work gave no text");
+  text ? reply.append(text, size) : reply.append("internal error: the work function returned no "
+                                                 "string");
   lua_pop(L, 1);
   return reply;
 }
 
-/// What items printed, until print_output() is asked for it.
+/// Output of items until print_output() prints it.
 std::map<int, WorkerOutput> g_outputs;
 
 /// In the parent: receive(item, text, failure, death) -> number of items wanted.

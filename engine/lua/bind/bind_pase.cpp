@@ -82,7 +82,7 @@ int pase_find(lua_State* L, const Bound& self) {
   return push_number(L, found + 1);
 }
 
-/// A list of configurations, one a layer.
+/// A list of configurations, one per layer.
 std::vector<Configuration> strategy_arg(lua_State* L, int index) {
   table_arg(L, index, "configurations");
   std::vector<Configuration> strategy;
@@ -123,7 +123,7 @@ double pase_edge_cost(lua_State* L, const Bound& self) {
   return selection.edge_table(edge)[row * selection.strategies(to) + column];
 }
 
-/// pase:selection() -> the strategy-selection problem: a node a layer.
+/// pase:selection() -> the strategy-selection problem: one node per layer.
 auto pase_selection(lua_State* L) {
   const auto& self = handle_arg<Bound>(L, 1);
   return std::shared_ptr<const SelectionProblem>(self, &self->selection);

@@ -35,7 +35,7 @@ int64_t pause_ns(Fields& fields, const char* key) {
   return std::llround(seconds * 1e9);
 }
 
-/// Rules by name, or a table of deviations from the cluster's: queue, memory = 'slots' | 'none',
+/// Rules by name, or a table that overrides the cluster's: queue, memory = 'slots' | 'none',
 /// device_pause_s, link_pause_s.
 SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
   if (lua_isnoneornil(L, index)) return SimulationRules::standard(cluster);

@@ -142,7 +142,7 @@ auto trainer_learn(lua_State* L, MoveTrainer& self, Text<"kind"> kind, Table<"se
   return report_of(kind == "imitate" ? self.imitate(episodes) : self.reinforce(episodes));
 }
 
-/// trainer:save(path, notes): the ranker and what the training goes on from
+/// trainer:save(path, notes): the ranker and the state of the training
 void trainer_save(lua_State* L, MoveTrainer& self, Text<"path"> path) { self.save(path, notes_arg(L, 3)); }
 
 /// trainer:resume(path) -> notes
@@ -168,7 +168,7 @@ std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
   lua_pushnil(L);
   while (lua_next(L, index) != 0) {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TSTRING)
-      throw WrongArgument(index, "notes", "expected texts by name");
+      throw WrongArgument(index, "notes", "expected a table of strings by name");
     notes[lua_tostring(L, -2)] = lua_tostring(L, -1);
     lua_pop(L, 1);
   }
@@ -204,7 +204,8 @@ void LuaRanker::show(std::span<const Move> moves, const Assignment& assignment) 
 void LuaRanker::score(const float* features, int32_t count, float* scores) {
   const size_t numbers = at(count) * at(kMoveFeatureCount);
   if (!L_ || features_.size() < numbers || scores_.size() < at(count))
-    throw Error("searcher: no rank function with room for the candidates was given");
+    throw Error("internal error: searcher: expected a rank function and an array that holds the "
+                "candidates");
   std::copy(features, features + numbers, features_.begin());
   lua_pushvalue(L_, function_);
   lua_pushinteger(L_, count);
@@ -225,7 +226,7 @@ LuaAcceptance::Loan::Loan(LuaAcceptance& acceptance, lua_State* L, int function)
 }
 
 double LuaAcceptance::rise(double progress, double drawn) {
-  if (!L_) throw Error("searcher: no accept function was given");
+  if (!L_) throw Error("internal error: searcher: expected an accept function, got none");
   lua_pushvalue(L_, function_);
   lua_pushnumber(L_, progress);
   lua_pushnumber(L_, drawn);
@@ -245,7 +246,8 @@ LuaMoves::Loan::Loan(LuaMoves& moves, lua_State* L, int function, int device_of,
 }
 
 bool LuaMoves::draw(int32_t seed, const Assignment& assignment, Move& move) {
-  if (!L_) throw Error("searcher: no function that gives moves was given");
+  if (!L_) throw Error("internal error: searcher: expected a function that proposes moves, got "
+                       "none");
   fill_devices(assignment, device_of_);
   lua_pushvalue(L_, function_);
   lua_pushinteger(L_, seed + 1);
@@ -269,7 +271,7 @@ std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const cha
   std::shared_ptr<MoveRanker> ranker;
   if (lua_isboolean(L, -1) && lua_toboolean(L, -1))
     ranker = std::make_shared<LuaRanker>();
-  else if (!lua_isnil(L, -1) && !lua_isboolean(L, -1))  // a copy: one a search
+  else if (!lua_isnil(L, -1) && !lua_isboolean(L, -1))  // a copy: one per search
     ranker = std::make_shared<MoveNetwork>(*object_arg<BoundRanker>(L, lua_gettop(L)).network);
   lua_pop(L, 1);
   return ranker;

@@ -19,7 +19,7 @@
 #include "lua/host/host.h"
 #include "lua/host/interrupt.h"
 
-// What the folder of a run (lib/trinity/runs/init.lua) and the progress line need of the system.
+// System calls for the folder of a run (lib/trinity/runs/init.lua) and for the progress line.
 
 namespace trinity::lua {
 namespace {
@@ -76,7 +76,7 @@ std::optional<std::string> environment(Text<"name"> name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-/// What the variables of the locale say of the encoding, the first that is set deciding.
+/// Returns whether the locale is UTF-8; the first variable that is set decides.
 bool speaks_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     if (!is_set(name)) continue;
@@ -137,9 +137,8 @@ std::vector<std::string> words_arg(lua_State* L, int index) {
   return words;
 }
 
-/// become(folder, words): this process goes on as the program words[1], found as a shell finds it,
-/// with these words, in that folder: signals then reach it without a process between. Returns only
-/// by raising.
+/// become(folder, words): this process becomes the program words[1], found as a shell finds it, with these words as
+/// arguments, in that folder: signals then reach it without a process between. Returns only by raising.
 void become(lua_State* L) {
   if (is_confined()) throw ArgumentError("safe scripts start no programs");
   const auto folder = string_arg(L, 1, "folder");
@@ -167,13 +166,13 @@ constexpr luaL_Reg kRunFunctions[] = {
     // Whether the folder is this process's now, until its end.
     TRINITY_BIND("hold_folder", [](Path path) { return hold_folder(path); }),
     TRINITY_BIND("program", program),
-    // Whether a process works in that folder, begun on the system of that id; nil where the folder does not say.
+    // Whether a process works in that folder, begun on the system of that id; nil if the folder does not record it.
     TRINITY_BIND("is_held", [](Path path, Text<"system"> system) { return is_held(path, system == system_id()); }),
     TRINITY_BIND("process_alive", process_alive),
     TRINITY_BIND("environment", environment),
     TRINITY_BIND("terminal", terminal),
     TRINITY_BIND("make_folder", new_folder),
-    // What a process that was not confined made the folder with; "" without a seal.
+    // The seal with which a process that was not confined made the folder; "" without one.
     TRINITY_BIND("read_seal", [](Path path) { return read_seal(path); }),
     TRINITY_BIND("is_safe", is_confined),
     TRINITY_BIND("remove_tree", [](Path path) { remove_tree(path); }),
@@ -190,7 +189,7 @@ constexpr luaL_Reg kRunFunctions[] = {
       return listening_failure(host, static_cast<int>(port));
     }),
     TRINITY_BIND("launch_variables", launch_variables),
-    // What killed writers left in a folder.
+    // Removes the files that killed writers left in a folder.
     TRINITY_BIND("remove_leftovers", [](Path path) { remove_leftovers(path); })};
 
 }  // namespace

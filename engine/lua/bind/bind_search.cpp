@@ -156,8 +156,7 @@ auto searcher_ask(lua_State* L, BoundSearcher& self, Table<"batch">) {
   return std::tuple(self.asked, trials.limit);
 }
 
-/// searcher:tell(values, excess_memory_bytes): what the placements asked for are worth, smaller is
-/// better; double arrays.
+/// searcher:tell(values, excess_memory_bytes): values of the last placements, smaller is better; double arrays.
 void searcher_tell(lua_State* L, BoundSearcher& self) {
   const auto value = numbers_arg(L, 2, "values");
   const auto bytes = numbers_arg(L, 3, "excess_memory_bytes");
@@ -214,7 +213,8 @@ void run_searchers(lua_State* L, Table<"searchers"> list, Evaluations evaluation
   std::vector<SideSearch> searches;
   for_each(L, list, [&](int) {
     auto& bound = object_arg<BoundSearcher>(L, lua_gettop(L), "searcher");
-    if (bound.asked > 0) throw ArgumentError("a searcher has not been told its last scores");
+    if (bound.asked > 0) throw ArgumentError("searchers: expected searchers without open "
+                                             "placements: tell the last scores first");
     bound.give_simulators(1);
     searches.push_back({bound.searcher.get(), &bound.simulators[0]});
   });
@@ -226,13 +226,14 @@ void run_searchers(lua_State* L, Table<"searchers"> list, Evaluations evaluation
 void run_in_flight(BoundSearcher& bound, Integer<"in_flight", 1, 4096> in_flight, Evaluations evaluations) {
   auto* annealing = dynamic_cast<Annealing*>(bound.searcher.get());
   if (!annealing || bound.rank || bound.asked > 0)
-    throw WrongArgument(1, "searcher", "expected an annealing of the engine that was told its scores");
+    throw WrongArgument(1, "searcher", "expected an annealing of the engine without open "
+                                       "placements");
   auto& pool = shared_pool();
   bound.give_simulators(static_cast<size_t>(pool.threads()));
   trinity::run_in_flight(*annealing, bound.simulators, static_cast<int32_t>(in_flight), evaluations, pool);
 }
 
-/// What a constructive method answers: a placement, or why there is none.
+/// Result of a constructive method: a placement, or why there is none.
 struct Construction {
   std::vector<int32_t> placement;
   std::string reason;  // of no placement

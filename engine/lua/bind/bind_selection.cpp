@@ -75,7 +75,7 @@ void read_nodes(lua_State* L, SelectionProblem& problem) {
   const auto intervals = read_rows(L, fields, "intervals");
   fields.refuse_unknown();
   if (usages.has_value() != intervals.has_value())
-    throw WrongArgument(1, "problem", "nodes.usages and nodes.intervals belong together");
+    throw WrongArgument(1, "problem", "expected both nodes.usages and nodes.intervals, or neither");
   if (usages) same_count(*usages, "nodes.usages", costs.size(), "node");
   if (usages) same_count(*intervals, "nodes.intervals", costs.size(), "node");
   for (size_t v = 0; v < costs.size(); ++v) {
@@ -95,7 +95,7 @@ void read_nodes(lua_State* L, SelectionProblem& problem) {
     problem.usages.insert(problem.usages.end(), usage.begin(), usage.end());
     if (usage.size() != costs[v].size())
       throw WrongArgument(1, "problem",
-                          fmt::format("nodes.usages[{}]: expected {} entries (one a strategy), "
+                          fmt::format("nodes.usages[{}]: expected {} entries (one per strategy), "
                                       "got {}",
                                       v + 1, costs[v].size(), usage.size()));
     problem.live.push_back(live);
@@ -267,7 +267,7 @@ auto selection_score(lua_State* L, const SelectionProblem& problem, Table<"strat
   if (choice.size() != static_cast<size_t>(problem.nodes()))
     throw WrongArgument(
         2, "strategies",
-        fmt::format("expected {} entries (one a node), got {}", problem.nodes(), choice.size()));
+        fmt::format("expected {} entries (one per node), got {}", problem.nodes(), choice.size()));
   const auto score = score_selection(problem, choice);
   return record("cost", score.cost, "peak_usage", score.peak_usage, "feasible", score.feasible());
 }

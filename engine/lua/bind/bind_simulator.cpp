@@ -245,10 +245,11 @@ int timeline_account(lua_State* L, const BoundTimeline& self) {
   int32_t groups = 1;
   if (lua_istable(L, 2)) {
     const auto given = integers(L, 2, "groups");
-    if (given.size() != group.size()) throw ArgumentError("groups: expected one an operator");
+    if (given.size() != group.size()) throw ArgumentError("groups: expected one group per "
+                                                          "operator");
     for (size_t op = 0; op < group.size(); ++op) {
       if (given[op] < 1 || given[op] > 1 << 20)
-        throw ArgumentError("groups: expected numbers from 1");
+        throw ArgumentError("groups: expected numbers from 1 to 2^20");
       group[op] = static_cast<int32_t>(given[op]) - 1;
       groups = std::max(groups, group[op] + 1);
     }

@@ -76,7 +76,8 @@ auto lower(lua_State* L, const Graph& graph, Integer<"devices", 1, 4096> count) 
                     from_1(lowered.each(&OperatorRole::origin)), from_1(lowered.each(&OperatorRole::part)));
 }
 
-/// state_meaning(graph) -> the same training graph, whose operators say what they mean
+/// state_meaning(graph) -> the same training graph, with attributes that state the meaning of its
+/// operators
 auto stated(const Graph& graph) { return std::make_shared<const Graph>(state_meaning(graph)); }
 
 constexpr luaL_Reg kSplitsFunctions[] = {

@@ -67,7 +67,7 @@ void push_order(lua_State* L, const PipelineOrder& order) {
 
 namespace {
 
-/// A visitor of words that takes those which a table has.
+/// A visitor that reads the fields that a table has.
 struct WordTaker {
   Fields* fields;
   Parallelism& given;
@@ -133,8 +133,8 @@ struct WordTaker {
   }
 };
 
-/// A visitor that sets fields of the table on top of the stack: words that are not the default, and those that are always
-/// there.
+/// A visitor that sets fields of the table on top of the stack: those that are not the default, and those that are
+/// always there.
 struct WordPusher {
   lua_State* L;
   const Parallelism& given;

@@ -1,7 +1,7 @@
 #include "lua/bind/module.h"
 #include "search/placement/task_graph.h"
 
-// What list schedulers written in Lua work on.
+// Task graphs for list schedulers written in Lua.
 
 namespace trinity::lua {
 namespace {

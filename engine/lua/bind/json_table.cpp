@@ -14,8 +14,8 @@
 namespace trinity::lua {
 namespace {
 
-/// Builds Lua's values on its stack from the events of RapidJSON's reader; false ends it. Of every
-/// open object its table and the key that was met are on the stack, of every open list its table,
+/// Builds Lua's values on its stack from the events of RapidJSON's reader; false ends it. The stack
+/// holds the table and the current key of every open object, and the table of every open list,
 /// which waits for the first element that is no number.
 class TableBuilder {
  public:
@@ -71,7 +71,7 @@ class TableBuilder {
     bool object, has_table;
     size_t first_number;  ///< of a list without a table: where its elements begin in numbers_
     int count;            ///< of a list with one: its elements
-    std::vector<std::string> nulls;  ///< keys of an object that stand in no table
+    std::vector<std::string> nulls;  ///< keys of an object that are not in its table
   };
 
   /// RapidJSON 1.1 takes half a surrogate pair, as an escape, for a character.
@@ -120,7 +120,7 @@ void TableBuilder::push_waiting() {
   list.has_table = true;
 }
 
-/// No field may stand twice.
+/// No field may be repeated.
 bool TableBuilder::Key(const char* text, rapidjson::SizeType size, bool) {
   const auto& nulls = open_.back().nulls;
   if (!is_utf8(text, size)) return false;

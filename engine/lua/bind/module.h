@@ -118,7 +118,7 @@ Scalars scalars_arg(lua_State* L, int index, const char* owner);
 Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices);
 /// Pushes such a list of the operators that are split.
 void push_splits(lua_State* L, const Splits& splits);
-/// A number, a word, true or false on top of the stack.
+/// A number, a string, true or false on top of the stack.
 Scalar scalar_arg(lua_State* L, const char* name);
 /// Pushes such a table; nil for the default.
 void push_schedule(lua_State* L, const ScheduleSpec& spec);

@@ -52,7 +52,7 @@ struct OptionReader {
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end())
       throw ArgumentError(
-          fmt::format("field '{}': unknown word '{}'{} (known: {})", name, word,
+          fmt::format("field '{}': unknown value '{}'{} (known: {})", name, word,
                       suggestion(word, {words.begin(), words.end()}), fmt::join(words, ", ")));
     value = static_cast<Choice>(found - words.begin());
   }

@@ -20,7 +20,7 @@ int agent_new(lua_State* L, BoundProblem& bound, Options<"agent options"> fields
   const auto load = fields.string("load", ""), resume = fields.string("resume", "");
   fields.refuse_unknown();
   if (!load.empty() && !resume.empty())
-    throw ArgumentError("agent options: 'load' and 'resume' exclude each other");
+    throw ArgumentError("agent options: expected 'load' or 'resume', got both");
   AgentPeers peers;
   if (!lua_isnoneornil(L, 3)) {
     const auto job = handle_arg<Job>(L, 3);

@@ -41,7 +41,7 @@ InjectedLink read_link(lua_State* L, Fields& fields) {
   return link;
 }
 
-/// A line of text, whatever stands in it.
+/// A line of text with any content.
 std::string line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -94,7 +94,7 @@ const at::Tensor& buffer_arg(lua_State* L, int index, const Job& job) {
   if (!known || !here || !x.is_contiguous() || x.requires_grad())
     throw WrongArgument(index, "tensor",
                         fmt::format("expected a contiguous tensor of float32, float64 or int64 on "
-                                    "the processor{} that needs no gradients, got {}{}",
+                                    "the CPU{} that needs no gradients, got {}{}",
                                     job.gpu() < 0 ? "" : fmt::format(" or cuda:{}", job.gpu()),
                                     describe_tensor(x), here ? "" : " on " + x.device().str()));
   return x;

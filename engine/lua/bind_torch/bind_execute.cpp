@@ -114,7 +114,7 @@ auto executor_weights(Executor& executor) {
   });
 }
 
-/// What happens in a step: a list of { name =, rounded =, age =, own_weight = }.
+/// Reads the conditional operations of a step: a list of { name =, rounded =, age =, own_weight = }.
 std::vector<Occasion> occasions_arg(lua_State* L, int index) {
   std::vector<Occasion> occasions;
   if (lua_isnoneornil(L, index)) return occasions;

@@ -11,7 +11,7 @@ namespace trinity::lua {
 
 namespace {
 
-/// measure_copies(from, to, sizes, repeats) -> list of seconds, one a size
+/// measure_copies(from, to, sizes, repeats) -> list of seconds, one per size
 auto measure_copies_of(lua_State* L, Text<"from"> from, Text<"to"> to, Table<"sizes"> list,
                        Integer<"repeats", 1, 10000> repeats) {
   std::vector<int64_t> sizes;
@@ -30,7 +30,7 @@ auto measure_rates_of(Text<"device"> device) {
   return record("flops_per_s", rates.flops_per_s, "memory_bytes_per_s", rates.memory_bytes_per_s);
 }
 
-/// What every executor's next step took, all at the same time in threads of their own.
+/// Runs the next step of all executors at the same time, each in a thread of its own.
 std::vector<ExecutedStep> step_at_once(const std::vector<Executor*>& executors) {
   std::vector<ExecutedStep> steps(executors.size());
   std::vector<std::exception_ptr> failures(executors.size());

@@ -39,7 +39,7 @@ class NestedReader {
   }
 
  private:
-  /// The value on top of the stack, which stands at `where` ("row 2", "row 2, row 1").
+  /// The value on top of the stack, which is at `where` ("row 2", "row 2, row 1").
   void read(size_t depth, const std::string& where) {
     if (depth == shape_.size()) return read_number(where);
     if (lua_type(L_, -1) != LUA_TTABLE)
@@ -181,7 +181,8 @@ int tensor_uniform(lua_State* L) {
   const double low = lua_isnoneornil(L, 3) ? 0 : number_arg(L, 3, "low");
   const double high = lua_isnoneornil(L, 4) ? 1 : number_arg(L, 4, "high");
   if (!std::isfinite(low) || !std::isfinite(high) || low > high)
-    throw WrongArgument(3, "low", fmt::format("[{}, {}) is no range", low, high));
+    throw WrongArgument(3, "low", fmt::format("expected low <= high, both finite, got [{}, {})",
+                                              low, high));
   return random_tensor(L, 5, [&] { return low + (high - low) * stream.uniform(); });
 }
 
@@ -195,11 +196,13 @@ int64_t draw_category(const double* logits, int64_t count, int64_t row, RandomSt
   double top = -INFINITY, total = 0;
   for (int64_t k = 0; k < count; ++k) {
     if (std::isnan(logits[k]) || logits[k] == INFINITY)
-      throw WrongArgument(1, "logits", fmt::format("row {} holds {}", row + 1, logits[k]));
+      throw WrongArgument(1, "logits", fmt::format("row {}: expected numbers below infinity, got "
+                                                   "{}", row + 1, logits[k]));
     top = std::max(top, logits[k]);
   }
   if (top == -INFINITY)
-    throw WrongArgument(1, "logits", fmt::format("row {} allows no category", row + 1));
+    throw WrongArgument(1, "logits", fmt::format("row {}: expected at least one category above "
+                                                 "-infinity", row + 1));
   for (int64_t k = 0; k < count; ++k) total += std::exp(logits[k] - top);
   double rest = stream.uniform() * total;
   int64_t last = 0;
@@ -235,7 +238,8 @@ int tensor_categorical(lua_State* L) {
 
 int tensor_size(lua_State* L, const at::Tensor& x) {
   if (!lua_isnoneornil(L, 2)) {
-    if (x.dim() == 0) throw WrongArgument(2, "dimension", "a tensor of one number has none");
+    if (x.dim() == 0) throw WrongArgument(2, "dimension", "expected a tensor with dimensions, got "
+                                                          "a scalar");
     return push_number(L, static_cast<double>(x.size(dimension_arg(L, 2, x.dim()))));
   }
   lua_createtable(L, static_cast<int>(x.dim()), 0);
@@ -349,7 +353,7 @@ int tensor_start(lua_State*) {
   return 0;
 }
 
-/// What the Lua part turns into fields and operators.
+/// Functions that the Lua part turns into fields and operators.
 constexpr luaL_Reg kInternal[] = {
     TRINITY_BIND("dtype", tensor_dtype), TRINITY_BIND("device", tensor_device), TRINITY_BIND("length", tensor_length),
     TRINITY_BIND("is_closed", tensor_is_closed), TRINITY_BIND("fill_array", tensor_fill_array),

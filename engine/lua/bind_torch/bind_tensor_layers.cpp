@@ -2,7 +2,7 @@
 #include "lua/bind/module.h"
 #include "lua/bind_torch/tensor.h"
 
-// What layers (lib/trinity/nn) compute. Functions are named as the user's words are, so that
+// Computation of layers (lib/trinity/nn). Functions have the names that users call, so that
 // messages read "nn.linear: argument 1 ('x'): ...".
 
 namespace trinity::lua {

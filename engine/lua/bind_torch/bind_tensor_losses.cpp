@@ -1,7 +1,7 @@
 #include "lua/bind_torch/tensor.h"
 
-// What losses of networks compute. Functions are named as the user's words are, so that messages
-// read "nn.mse: argument 2 ('y'): ...".
+// Computation of losses. Functions have the names that users call, so that messages read "nn.mse:
+// argument 2 ('y'): ...".
 
 namespace trinity::lua {
 namespace {

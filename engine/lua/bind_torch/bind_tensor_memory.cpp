@@ -35,7 +35,7 @@ int64_t machine_bytes() {
   return bytes;
 }
 
-/// What new allocations can get without swapping; all memory where Linux does not say.
+/// Bytes that can be allocated without swapping; all memory if Linux does not report them.
 int64_t available_bytes() {
   std::istringstream file(system_text("/proc/meminfo"));
   std::string name, unit;
@@ -50,7 +50,7 @@ void refuse_too_much(size_t bytes) {
   const int64_t live = g_live_bytes, available = available_bytes();
   if (bytes < static_cast<size_t>(available)) return;
   throw LimitError(fmt::format(
-      "no memory for {} beside {} of tensors in use: {} available",
+      "no memory for {} in addition to {} of tensors in use: {} available",
       format_bytes(static_cast<int64_t>(std::min(bytes, static_cast<size_t>(INT64_MAX)))),
       format_bytes(live), format_bytes(available)));
 }

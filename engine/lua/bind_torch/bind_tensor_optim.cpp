@@ -70,7 +70,7 @@ void optim_set_learning_rate(lua_State* L, Optimizer& optimiser) {
   }
 }
 
-/// What LibTorch finds a parameter's state by: its address, before 2.0 as a text.
+/// The key by which LibTorch finds a parameter's state: its address, before 2.0 as a text.
 template <class Key>
 Key state_key(const at::Tensor& parameter) {
   auto* address = parameter.unsafeGetTensorImpl();

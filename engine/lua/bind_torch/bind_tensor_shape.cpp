@@ -14,7 +14,8 @@ int shape_matmul(lua_State* L, const Tensor& x) {
   };
   if (inner(x, true) != inner(y, false) || x.dim() == 0)
     throw WrongArgument(2, "other",
-                        fmt::format("{} does not fit behind {}", describe_shape(y.sizes()),
+                        fmt::format("matmul: expected equal inner dimensions, got {} after {}",
+                                    describe_shape(y.sizes()),
                                     describe_shape(x.sizes())));
   return push_tensor(L, about(2, "other", [&] { return at::matmul(x, y); }));
 }
@@ -72,7 +73,8 @@ int shape_unsqueeze(lua_State* L, const Tensor& x) {
 }
 
 void need_dimensions(const Tensor& x) {
-  if (x.dim() == 0) throw WrongArgument(1, "tensor", "a tensor of one number has no dimensions");
+  if (x.dim() == 0) throw WrongArgument(1, "tensor", "expected a tensor with dimensions, got a "
+                                                     "scalar");
 }
 
 /// narrow(d, first, count): a view of `count` entries from `first` on.

@@ -3,7 +3,7 @@
 #include "distribute/job.h"
 #include "lua/host/check.h"
 
-// How a job of several processes appears in Lua: bind_distribute.cpp makes one, others take it.
+// A job of several processes in Lua: bind_distribute.cpp makes it, other bindings use it.
 
 namespace trinity::lua {
 

@@ -8,9 +8,9 @@
 
 // The vocabulary of the tensor bindings (bind_tensor*.cpp). A tensor in Lua is a handle of an
 // at::Tensor. Scripts count dimensions, indices and categories from 1 (a dimension also from -1,
-// the last, backwards); LibTorch from 0: the helpers below convert and check. What LibTorch itself
-// refuses arrives as one line. Shapes that a script asks for have at most kMaxElements elements,
-// and all tensors together take less memory than the machine has (see bind_tensor_memory.cpp).
+// the last, backwards); LibTorch from 0: the helpers below convert and check. Errors of LibTorch
+// arrive as one line. Shapes that a script asks for have at most kMaxElements elements, and all
+// tensors together take less memory than the machine has (see bind_tensor_memory.cpp).
 
 namespace torch::optim {
 class Optimizer;
@@ -79,7 +79,7 @@ std::string dtype_name(at::ScalarType dtype);
 /// Throws ArgumentError for an unknown name or a device that is not there.
 at::Device device_of(const std::string& name);
 
-/// What a script asks of a new tensor: { dtype =, device =, requires_grad = } at `index`, or nil.
+/// The options of a new tensor: { dtype =, device =, requires_grad = } at `index`, or nil.
 struct TensorOptions {
   at::ScalarType dtype = at::kFloat;
   bool dtype_given = false;

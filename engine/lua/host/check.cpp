@@ -77,7 +77,7 @@ void describe_error(lua_State* L, const std::exception& error, char* text, size_
                   ? fmt::format("the object before ':' {}", wrong->text())
                   : fmt::format("argument {} {}", wrong->index() - 1, wrong->text());
   if (message.starts_with(owner)) message.erase(0, owner.size());
-  // Of a function that stands for several methods, the message names the one that was called.
+  // If a function implements several methods, the message names the one that was called.
   const auto object = owner.substr(0, owner.find(':') + 1);
   const bool names_method = is_method && message.starts_with(object) && message.size() > object.size() &&
                             std::isalpha(static_cast<unsigned char>(message[object.size()]));
@@ -211,7 +211,7 @@ void Fields::miss(const char* key) const {
   throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
 }
 
-/// Whether a table's key is this one, decided at the first character that differs.
+/// True if a table's key is this one, decided at the first character that differs.
 static bool is_key(std::string_view text, const char* key) {
   for (const char c : text)
     if (c == '\0' || *key++ != c) return false;
@@ -224,7 +224,7 @@ static void push_raw(lua_State* L, int table, const char* key) {
   lua_rawget(L, table);
 }
 
-/// Whether the table has a key, which is known from now on.
+/// True if the table has a key, which is known from now on.
 bool Fields::ask(const char* key) {
   known_.push_back(key);
   if ((initials_ & initial(key)) == 0) return false;

@@ -33,7 +33,7 @@ inline constexpr const char* kHomeKey = "trinity.home";
 void push_position(lua_State* L, int level = 1);
 
 /// An argument that is not what it should be. The boundary adds the function's name and counts
-/// without the object before the colon.
+/// without the object before the colon. Immutable.
 class WrongArgument : public ArgumentError {
  public:
   /// `index` on the Lua stack, `name` the parameter's, `text` what was expected and what came.
@@ -113,7 +113,7 @@ inline constexpr const char* kTypeName = nullptr;
 template <class T>
 using Handle = std::shared_ptr<T>;
 
-/// How many engine objects scripts hold that are neither closed nor collected.
+/// Number of engine objects that scripts hold, neither closed nor collected.
 inline std::atomic<int64_t> open_objects{0};
 
 /// Its address marks the metatable of a type, at [1]: found faster than the type's name.

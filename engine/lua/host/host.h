@@ -37,7 +37,7 @@ struct HostState {
   std::set<std::string> declared;
   /// Names that ended with their line at the prompt (`local x = 1`).
   std::set<std::string> ended_locals;
-  /// What os.exit was given, until take_exit().
+  /// The argument of os.exit, until take_exit().
   std::optional<int> exit_status;
   /// The error that the message handler found, until call_script() returns it.
   ScriptError error;

@@ -37,18 +37,18 @@ constexpr double kEcho_s = 1;
 /// Nobody presses Ctrl-C twice within it; coreutils' timeout signals a process, then its group.
 constexpr double kSamePress_s = 0.1;
 
-/// What ranks of a job have to agree on a stop.
+/// Time that ranks of a job have to agree on a stop.
 constexpr double kAgreement_s = 10;
 
 /// All watched states, the latest last; changed with the signals held back.
 std::vector<Watch> g_watches;
 std::mutex g_mutex;
-/// Of the latest, for the handler, which looks at the stopper on its own thread only.
+/// The latest stopper, for the handler, which reads it on its own thread only.
 std::atomic<Stopper*> g_stopper{nullptr};
 std::atomic<pid_t> g_thread{0};
 struct sigaction g_previous[std::size(kSignals)] = {};
 std::atomic<int> g_taken{1};  // of kSignals, the first ones
-/// What asked first since start_afresh(), and when; that a request to end came stays.
+/// The first signal since start_afresh(), and its time; a request to end is kept.
 std::atomic<int> g_signal{0};
 std::atomic<double> g_asked_at_s{-1};
 std::atomic<bool> g_is_ending{false};
@@ -83,7 +83,7 @@ double monotonic_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Whether a request to end repeats the first one's signal. Ends the process where it is a second.
+/// True if a request to end repeats the first one's signal. Ends the process where it is a second.
 bool is_echo(int number) {
   const double now_s = monotonic_s();
   const bool ends = number == SIGTERM || number == SIGUSR1;
@@ -97,7 +97,7 @@ bool is_echo(int number) {
   return true;
 }
 
-/// What a script has to finish with the best of the search that Ctrl-C ended.
+/// Time that a script has to finish with the best result of a search that Ctrl-C ended.
 constexpr double kGrace_s = 5;
 
 /// The first request is only noted where ranks have to agree on it.
@@ -202,10 +202,10 @@ class Limit {
   std::thread thread_;
 };
 
-/// Of the thread that runs a script, the innermost last.
+/// Limits of the thread that runs a script, the innermost last.
 thread_local std::vector<std::unique_ptr<Limit>> g_limits;
 
-/// Whether Ctrl-C, or a time limit of the script, asked to stop and nobody took that back.
+/// True if Ctrl-C, or a time limit of the script, asked to stop and nobody took that back.
 bool user_stops() {
   const Stopper* stopper = g_stopper;
   return g_presses > 0 || (g_interrupted && g_searches > 0) ||

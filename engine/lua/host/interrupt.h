@@ -23,22 +23,22 @@ void watch_interrupts(lua_State* L);
 void unwatch_interrupts(lua_State* L);
 /// The handler of signals, for processes that are notified by another signal.
 void (*interrupt_handler())(int);
-/// Whether Ctrl-C was pressed, or a request to end came, since watch_interrupts or forget_interrupt
+/// True if Ctrl-C was pressed, or a request to end came, since watch_interrupts or forget_interrupt
 /// (the host then exits with stop_status()).
 bool was_interrupted();
-/// What the host exits with: after Ctrl-C, and after a request to end.
+/// Exit statuses of the host: after Ctrl-C, and after a request to end.
 inline constexpr int kInterruptedStatus = 130, kEndedStatus = 143;
 /// The status of the signal that came first.
 int stop_status();
 /// "Ctrl-C", "SIGTERM" or "SIGUSR1": what came first.
 const char* stop_name();
-/// Whether Ctrl-C or a time limit has ended any script of this process.
+/// True if Ctrl-C or a time limit has ended any script of this process.
 bool was_stopped();
 /// Makes the next script start afresh: the REPL after an interrupted line.
 void forget_interrupt(lua_State* L);
 
-/// The script has ended, and what it kept says how: from now on signals end the process at once
-/// with its `status`.
+/// The script has ended, and its files record how: from now on signals end the process at once with
+/// its `status`.
 void leave_on_interrupt(int status);
 
 /// Brackets a search that stops by itself when stop_flag() is set; end_search() takes the flag back
@@ -47,8 +47,8 @@ void leave_on_interrupt(int status);
 void begin_search();
 void end_search();
 
-/// Brackets searches one after the other whose caller goes on with the results so far: Ctrl-C
-/// between two of them, too, does not stop the script. Each of them takes the flag back at its end.
+/// Brackets consecutive searches whose caller continues with the results so far: Ctrl-C between two
+/// of them, too, does not stop the script. Each of them takes the flag back at its end.
 void begin_series();
 void end_series();
 
@@ -56,7 +56,7 @@ void end_series();
 /// taken as if it had come at that search's end: the script has its five seconds to keep and tell what
 /// was found. Without this the script is stopped, and what it had not kept yet is lost.
 void keep_what_is_found();
-/// Whether a first signal would be taken so now.
+/// True if a first signal would be taken so now.
 bool keeps_what_is_found();
 
 /// Brackets a search that ranks of a job share, who have to agree on a stop: the first signal is
@@ -74,7 +74,7 @@ void accept_stop(int status);
 /// passed. May be nested. Without effect where the system has no thread for it.
 void begin_limit(double seconds);
 bool end_limit();
-/// Whether the user or a time limit of the script asked to stop: stop_flag() without such limits.
+/// True if the user or a time limit of the script asked to stop: stop_flag() without such limits.
 bool stop_requested();
 
 }  // namespace trinity::lua

@@ -28,7 +28,7 @@ class LuaMemory {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether RLIMIT_AS or RLIMIT_DATA leave this process less than 4 GiB, which Lua values may fill.
+/// True if RLIMIT_AS or RLIMIT_DATA leave this process less than 4 GiB, which Lua values may fill.
 bool is_memory_bounded();
 
 /// Has all of `L` interpreted, for good: LuaJIT does not survive "not enough memory" in compiled

@@ -21,7 +21,7 @@
 namespace trinity::lua {
 namespace {
 
-/// Whether waitpid() has nothing more to wait for.
+/// True if waitpid() has nothing more to wait for.
 bool has_ended(pid_t child, int& status) {
   const pid_t found = waitpid(child, &status, WNOHANG);
   return found == child || (found < 0 && errno != EINTR);
@@ -39,7 +39,7 @@ void end_child(pid_t child) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
 }
 
-/// Where a command reads or writes in place of its standard input (0) or output (1).
+/// The descriptor that replaces the standard input (0) or output (1) of a command.
 struct Redirection {
   int descriptor;  // of this process
   int standard;

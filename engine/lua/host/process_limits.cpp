@@ -48,7 +48,7 @@ void end_process(int, siginfo_t* info, void*) {
   _exit(1);
 }
 
-/// Of an exception that nobody can catch: thrown where none may be, or by a thread's last words.
+/// Handler of exceptions that nobody can catch: thrown where none may be, or while a thread ends.
 void end_without_memory() {
   try {
     if (const auto error = std::current_exception()) std::rethrow_exception(error);

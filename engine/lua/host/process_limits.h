@@ -11,10 +11,10 @@ namespace trinity::lua {
 /// While one of these lives, the process ends with exit status 1 and one line on standard error
 /// once `limit_s` + kGrace_s have passed: also inside a hostile pattern of string.find, a finaliser
 /// that loops, or one long call of LibTorch. A timer of the kernel and a signal handler; nothing of
-/// Lua takes part. `limit_s` 0: never. One at a time per process.
+/// Lua takes part. `limit_s` 0: never. One at a time per process. Not thread-safe.
 class HardTimeLimit {
  public:
-  /// What a script has to end by itself after its time limit, seconds.
+  /// Seconds that a script has to end by itself after its time limit.
   static constexpr double kGrace_s = 2;
 
   explicit HardTimeLimit(double limit_s);

@@ -12,7 +12,7 @@
 
 namespace trinity::lua {
 
-/// How a chunk ended.
+/// The end of a chunk.
 struct Outcome {
   /// 0, 1 after an error, 2 after a usage error, 130 or 143 when interrupted, or what os.exit was given.
   int status = 0;

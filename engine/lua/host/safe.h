@@ -9,7 +9,7 @@ namespace trinity::lua {
 /// date, difftime, exit), ffi, jit, debug, package, bytecode, string.dump, getfenv, setfenv,
 /// newproxy, loadfile, dofile; `require` finds only the library's public modules and gives copies
 /// of their tables. The library itself keeps what it needs. parallel_map has no more workers than
-/// trinity.threads(). What the kernel denies to the thread: base/confine.h.
+/// trinity.threads(). System calls that the kernel denies: base/confine.h.
 ///
 /// Unprotected: call it below lua_pcall.
 void make_safe(lua_State* L);

@@ -144,7 +144,7 @@ std::string show_inner_table(lua_State* L, int index) {
   return text.size() <= kMaxText ? text : "{...}";
 }
 
-/// What lib/trinity/command/prompt.lua says of a value, or nothing.
+/// The text of lib/trinity/command/prompt.lua for a value, or nothing.
 std::string shown_by_library(lua_State* L, int index) {
   const int top = lua_gettop(L);
   std::string text;

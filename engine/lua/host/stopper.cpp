@@ -45,7 +45,7 @@ void raise_stop(lua_State* L, lua_Debug*) {
 
 void ignore_sample(void*, lua_State*, int, int) {}
 
-/// Whether LuaJIT or somebody else handles SIGPROF: it ends the process otherwise.
+/// True if LuaJIT or somebody else handles SIGPROF: it ends the process otherwise.
 bool profiler_listens() {
   struct sigaction action;
   return sigaction(SIGPROF, nullptr, &action) == 0 && action.sa_handler != SIG_DFL &&

@@ -40,11 +40,11 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   /// From now on every instruction of the script raises an error, until release(). Safe in a
   /// signal handler on the thread of this.
   void stop(StopReason reason);
-  /// Calls stop(interrupted) in `seconds`, unless release() comes before; once said, it stands.
+  /// Calls stop(interrupted) in `seconds`, unless release() comes before; later calls have no effect.
   void stop_in(double seconds);
   /// Lets the state run again.
   void release();
-  /// Whether stop() was ever called in this process.
+  /// True if stop() was ever called in this process.
   static bool has_stopped();
   /// LuaJIT's profiler serves one state of the process: moves it to this one, unless it serves a
   /// state of another thread. Without it compiled loops run on until they call something.

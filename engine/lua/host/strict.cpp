@@ -22,7 +22,7 @@ bool is_package(std::string_view path) {
          contains(path, "/share/lua");
 }
 
-/// Whether the code of `frame` is held to declarations.
+/// True if the code of `frame` is held to declarations.
 bool is_strict(const HostState& host, const lua_Debug& frame) {
   const std::string_view source = frame.source;
   if (source == "=(command line)" || source == "=stdin" || source == "=(host)") return true;

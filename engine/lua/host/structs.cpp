@@ -40,7 +40,7 @@ uint16_t read_number(lua_State* L, const char* name, Magic magic) {
   uint32_t word = 0;
   if (payload) std::memcpy(&word, payload, sizeof word);
   if (word != static_cast<uint32_t>(magic) || type_number(payload) != number)
-    throw Error("this LuaJIT keeps the types of cdata elsewhere than expected");
+    throw Error("internal error: this LuaJIT stores the types of cdata at an unexpected address");
   lua_pop(L, 3);
   return number;
 }

@@ -16,7 +16,7 @@ namespace trinity::lua {
 /// trinity.core.know_structs(types): `types` maps the names of Magic to { sample, type number }.
 int know_structs(lua_State* L);
 
-/// Whether `payload`, the bytes of some cdata, is the struct of that kind in this state.
+/// True if `payload`, the bytes of some cdata, is the struct of that kind in this state.
 bool is_struct(lua_State* L, const void* payload, Magic magic);
 
 /// Pops a value and keeps it as long as the cdata at `index` lives.

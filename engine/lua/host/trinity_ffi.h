@@ -50,7 +50,7 @@ TRINITY_FFI_STRUCTS(, , int32_t, double)
 
 #define TRINITY_FFI_TEXT_2(...) #__VA_ARGS__
 #define TRINITY_FFI_TEXT_1(...) TRINITY_FFI_TEXT_2(__VA_ARGS__)
-/// What ffi.cdef receives.
+/// The text that ffi.cdef receives.
 inline constexpr const char* kFfiDeclarations =
     "struct trinity_int32_element { int : 32; };"
     "struct trinity_double_element { int : 32; int : 32; } __attribute__((aligned(8)));" TRINITY_FFI_TEXT_1(

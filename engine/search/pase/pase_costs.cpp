@@ -215,7 +215,8 @@ void check_configuration(const PaseLayer& layer, const Configuration& configurat
                       layer.name, dimension.name, most, configuration[i]));
     parts *= configuration[i];
     if (parts > options.devices)
-      throw ArgumentError(fmt::format("layer '{}': its factors make more than {} parts", layer.name,
+      throw ArgumentError(fmt::format("layer '{}': expected factors with a product of at most {}",
+                                      layer.name,
                                       options.devices));
   }
 }

@@ -50,7 +50,7 @@ Splits pase_splits(const Graph& graph, const PaseProblem& problem,
   price_strategy(problem, strategy);  // checks it
   if (graph.fingerprint() != problem.graph.fingerprint)
     throw ArgumentError(
-        fmt::format("pase: the layers are those of another graph than '{}'", graph.name()));
+        fmt::format("pase: expected the layers of graph '{}', got another graph's", graph.name()));
   if (devices.size() < static_cast<size_t>(problem.options.devices))
     throw ArgumentError(
         fmt::format("pase: expected {} devices, got {}", problem.options.devices, devices.size()));

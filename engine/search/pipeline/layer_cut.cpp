@@ -173,10 +173,12 @@ class PossibleSplits {
 LeastLoadCut least_load_cut(const LayerRow& row, int32_t micro_batches) {
   check_row(row);
   if (row.device_count() > kMostLoadDevices || micro_batches < 1)
-    throw ArgumentError(fmt::format("cut of least load: {} devices, {} micro-batches",
-                                    row.device_count(), micro_batches));
+    throw ArgumentError(fmt::format("layer cut: expected at most {} devices and at least 1 "
+                                    "micro-batch, got {} and {}",
+                                    kMostLoadDevices, row.device_count(), micro_batches));
   if (at(row.count()) >= kMostStates >> row.devices.size())
-    throw LimitError(fmt::format("cut of least load: its table cannot hold {} layers on {} devices",
+    throw LimitError(fmt::format("layer cut: {} layers on {} devices need a larger table than "
+                                 "supported",
                                  row.count(), row.device_count()));
   return LeastLoad(row, micro_batches).run();
 }

@@ -118,8 +118,8 @@ void check_load_instance(const LoadInstance& instance) {
     if (!(node.accelerator_s >= 0 && node.cpu_s >= 0 && node.transfer_s >= 0) ||
         node.memory_bytes < 0 || node.unit < 0 || node.unit >= count)
       throw ArgumentError(
-          fmt::format("max-load cut: node {} has a time, a size or a unit that "
-                      "cannot be",
+          fmt::format("max-load cut: node {}: expected times and sizes of at least 0 and a unit of "
+                      "the instance",
                       n));
   }
   for (const auto& [from, to] : instance.edges)
@@ -138,7 +138,8 @@ MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limit
         fmt::format("max-load cut: {} units, more than the maximum of {}", groups, kMostUnits));
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   if ((groups + 1) * width > kMostEntries)
-    throw LimitError(fmt::format("max-load cut of {} units on {} devices: too large a table",
+    throw LimitError(fmt::format("max-load cut: {} units on {} devices need a larger table than "
+                                 "supported",
                                  groups, instance.accelerators + instance.cpus));
   Run run{instance, limits, deadline, {}};
   try {

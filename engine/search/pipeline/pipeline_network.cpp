@@ -221,7 +221,8 @@ PipedreamLayers pipedream_layers(const PipelineNetwork& network) {
     layers.parameter_bytes.push_back(folded[g].parameter_bytes);
     layers.output_bytes.push_back(folded[g].output_bytes);
   }
-  if (layers.count() == 0) throw ArgumentError("PipeDream's optimiser: no layer takes part");
+  if (layers.count() == 0) throw ArgumentError("PipeDream's optimiser: expected at least one layer "
+                                               "to partition, got none");
   std::vector<bool> is_read(at(layers.count()), false);
   for (const auto& [from, to] : order.edges)
     if (number[from] >= 0 && number[to] >= 0) {

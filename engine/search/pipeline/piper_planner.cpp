@@ -252,7 +252,9 @@ void check(const PiperProblem& problem) {
   if (count == 0 || problem.devices < 1 || problem.micro_batches < 1 ||
       !(problem.bandwidth_bytes_per_s > 0) || !(problem.memory_bytes >= 0))
     throw ArgumentError(
-        fmt::format("Piper: {} layers, {} devices of {} bytes at {} bytes/s, {} micro-batches",
+        fmt::format("Piper: expected at least 1 layer, device and micro-batch, memory of at least "
+                    "0 and bandwidth above 0, got {} layers, {} devices of {} bytes at {} bytes/s "
+                    "and {} micro-batches",
                     count, problem.devices, problem.memory_bytes, problem.bandwidth_bytes_per_s,
                     problem.micro_batches));
   for (const auto& edge : problem.edges)

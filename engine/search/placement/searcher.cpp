@@ -15,7 +15,8 @@ Searcher::Searcher(const PlacementSpace& space, std::vector<Assignment> starts)
 }
 
 Searcher::Trials Searcher::ask(int32_t most) {
-  if (!trials_.empty()) throw ArgumentError("the placements asked for last have not been scored");
+  if (!trials_.empty()) throw ArgumentError("expected scores of the placements asked for last "
+                                            "before further ones");
   if (most < 1) throw ArgumentError(fmt::format("expected at least 1 placement, got {}", most));
   Trials result;
   while (static_cast<int32_t>(trials_.size()) < most && started_ < starts_.size())

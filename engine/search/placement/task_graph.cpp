@@ -33,11 +33,11 @@ std::pair<double, double> mean_link(const TaskGraph& graph) {
 void TaskGraph::check() const {
   const size_t links = at(processors) * at(processors);
   if (tasks < 1 || processors < 1)
-    throw ArgumentError("internal error: task graph: expected at least 1 task and 1 processor");
+    throw ArgumentError("internal error: task graph: expected at least 1 task and 1 device");
   if (cost.size() != at(tasks) * at(processors) || latency.size() != links ||
       rate.size() != links || group.size() != at(tasks))
     throw ArgumentError("internal error: task graph: sizes of costs, links or groups do not fit "
-                        "tasks and processors");
+                        "tasks and devices");
   for (const int64_t value : cost)
     if (value < 0)
       throw ArgumentError(fmt::format("internal error: task graph: expected costs >= 0, got {}",

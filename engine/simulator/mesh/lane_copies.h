@@ -40,7 +40,7 @@ class LaneCopies {
     if (queued_) find_transfers();
   }
 
-  /// Whether replicas or groups are distinguished by their numbers, or the first replica differs
+  /// True if replicas or groups are distinguished by their numbers, or the first replica differs
   /// from the others: then the first one alone is not enough.
   bool told_apart() const {
     const auto any = [](const auto& of) { return std::find(of.begin(), of.end(), true) != of.end(); };
@@ -200,7 +200,7 @@ class LaneCopies {
     if (!std::is_sorted(devices.begin(), devices.end())) std::sort(devices.begin(), devices.end());
   }
 
-  /// How many replicas of a group are among the copies; whether it has others, which repeat these.
+  /// Number of replicas of a group that are among the copies; whether it has others, which repeat these.
   int32_t once(const Group& group) const { return std::min(group.count, copies_ / group.step); }
   bool goes_on(const Group& group) const { return group.count > once(group); }
 
@@ -224,7 +224,7 @@ class LaneCopies {
     queues_.groups = group_queues_.turned(at(queue_count()));
   }
 
-  /// Where the first replicas alone are looked at: what a ring over all takes in their pieces.
+  /// For the first replicas only: the queues that a ring over all replicas uses in their pieces.
   template <class Visit>
   void for_ways(const Group& group, Visit visit) {
     std::vector<InRun> ring;
@@ -242,7 +242,7 @@ class LaneCopies {
     if (!one_way) apart_[0] = true;
   }
 
-  /// Whether a copy of a pipeline group takes part in both.
+  /// True if a copy of a pipeline group takes part in both.
   bool meet(const Group& a, const Group& b) const {
     for (const int32_t u : a.members)
       for (const int32_t v : b.members)

@@ -187,8 +187,8 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
   return position;
 }
 
-/// The position in which a row of a device starts or ends. Of a row that runs once the last
-/// micro-batch has it.
+/// The position in which a row of a device starts or ends. A row that runs once has it in the last
+/// micro-batch.
 int32_t OrderEngine::position_of(int32_t row, bool ends, int32_t micro, int32_t device) {
   const bool route = row >= collectives();
   const Route* sent = route ? &routes_[at(row - collectives())] : nullptr;

@@ -186,8 +186,8 @@ bool OrderEngine::begins_last() const {
          });
 }
 
-/// How often the stretch since the mark can be skipped in the remaining order; 0 if that saves
-/// little.
+/// Number of times that the interval since the mark can be skipped in the remaining order; 0 if
+/// that saves little.
 int32_t OrderEngine::copies_between(const Mark& before) const {
   if (begins_last()) return 0;
   const int32_t micros = last_mark_ - before.micro;
@@ -200,7 +200,7 @@ int32_t OrderEngine::copies_between(const Mark& before) const {
   return 8 * copies * micros >= micros_ ? copies : 0;
 }
 
-/// How often a device's order repeats its `pieces` pieces from `first` on.
+/// Number of times that a device's order repeats its `pieces` pieces from `first` on.
 int32_t OrderEngine::copies_in_order(size_t device, int32_t first, int32_t pieces,
                                      int32_t micros) const {
   return pieces == 0 ? micros_ : (equal_in_order(device, first, pieces, micros) - 1) / pieces;

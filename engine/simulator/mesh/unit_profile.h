@@ -49,7 +49,7 @@ struct UnitProfile {
   /// Compute time alone, and its part that does not shrink with the operator (launches). Backward
   /// includes weight-gradient tasks.
   double forward_work_ns = 0, backward_work_ns = 0, forward_launch_ns = 0, backward_launch_ns = 0;
-  /// What the host needs to dispatch these kernels (strategy/dispatch.h): no device is faster.
+  /// Time in which the host dispatches these kernels (strategy/dispatch.h): no device is faster.
   double forward_dispatch_ns = 0, backward_dispatch_ns = 0;
   SpreadBytes weights, optimizer;  ///< resident
   SpreadBytes gradients;           ///< accumulated over micro-batches

@@ -18,7 +18,8 @@ constexpr const char* kPipelines[] = {"gpipe", "1f1b",           "interleaved", 
 constexpr int64_t kMostChunkTasks = int64_t{1} << 28;
 
 /// Counts the micro-batches of every work on a device's two chunks in V shape, of which the second
-/// comes back: 0 is the chunk on the way forth. Micro-batches from `micro_batches` are left out.
+/// is in the backward direction: 0 is the chunk of the forward direction. Micro-batches from
+/// `micro_batches` are left out.
 class VOrder {
  public:
   VOrder(int32_t p, int32_t micro_batches, int32_t rank)
@@ -47,7 +48,7 @@ class VOrder {
     times(after, [&] { input(1), oldest_weight(), forward(1); });
     times(m_ - 2 * p_ + rank_ + 1, [&] { forward(0), backward(1), forward(1), backward(0); });
     times(after, [&] { backward(1), forward(1), backward(0); });
-    for (int32_t k = 0; k < 2 * (rank_ + 1); ++k)  // the second half without weight parts
+    for (int32_t k = 0; k < 2 * (rank_ + 1); ++k)  // the second half without W tasks
       k <= rank_ ? backward(1 - k % 2) : input(1 - k % 2);
     times(after, [&] { oldest_weight(), input(0); });
     times(rank_ + 1, [&] { oldest_weight(); });
@@ -78,13 +79,13 @@ class VOrder {
 
   int32_t p_, m_, rank_;
   std::array<int32_t, 2> chunk_, forward_{}, input_{}, weight_{};
-  std::vector<int32_t> waiting_;  // sides of weight parts, as their input parts ran
+  std::vector<int32_t> waiting_;  // directions of W tasks, in the order of their B tasks
   size_t next_ = 0;               // of `waiting_`
   std::vector<ChunkTask> order_;
 };
 
-/// The k-th chunk of a device in one direction: micro-batches in groups of p, each group through
-/// one chunk after the other.
+/// The k-th chunk of a device in one direction: micro-batches in groups of p, each group passes the
+/// chunks in order.
 struct Turns {
   int64_t p, v, rank;
 
@@ -117,7 +118,8 @@ class OrderClock {
     ScheduleBubble bubble;
     for (const auto& device : devices_) {
       if (device.next < device.order.size())
-        throw ArgumentError(fmt::format("row {}: task {} never starts: tasks wait for each other",
+        throw ArgumentError(fmt::format("row {}: task {} never starts: tasks wait for each other "
+                                        "in a cycle",
                                         &device - devices_.data() + 1, device.next + 1));
       bubble.of_device = std::max(bubble.of_device, device.end - device.begin);
       bubble.of_step = std::max(bubble.of_step, device.end);
@@ -148,7 +150,7 @@ class OrderClock {
     return times_.input + times_.weight;
   }
 
-  /// When what a task reads is there; negative before that.
+  /// The time at which the inputs of a task have arrived; negative before that.
   double ready(const ChunkTask& task) const {
     const size_t own = at(int64_t{task.chunk} * m_ + task.micro_batch);
     if (task.work == ChunkWork::forward) return task.chunk == 0 ? 0 : forward_[own - at(m_)];
@@ -242,7 +244,7 @@ std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t
   const int64_t ahead = warm_up(schedule, p, v, micro_batches, device);
   const bool split = splits_backward(schedule);
   const int64_t delays = schedule == PipelineSchedule::zb_h2 ? 2 : 1;
-  const int64_t delay = split ? delays * device : 0;  // of weight parts
+  const int64_t delay = split ? delays * device : 0;  // of W tasks
   std::vector<ChunkTask> order;
   for (int64_t k = 0; k < total + ahead + delay; ++k) {
     const int64_t back = k - ahead, weights = back - delay;
@@ -267,7 +269,7 @@ ScheduleBubble schedule_bubble(PipelineSchedule schedule, int32_t p, int32_t v,
     throw ArgumentError("schedule 'pipedream' has no step whose bubble could be predicted");
   if (int64_t{p} * v > kMostChunkTasks / (int64_t{3} * micro_batches))
     throw LimitError(fmt::format(
-        "the bubble of {} stages in {} micro-batches takes more than 2^28 tasks to find",
+        "the bubble of {} stages and {} micro-batches needs more than 2^28 tasks, the limit",
         int64_t{p} * v, micro_batches));
   PipelineOrder order;
   for (int32_t device = 0; device < p; ++device)

@@ -19,14 +19,15 @@ void check_virtual_stages(const Parallelism& given, PipelineSchedule schedule) {
   const int32_t p = given.mesh.pipeline, v = given.virtual_stages;
   if (v > 1 && !takes_chunks(schedule))
     throw ArgumentError(fmt::format(
-        "virtual_stages = {}: schedule '{}' has one a device; schedule '{}' has several", v,
+        "virtual_stages = {}: schedule '{}' expects one stage per device; use schedule '{}' for "
+        "several", v,
         given.schedule, splits_backward(schedule) ? "zb-interleaved" : "interleaved"));
   if (p == 1 && v > 1)
     throw ArgumentError(fmt::format("virtual_stages = {}: expected a mesh with pipeline > 1", v));
   if (p > 1 && is_v_shaped(schedule) && v != 2)
     throw ArgumentError(
-        fmt::format("schedule '{}': expected virtual_stages = 2, which go over the devices forth "
-                    "and back, got {}",
+        fmt::format("schedule '{}': expected virtual_stages = 2 (stages visit the devices "
+                    "forwards, then backwards), got {}",
                     given.schedule, v));
 }
 
@@ -50,7 +51,8 @@ void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
 /// Checks that a custom order fits this pipeline.
 void check_tasks(const Parallelism& given) {
   if (given.tasks.empty())
-    throw ArgumentError("schedule 'order': expected tasks, one row per place on the pipeline");
+    throw ArgumentError("schedule 'order': expected 'tasks' with one row per pipeline rank, got "
+                        "none");
   if (std::ssize(given.tasks) != given.mesh.pipeline)
     throw ArgumentError(fmt::format("tasks: expected pipeline = {} rows, got {}",
                                     given.mesh.pipeline, given.tasks.size()));
@@ -61,7 +63,8 @@ void check_tasks(const Parallelism& given) {
   }
   const auto expect = [](const char* field, int32_t value, int32_t of_tasks) {
     if (value != of_tasks)
-      throw ArgumentError(fmt::format("{}: expected {}, as the tasks have, got {}", field, of_tasks, value));
+      throw ArgumentError(fmt::format("{}: expected {} (from 'tasks'), got {}",
+                                      field, of_tasks, value));
   };
   expect("micro_batches", given.micro_batches, micro_batches_of(given.tasks));
   expect("virtual_stages", given.virtual_stages, virtual_stages_of(given.tasks));
@@ -121,9 +124,9 @@ ScheduleBubble schedule_bubble(const Parallelism& given) {
 
 namespace {
 
-constexpr int32_t kFrom = 8, kTo = 24;  // mini-batches between whose ends it is measured
+constexpr int32_t kFrom = 8, kTo = 24;  // measured between the ends of these mini-batches
 
-/// What a device runs in every mini-batch, operators ascending.
+/// Operators that a device runs in every mini-batch, ascending.
 struct DeviceWork {
   std::vector<int32_t> own, updates;         // of its replica: forward and backward, then weights
   std::vector<std::vector<int32_t>> serves;  // by replica
@@ -171,7 +174,7 @@ class RoundRobin {
   }
 
  private:
-  /// Whether an update waits for another replica's, or that one for it: both are a server's.
+  /// True if an update waits for another replica's, or that one for it: both are a server's.
   bool serves(int32_t op) const {
     const auto& about = graph_.op(op);
     if (about.phase != Phase::update) return false;
@@ -208,8 +211,8 @@ Schedule round_robin_schedule(const Graph& graph, std::span<const int32_t> place
                               int32_t micro_batches) {
   const auto count = at(graph.operator_count());
   if (placement.size() != count || turn.size() != count)
-    throw ArgumentError(fmt::format("schedule '{}': graph '{}' has {} operators, got {} devices and "
-                                    "turns of {}",
+    throw ArgumentError(fmt::format("internal error: schedule '{}': graph '{}' has {} operators, "
+                                    "got {} devices and turns of {}",
                                     kRoundRobin, graph.name(), count, placement.size(),
                                     turn.size()));
   for (const int32_t device : placement)

@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Calls body(part, number from 1) for what stands between marks.
+/// Calls body(part, number from 1) for the text between separators.
 template <class Body>
 void for_parts(std::string_view text, char mark, Body body) {
   for (int32_t number = 1;; ++number) {
@@ -97,13 +97,13 @@ std::string cell_of(const ChunkTask& task) {
   return fmt::format("{}{}{}", task.chunk, kWorks[static_cast<size_t>(task.work)], task.micro_batch);
 }
 
-/// What a micro-batch of a stage has had, as bits: 1 forward, 2 input gradients, 4 weight gradients.
+/// Completed work of a micro-batch in a stage, as bits: 1 forward, 2 input gradients, 4 weight gradients.
 struct Needs {
   int adds, before;
 };
 constexpr std::array<Needs, 4> kNeeds = {{{1, 0}, {6, 1}, {2, 1}, {4, 3}}};  // by ChunkWork
 
-/// Checks that each task is there, once, and in order within its stage.
+/// Checks that each task occurs once and in order within its stage.
 void check_complete(const PipelineOrder& order, int32_t stages, int32_t micro_batches) {
   std::vector<int> done(at(int64_t{stages} * micro_batches), 0);
   std::vector<size_t> row_of(at(stages), 0);  // from 1
@@ -111,14 +111,17 @@ void check_complete(const PipelineOrder& order, int32_t stages, int32_t micro_ba
     for (const auto& task : order[row - 1]) {
       auto& first = row_of[at(task.chunk)];
       if (first != 0 && first != row)
-        throw ArgumentError(fmt::format("row {}: stage {} is in row {}, too", row, task.chunk, first));
+        throw ArgumentError(fmt::format("row {}: stage {} is also in row {}, expected all of its "
+                                        "tasks in one row", row, task.chunk, first));
       first = row;
       auto& bits = done[at(int64_t{task.chunk} * micro_batches + task.micro_batch)];
       const auto& needs = kNeeds[static_cast<size_t>(task.work)];
       if ((bits & needs.adds) != 0)
-        throw ArgumentError(fmt::format("row {}: {} is done twice", row, cell_of(task)));
+        throw ArgumentError(fmt::format("row {}: expected each task once, got {} twice",
+                                        row, cell_of(task)));
       if ((bits & needs.before) != needs.before)
-        throw ArgumentError(fmt::format("row {}: {} stands before what it needs", row, cell_of(task)));
+        throw ArgumentError(fmt::format("row {}: {} precedes a task of its stage that it depends "
+                                        "on", row, cell_of(task)));
       bits |= needs.adds;
     }
   for (size_t i = 0; i < done.size(); ++i)
@@ -169,7 +172,8 @@ PipelineSchedule layout_of(const PipelineOrder& order) {
 
 void check_order(const PipelineOrder& order) {
   const auto p = static_cast<int32_t>(order.size());
-  if (p < 2) throw ArgumentError(fmt::format("expected at least 2 rows, one per place on the pipeline, got {}", p));
+  if (p < 2) throw ArgumentError(fmt::format("expected at least 2 rows, one per pipeline rank, got "
+                                             "{}", p));
   const int32_t stages = stages_of(order), micro_batches = micro_batches_of(order);
   if (int64_t{stages} * micro_batches > kMostOwnTasks)
     throw LimitError(fmt::format("{} stages of {} micro-batches are more than {} tasks", stages, micro_batches, kMostOwnTasks));
@@ -178,7 +182,8 @@ void check_order(const PipelineOrder& order) {
   for (int32_t row = 0; row < p; ++row)
     for (const auto& task : order[at(row)])
       if (stages % p != 0 || device_of_chunk(layout, p, task.chunk) != row)
-        throw ArgumentError("stages go neither round the rows in turn nor forth and back over them");
+        throw ArgumentError("expected stages that visit the rows in order, round-robin or forwards "
+                            "and then backwards");
   schedule_bubble(order, virtual_stages_of(order), micro_batches);
 }
 

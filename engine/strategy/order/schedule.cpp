@@ -36,7 +36,7 @@ void check_length(const char* what, size_t length, const Graph& graph) {
                                     graph.operator_count(), length));
 }
 
-/// Refuses fields that say nothing under the schedule's name, and the lack of those it needs.
+/// Refuses fields that the named schedule does not use, and the lack of fields that it needs.
 void check_fields(const ScheduleSpec& spec) {
   const auto needs = [&](const char* field, bool filled, bool allowed, bool needed) {
     if (filled && !allowed)
@@ -78,7 +78,7 @@ void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) 
   if (!spec.tasks.empty()) return check_order(spec.tasks);
   if (spec.order.empty()) return;
   if (spec.order.size() != static_cast<size_t>(devices))
-    throw ArgumentError(fmt::format("an order needs {} lists of tasks, one a device, got {}",
+    throw ArgumentError(fmt::format("an order needs {} lists of tasks, one per device, got {}",
                                     devices, spec.order.size()));
   const int64_t tasks = int64_t{spec.micro_batches} * graph.operator_count();
   for (size_t d = 0; d < spec.order.size(); ++d)
@@ -88,7 +88,7 @@ void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) 
                                         d + 1, int64_t{task} + 1, tasks));
 }
 
-/// What devices send each other.
+/// The transfers between devices.
 class DeviceLinks {
  public:
   DeviceLinks(const Graph& graph, std::span<const int32_t> placement, size_t devices)
@@ -108,7 +108,7 @@ class DeviceLinks {
   void for_edges(Body body) const {
     for_edges_of(Phase::forward, body);
   }
-  /// Whether device `from` reads gradients of device `to`.
+  /// True if device `from` reads gradients of device `to`.
   bool returns(int32_t from, int32_t to) const {
     return std::binary_search(backward_.begin(), backward_.end(), number(to, from));
   }
@@ -148,7 +148,7 @@ class DeviceLinks {
   std::vector<uint64_t> forward_, backward_;  // pairs of devices, ascending
 };
 
-/// What a device runs of a stage: operators in order.
+/// The operators of a stage that a device runs, in order.
 struct Part {
   int32_t device = -1;
   int32_t first = -1;  // an operator on that device, for messages
@@ -156,9 +156,9 @@ struct Part {
   std::vector<int32_t> input, weight;  // parts of `backward`, where the schedule has them
 };
 
-/// All operators in an order in which devices can run them that wait for each other: by their turns,
-/// where these are given; else the members of a collective are one, as they all wait for what each
-/// of them reads.
+/// All operators in an order in which devices that wait for each other can run them: by their
+/// turns, if these are given; else the members of a collective count as one, since they all wait
+/// for the inputs of each.
 std::vector<int32_t> order_of_devices(const Graph& graph, std::span<const int32_t> turn) {
   std::vector<int32_t> of(at(graph.operator_count()));
   std::iota(of.begin(), of.end(), 0);
@@ -266,14 +266,14 @@ class Pipeline {
   void find_weights() {
     if (const int32_t op = find_joined_backward(graph_); op >= 0)
       throw ScheduleError(fmt::format(
-          "schedule '{}': operator '{}' writes gradients of inputs and of weights together; a mesh "
-          "strategy takes them apart",
+          "schedule '{}': operator '{}' computes input and weight gradients together; use a mesh "
+          "strategy, which splits them",
           pipeline_schedule_name(schedule_), graph_.op(op).name));
     weight_ = find_weight_work(graph_);
   }
 
-  /// A stage's part on a device, added when `op` is its first operator there. Few devices share a
-  /// stage, and one operator after the other is mostly on one of them.
+  /// The part of a stage on a device, added if `op` is its first operator there. Few devices share
+  /// a stage, and consecutive operators are mostly on one of them.
   static Part& part_on(std::vector<Part>& parts, int32_t device, int32_t op) {
     for (auto& part : parts)
       if (part.device == device) return part;
@@ -281,9 +281,9 @@ class Pipeline {
     return parts.back();
   }
 
-  /// Every device has one stage, or the chunks that device_of_chunk() says, p being the stages that
-  /// have devices of their own. Replicas, parts of split operators and operators that are placed
-  /// one by one share a stage.
+  /// Checks that every device has one stage, or the chunks of device_of_chunk(), where p is the
+  /// number of stages with devices of their own. Replicas, parts of split operators and operators
+  /// that are placed one by one share a stage.
   void check_stages() {
     const bool several = takes_chunks(schedule_);
     for (size_t s = 0; s < stages_.size(); ++s) {
@@ -316,13 +316,13 @@ class Pipeline {
         if (at(rank_[part.device]) != lead)
           throw ScheduleError(fmt::format(
               "schedule '{}': stage {} is on device {}, expected device {} as for stage {}: stages "
-              "go {} the {} devices{}",
+              "visit the {} devices {}",
               name, s + 1, part.device + 1, stages_[lead].front().device + 1, lead + 1,
-              v_shaped ? "forth and back over" : "round", used_, v_shaped ? "" : " in turn"));
+              used_, v_shaped ? "forwards, then backwards" : "round-robin"));
     }
     if (v_shaped && stages_.size() != 2 * used_)
       throw ScheduleError(
-          fmt::format("schedule '{}': {} stages on {} devices, expected two a device", name,
+          fmt::format("schedule '{}': {} stages on {} devices, expected two per device", name,
                       stages_.size(), used_));
     if (stages_.size() % used_ != 0)
       throw ScheduleError(
@@ -338,7 +338,7 @@ class Pipeline {
                       micro_batches_, used_, 2 * used_));
   }
 
-  /// Where device v reads what device u sends, and u the gradients of that, v must not run more
+  /// If device v reads tensors of device u, and u their gradients, v must not run more
   /// micro-batches ahead than u: the last of these would wait for a backward pass that waits for
   /// it.
   void check_circles() const {
@@ -352,9 +352,9 @@ class Pipeline {
       if (!links.returns(u, v) || ahead(v) <= ahead(u)) return;
       throw ScheduleError(fmt::format(
           "the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
-          "stage {} on device {}, and its gradient goes back there; schedule '{}' needs stages in "
-          "the order of the graph, a device each (field 'stage' can state them). A mesh finds stages "
-          "by the names of layers: {}",
+          "stage {} on device {}, and its gradient returns there; schedule '{}' expects stages in "
+          "topological order with one device each. Use field 'stage', or a mesh, whose stages "
+          "follow layers ({})",
           graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
           stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_), kLayerRule));
     });
@@ -399,18 +399,20 @@ class Pipeline {
 
   void check_orders() const {
     if (!orders_.empty() && orders_.size() != used_)
-      throw ScheduleError(fmt::format("the order is of {} ranks, the stages are on {}",
-                                      orders_.size(), used_));
+      throw ScheduleError(fmt::format("expected an order of {} ranks (one per device with stages), "
+                                      "got {}",
+                                      used_, orders_.size()));
     for (const auto& order : orders_)
       for (const auto& task : order)
         if (at(task.chunk) >= stages_.size() || task.micro_batch < 0 ||
             task.micro_batch >= micro_batches_)
           throw ScheduleError(fmt::format(
-              "the order has micro-batch {} of stage {}, there are {} of {} stages",
+              "the order names micro-batch {} of stage {}, expected micro-batches below {} and "
+              "stages below {}",
               task.micro_batch, task.chunk, micro_batches_, stages_.size()));
   }
 
-  /// The tasks of a place on the pipeline in order.
+  /// The tasks of a pipeline rank, in order.
   std::vector<ChunkTask> tasks_of(int32_t rank) const {
     if (orders_.empty()) return chunk_order(schedule_, used(), chunks(), runs_, rank);
     return orders_[at(rank)];
@@ -445,13 +447,13 @@ class Pipeline {
   std::vector<std::vector<Part>> stages_;
   std::vector<bool> weight_;                   // per operator; empty where weights are no tasks
   std::vector<std::vector<int32_t>> updates_;  // per device
-  std::vector<int32_t> rank_;                  // per device: its least stage, -1 without one
+  std::vector<int32_t> rank_;                  // per device: its first stage, -1 without one
   size_t used_ = 0;                            // stages that have devices of their own
   Schedule result_;  // run()
 };
 
 /// Numbers devices so that each comes after those whose results it reads and sends gradients back
-/// to, else as `stage_of_device` does; leaves them as they are where that goes round in a circle.
+/// to, else as `stage_of_device` does; does not change them if that makes a cycle.
 void sort_stages(const DeviceLinks& links, int32_t stages, std::vector<int32_t>& stage_of_device) {
   std::vector<std::vector<int32_t>> later(static_cast<size_t>(stages));
   std::vector<int32_t> missing(later.size(), 0), number(later.size(), -1);

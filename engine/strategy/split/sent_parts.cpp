@@ -52,7 +52,7 @@ class Sending {
   }
 
  private:
-  /// The copies of a tensor on a group, by place, and the groups that get parts of them.
+  /// The copies of a tensor on a group, by position, and the groups that get parts of them.
   struct Cut {
     std::vector<int32_t> tensors;
     std::set<int32_t> groups;
@@ -71,7 +71,7 @@ class Sending {
     return name.substr(0, at_sign) + (end == std::string::npos ? "" : name.substr(end));
   }
 
-  /// Groups that read a tensor from afar; false where another place reads it.
+  /// Finds the groups that read a tensor of another group; false if other devices read it.
   bool groups_reading(int32_t tensor, std::set<int32_t>& groups) const {
     const int32_t from = graph_.tensor(tensor).producer;
     for (const int32_t reader : readers_[at(tensor)]) {
@@ -133,7 +133,7 @@ class Sending {
     return add(std::move(op), role);
   }
 
-  /// The slices of all copies, and their gathers in every group.
+  /// Adds the slices of all copies, and their gathers in every group.
   void add_cut(Cut& cut) {
     std::vector<int32_t> pieces;
     for (int32_t place = 0; place < parts_; ++place) pieces.push_back(add_slice(cut, place));

@@ -11,7 +11,7 @@
 namespace trinity {
 namespace {
 
-/// The one axis along which two blocks differ; none where there are several, or none.
+/// The axis along which two blocks differ; none if they are equal or differ along several.
 std::optional<size_t> differing_axis(const Block& a, const Block& b) {
   std::optional<size_t> found;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -22,7 +22,7 @@ std::optional<size_t> differing_axis(const Block& a, const Block& b) {
   return found;
 }
 
-/// Whether blocks are equally long and consecutive along an axis, and equal otherwise.
+/// True if blocks are equally long and consecutive along an axis, and equal otherwise.
 bool in_a_row(const std::vector<Block>& blocks, size_t axis) {
   for (size_t i = 1; i < blocks.size(); ++i)
     if (differing_axis(blocks[i - 1], blocks[i]) != axis ||

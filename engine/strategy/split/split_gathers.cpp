@@ -7,7 +7,7 @@
 
 #include "strategy/split_meaning.h"
 
-// The blocks that parts read: where they stand, all-gathers, slices and joins.
+// The blocks that parts read: their devices, all-gathers, slices and joins.
 
 namespace trinity {
 

@@ -3,8 +3,8 @@
 
 #include "strategy/split/split_lowering.h"
 
-// Which pipeline groups do the same (strategy/splits.h, `lower_lanes()`), so that one per class is
-// made.
+// Finds the pipeline groups that do the same (strategy/splits.h, `lower_lanes()`), so that one per
+// class is built.
 
 namespace trinity {
 namespace {
@@ -32,7 +32,7 @@ void SplitLowering::find_lanes() {
   for (const auto& lane : extents)
     lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                           extents.begin()));
-  for (int32_t lane = 0; lane < width_; ++lane)  // groups over `tensor` are of one kind
+  for (int32_t lane = 0; lane < width_; ++lane)  // groups over `tensor` are in one class
     if (tensor_ == 0 || lanes_[at(lane)] != lanes_[at(lane - lane % tensor_)]) throw LanesDiffer{};
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!layout_.is_source(op)) check_ring(op);
@@ -64,7 +64,7 @@ void SplitLowering::add_source_extents(int32_t op, Extents& extents) const {
   }
 }
 
-/// Parts of a ring send to each other, so that they are of different kinds.
+/// Parts of a ring send to each other, so that they are in different classes.
 void SplitLowering::add_ring_places(int32_t op, Extents& extents) const {
   if (ring_of(op).empty()) return;
   const auto& cut = layout_.cut(op);
@@ -119,8 +119,8 @@ void SplitLowering::check_pieces(int32_t op, size_t input) const {
   if (within > 0 && within < width_) throw LanesDiffer{};
 }
 
-/// Checks that readers of a tensor share what is made for one block of it in all pipeline groups or
-/// in none.
+/// Checks that readers of a tensor share the operators made for one block of it in all pipeline
+/// groups or in none.
 void SplitLowering::check_shared(int32_t op, size_t input) {
   auto& readers = readers_[graph_.op(op).inputs[input]];
   for (const auto& [other, of] : readers) {

@@ -73,12 +73,12 @@ class SplitLowering {
 
  private:
   using Where = std::vector<std::pair<int32_t, int32_t>>;  // by part: group, device
-  /// A part's share of a weight's gradient, before it is summed: an operator's output.
+  /// A partial gradient of a weight before its reduction: an operator's output.
   struct Gradient {
     int32_t op;
     size_t output;
     std::vector<int32_t> parts;  // by part of its bucket; empty: of the same numbers
-    Where next = {};             // across first: where its sums are summed again, by part of its own
+    Where next = {};             // the second reduction, if groups are first: by its own part
     int32_t part_at(size_t place) const {
       return parts.empty() ? static_cast<int32_t>(place) : parts[place];
     }
@@ -89,12 +89,12 @@ class SplitLowering {
     Where where;  // of the first one's parts
     int64_t bytes = 0;
     int32_t apart = 0;
-    Where next = {};  // where the sums are summed again
+    Where next = {};  // the second reduction
   };
 
   void add_whole(int32_t op);
 
-  /// Whether what is on a device is made.
+  /// True if the operators of a device are built.
   bool makes(int32_t device) const {
     return width_ == 0 || lanes_[at(device % width_)] == device % width_;
   }
@@ -115,14 +115,14 @@ class SplitLowering {
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  /// Whether no pipeline group holds the tensor that it reads as an input.
+  /// True if no pipeline group holds the tensor that it reads as an input.
   bool reads_of_others(int32_t op, size_t input) const;
   void check_pieces(int32_t op, size_t input) const;
   void check_shared(int32_t op, size_t input);
   void check_ring(int32_t op) const;
   /// The axes over which collectives join parts, as bits; -1: others, or no mesh.
   int32_t axes_of(const Where& where) const;
-  /// That a device has a pipeline group's own part.
+  /// Checks that a device has a pipeline group's own part.
   void check_own(const Home& home, int32_t device) const {
     if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
   }
@@ -140,14 +140,14 @@ class SplitLowering {
 
   void add_parts(int32_t op);
 
-  /// For every part of an attention in a ring the part before it; empty where it is none.
+  /// For every part of an attention in a ring the part before it; empty if it is not in a ring.
   std::vector<int32_t> ring_of(int32_t op) const;
   int32_t ring_length(int32_t op) const;
 
   /// An operator of a ring on the device of a part, with an output of the given bytes.
   int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
                       const TensorNumbers& inputs, std::vector<Tensor> outputs);
-  /// A tensor of the shape and kind of another.
+  /// A tensor with the shape and dtype of another.
   Tensor like(int32_t other) const;
   /// Keys concatenated with values.
   Tensor side_by_side(int32_t keys, int32_t values) const;
@@ -156,15 +156,15 @@ class SplitLowering {
   std::vector<Tensor> sums_of(int32_t op, int32_t part) const;
   static Operator carrier(const char* type, double traffic_bytes);
 
-  /// Whose keys and values a part has in every step of a ring: by step and part.
+  /// [step][part]: the part whose keys and values a part has in a step of a ring.
   static std::vector<std::vector<int32_t>> owners(const std::vector<int32_t>& ring, int32_t steps);
-  /// Keys and values of a part in one tensor, when all that it reads has come.
+  /// Keys and values of a part in one tensor, after all of its inputs have arrived.
   int32_t pack(int32_t op, int32_t part, const TensorNumbers& inputs);
 
-  /// Keys and values that each part has in every step of the ring: by step and part.
+  /// [step][part]: the keys and values that a part has in a step of the ring.
   std::vector<std::vector<int32_t>> pass_round(int32_t op, const std::vector<int32_t>& ring,
                                                const std::vector<TensorNumbers>& inputs);
-  /// Which input of an attention, or of its gradient, is its keys; its values follow.
+  /// Index of the keys among the inputs of an attention or its gradient; the values follow.
   int32_t keys_of(int32_t op) const;
 
   /// The work of an attention's part in one step of a ring (graph/meaning.h: first, next or last)
@@ -182,20 +182,21 @@ class SplitLowering {
   /// only tensors that have arrived by then, so that the next transfer overlaps with it.
   void attend(int32_t op, const std::vector<int32_t>& ring);
 
-  /// Its gradient: keys and values go round again, followed by the sums of their gradients,
+  /// Its gradient: keys and values are sent round again, followed by the sums of their gradients,
   /// which end where these belong.
   void attend_back(int32_t op, const std::vector<int32_t>& ring);
 
   Operator part_of(int32_t op, int32_t part) const;
 
-  /// A sum of gradients is as much work as its block has elements; others share the whole.
+  /// The work of a gradient accumulation is proportional to its block; other operators divide the
+  /// whole.
   double work_share(int32_t op, int32_t part) const;
 
   /// Memory traffic by the rules that made the original's, from the blocks that a part touches;
   /// where those do not give the original's, its share stays.
   void restate_traffic(int32_t op, int32_t part, Operator& made) const;
 
-  /// Partial sums become sums; parts along a coupled dimension exchange their statistics.
+  /// Reduces partial sums; parts along a coupled dimension exchange their statistics.
   void join_parts(int32_t op, size_t output);
 
   std::vector<int32_t> coupled_dimensions(int32_t op) const;
@@ -212,14 +213,15 @@ class SplitLowering {
   int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part);
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
-  /// Where the parts of a weight's gradient are reduced: all at once, or within runs and across them. `within` is
-  /// empty unless both are needed, `across` if runs do not differ.
+  /// The groups in which the parts of a weight's gradient are reduced: all together, or within
+  /// inner groups and across them. `within` is empty unless both are needed, `across` if inner
+  /// groups do not differ.
   struct Reduction {
     Where where, within, across;
   };
   /// group: [part]: parts with one number are reduced together; devices: [part].
   Reduction find_reduction(const std::vector<int32_t>& group, const std::vector<int32_t>& devices) const;
-  /// Sums of an output by `where`, and of these by `next`, where that is not empty.
+  /// Reductions of an output by `where`, and of their results by `next`, if that is not empty.
   void put_in_bucket(Gradient gradient, const Where& where, const Where& next);
   static std::vector<int32_t> places_among(const Where& where, const Where& other);
   void reduce_buckets();
@@ -230,8 +232,8 @@ class SplitLowering {
   /// The tensor from which a part reads its block of an input.
   int32_t fetch(int32_t op, size_t input, int32_t part);
 
-  /// Whose readers share a gather of a tensor: the readers of one pass, for rows of experts of
-  /// both.
+  /// The readers that share a gather of a tensor: the readers of one pass, for rows of experts of
+  /// both passes.
   Phase gather_phase(int32_t op, int32_t tensor) const;
 
   /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
@@ -242,7 +244,8 @@ class SplitLowering {
   /// operator, or an equal number of others does (the next stage's), which get a piece each first;
   /// false if some do not.
   bool gather(int32_t op, size_t input, const Block& block);
-  /// The groups that do, and the parts that read, by the device that holds their piece.
+  /// The groups for which that holds, and the parts that read, by the device that holds their
+  /// piece.
   struct Gathering {
     std::vector<std::vector<size_t>> groups;
     std::map<int32_t, int32_t> taking;
@@ -252,14 +255,14 @@ class SplitLowering {
   std::optional<Gathering> find_gathering(int32_t op, size_t input, const Block& block) const;
   int32_t gather_axes(int32_t op, size_t input);
 
-  /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
-  /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
+  /// An all-to-all of a tensor's pieces, if the devices that hold the pieces of a block read equal
+  /// parts of all of them; otherwise false. Forward all-to-alls serve backward readers.
   bool exchange(int32_t op, size_t input, const Block& block);
   void add_exchange(int32_t op, size_t input, const std::vector<size_t>& group,
                     const std::vector<int32_t>& parts);
   int32_t exchange_axes(int32_t op, size_t input);
-  /// The pieces of those devices in the order of the sequence, and the reader on each; none where
-  /// they are no exchange.
+  /// The pieces of those devices in the order of the sequence, and the reader on each; none if an
+  /// all-to-all is not possible.
   std::vector<size_t> exchanged_homes(int32_t op, size_t input, const Block& block,
                                       std::vector<int32_t>& parts) const;
 
@@ -272,18 +275,18 @@ class SplitLowering {
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
                   const std::map<int32_t, int32_t>& taking, int32_t axes);
 
-  /// The home with exactly this block, on the device if there is one there, else in its place of
-  /// another run; of others each device takes its turn.
+  /// The home with exactly this block: on the device if there is one, else at the same position of
+  /// another run; otherwise devices choose round-robin.
   size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block) const;
 
-  /// Pieces of all homes that cover the block, joined on the device where there are several.
+  /// Pieces of homes that cover the block, joined on the device if there are several.
   int32_t collect(int32_t op, int32_t tensor, int32_t device, const Block& block);
 
   int32_t slice(int32_t tensor, size_t home, const Block& piece);
 
   const std::string& producer_name(int32_t tensor) const;
 
-  /// Parts of one number share a unit where they share a device.
+  /// Parts with one number share a colocation unit if they share a device.
   void colocate(std::span<const int32_t> unit);
 
   Lowered finish();
@@ -301,7 +304,7 @@ class SplitLowering {
     return {&layout_.homes(graph_.op(op).inputs[input]), &layout_.reads(op, input),
             &layout_.devices(op)};
   }
-  std::map<Read, bool> checked_;  // check_reads(): what reads_of_others() has said
+  std::map<Read, bool> checked_;  // check_reads(): results of reads_of_others()
   std::map<int32_t, std::vector<std::pair<int32_t, size_t>>> readers_;  // check_shared(), by tensor
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
@@ -309,7 +312,7 @@ class SplitLowering {
   bool across_first_;
   bool exchanges_;
   int32_t run_, tensor_;
-  bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
+  bool meaning_;  ///< whether attributes state the meaning of parts (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;
   std::vector<Bucket> buckets_;

@@ -37,7 +37,7 @@ Lowered SplitLowering::run() {
 void SplitLowering::add_whole(int32_t op) {
   poll_.step();
   if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
-    throw LimitError(fmt::format("the splits of graph '{}' make more than {} operators",
+    throw LimitError(fmt::format("graph '{}': splits make more operators than the maximum of {}",
                                  graph_.name(), kMaxOperators));
   if (layout_.is_source(op))
     add_source(op);
@@ -199,7 +199,7 @@ std::vector<int32_t> SplitLowering::coupled_dimensions(int32_t op) const {
   std::vector<int32_t> found;
   const auto phase = graph_.op(op).phase;
   if (forward.type == "BatchNormalization" || phase == Phase::update) return found;
-  // What the loss has exchanged is all that its gradient needs.
+  // The gradient of a loss needs only the values that the loss has exchanged.
   if (forward.type == "SoftmaxCrossEntropyLoss" && phase == Phase::backward) return found;
   const auto& cut = layout_.cut(op);
   for (size_t d = 0; d < cut.factors().size(); ++d)
@@ -311,8 +311,8 @@ SplitLowering::Reduction SplitLowering::find_reduction(const std::vector<int32_t
   return found;
 }
 
-/// What is on a device among `other` for each of `where`, if they form the same groups of the same
-/// devices; else nothing.
+/// For each part of `where` the part of `other` on its device, if both form the same groups of the
+/// same devices; else nothing.
 std::vector<int32_t> SplitLowering::places_among(const Where& where, const Where& other) {
   const auto first = [&](const auto& entry) { return entry.second == where[0].second; };
   if (where.size() != other.size() || std::none_of(other.begin(), other.end(), first)) return {};
@@ -356,7 +356,7 @@ void SplitLowering::put_in_bucket(Gradient gradient, const Where& where, const W
   found->bytes += bytes;
 }
 
-/// Those whose sums are summed again come first, and fill the others.
+/// Collectives whose results are reduced again come first, and fill the others.
 void SplitLowering::reduce_buckets() {
   if (across_first_) return reduce_across_first();
   const size_t count = buckets_.size();
@@ -442,19 +442,20 @@ void check_devices(const OperatorSplit& split, const std::string& owner, int32_t
   for (const int32_t device : split.devices) {
     if (device < 0 || device >= devices)
       throw ArgumentError(
-          fmt::format("{}: there is no device {} (of {})", owner, device + 1, devices));
+          fmt::format("{}: expected devices from 1 to {}, got {}", owner, devices, device + 1));
     if (!seen.insert(device).second)
       throw ArgumentError(fmt::format("{}: device {} is listed twice", owner, device + 1));
   }
   const int64_t most = split.devices.empty() ? devices : static_cast<int64_t>(seen.size());
   if (split.parts() > most)
-    throw ArgumentError(fmt::format("{}: {} parts on {} devices", owner, split.parts(), most));
+    throw ArgumentError(fmt::format("{}: expected at most one part per device ({}), got {}",
+                                    owner, most, split.parts()));
 }
 
 void check_factors(const OperatorSplit& split, const std::string& owner,
                    const IterationSpace& space) {
   if (split.factors.size() != space.dimensions.size())
-    throw ArgumentError(fmt::format("{}: expected {} factors, one a dimension, got {}", owner,
+    throw ArgumentError(fmt::format("{}: expected {} factors, one per dimension, got {}", owner,
                                     space.dimensions.size(), split.factors.size()));
   for (size_t d = 0; d < split.factors.size(); ++d) {
     const auto& dimension = space.dimensions[d];
@@ -484,7 +485,8 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
     const auto& op = graph.op(id);
     const auto owner = fmt::format("splits of operator '{}'", op.name);
     if (op.phase != Phase::forward && op.forward >= 0)
-      throw ArgumentError(fmt::format("{}: it follows '{}'", owner, graph.op(op.forward).name));
+      throw ArgumentError(fmt::format("{}: a backward operator is split as its forward operator; "
+                                      "use an entry for '{}'", owner, graph.op(op.forward).name));
     if (split.copies < 1)
       throw ArgumentError(fmt::format("{}: expected at least 1 copy, got {}", owner, split.copies));
     if (!split.factors.empty()) check_factors(split, owner, iteration_space(graph, id));
@@ -492,7 +494,7 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
     const bool whole = (op.inputs.empty() && !is_variable(op)) || op.collective >= 0;
     if (whole && split.parts() > 1)
       throw ArgumentError(
-          fmt::format("{}: sources and members of collectives do not split", owner));
+          fmt::format("{}: sources and members of collectives cannot be split", owner));
   }
 }
 
@@ -505,7 +507,7 @@ void check_devices(const Graph& graph, std::span<const int32_t> placement, int32
   for (const int32_t device : placement)
     if (device < 0 || device >= devices)
       throw ArgumentError(
-          fmt::format("splits: there is no device {} (of {})", device + 1, devices));
+          fmt::format("splits: expected devices from 1 to {}, got {}", devices, device + 1));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ local function breadth_first(units, leave, indegree)
     if indegree[unit] == 0 then meet(unit) end
   end
   local at = spread(1)
-  for unit = 1, units do -- in circles
+  for unit = 1, units do -- in cycles
     meet(unit)
     at = spread(at)
   end

@@ -7,7 +7,7 @@
 --   p stages                      m T / p: the device that works most does no less than the mean; of heterogeneous
 --                                 ones, where units take r times as long as on the fastest, m T / sum of 1 / r
 --   one chunk a device, order     T / (1 - (1 - 1/m)^p): stage s begins after the time of earlier stages for the first
---   without weight parts          micro-batch and ends before what these take for the last, so no step is shorter than
+--   without W tasks               micro-batch and ends before what these take for the last, so no step is shorter than
 --                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
 --   v chunks a device             h T' / (v (1 - (1 - h/(m v))^p)) by the same argument: a device's first chunk has the
 --                                 v-th part of its layers or more; T' of all layers as short as the shortest and the

@@ -247,7 +247,7 @@ function parallelism.with_tasks(strategy, tasks)
   return strategy.problem:strategy(plan, util.picked(strategy, { 'method', 'seed', 'evaluations' }))
 end
 
---- Returns whether virtual stages run forth and back over the pipeline ranks (V-shaped) instead of round-robin.
+--- Returns whether virtual stages visit the pipeline ranks forwards and then backwards (V) instead of round-robin.
 function parallelism.is_v_shaped(plan)
   if plan.schedule ~= 'order' then return plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' end
   local last = #plan.tasks * (plan.virtual_stages or 1) - 1

@@ -85,7 +85,7 @@ TEST_CASE("placements that fit neither graph nor names are refused") {
   CHECK_THROWS_AS(graph_to_dot(small_graph(), options), ArgumentError);
   options.placement = {0, 0, 0, 1};
   CHECK_THROWS_WITH_AS(graph_to_dot(small_graph(), options),
-                       "operator 'b/update' is placed on device 2, of 1 with a name",
+                       "operator 'b/update' is placed on device 2, expected 1 to 1 (devices with a name)",
                        ArgumentError);
   options.placement = {0, 0, 0, -1};
   CHECK_THROWS_AS(graph_to_dot(small_graph(), options), ArgumentError);

@@ -93,7 +93,7 @@ TEST_CASE("a cut becomes a placement; gradients follow their colour class") {
         "s.json: fpgas[0].nodes[2]: node 7 is repeated");
   CHECK(cut(R"({"fpgas": [{"nodes": [7, 5]}]})") == "s.json: node 3 is on no device");
   CHECK(cut(R"({"fpgas": [{"nodes": []}, {"nodes": []}, {"nodes": [7]}]})") ==
-        "s.json: fpgas[2]: the instance has 2 of these devices");
+        "s.json: fpgas[2]: expected at most 2 lists, one per device of this kind");
   CHECK(cut(R"({"fpgas": [7]})") == "s.json: fpgas[0]: expected an object, got 7");
 }
 

@@ -210,7 +210,7 @@ TEST_CASE("a policy draws what it imitates, and nearly") {
 
   auto apart = target;
   apart[2] = 1;  // shares its device with operator 5
-  CHECK_THROWS_WITH_AS(agent.imitate(apart, {}, {}), doctest::Contains("share a device"),
+  CHECK_THROWS_WITH_AS(agent.imitate(apart, {}, {}), doctest::Contains("not on the device"),
                        ArgumentError);
   target[0] = 3;
   CHECK_THROWS_AS(agent.imitate(target, {}, {}), ArgumentError);

@@ -78,7 +78,7 @@ local attempts = {
   { 'expected a .*, got cdata',
     'return problem:evaluate(0x7fffffff74723101ULL)',
     'return problem.handle:evaluate({ placement }, { 0x0000000274723104ULL })' },
-  { 'this span shows something already',
+  { 'this span points at an array already',
     'local v = problem.graph.handle:numbers "depth" v:span(problem.graph.unit_of) return true' },
   { 'is outside 1 to %d+', 'return placement[1e9]', 'return placement[0 / 0]', 'placement[-1e9] = 1 return true' },
   { 'expected a graph of the engine', 'return trinity.graph.wrap(1)' },

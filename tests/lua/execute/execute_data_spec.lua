@@ -97,7 +97,7 @@ describe('training on a table', function()
     expect(train({ mesh = {} }, 1, util.merged(some, { epochs = 1, data = folder .. '/pieces.csv.gz' })).losses[20])
       :equals(one.losses[20])
     expect(function() train({ mesh = {} }, 1, { data = folder .. '/more.csv.gz', epochs = 1 }) end)
-      :raises "more.csv.gz: byte %d+: expected a whole file of gzip's format"
+      :raises "more.csv.gz: byte %d+: expected a complete gzip file"
   end)
   it("reads what UTF-8's mark begins as without it", function()
     local marked = train({ mesh = {} }, 1, util.merged(some, { epochs = 1, data = write('marked.csv', '\239\187\191' .. table_text(120)) }))
@@ -187,7 +187,7 @@ describe('a malformed file is named with its place:', function()
   refused('end.csv', '1,2,0\r\n1,2,\r\n', "end.csv: line 2, field 3: expected a number, got ''")
   refused('class.csv', '1,2,0.5\n', 'class.csv: line 1, field 3: expected a class, a whole number from 0, got 0.5')
   refused('empty.csv', '', 'empty.csv: expected lines of numbers, got none')
-  refused('cut.csv.gz', '\31\139\8\0\0\0\0\0', 'cut.csv.gz: byte 8: expected a whole file of gzip')
+  refused('cut.csv.gz', '\31\139\8\0\0\0\0\0', 'cut.csv.gz: byte 8: expected a complete gzip file')
   refused('nul.csv', '1,2,0\n1,\0,1\n', "nul.csv: line 2, field 2: expected a number, got '\\x00'$")
   refused('cut.bin', ('x'):rep(100), 'cut.bin: byte 0: expected images of 3073 bytes each, got 100 bytes')
   refused('rest.bin', ('\1'):rep(2 * 3073) .. 'abc', 'rest.bin: byte 6146: expected images of 3073 bytes each, got 3 bytes')
@@ -219,7 +219,7 @@ describe('a malformed file is named with its place:', function()
     local tensor, file = trinity.tensor, folder .. '/extents.safetensors'
     tensor.save(file, { inputs = tensor.zeros { 10, 2 }, labels = tensor.zeros({ 9 }, { dtype = 'int64' }) })
     expect(function() train({ mesh = {} }, 1, { data = file, epochs = 1 }) end)
-      :raises "extents.safetensors: .*as many 'labels' %[samples%] as 'inputs' %[samples, ...%], got %[9%] and %[10, 2%]"
+      :raises "extents.safetensors: .*'labels' %[samples%] and 'inputs' %[samples, ...%] of the same number of samples, got %[9%] and %[10, 2%]"
   end)
   it('words that the training text has not, and a text of none', function()
     os.execute(("mkdir '%s/words'"):format(folder))

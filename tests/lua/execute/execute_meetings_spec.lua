@@ -258,7 +258,7 @@ describe('servers', function()
   it('that are asynchronous are refused', function()
     expect(function()
       trained:off { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } }
-    end):raises 'an asynchronous parameter server, which is simulated and not executed; expected asynchronous = false'
+    end):raises 'an asynchronous parameter server can be simulated but not executed; use asynchronous = false'
   end)
   it('keep tied weights and pipelines alike, too', function()
     local gpt = same.new(trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,

@@ -32,7 +32,7 @@ describe('trinity.files.json', function()
     expect(back.list[3].deep):equals(true)
   end)
   it('says what is wrong, and where', function()
-    expect(function() trinity.files.json.encode(print) end):raises "_spec%.lua:%d+: files%.json%.encode: argument 1 %('value'%): no JSON for a function"
+    expect(function() trinity.files.json.encode(print) end):raises "_spec%.lua:%d+: files.json.encode: argument 1 %('value'%): JSON cannot represent a function"
     expect(function() trinity.files.json.encode { 1, a = 2 } end):raises 'json%.encode: .*both a list and named fields'
     expect(function() trinity.files.json.decode '{' end):raises '_spec%.lua:%d+: files%.json%.decode: JSON:1:1: not valid JSON'
     expect(function() trinity.files.json.read(root .. '/README.md') end):raises 'json%.read: .*README%.md:1:1: not valid JSON'

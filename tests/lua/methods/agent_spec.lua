@@ -58,14 +58,14 @@ describe('the policy', function()
     expect(function() agent:imitate { 1 } end):raises 'agent:imitate: .*entry 1: expected a placement'
     expect(function() agent:imitate({ placement }, { step = 1 }) end):raises "unknown .*'step', did you mean 'steps'%?"
     expect(function() agent:imitate({ placement }, { weights = { 0 } }) end):raises 'expected a positive number'
-    expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises '2 weights for 1 placements'
+    expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises 'expected one weight per placement, got 2 for 1'
   end)
   it('leaves out failing samples when it is told to', function()
     local agent = learn.agent(problem, settings { exclude_failing_after = 0 })
     agent:sample()
     expect(agent:update({ 1, 1, 1, -99 }, { false, false, false, true }).mean_reward):equals(1)
     agent:sample()
-    expect(function() agent:update({ 1, 1, 1, 1 }, { true }) end):raises 'expected 4 marks of failure, got 1'
+    expect(function() agent:update({ 1, 1, 1, 1 }, { true }) end):raises 'expected 4 failure flags, got 1'
     expect(function() agent:update({ 1, 1, 1, 1 }, { 1 }) end):raises "agent:update: argument 2 %('failing'%)"
   end)
   it('has the presets and readings of the paper, and refuses words that it does not know', function()
@@ -83,7 +83,7 @@ describe('the policy', function()
         seen[text] = word
       end
       expect(function() learn.agent(problem, settings { [name] = 'nonsense' }) end):raises(
-        ("field '%s': unknown word 'nonsense'"):format(name))
+        ("field '%s': unknown value 'nonsense'"):format(name))
     end
     for name, value in trinity.system.sorted_pairs { samples = 0, hidden = 5000, clip = 99 } do
       expect(function() learn.agent(problem, settings { [name] = value }) end)
@@ -144,7 +144,7 @@ describe('learn.agent', function()
     local agent = learn.agent(problem, { samples = 2, hidden = 8 })
     agent:sample()
     expect(function() agent:update { 1 } end):raises 'agent_spec.lua:%d+: agent:update: .*expected 2 rewards, got 1'
-    expect(function() agent:update { 1, 0 / 0 } end):raises 'agent_spec.lua:%d+: agent:update: .*reward 2 is %-?nan'
+    expect(function() agent:update { 1, 0 / 0 } end):raises 'agent_spec.lua:%d+: agent:update: .*reward 2: expected a finite number, got %-?nan'
     expect(function() agent:update 'x' end):raises "agent:update: argument 1 %('rewards'%)"
     expect(function() agent.update { 1 } end):raises "the object before ':'"
     expect(function() learn.agent(problem, { sampels = 3 }) end):raises "unknown .*'sampels', did you mean 'samples'%?"

@@ -61,7 +61,7 @@ describe('the stages of a placement', function()
     for op = 1, model.operators do circle[op] = placement[op] == 4 and 1 or placement[op] end
     local function evaluate() problem:evaluate { placement = circle, schedule = '1f1b', micro_batches = 8 } end
     expect(evaluate):raises "operator '[^']+' in stage 1 on device 1 reads '[^']+' in stage 3 on device 3"
-    expect(evaluate):raises "field 'stage' can state them"
+    expect(evaluate):raises "Use field 'stage'"
   end)
 end)
 

@@ -73,9 +73,10 @@ describe('a search of its own', function()
   it('says what is wrong', function()
     expect(function() search(function(self) self:keep {} end) end):raises 'search:keep: call search:resumed%(%) before it'
     for said, state in pairs { -- in any order
-      ["both a list and named fields %('round'%)"] = { 7, 8, round = 5 }, ['at%.best%[2%]: JSON has no number inf'] = { at = { best = { 1, 1 / 0 } } },
+      ["both a list and named fields %('round'%)"] = { 7, 8, round = 5 },
+      ['at%.best%[2%]: JSON cannot represent the number inf'] = { at = { best = { 1, 1 / 0 } } },
       ['a list with holes'] = { 1, nil, 3 }, ['keys are not 1, 2, 3, %.%.%.: 7'] = { [7] = 1 }, ['name: a text that is not UTF%-8'] = { name = '\xff' },
-      ['no JSON for a function'] = { print } } do
+      ['JSON cannot represent a function'] = { print } } do
       expect(function() search(function(self) self:resumed() self:keep(state) end) end)
         :raises("_spec%.lua:%d+: search:keep: argument 1 %('state'%): .*" .. said)
     end

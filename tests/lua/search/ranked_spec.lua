@@ -291,7 +291,7 @@ describe('the commands', function()
   it('train refuses another training than that which it is to go on from', function()
     run('train --rounds 1 ' .. common)
     trinity_says('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'), 1,
-      'a training of seed 2 on 2 problems, this one has seed 3 and 2')
+      'a training with seed 2 on 2 problems, expected seed 3 and 2 problems')
     trinity_says('train --graphs vgg16:8:what:else', 2, 'expected MODEL or MODEL:BATCH')
   end)
   it('train learns as it is told: by imitation, REINFORCE, PPO alone', function()
@@ -422,7 +422,7 @@ describe('a ranker with memory features', function()
       return made
     end
     trainer(true):save(path)
-    expect(function() trainer(false):resume(path) end):raises 'with other features'
+    expect(function() trainer(false):resume(path) end):raises 'with the same features'
   end)
   it('is what train --memory-features --reward front makes', function()
     local save = temporary '.safetensors'

@@ -26,11 +26,11 @@ local parts = {
   { 'asynchronous server', { mesh = { data = 4 }, sync = { kind = 'parameter_server', servers = 2, asynchronous = true } } },
 }
 
-local reasons = { 'experts are shared out by ranks, each of which would need places of its own',
-  'would deal out the same tokens; sequence_parallel = true shares these out',
-  'experts would see tokens of replicas whose other weights have drifted apart', 'no one server would see all copies',
-  'replicas that differ between meetings have no common state to share out', 'a server holds the states of its weights',
-  'forward and backward of a mini-batch would see different weights' }
+local reasons = { 'each rank of experts would need slots of its own',
+  'would dispatch the same tokens; use sequence_parallel = true',
+  'experts would get tokens of replicas whose other weights have diverged', 'no server would see all copies',
+  'replicas diverge between synchronizations, so there is no common optimiser state to shard', 'servers hold the optimiser states',
+  'forward and backward of a mini-batch would use different weights' }
 
 local cluster = trinity.cluster 'dgx_a100x4'
 local experts = trinity.problem { cluster = cluster, graph = mixture({ layers = 4, hidden = 64, heads = 4,

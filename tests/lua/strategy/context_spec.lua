@@ -75,13 +75,13 @@ describe('attention over context', function()
     end
     expect(count):equals(about.layers * 8)
     expect(function() problem:strategy(plan('all_to_all', { mesh = { context = 8 } })) end):raises(
-      "cp_comm_type: all_to_all: operator '.*' has 4 heads, which tensor 1 x context 8 does not divide; nearest products "
-        .. 'that do: 4')
+      "cp_comm_type: all_to_all: operator '.*' has 4 heads, which tensor 1 x context 8 does not divide %(nearest "
+        .. 'that do: 4%)')
     local none = trinity.problem { cluster = cluster, graph = trinity.model('mlp', { batch_size = 8 }) }
-    expect(function() none:strategy(plan 'all_to_all') end):raises 'no attention to cut by heads'
+    expect(function() none:strategy(plan 'all_to_all') end):raises 'no attention to split by heads'
   end)
   it('is refused where attention is several operators', function()
-    expect(function() several:strategy(plan 'ring') end):raises 'cp_comm_type: ring: graph .* has no attention that is one'
+    expect(function() several:strategy(plan 'ring') end):raises "cp_comm_type: ring: expected attention in one operator .*, graph .* has none; use all_gather"
     expect(several:evaluate(plan('ring', { mesh = { data = 2 } })).step_time_s):equals(
       several:evaluate({ mesh = { data = 2 } }).step_time_s)
   end)

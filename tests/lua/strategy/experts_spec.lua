@@ -67,7 +67,7 @@ describe('experts of a mesh', function()
     local whole = branches(false):strategy({ mesh = { data = 2, expert = 2 } }):breakdown()
     local cut = branches(false):strategy(plan):breakdown()
     expect(whole.devices[1].parameters - cut.devices[1].parameters > 2 * 2 * 3 * 64 * 32 / 2 - 1):truthy()
-    expect(function() branches(true):strategy(plan) end):raises 'a network with fused = false has them apart'
+    expect(function() branches(true):strategy(plan) end):raises 'use a network with fused = false'
     expect(function() branches(false):strategy { mesh = { tensor = 2 } } end):raises 'sequence_parallel = true'
   end)
   it('refuse what does not divide, and tokens dealt out twice', function()
@@ -76,7 +76,7 @@ describe('experts of a mesh', function()
     end
     refused({ mesh = { data = 3, expert = 3 } }, "expert = 3 does not divide the 8 experts of 'layer_1/mixture/experts/")
     refused({ mesh = { data = 3, expert = 3 } }, '(nearest that do: 2 or 4)')
-    refused({ mesh = { data = 2, expert = 2, tensor = 2 } }, 'would deal out the same tokens; sequence_parallel = true')
+    refused({ mesh = { data = 2, expert = 2, tensor = 2 } }, 'would dispatch the same tokens; use sequence_parallel = true')
     refused({ mesh = { data = 2, expert = 2 } }, "expert = 2: graph 'gpt2_small' has no experts to shard",
       trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2 }) })
   end)

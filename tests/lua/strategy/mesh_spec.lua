@@ -204,7 +204,7 @@ describe('a mesh refuses', function()
       'stages: stage 2 of 4 has 0 layers; expected at least 1 between the first stage and the last one')
     refused({ mesh = { pipeline = 2 }, stages = { 1, 2 } }, 'expected 2 numbers of layers .* with the sum 4, got 2 with')
     refused({ mesh = { tensor = 3 } }, "mesh: tensor = 3: operator '.*' has 4 heads, which 3 does not divide; nearest that do: 2 or 4")
-    refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' has one a device")
+    refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' expects one stage per device")
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 3 },
       'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 1 },
@@ -219,33 +219,33 @@ describe('a mesh refuses', function()
       :raises 'problem:evaluate_batch: entry 2: mesh: data 99 '
     expect(function() problem:strategy { placement = problem:placement(), micro_batches = 'x' } end)
       :raises "problem:strategy: schedule: field 'micro_batches': expected a number, got string 'x'"
-    refused({ mesh = { placement = 2 } }, "mesh: placement = 2: 'inside' says on which of these places .* from 1 to 2")
-    refused({ mesh = { placement = 2 }, inside = { 1, 2 } }, 'inside: graph .* has %d+ operators, got places of 2')
+    refused({ mesh = { placement = 2 } }, "mesh: placement = 2: expected 'inside' with the slot of every operator .* from 1 to 2, got none")
+    refused({ mesh = { placement = 2 }, inside = { 1, 2 } }, 'inside: graph .* has %d+ operators, got slots of 2')
     refused({ mesh = { placement = 2 }, inside = function() return 3 end },
-      "inside: operator 'tokens' is on place 3, expected 1 to mesh: placement = 2")
-    refused({ mesh = {}, inside = function() return 2 end }, 'is on place 2, expected 1 to mesh: placement = 1')
+      "inside: operator 'tokens' is in slot 3, expected 1 to mesh: placement = 2")
+    refused({ mesh = {}, inside = function() return 2 end }, 'is in slot 2, expected 1 to mesh: placement = 1')
     refused({ mesh = { placement = 2 }, inside = function() return 'b' end },
       "inside: the function at [^ ]*mesh_spec.lua:%d+ returned string 'b' for operator 'tokens'")
     refused({ mesh = { placement = 2 }, inside = 'heft' }, "'inside': expected .*, got string 'heft'")
     refused({ mesh = { data = 2, expert = 2, placement = 2 }, inside = function() end },
-      'each of which would need places of its own %(expert = 1, or placement = 1%)')
+      'each rank of experts would need slots of its own; use expert = 1, or placement = 1')
   end)
   it('rules of single operators that name what is not there', function()
     refused({ mesh = { tensor = 2 }, split = function() return 7 end }, "returned number 7 for operator '[^']+', expected the name of a dim")
     refused({ mesh = { tensor = 2 }, split = function(op) return op.name == 'block_1/feed_forward/inner' and 'zz' or nil end },
-      "split of operator 'block_1/feed_forward/inner': there is no dimension 'zz'; those that can be cut: ")
+      "split of operator 'block_1/feed_forward/inner': it has no dimension 'zz'; use one of: ")
     refused({ mesh = {}, operators = { ['block_1/feed_forward/iner'] = { recompute = true } } },
       "has no forward operator 'block_1/feed_forward/iner', did you mean 'block_1/feed_forward/inner'")
   end)
   it('what has no heads to split by, and networks that repeat no layers where stages go by them', function()
     local joined = on(trinity.model('gpt2', { layers = 2, batch_size = 1, fused = true }))
-    expect(function() joined:strategy { mesh = { tensor = 2 } } end):raises 'with fused = false has them apart'
+    expect(function() joined:strategy { mesh = { tensor = 2 } } end):raises 'use a network with fused = false'
     expect(joined:strategy({ mesh = { pipeline = 2 }, micro_batches = 2 }).metrics.feasible):equals(true)
     local layers = trinity.graph.layers.new('one', { batch_size = 2 })
     layers:softmax_cross_entropy('loss', layers:linear('only', layers:input('x', { 2, 8 }), 4),
       layers:input('y', { 2 }, 'int64'))
     local single = on(layers:build())
-    expect(function() single:strategy { mesh = { pipeline = 2 } } end):raises "graph 'one' repeats no layers"
+    expect(function() single:strategy { mesh = { pipeline = 2 } } end):raises "need repeated layers, which graph 'one' does not have %(a layer is the set"
     expect(single:strategy({ mesh = { data = 2, tensor = 2 } }).metrics.feasible):equals(true)
   end)
 end)
@@ -274,7 +274,7 @@ describe('words of a mesh that have no effect', function()
   end)
   it('a pipeline over operators between layers that no name puts there, with the rule of names', function()
     refused({ mesh = { pipeline = 2 }, micro_batches = 4 },
-      "operator 'between_%d' in stage 1 .* reads 'down_%d/conv' in .*finds stages by the names of layers: a layer is what")
+      "operator 'between_%d' in stage 1 .* reads 'down_%d/conv' in .*whose stages follow layers %(a layer is the set")
   end)
   it('change nothing where the axis that they belong to is 1', function()
     local step_s = problem:evaluate({ mesh = {} }).step_time_s
@@ -311,7 +311,7 @@ describe('an error of a mesh on 16,384 devices', function()
     expect(output):matches('stages: stage 2 of 16 has 0 layers[^\n]*\n[^\n]*16 layers do not divide over 32 stages[^\n]*\n'
       .. "[^\n]*'halving_doubling' expects a power of two of devices, got 127\n"
       .. "[^\n]*operator 'block_1/attention/q/heads' has 8 heads, which 16 does not divide[^\n]*\n"
-      .. '[^\n]*is on place 2, expected 1 to mesh: placement = 1\n')
+      .. '[^\n]*is in slot 2, expected 1 to mesh: placement = 1\n')
     expect(tonumber(output:match '(%d+)\n$')):below(200000) -- kB; graphs of all devices took 829 MB
   end)
 end)

@@ -63,7 +63,7 @@ describe('recomputed modules', function()
       expect(function() step(dense, word) end):raises(message)
     end
     refused('layer_norm', "unknown recompute 'layer_norm', did you mean 'layernorm'")
-    refused('layernorm+full', "recompute: 'full' stands alone")
+    refused('layernorm+full', "recompute: 'full' cannot be combined with other modules")
     refused('moe', "recompute: graph 'decoder' has no operators of module 'moe'")
   end)
 end)

@@ -231,7 +231,7 @@ describe('a lowered graph', function()
     expect(function()
       problem:evaluate { placement = plan.placement, splits = splits, schedule = 'priority', priority = priority }
     end)
-      :raises "field 'priority' numbers operators, which splits change"
+      :raises "field 'priority' cannot be combined with 'splits'"
     for _, choose in ipairs { 'best', 'data_parallel', 'expert' } do
       local found = trinity.methods.pase(problem, { choose = choose, quiet = true })
       expect(found.metrics.step_time_s):equals(problem:evaluate(found).step_time_s)
@@ -244,14 +244,14 @@ describe('a lowered graph', function()
     expect(lowering { conv_9 = { b = 2 } }):raises "split 'conv_9': no such operator, did you mean 'conv_1'"
     expect(lowering { conv_1 = { q = 2 } }):raises "unknown dimension 'q'"
     expect(lowering { conv_1 = { b = 16 } }):raises "dimension 'b': expected a factor from 1 to 8 %(1, 2, 4, 8 divide it%), got 16"
-    expect(lowering { conv_1 = { b = 8 } }):raises '8 parts on 4 devices'
+    expect(lowering { conv_1 = { b = 8 } }):raises 'expected at most one part per device %(4%), got 8'
     expect(lowering { conv_1 = { b = 2, devices = { 1, 1 } } }):raises 'listed twice'
     expect(lowering { conv_1 = { b = 2, devices = { 1, 9 } } }):raises 'from 1 to 4'
     expect(lowering { ['conv_1/grad'] = { b = 2 } }):raises "unknown dimension 'b'"
     expect(function()
       core.lower_splits(graph.handle, 4, trinity.problem({ graph = graph, cluster = cluster }):placement(),
         { { operator = graph.operators, copies = 2 } })
-    end):raises 'it follows'
+    end):raises 'a backward operator is split as its forward operator'
     expect(function() core.lower_splits(graph.handle, 4, 7, {}) end):raises "argument 3 %('placement'%): expected an int32 array, got 7"
   end)
 end)

@@ -143,13 +143,13 @@ describe('zero-bubble schedules', function()
     refused({ mesh = { pipeline = 4 }, schedule = 'zb-v', virtual_stages = 2, micro_batches = 7 },
       "schedule 'zb%-v': expected at least 8 micro_batches, twice pipeline = 4, got 7")
     refused({ mesh = { pipeline = 4 }, schedule = 'dualpipe-v', micro_batches = 8 },
-      "schedule 'dualpipe%-v': expected virtual_stages = 2, .* got 1")
+      "schedule 'dualpipe%-v': expected virtual_stages = 2 .* got 1")
     refused({ mesh = { pipeline = 2 }, schedule = 'zb-h1', virtual_stages = 2, micro_batches = 2 },
-      "schedule 'zb%-h1' has one a device; schedule 'zb%-interleaved' has several")
+      "schedule 'zb%-h1' expects one stage per device; use schedule 'zb%-interleaved' for several")
     refused({ mesh = { pipeline = 2 }, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 3 },
       "schedule 'zb%-interleaved': expected micro_batches that pipeline = 2 divides, got 3")
     refused({ mesh = {}, schedule = 'zb-h3' }, "did you mean 'zb%-h1'")
     refused({ placement = problem:placement(), schedule = 'zb-h1', micro_batches = 4 },
-      "writes gradients of inputs and of weights together; a mesh strategy takes them apart")
+      "computes input and weight gradients together; use a mesh strategy, which splits them")
   end)
 end)

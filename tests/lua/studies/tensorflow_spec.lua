@@ -409,7 +409,7 @@ describe('a loaded graph', function()
   it('is not executed, and the message says what is', function()
     local graph = tensorflow.load('alexnet', { batch_size = 1 })
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x1' }
-    expect(function() trinity.execute(problem, problem:placement()) end):raises 'execute the network of layers'
+    expect(function() trinity.execute(problem, problem:placement()) end):raises 'use the network built of layers'
   end)
   it('is placed by the expert: each LSTM layer of NMT has a device, attention and softmax the last', function()
     local graph = tensorflow.load('nmt', { sequence = 4, hidden = 64, vocabulary = 500 })

@@ -26,7 +26,9 @@ local dialect = {
   { 'as they come', 'unmodified' }, { 'is of', 'belongs to' }, { 'those of', 'name the noun' }, { 'that of', 'name the noun' },
   { 'as many', 'the same number', 'as many placements per second',
     'as many rings' }, { 'so many', 'N' }, { 'is given up', 'stops' },
-  { 'an operator a', 'one operator per' },
+  { 'an operator a', 'one operator per' }, { 'one a step', 'one per step' }, { 'two a device', 'two per device' },
+  { 'circles?', 'cycle' }, { 'forth and back', 'forwards, then backwards' },
+  { 'input parts?', 'input gradient, B' }, { 'weight parts?', 'weight gradient, W' },
 }
 
 -- What is held to it: pages, comments and messages of these folders, and the texts of `--help`.
@@ -92,8 +94,9 @@ local function without_names(words)
 end
 
 local comment_marks = { lua = '%-%-+', h = '//+', cpp = '//+' }
+local quoted = { lua = [[(['"])(.-)%1]], h = '(")(.-)"', cpp = '(")(.-)"' }
 
---- What comments of a source have of the dialect, and of Lua texts in quotes.
+--- Words of the dialect in the comments of a source and in its texts in quotes.
 local function of_source(path, source)
   local found, number, ending, within = {}, 0, path:match '%.(%w+)$', false
   local mark = comment_marks[ending]
@@ -102,11 +105,11 @@ local function of_source(path, source)
     number = number + 1
     local whole = line:match('^%s*' .. mark .. '[/<]*%s?(.*)$')
     local words = whole or line:match('%s' .. mark .. '%s(.*)$') or ''
-    local opening = ending == 'lua' and not within and words:match '^(%a+) '
+    local opening = not within and words:match '^(%a+) '
     if opening == 'Of' or opening == 'What' then report(opening .. ' ...', 'the subject first') end
     within = whole ~= nil
-    local code = ending == 'lua' and line:gsub('%s*' .. mark .. '%s.*', '') or ''
-    for _, text in code:gmatch [[(['"])(.-)%1]] do
+    local code = whole and '' or line:gsub('%s' .. mark .. '%s.*', '')
+    for _, text in code:gmatch(quoted[ending]) do
       if text:find ' ' then words = words .. ' ' .. text end
     end
     check_line(without_names(words), report)
@@ -163,5 +166,7 @@ describe('plain words', function()
     expect(table.concat(of_source('x.lua', "local a = 1 -- told\nfail 'a plan is priced'\nlocal told = 'told'"), '; '))
       :equals "x.lua:1: 'told' (predicted); x.lua:2: 'priced' (simulated, cost)"
     expect(table.concat(of_source('x.lua', '-- Of a step\n-- What it is\n'), '; ')):equals "x.lua:1: 'Of ...' (the subject first)"
+    expect(table.concat(of_source('x.cpp', '  fail("a plan is priced");  // told\n/// What it is.\n'), '; '))
+      :equals "x.cpp:1: 'told' (predicted); x.cpp:1: 'priced' (simulated, cost); x.cpp:2: 'What ...' (the subject first)"
   end)
 end)

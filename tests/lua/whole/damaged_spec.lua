@@ -140,7 +140,7 @@ describe('a file for something else', function()
     local small = { samples = 2, groups = 2, hidden = 2, resume = path }
     core.write_file(path, 'trinity policy\n\1\0\0\0')
     expect(function() trinity.learn.agent(here, small) end):raises
-      'file: a policy as older versions of trinity saved it, [^\n]*: run the search that saved it again'
+      'file: a policy saved by an older version of trinity, [^\n]*: run its search again'
     core.write_file(path, '{"format": "trinity-profile", "version": 99}')
     expect(function() trinity.profile.load(path) end):raises 'got a profile of format version 99, expected version 2'
   end)

@@ -144,7 +144,8 @@ TEST_CASE("asking and telling out of turn, and scores that are no numbers, are r
   CHECK_THROWS_WITH_AS(search.ask(0), "expected at least 1 placement, got 0", ArgumentError);
   const auto trials = search.ask(8);
   CHECK(trials.placements.size() == 1);
-  CHECK_THROWS_WITH_AS(search.ask(8), "the placements asked for last have not been scored",
+  CHECK_THROWS_WITH_AS(search.ask(8),
+                       "expected scores of the placements asked for last before further ones",
                        ArgumentError);
   CHECK_THROWS_WITH_AS(search.tell(std::vector<Score>(2)), "expected 1 scores, got 2",
                        ArgumentError);
