@@ -1,7 +1,7 @@
 -- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. First
--- every job of a commit runs once and notes which of these lines it executes; then each mutant is judged by the jobs
--- that execute its line, the shortest first. Mutants that a commit's tests do not notice are judged by all tests in the
--- same way. Use:
+-- every job of a commit runs once and notes which tests execute which of these lines; then each mutant is judged by the
+-- tests that execute its line, those of the shortest job first. Mutants that a commit's tests do not notice are judged
+-- by all tests in the same way. Use:
 --   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number
 --   scripts/bootstrap test mutants draw library|engine COUNT [SEED]  prints new ones
 -- The tree is copied; mutants of the engine are built into one program in which $TRINITY_MUTANT chooses. A job that
@@ -175,11 +175,54 @@ local function copy_tree(build)
   return copy
 end
 
+--- Makes the tests of a copy write a line 'test NAME' to $TRINITY_REACHED as each begins, from where on lines count as
+-- not yet executed, and run only those that $TRINITY_TESTS, a file, names.
+local function note_tests(copy)
+  local function put(path, before, text)
+    local old = core.read_file(copy .. '/' .. path)
+    local first, last = old:find(before, 1, true)
+    if not first then error(('%s has no line %s'):format(path, before), 0) end
+    core.write_file(copy .. '/' .. path, old:sub(1, last) .. '\n' .. text .. old:sub(last + 1))
+  end
+  put('tests/lua/run.lua', 'local running, torch_below = false, false', [[
+local mutants_reached, mutants_tests = os.getenv 'TRINITY_REACHED', nil
+if os.getenv 'TRINITY_TESTS' then
+  mutants_tests = {}
+  for line in io.lines(os.getenv 'TRINITY_TESTS') do mutants_tests[line] = true end
+end
+pcall(ffi.cdef, 'bool trinity_mutant_seen[100];')
+local function mutants_begin(full)
+  for _, seen in ipairs(package.loaded.mutants_seen or {}) do for n in pairs(seen) do seen[n] = nil end end
+  pcall(function() ffi.fill(ffi.C.trinity_mutant_seen, 100) end)
+  local file = io.open(mutants_reached, 'a')
+  file:write('test ', full, '\n')
+  file:close()
+end]])
+  put('tests/lua/run.lua', "  if show_seconds then print('begins: ' .. full) end", [[
+  if mutants_reached then mutants_begin(full) end]])
+  put('tests/lua/run.lua', "  local full = table.concat(names, ' ') .. ' ' .. name", [[
+  if mutants_tests and not mutants_tests[full] then return end]])
+  put('tests/main.cpp', '#include "support/tier.h"', [[
+#include <fstream>
+extern "C" __attribute__((weak, visibility("default"))) bool trinity_mutant_seen[100] = {};]])
+  put('tests/main.cpp', 'void test_case_start(const doctest::TestCaseData& test) override { name_ = test.m_name;', [[
+    for (bool& seen : trinity_mutant_seen) seen = false;
+    if (const char* path = std::getenv("TRINITY_REACHED"))
+      std::ofstream(path, std::ios::app) << "test " << name_ << std::endl;
+ ]])
+  put('tests/main.cpp', '  context.applyCommandLine(count, words);', [[
+  if (const char* path = std::getenv("TRINITY_TESTS")) {
+    std::ifstream names(path);
+    for (std::string name; std::getline(names, name);) context.addFilter("test-case", name.c_str());
+  }]])
+end
+
 --- Builds the mutants of the engine into a copy; each notes in $TRINITY_REACHED that its line is executed.
 local function build_engine(copy, mutants)
   core.write_file(copy .. '/engine/base/mutant.h', [[
 #pragma once // and no other header: it may be included inside a namespace
 extern "C" char* getenv(const char*);
+extern "C" __attribute__((weak, visibility("default"))) bool trinity_mutant_seen[100] = {};
 extern "C" int open(const char*, int, ...);
 extern "C" long write(int, const void*, unsigned long);
 extern "C" int close(int);
@@ -190,9 +233,8 @@ inline bool mutant(int number) {
     for (const char* c = getenv("TRINITY_MUTANT"); c && *c; ++c) value = 10 * value + (*c - '0');
     return value;
   }();
-  static bool seen[100];
-  if (!seen[number]) {
-    seen[number] = true;
+  if (!trinity_mutant_seen[number]) {
+    trinity_mutant_seen[number] = true;
     const char* path = getenv("TRINITY_REACHED");
     const int file = path ? open(path, 02001) : -1; // O_WRONLY | O_APPEND
     const char digits[] = {char('0' + number / 10), char('0' + number % 10), 10};
@@ -209,10 +251,12 @@ inline bool mutant(int number) {
     elseif text:sub(1, #head) ~= head then text = head .. text end
     core.write_file(copy .. '/' .. mutant.path, text)
   end
+  note_tests(copy)
   run_shell("cd '%s' && cmake -S . -B build -G Ninja >cmake.log && ninja -C build -k 0", copy)
 end
 
 local reached_head = [[local mutant_reached do local path, seen = os and os.getenv 'TRINITY_REACHED', {} ]]
+  .. [[if path then local all = package.loaded.mutants_seen or {} package.loaded.mutants_seen = all all[#all + 1] = seen end ]]
   .. [[mutant_reached = function(n) if not path or seen[n] then return end seen[n] = true ]]
   .. [[local file = io.open(path, 'a') if file then file:write(n, '\n') file:close() end end end ]]
 
@@ -279,44 +323,59 @@ local function run_lines(lines)
   os.remove(path)
 end
 
---- Runs each job of a tier without a mutant. Gives mutant number -> the jobs that passed and executed its line, the
---- shortest first.
+--- Adds the tests of a job to those that execute the lines of mutants: mutant number -> { job =, s =, tests = }, where
+--- tests are nil for the whole job. What is executed before the first test concerns all.
+local function add_reached(by_number, job, log, reached)
+  local seconds, whole_s, test, entries = {}, 0, nil, {}
+  for s, name in log:gmatch '([%d.]+) s: ([^\n]*)' do
+    seconds[name], whole_s = tonumber(s), whole_s + tonumber(s)
+  end
+  for _, line in ipairs(lines_of(reached)) do
+    local number = tonumber(line)
+    if not number then test = line:match '^test (.*)$' or test
+    else
+      local entry = entries[number] or { job = job, tests = {}, s = 0 }
+      entries[number] = entry
+      if not test then entry.tests, entry.s = nil, whole_s end
+      if entry.tests and not entry.tests[test] then
+        entry.tests[test] = true
+        entry.tests[#entry.tests + 1], entry.s = test, entry.s + (seconds[test] or whole_s)
+      end
+    end
+  end
+  for number, entry in pairs(entries) do -- in any order: each has its list
+    by_number[number] = by_number[number] or {}
+    table.insert(by_number[number], entry)
+  end
+end
+
+--- Runs each job of a tier without a mutant. Gives mutant number -> what executes its line (add_reached()) of the jobs
+--- that passed, the shortest first.
 local function reached_by(copy, tier)
-  local folder_of, lines, jobs = os.tmpname(), {}, jobs_of(tier)
+  local folder_of, lines, jobs, by_number = os.tmpname(), {}, jobs_of(tier), {}
   run_shell("rm '%s' && mkdir '%s'", folder_of, folder_of)
   for i, job in ipairs(jobs) do
     local base = ('%s/%d'):format(folder_of, i)
-    lines[i] = ("export TRINITY_REACHED='%s.reached'; : >$TRINITY_REACHED; began=$(date +%%s%%N); (%s) && "
-      .. "echo $(($(date +%%s%%N) - began)) >'%s.ns'"):format(base, job_line(copy, job, tier, 0, base .. '.log'), base)
+    lines[i] = ("export TRINITY_REACHED='%s.reached'; : >$TRINITY_REACHED; (%s) && : >'%s.passed'"):format(base,
+      job_line(copy, job, tier, 0, base .. '.log'), base)
   end
   run_lines(lines)
-  local list, by_number = {}, {}
   for i, job in ipairs(jobs) do
     local base = ('%s/%d'):format(folder_of, i)
-    if core.exists(base .. '.ns') then
-      local ns, reached = tonumber(core.read_file(base .. '.ns')), core.read_file(base .. '.reached')
-      list[#list + 1] = { job = job, ns = ns, reached = reached }
+    if core.exists(base .. '.passed') then
+      add_reached(by_number, job, core.read_file(base .. '.log'), core.read_file(base .. '.reached'))
     else
       io.stderr:write(('%s fails without a mutant and judges none\n'):format(job))
     end
   end
-  table.sort(list, function(a, b) return a.ns ~= b.ns and a.ns < b.ns or a.ns == b.ns and a.job < b.job end)
-  for _, entry in ipairs(list) do
-    local seen = {}
-    for number in entry.reached:gmatch '%d+' do
-      number = tonumber(number)
-      if not seen[number] then
-        by_number[number] = by_number[number] or {}
-        table.insert(by_number[number], entry.job)
-      end
-      seen[number] = true
-    end
+  for _, list in pairs(by_number) do -- in any order: each is sorted
+    table.sort(list, function(a, b) return a.s ~= b.s and a.s < b.s or a.s == b.s and a.job < b.job end)
   end
   command("rm -rf '%s'", folder_of)
   return by_number
 end
 
---- Judges mutants by a tier's jobs: number -> the first job that fails. Copies of the library are one for each mutant.
+--- Judges mutants by a tier's tests: number -> the first job that fails. Copies of the library are one for each mutant.
 local function judged(kind, copy, mutants, tier, by_number)
   local lines, found, verdicts = {}, {}, os.tmpname()
   run_shell("rm '%s' && mkdir '%s'", verdicts, verdicts)
@@ -324,12 +383,18 @@ local function judged(kind, copy, mutants, tier, by_number)
     local number, place, parts = mutant.number, copy, {}
     if kind == 'library' then
       place = copy_tree(home .. '/build')
+      note_tests(place)
       local text = changed(place, mutant, function(line) return line:match '^%s*' .. mutant.to end)
       core.write_file(place .. '/' .. mutant.path, text)
     end
-    for _, job in ipairs(by_number[number] or {}) do
-      parts[#parts + 1] = ("(%s) || { echo '%s' >'%s/%d'; break; }"):format(
-        job_line(place, job, tier, number, ('%s/%d.log'):format(verdicts, number)), job, verdicts, number)
+    for i, entry in ipairs(by_number[number] or {}) do
+      local line = job_line(place, entry.job, tier, number, ('%s/%d.log'):format(verdicts, number))
+      if entry.tests then
+        local path = ('%s/%d.%d.tests'):format(verdicts, number, i)
+        core.write_file(path, table.concat(entry.tests, '\n') .. '\n')
+        line = ("export TRINITY_TESTS='%s'; %s"):format(path, line)
+      end
+      parts[#parts + 1] = ("(%s) || { echo '%s' >'%s/%d'; break; }"):format(line, entry.job, verdicts, number)
     end
     lines[#lines + 1] = ('while :; do %s\nbreak; done; echo "%s %d $(cat %s/%d 2>/dev/null || echo -)"%s'):format(
       table.concat(parts, '\n'), tier, number, verdicts, number,
@@ -349,7 +414,7 @@ local function judge(kind, numbers)
   local chosen = #numbers == 0 and mutants or {}
   for i, number in ipairs(numbers) do chosen[i] = mutants[tonumber(number)] end
   local copy = copy_tree(kind == 'library' and home .. '/build')
-  if kind == 'library' then note_lines(copy, mutants) else build_engine(copy, mutants) end
+  if kind == 'library' then note_lines(copy, mutants) note_tests(copy) else build_engine(copy, mutants) end
   local by_number = reached_by(copy, 'commit')
   local found = judged(kind, copy, chosen, 'commit', by_number)
   for _, mutant in ipairs(chosen) do
