@@ -358,7 +358,7 @@ TEST_CASE("a library's ring and tree within a node and between nodes") {
              chunks(1e-5, 2 * 2e-6 + 2 * 8e-6, 8e6 / 2e8)));
 }
 
-TEST_CASE("small packets, switches that add up, and cards in use") {
+TEST_CASE("small packets, switches that reduce, and NICs in use") {
   CollectiveLibrary library = plain_library();
   library.low_latency_hop = 0.5;
   library.low_latency_bandwidth = 0.25;
@@ -384,7 +384,7 @@ TEST_CASE("small packets, switches that add up, and cards in use") {
              chunks(1e-5, 2 * 2e-6 + 2 * 8e-6, 2 * 8e6 / 2e8)));
 }
 
-TEST_CASE("rails count network cards: as many as a node has change nothing, half of them halve") {
+TEST_CASE("rails limit a node's NICs: all of them change nothing, half of them halve the bandwidth") {
   CollectiveLibrary library;
   for (const bool half_duplex : {false, true})
     for (const int32_t nodes : {2, 4}) {

@@ -139,7 +139,7 @@ TEST_CASE("every operator may be a unit by itself") {
   CHECK(unit_times_s(problem, operators)[1] == doctest::Approx(3e-3));
 }
 
-TEST_CASE("features of the released code: quotients with the mean, the type's index") {
+TEST_CASE("features of the released code: ratios to the mean, the type's index") {
   const auto problem = pair();
   const auto units = make_unit_graph(problem.graph());
   FeatureOptions options;

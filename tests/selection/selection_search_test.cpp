@@ -95,7 +95,7 @@ TEST_CASE("the bound holds and selections are what they are said to be, on small
   CHECK(best_found > cases * 8 / 10);
 }
 
-TEST_CASE("on a tree without limit the bound meets the best") {
+TEST_CASE("on a tree without limit the bound equals the optimum") {
   for (uint64_t i = 0; i < 8; ++i) {
     RandomStream random(2, "selection tree", i);
     SelectionProblem problem;
@@ -128,7 +128,7 @@ TEST_CASE("seed and rounds decide, threads do not") {
   CHECK(score_selection(problem, one.states).feasible());
 }
 
-TEST_CASE("a limit that nothing meets: no selection is claimed") {
+TEST_CASE("with a limit that nothing satisfies no selection is claimed") {
   const auto problem = grid(6, 3, 4, 0.02);
   ThreadPool pool(1);
   SelectionOptions options;

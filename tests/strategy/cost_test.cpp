@@ -86,7 +86,7 @@ TEST_CASE("a device type states what kernels of an operator type reach") {
   CHECK(operator_time_s(depthwise, depthwise.op(1), device, type) == doctest::Approx(1e-6 + 20e-3));
 }
 
-TEST_CASE("a gradient has its own efficiency, or that of its forward type") {
+TEST_CASE("a gradient has its own efficiency, or the efficiency of its forward type") {
   auto type = machine();
   type.operators["Conv"] = {0.25, {}, {}, {}, {}};
   const Device device{"d", 0, 1.0, ""};
@@ -155,7 +155,7 @@ Products products(int64_t own_kernel = 0) {
 
 }  // namespace
 
-TEST_CASE("narrow products reach less") {
+TEST_CASE("narrow matmuls reach less of the peak") {
   auto type = machine();
   type.launch_s = 0;
   type.memory_bandwidth_bytes_per_s = 1e18;
@@ -248,7 +248,7 @@ TEST_CASE("updates wait for the host where the type says what it does for a weig
   CHECK(times_s[0] + times_s[1] == doctest::Approx(8e-3));
 }
 
-TEST_CASE("products of one input are one kernel") {
+TEST_CASE("matmuls of one input are one kernel") {
   auto type = machine();
   const auto made = products();
   const double one = made.time_s("p1", type) - 1e-6;

@@ -44,7 +44,7 @@ describe('comparisons over seeds', function()
     expect(heads[2]):equals(heads[1])
     expect(heads[3]):equals(heads[1])
   end)
-  it('price a strategy of another problem anew, and refuse one of other operators', function()
+  it('simulate a strategy of another problem again, and refuse one of other operators', function()
     local problem, graph = chain(), trinity.model('alexnet', { batch_size = 4 })
     local found = trinity.methods.single_device(problem, { quiet = true })
     local other = trinity.problem { graph = problem.graph, cluster = problem.cluster,
@@ -56,7 +56,7 @@ describe('comparisons over seeds', function()
     expect(function() trinity.compare(alexnet, { found }, { quiet = true }) end)
       :raises "entry 1: the strategy belongs to chain on p100x2: a placement of graph 'alexnet' needs %d+ entries, got 10"
   end)
-  it('set no bound beside strategies with splits, which it does not bind', function()
+  it('show no bound for strategies with splits, which it does not bind', function()
     local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 32 }), cluster = trinity.cluster 'p100x4' }
     local text = tostring(trinity.compare(problem, { 'pase', 'single_device' }, { quiet = true }))
     expect(text):matches '\npase[ *]+[%d.]+ s +%- '
@@ -157,7 +157,7 @@ describe('comparisons of what is out of memory', function()
     expect(#comparison.rows[1].runs):equals(0)
     expect(comparison.rows[1].failures[1]):matches "operator 'op3' needs 10000000000 bytes, more than is free"
     expect(tostring(comparison)):matches '\nm_etf +%- '
-    expect(tostring(comparison)):matches '\nm_topo [^\n]* no +%-' -- it asks no card's size
+    expect(tostring(comparison)):matches '\nm_topo [^\n]* no +%-' -- it asks no GPU's size
     expect(comparison:best()):equals(nil) -- nothing fits
   end)
 end)

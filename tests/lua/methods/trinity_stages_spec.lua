@@ -4,7 +4,7 @@ local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 
--- Two branches a block, as many blocks as asked for: 64 units and fewer are refined by local search, more by annealing.
+-- Two branches per block, a given number of blocks: 64 units and fewer are refined by local search, more by annealing.
 local function problem_of(blocks, reward, cluster)
   return trinity.problem { graph = graphs.branches(blocks, 16, 32, 32), cluster = trinity.cluster(cluster or 'p100x2'),
     reward = reward }
@@ -43,14 +43,14 @@ describe('the stages of the Trinity search', function()
     expect(4):below(tried)
     expect(warm.evaluations):below(20)
   end)
-  it('price at most half of the budget, and one at least', function()
+  it('evaluate at most half of the budget, and at least one', function()
     local p = trinity.problem { graph = graphs.branches(3, 16, 32, 32), cluster = trinity.cluster 'p100x4' }
     for _, count in ipairs { 12, 16, 20 } do
       local found = trinity.methods.trinity(p, { evaluations = count, policy = false, refine = false, quiet = true })
       expect(found.evaluations):equals(count / 2)
     end
   end)
-  it('have their options checked before anything is priced', function()
+  it('have their options checked before anything is evaluated', function()
     local priced = 0
     local counting = problem_of(2, function(m)
       priced = priced + 1
@@ -127,7 +127,7 @@ describe('the stages of the Trinity search', function()
     expect(same_placement(a, b)):truthy()
     expect(a.evaluations):equals(b.evaluations)
   end)
-  it('are those of best, without anything learned', function()
+  it('are the stages of `best`, without anything learned', function()
     for _, case in ipairs { { 1, {} }, { 6, { seed = 2 } }, { 20, { evaluations = 300, warm_start = { 'metis' } } },
       { 24, { evaluations = 400 } } } do
       local p, texts = problem_of(case[1]), {}

@@ -22,7 +22,7 @@ describe('trinity.pipeline', function()
   -- Three layers of 6, 9 and 3 ms, forward and backward; what crosses between the first two takes 0.25 ms each way.
   it('gives the exact contiguous cut, gradients with their layers', function()
     local found = cut(training, { method = 'max_load_dp', cpus = 0 })
-    expect(found.max_load):equals(12.5) -- 6 + 0.5 beside 9 + 3 + 0.5
+    expect(found.max_load):equals(12.5) -- 6 + 0.5 against 9 + 3 + 0.5
     expect(found.unit):equals 'ms'
     expect(table.concat(found.assignment, ' ')):equals '1 2 2 2 2 1'
     expect(found.optimal):truthy()
@@ -34,7 +34,7 @@ describe('trinity.pipeline', function()
   end)
   it('finds better ones that are not contiguous', function()
     local found = cut(training, { method = 'max_load_annealing', rounds = 2 })
-    expect(found.max_load):equals(10.5) -- 6 + 3 and what crosses, beside 9 + 1.5
+    expect(found.max_load):equals(10.5) -- 6 + 3 and the transfer, against 9 + 1.5
     expect(found.contiguous_max_load):equals(12.5)
     expect(found.assignment[1]):equals(found.assignment[3])
     expect(found.assignment[2]):equals(found.assignment[5])

@@ -96,7 +96,7 @@ describe('a search on a pipeline', function()
 end)
 
 describe('a trace', function()
-  -- What each node does, a character a cell: forward passes of micro-batch 1 as 1, backward ones as a. A row a chunk.
+  -- The work of each node, one character per cell: forward passes of micro-batch 1 as 1, backward ones as a. One row per chunk.
   -- Layers of a cell each forwards, two cells backwards; layer l is on node (l - 1) % nodes + 1.
   local function rows_of(schedule, micro_batches, nodes, chunks, cell_s)
     local layers, speeds, stage, rows, width = {}, {}, {}, {}, 0
@@ -217,7 +217,7 @@ describe('recomputation', function()
 end)
 
 describe('replicated stages', function()
-  it('share out samples and reduce gradients', function()
+  it('divide samples and reduce gradients', function()
     local graph = chain_graph { { 2, 1e6 }, { 1, 8 } }
     local problem = trinity.problem { graph = graph, cluster = cluster { 1, 1 } }
     local placement = staged(problem)

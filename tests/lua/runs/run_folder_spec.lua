@@ -328,7 +328,7 @@ describe('trinity runs', function()
 end)
 
 describe('trinity runs watch', function()
-  it('tells what a run does, and how it ended', function()
+  it('shows what a run does, and how it ended', function()
     local at, process = runs .. '/seen', core.process()
     core.write_file(at .. '/run.json', core.to_json { kind = 'trinity run 1', name = 'seen', status = 'running',
       pid = process.pid, process_start = process.start, now = { label = 'trinity', seed = 2, evaluations = 100,

@@ -29,7 +29,7 @@ local function refusal(change)
 end
 
 describe('a selection', function()
-  it('finds the best within the limit, from a table and from a file alike', function()
+  it('finds the best within the limit, the same from a table and from a file', function()
     local best = select_strategies(example(), { quiet = true })
     expect(best.cost):equals(12)
     expect(best.feasible):equals(true)

@@ -78,7 +78,7 @@ describe('a plan', function()
   local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
   local apart = placed(problem, { 1, 1, 1, 2 })
   it('is a placement, a strategy or a table', function()
-    -- a 0-1, b 1-5, c 5-6, wire 6-7, d 7-12.
+    -- a 0-1, b 1-5, c 5-6, link 6-7, d 7-12.
     local metrics = problem:evaluate(apart)
     expect_step(metrics, 12)
     expect(problem:evaluate(problem:strategy(apart)).step_time_s):equals(metrics.step_time_s)
@@ -303,7 +303,7 @@ describe('rules', function()
       expect_step(step(cross, { 1, 2, 2, 1 }, { queue = queue }), 3)
     end
   end)
-  it('account no memory when told so', function()
+  it('account no memory on request', function()
     expect(0):below(step(cross, { 1, 2, 2, 1 }).peak_memory_bytes)
     local metrics = step(cross, { 1, 2, 2, 1 }, { memory = 'none' })
     expect(metrics.peak_memory_bytes):equals(0)
@@ -325,7 +325,7 @@ describe('rules', function()
       expect(trinity.problem(spec).rules):equals(rules)
     end
   end)
-  it('have those of the published simulator', function()
+  it('have the values of the published simulator', function()
     local problem = trinity.problem { graph = graph(cross), cluster = cluster(2), rules = 'compat' }
     expect(0.003):below(problem:evaluate(placed(problem, { 1, 2, 2, 1 })).step_time_s)
     expect(function() problem:evaluate { placement = problem:placement(), schedule = 'lifo' } end)

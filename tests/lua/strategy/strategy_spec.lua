@@ -1,4 +1,4 @@
--- Strategy files: schedules go into them and come back, and broken ones are told apart.
+-- Strategy files: schedules are saved and loaded, and broken files are distinguished.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'

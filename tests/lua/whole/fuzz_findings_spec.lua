@@ -1,4 +1,4 @@
--- What fuzzing found (tests/fuzz, tests/robustness): each input gave an error placed inside the library, or one that
+-- Findings of fuzzing (tests/fuzz, tests/robustness): each input gave an error placed inside the library, or one that
 -- named neither file nor field.
 
 local core = require 'trinity.core'

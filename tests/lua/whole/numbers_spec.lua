@@ -126,7 +126,7 @@ describe('placements', function()
     expect(written):equals(1989)
     expect(placement[1]):equals(1989)
   end)
-  it('and so do lists beside them, and the command line', function()
+  it('and so do lists next to them, and the command line', function()
     local placement = problem:placement()
     for field, value in trinity.system.sorted_pairs { stage = { 1, 1.999, 1 }, order = { { 1, 2.5, 3 }, {} } } do
       expect(function() problem:evaluate { placement = placement, schedule = field == 'stage' and '1f1b' or 'order',

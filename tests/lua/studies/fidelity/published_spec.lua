@@ -71,7 +71,7 @@ describe('what a row leaves open', function()
     expect(old.plan.micro_batch):equals(4)
     expect(old.plan.sequence_parallel):equals(false)
   end)
-  it('of torchtitan: as many micro-batches as stages', function()
+  it('of torchtitan: one micro-batch per stage', function()
     local row = row_of { gpu = 'H100-96GB', micro_batch = '', zero = '3', note = 'Interleaved 1F1B' }
     expect(row.plan.virtual):equals(2)
     expect(row.plan.micro_batches):equals(4)
@@ -110,7 +110,7 @@ describe('a prediction', function()
     expect(tonumber(printed:match 'step_time_s (%S+)')):equals(case.evaluate(row_of().case).step_time_s)
     trinity_says(("study fidelity published --rows '%s' --script r2"):format(rows), 1, "no row 'r2', did you mean 'r1'")
   end)
-  it('is of one cluster and one network for a script and the command', function()
+  it('has the same cluster and network in a script and in the command', function()
     local row = row_of()
     local cluster = trinity.cluster(row.case.cluster, { runtime = row.case.runtime })
     local problem = trinity.problem { check_memory = false, graph = trinity.model('decoder', row.case.model_options), cluster = cluster }
@@ -124,7 +124,7 @@ describe('a prediction', function()
       expect(speed(row, { [name] = values[name] * 1.2 }) > before):truthy()
     end
   end)
-  it('of a rack has 72 GPUs behind one switch: equal parts of racks, else a last one with the remainder', function()
+  it('of a rack has 72 GPUs on one switch: equal parts of racks, else a last one with the remainder', function()
     for gpus, machines in pairs { [72] = 'gb200_nvl72:72x1', [144] = 'gb200_nvl72:72x2', [256] = 'gb200_nvl72:64x4',
       [2496] = 'gb200_nvl72:64x39', [73] = 'gb200_nvl72:72x1+gb200_nvl72:1' } do -- in any order
       expect(nodes.job('gb200_nvl72', gpus)):equals(machines)
@@ -157,7 +157,7 @@ describe('a prediction', function()
     expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
     expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
   end)
-  it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 behind the backward pass', function()
+  it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 after the backward pass', function()
     local function bucket(changes)
       local one = row_of(changes).case
       expect(one.strategy.bucket_bytes):equals(nil) -- the runtime's rule holds
@@ -197,7 +197,7 @@ describe('a prediction', function()
     local at = problem:evaluate(row.case.strategy).step_time_s
     expect(at > problem:evaluate(none).step_time_s and at < problem:evaluate(full).step_time_s):truthy()
   end)
-  it('of rings is that of shorter sequences, whose attention sees as many keys', function()
+  it('of rings equals shorter sequences whose attention sees the same number of keys', function()
     local of = row_of({ cp = '2', gpus = '16', precision = 'bf16' })
     expect(of.case.strategy.mesh.data):equals(4)
     expect(of.case.model_options.sequence):equals(512)
@@ -289,7 +289,7 @@ describe('values as Lua text', function()
 end)
 
 describe('the command', function()
-  it('tells rows without a value, in order, by their id', function()
+  it('predicts rows without a value, in order, by their id', function()
     local path = file_of({ id = 'b', value = '' }, { id = 'a', value = '', gpus = '4', dp = '1' })
     local rows = json.decode(trinity_says(("study fidelity published --rows '%s' --json"):format(path), 0)).rows
     expect(rows[1].row .. rows[2].row):equals 'ba'
@@ -297,7 +297,7 @@ describe('the command', function()
     trinity_says(("study fidelity published --rows '%s'"):format(path), 0, 'b: assumed: ')
     trinity_says(("study fidelity published --rows '%s'"):format(file_of {}), 0, 'predicted rows')
   end)
-  it('tells the others where a row is refused, by its columns or its network', function()
+  it('predicts the others where a row is refused, by its columns or its network', function()
     local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' }, { id = 'c' })
     local out = trinity_says(("study fidelity published --rows '%s' --json"):format(path), 0)
     local rows = json.decode(out:match '{.*}').rows
