@@ -113,7 +113,6 @@ local function case(name, command, message, expected)
   io.stdout:flush()
 end
 
-
 local function on_two(what) return ('if rank == 2 then %s end'):format(what) end
 local function on_all(what) return what end
 

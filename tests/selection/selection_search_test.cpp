@@ -128,16 +128,6 @@ TEST_CASE("seed and rounds decide, threads do not") {
   CHECK(score_selection(problem, one.states).feasible());
 }
 
-TEST_CASE("with a limit that nothing satisfies no selection is claimed") {
-  const auto problem = grid(6, 3, 4, 0.02);
-  ThreadPool pool(1);
-  SelectionOptions options;
-  options.rounds = 3;
-  const auto result = solve_selection(problem, options, pool);
-  CHECK_FALSE(result.feasible);
-  CHECK(result.choice.size() == 36);
-}
-
 TEST_CASE("a wish to stop ends the search with the best so far") {
   const auto problem = grid(14, 5, 5, 0.42);
   ThreadPool pool(2);

@@ -269,29 +269,6 @@ TEST_CASE("arithmetic and traffic hide each other, or follow each other") {
   CHECK(made.time_s("p1", type) == doctest::Approx(1e-6 + bytes_s + flops_s));
 }
 
-TEST_CASE("a cost function replaces the model, and its nonsense is refused") {
-  const auto graph = std::make_shared<const Graph>(conv_net(1));
-  ClusterSpec spec = test::uniform_spec(2, 1e9, 0);
-  spec.devices[1].speed = 2;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const auto rules = SimulationRules::standard(*cluster);
-  int32_t asked = 0;
-  const Problem problem(graph, cluster, rules,
-                        [&](const Operator& op, const Device& device, const DeviceType&, double s) {
-                          ++asked;
-                          return op.type == "Relu" ? 5e-3 / device.speed : s;
-                        });
-  CHECK(asked == 6);  // three operators, two kinds of device
-  CHECK(problem.cost_ns(0, 2) == 5'000'000);
-  CHECK(problem.cost_ns(1, 2) == 2'500'000);
-  CHECK(problem.cost_ns(0, 0) == 0);
-  const Problem part(std::make_shared<const Graph>(problem.graph()), problem);
-  CHECK(part.cost_ns(1, 2) == 2'500'000);
-  const auto wrong = [](const Operator&, const Device&, const DeviceType&, double) { return -1.0; };
-  CHECK_THROWS_WITH_AS(Problem(graph, cluster, rules, wrong),
-                       doctest::Contains("cost of operator 'x' on device 'd0'"), ArgumentError);
-}
-
 TEST_CASE("the weights of a variable count once, and on another device as a copy") {
   GraphBuilder builder("tied");
   Operator weights;

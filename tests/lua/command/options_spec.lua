@@ -145,10 +145,6 @@ describe('--cluster', function()
     local _, output = run_trinity 'pipeline alexnet --cluster dgx_a100x2 --devices 16 --method max_load_dp --run none'
     expect(output):matches '^alexnet %(model%) by max_load_dp: max load'
   end)
-  it('suggests the name that has a word whole', function()
-    expect(function() trinity.cluster 'p1000x2' end):raises "did you mean 'p100', 'p100_4' or 'p100_ib'%?"
-    expect(function() trinity.model 'bert' end):raises "no model 'bert', did you mean 'bert_base'%?"
-  end)
 end)
 
 -- Directories that scripts hand all of their options to.

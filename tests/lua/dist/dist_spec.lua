@@ -5,15 +5,10 @@ local ffi = require 'ffi'
 
 with_torch()
 
-
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local launch, shell, write_script = processes.launch, processes.shell, processes.write_script
 
-local function count(text, pattern)
-  local n = 0
-  for _ in text:gmatch(pattern) do n = n + 1 end
-  return n
-end
+local function count(text, pattern) return select(2, text:gsub(pattern, '')) end
 
 -- In a script: hang.
 local hang = "require('ffi').cdef 'int poll(void *, unsigned long, int);' require('ffi').C.poll(nil, 0, 60000)"

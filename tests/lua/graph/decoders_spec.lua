@@ -204,9 +204,7 @@ describe('a mesh', function()
 end)
 
 describe('config.json is refused', function()
-  local function refused(config, message, options)
-    expect(function() network(config, options) end):raises(message)
-  end
+  local function refused(config, message, options) expect(function() network(config, options) end):raises(message) end
   it('in a sentence that names the field', function()
     refused(with { model_type = 'lama' }, "config.json: unknown model_type 'lama', did you mean 'llama'")
     refused({ num_hidden_layers = 2 }, "config.json: field 'model_type' is missing")

@@ -146,9 +146,7 @@ describe('the stages of the Trinity search', function()
       "methods.best: option 'refine': warm_start and refine are both off: nothing to do")
   end)
   it('refuse what they cannot do', function()
-    local function refused(options, message)
-      expect(function() search(problem, options) end):raises(message)
-    end
+    local function refused(options, message) expect(function() search(problem, options) end):raises(message) end
     refused({ policy = 2 }, "methods.trinity: option 'policy': expected true, false or a share from 0 to 1, got number 2")
     refused({ policy = 0.7, refine = 0.7 }, 'shares of policy and refine are 1.4 together')
     refused({ warm_start = false, policy = false, refine = false }, 'nothing to do')
@@ -240,6 +238,7 @@ describe('checkpoints', function()
     refused(6, { policy = false, seed = 2 }, "expected option 'seed' = 1, as it was written, got 2")
     refused(6, { policy = false, evaluations = 64 }, "expected option 'evaluations' = 128, as it was written, got 64")
     refused(7, { policy = false }, "operator 'a7' of graph 'branches' is missing")
+    expect(function() search(problem_of(6, nil, 'p100x4'), { policy = false, resume = path }) end):raises 'got a checkpoint for another cluster'
     core.write_file(path, text:sub(1, #text / 2))
     refused(6, { policy = false }, 'changed or cut short since it was written')
     core.write_file(path, (text:gsub('trinity search checkpoint 3', 'something else')))

@@ -50,9 +50,7 @@ describe('a plan by its cost', function()
     local found = search('dgx_h100', { reward = 'dollars', prices = path, simulations = 4 })
     expect(found.cost_of.text):matches 'h100 2 %$/h'
     expect(search('dgx_h100', { reward = 'joules', simulations = 4 }).cost_of.text):equals 'h100 700 W'
-    local function refused(cluster, fields, message)
-      expect(function() search(cluster, fields) end):raises(message)
-    end
+    local function refused(cluster, fields, message) expect(function() search(cluster, fields) end):raises(message) end
     refused('p100x2', { reward = 'dollars' }, "no list price of 'p100' is known: give prices = ")
     refused('dgx_h100', { prices = path }, "option 'prices': expected reward = 'dollars' or 'joules' with it")
     refused('dgx_h100', { reward = 'euros' }, "option 'reward': ")

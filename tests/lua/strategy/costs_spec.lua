@@ -15,7 +15,6 @@ local function rows(list, head)
   return path
 end
 
-
 describe('own costs', function()
   it('hold under a mesh: of replicas whole, of parts by their share', function()
     local function twice(_, _, default_s) return 2 * default_s end

@@ -71,9 +71,7 @@ describe('experts of a mesh', function()
     expect(function() branches(false):strategy { mesh = { tensor = 2 } } end):raises 'sequence_parallel = true'
   end)
   it('refuse what does not divide, and tokens divided twice', function()
-    local function refused(plan, text, by)
-      expect(function() (by or problem):strategy(plan) end):raises(text)
-    end
+    local function refused(plan, text, by) expect(function() (by or problem):strategy(plan) end):raises(text) end
     refused({ mesh = { data = 3, expert = 3 } }, "expert = 3 does not divide the 8 experts of 'layer_1/mixture/experts/")
     refused({ mesh = { data = 3, expert = 3 } }, '(nearest that do: 2 or 4)')
     refused({ mesh = { data = 2, expert = 2, tensor = 2 } }, 'would deal out the same tokens; sequence_parallel = true')

@@ -105,18 +105,10 @@ describe('a mesh', function()
     expect(text):matches 'messages of stage 1: data all%-gather'
     expect(problem:strategy({ mesh = { data = 2 }, zero_stage = 2 }):explain():find('after every', 1, true)):equals(nil)
   end)
-  it('is written to a file, and read', function()
+  it('is refused in a file where its fields are wrong', function()
     local path = os.tmpname()
-    local found = problem:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, stages = { 1, 3 },
-      recompute = 'selective' }
-    found:save(path)
+    problem:strategy({ mesh = { data = 2, pipeline = 2 }, micro_batches = 4 }):save(path)
     local text = core.read_file(path)
-    expect(text):matches '"version": 3'
-    expect(text:find '"placement"'):equals(nil)
-    local loaded = problem:load(path)
-    expect(loaded.metrics.step_time_s):equals(found.metrics.step_time_s)
-    loaded:save(path)
-    expect(core.read_file(path)):equals(text)
     core.write_file(path, (text:gsub('"pipeline": 2', '"pipline": 2')))
     expect(function() problem:load(path) end):raises "mesh: unknown field 'pipline', did you mean 'pipeline'"
     core.write_file(path, (text:gsub('"mesh": {', '"order": [1], "mesh": {')))

@@ -204,9 +204,7 @@ describe('replicas of a mesh', function()
       :matches 'which apply one gradient at a time, 7 updates old'
   end)
   it('are refused with what they contradict', function()
-    local function refused(way, more, text)
-      expect(function() problem:evaluate(plan(way, more)) end):raises(text)
-    end
+    local function refused(way, more, text) expect(function() problem:evaluate(plan(way, more)) end):raises(text) end
     refused({ kind = 'local_sgd' }, { zero_stage = 1 }, 'local_sgd with zero_stage = 1: replicas that differ between meetings')
     refused({ kind = 'parameter_server' }, { zero_stage = 3 }, 'a server holds the states')
     refused({ kind = 'hierarchical', inner = 3 }, {}, 'divide data = 8, got inner = 3 %(would do: 2, 4%)')
