@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/error.h"
 #include "support/build.h"
 #include "support/tier.h"
 

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
 #include "simulator/simulator.h"
 #include "strategy/dispatch.h"
 #include "support/build.h"

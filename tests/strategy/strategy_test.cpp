@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <limits>
-
 #include "base/error.h"
 #include "strategy/cost.h"
 #include "strategy/strategy.h"
