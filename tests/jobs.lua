@@ -1,12 +1,12 @@
--- What tests/run runs, as jobs: `core/ROOM` and `torch/ROOM` (C++ tests of the folder tests/ROOM, without and with
--- LibTorch), `lua/ROOM/NAME` (a spec), `fuzz`, `luacheck`. Use:
+-- The jobs of tests/run: `core/FOLDER` and `torch/FOLDER` (C++ tests of the folder tests/FOLDER, without and with
+-- LibTorch), `lua/FOLDER/NAME` (a spec), `fuzz`, `luacheck`. Use:
 --   trinity tests/jobs.lua list                    names what can be asked for
 --   trinity tests/jobs.lua TIER all|quick|shared   prints jobs, the longest of the tier (commit, all) first
---   trinity tests/jobs.lua TIER NAME ...           those that names call: rooms, specs; NAME/WORDS: its tests whose
+--   trinity tests/jobs.lua TIER NAME ...           jobs by name: folders, specs; NAME/WORDS: its tests whose
 --                                                  name holds the words; cpp/NAME, lua/NAME: only C++ tests, specs
---   trinity tests/jobs.lua TIER touched COMMIT     those of what changed since a commit
---   trinity tests/jobs.lua TIER changed PATH ...   those of paths
---   trinity tests/jobs.lua TIER record FILE        keeps seconds, lines 'JOB PROCESSOR WALL', in tests/times.txt
+--   trinity tests/jobs.lua TIER touched COMMIT     jobs of files that changed since a commit
+--   trinity tests/jobs.lua TIER changed PATH ...   jobs of these paths
+--   trinity tests/jobs.lua TIER record FILE        keeps seconds, lines 'JOB CPU_S WALL_S', in tests/times.txt
 -- Jobs are printed as lines 'JOB waits|works WORDS', separated by tabs.
 
 local core = require 'trinity.core'
@@ -93,7 +93,7 @@ local function choose_named(asked)
       local known = specs.words(names)
       for _, room in pairs(cpp) do known[#known + 1] = room end
       table.sort(known)
-      io.stderr:write(("no room or spec '%s'%s; 'scripts/bootstrap test list' names them all\n"):format(asked,
+      io.stderr:write(("no folder or spec '%s'%s; 'scripts/bootstrap test list' names them all\n"):format(asked,
         core.suggestion(rest, known)))
       os.exit(2)
     end
@@ -101,8 +101,8 @@ local function choose_named(asked)
   end
 end
 
--- What changed paths call: the first pattern that a path has. %1 is the room or file that the pattern found.
-local also = { -- rooms of the engine or the library: specs of other rooms that exercise them
+-- Jobs that changed paths call: the first pattern that a path matches. %1 is the folder or file that it found.
+local also = { -- folders of the engine or the library: specs of others that exercise them
   base = 'files whole parallel', cluster = 'strategy studies/fidelity', data = 'execute', distribute = 'dist execute',
   features = 'learn', formats = 'graph strategy select pipeline', graph = 'formats',
   kernels = 'learn features', launch = 'dist learn', learn = 'methods search', libtorch = 'nn execute',
@@ -162,7 +162,7 @@ local function choose_touched(commit)
   choose_changed(lines_of(("git diff --name-only '%s' -- && git ls-files --others --exclude-standard"):format(commit)))
 end
 
--- The processor's seconds of the jobs that take a second at least, by tier: job -> { commit =, all =, waits = }.
+-- CPU seconds of the jobs that take a second at least, by tier: job -> { commit =, all =, waits = }.
 local function read_times()
   local times = {}
   local file = io.open(times_path)
@@ -191,7 +191,7 @@ local function record(tier, path)
     if exists(job) and math.max(found.commit, found.all) >= 1 then jobs[#jobs + 1] = job end
   end
   table.sort(jobs)
-  local text = { '# Processor seconds of jobs (tests/jobs.lua) for a commit and for `test all`, and which ones wait.',
+  local text = { '# CPU seconds of jobs (tests/jobs.lua) for a commit and for `test all`, and which ones wait.',
     '# `scripts/bootstrap test --record` and `test all --record` write it; jobs below a second are not listed.' }
   for _, job in ipairs(jobs) do
     local found = times[job]
@@ -229,7 +229,7 @@ if tier == 'list' then
   local sorted = {}
   for room in pairs(rooms) do sorted[#sorted + 1] = room end -- in any order: they are sorted below
   table.sort(sorted)
-  print('rooms of C++ tests: ' .. table.concat(sorted, ' '))
+  print('folders of C++ tests: ' .. table.concat(sorted, ' '))
   print('specs: ' .. table.concat(names, ' '))
 elseif what == 'record' then
   record(tier, arg[3])

@@ -11,7 +11,7 @@
 
 namespace {
 
-std::string room;  // of --room=NAME: the tests of tests/NAME only
+std::string only_folder;  // of --folder=NAME: the tests of tests/NAME only
 
 /// --reporters=console,seconds prints a line "SECONDS s: TEST" for each test, a line
 /// "skip  TEST: ..." for each that needs what is not here, and closes with the counts: what
@@ -29,7 +29,7 @@ struct Seconds : doctest::IReporter {
   void test_case_skipped(const doctest::TestCaseData& test) override {
     const std::string_view file = test.m_file.c_str();
     if (!test.m_skip || test.m_description == nullptr ||  // not of a commit's tests (tier.h)
-        (!room.empty() && file.find("/" + room + "/") == file.npos))
+        (!only_folder.empty() && file.find("/" + only_folder + "/") == file.npos))
       return;
     std::printf("skip  %s: %s is not here\n", test.m_name, test.m_description);
     ++skipped_;
@@ -74,8 +74,8 @@ class OwnFolder {
 int main(int count, char** words) {
   doctest::Context context;
   for (int i = 1; i < count; ++i)
-    if (std::string_view(words[i]).starts_with("--room=")) room = words[i] + 7;
-  if (!room.empty()) context.addFilter("source-file", ("*/" + room + "/*").c_str());
+    if (std::string_view(words[i]).starts_with("--folder=")) only_folder = words[i] + 7;
+  if (!only_folder.empty()) context.addFilter("source-file", ("*/" + only_folder + "/*").c_str());
   context.applyCommandLine(count, words);
   const OwnFolder folder;
   return context.run();

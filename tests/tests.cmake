@@ -1,20 +1,20 @@
-# The tests for ctest: rooms of the C++ tests, specs, fuzz targets' kept inputs. `ctest -N` lists them, `ctest -R NAME`
+# The tests for ctest: folders of the C++ tests, specs, fuzz targets' kept inputs. `ctest -N` lists them, `ctest -R NAME`
 # runs some. They are those of tests/run, which adds luacheck and counts what was skipped.
 
-function(trinity_rooms program group)
+function(trinity_folders program group)
   foreach(file ${ARGN})
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/tests ${file})
-    string(REGEX REPLACE "/.*" "" room ${path})
-    list(APPEND rooms ${room})
+    string(REGEX REPLACE "/.*" "" folder ${path})
+    list(APPEND folders ${folder})
   endforeach()
-  list(REMOVE_DUPLICATES rooms)
-  foreach(room ${rooms})
-    add_test(NAME ${group}/${room} COMMAND ${program} --room=${room} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder ${folders})
+    add_test(NAME ${group}/${folder} COMMAND ${program} --folder=${folder} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   endforeach()
 endfunction()
-trinity_rooms(test_core cpp ${CORE_TESTS})
+trinity_folders(test_core cpp ${CORE_TESTS})
 if(WITH_TORCH)
-  trinity_rooms(test_torch cpp_torch ${TORCH_TESTS})
+  trinity_folders(test_torch cpp_torch ${TORCH_TESTS})
 endif()
 
 file(GLOB_RECURSE SPECS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests/lua lua/*_spec.lua)

@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-TEST_CASE("values of two keys are made at once, that of one key once") {
+TEST_CASE("values of two keys are made concurrently, the value of one key once") {
   Latest<int, const int> latest(4);
   std::promise<void> first_makes, second_made;
   std::atomic<int> made = 0;

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -53,7 +52,7 @@ TEST_CASE("a loop inside a loop runs in the item's thread, also through another 
                     "item 3 of 2");
 }
 
-TEST_CASE("thousands of tiny loops of two threads, beside each other") {
+TEST_CASE("two threads run thousands of tiny loops at the same time") {
   ThreadPool pool(3);
   std::atomic<int> wrong{0};
   const auto many = [&](int first) {

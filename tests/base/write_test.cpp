@@ -61,7 +61,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("a file that cannot be written whole is what it was, and nothing is left beside it") {
+TEST_CASE("a file that cannot be written whole keeps its old content, and nothing is left next to it") {
   const Folder folder;
   const auto path = folder.at("file.json");
   const std::string large(100000, 'x');

@@ -1,4 +1,4 @@
--- Steps per second of environments of the improvement kind (actions = 'move') beside the placements per second of
+-- Steps per second of environments of the improvement kind (actions = 'move') and the placements per second of
 -- evaluate_batch on the very placements that the environments came to, in the same run:
 --   build/trinity tests/bench/bench_env.lua [NUM_ENVS]
 -- Medians of 7 rounds, each of both. Goals: 0.6 of evaluate_batch, 0.25 with the critical path observed.
@@ -17,7 +17,7 @@ local function problem_of(subject)
   return trinity.problem { graph = trinity.model(subject[1], subject[2]), cluster = trinity.cluster(subject[3]) }
 end
 
---- Uniform moves of all environments, drawn before, so that agents take no time.
+--- Uniform moves of all environments, sampled before, so that agents take no time.
 local function moves_of(stream, units, devices)
   local lists = {}
   for step = 1, steps do

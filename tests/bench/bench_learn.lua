@@ -1,4 +1,4 @@
--- Processor seconds of drawing and of learning from a batch of the policy of placements, all threads together:
+-- CPU seconds to sample a batch from the placement policy and to learn from it, all threads together:
 --   build/trinity tests/bench/bench_learn.lua [UPDATES]
 -- Medians over updates of the default options, on InceptionV3.
 

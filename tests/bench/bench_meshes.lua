@@ -1,6 +1,6 @@
--- What a step of a network on a thousand or ten thousand GPUs costs to price, from nothing and again:
+-- CPU time and memory to simulate a step of a network on a thousand or ten thousand GPUs, from nothing and again:
 --   build/trinity tests/bench/bench_meshes.lua
--- Processor time of one thread, medians of 5 fresh graphs each: the graph, its cluster and the problem; a strategy
+-- CPU time of one thread, medians of 5 fresh graphs each: the graph, its cluster and the problem; a strategy
 -- whose structure was not seen before (another one was); the same again. Before them this process's memory with one.
 -- At last evaluations a second of GPT-2 large on 16 GPUs, where the structure was seen but the strategy was not.
 
@@ -86,7 +86,7 @@ local of_experts_on_thousand = {
   { 'the same, ZeRO 3', mesh = { pipeline = 8, data = 128, expert = 8 }, zero_stage = 3 },
 }
 
---- Stages of so many layers each: { how many, layers, ... }.
+--- Stages with given numbers of layers: { how many, layers, ... }.
 local function stages(runs)
   local list = {}
   for i = 1, #runs, 2 do
@@ -168,7 +168,7 @@ local function measure(network, cluster, options, first)
 end
 
 for _, cluster in ipairs(clusters) do
-  print(('%s GPUs (%s); processor time, medians of 5\n%-34s%-34s%10s%12s%12s'):format(cluster.gpus, cluster.name,
+  print(('%s GPUs (%s); CPU time, medians of 5\n%-34s%-34s%10s%12s%12s'):format(cluster.gpus, cluster.name,
     'network', 'strategy', 'bind s', 'unseen ms', 'again ms'))
   for _, network in ipairs(networks) do
     for i, options in ipairs(cluster[network.rows or 'strategies']) do measure(network, cluster, options, i == 1) end
@@ -199,7 +199,7 @@ local seen = {
   { '8 micro-batches, devices in any order', function(_, stream) return { devices = shuffled(stream) } end },
 }
 
---- Evaluations a second of strategies of one structure, none of which was priced before.
+--- Evaluations per second of strategies of one structure, none of which was simulated before.
 local function rate(of, count)
   local problem = trinity.problem { cluster = trinity.cluster 'dgx_h100x2', graph = trinity.model('gpt2',
     { size = 'large', batch_size = 1, dropout = 0, fused = false }) }
@@ -217,7 +217,7 @@ local function rate(of, count)
 end
 
 print(('GPT-2 large, pipeline 4 x tensor 2 x data 2 on dgx_h100x2; a structure that was seen, 15 or 32 strategies; '
-  .. 'processor time, medians of 5\n%-68s%12s%16s'):format('strategies', 'simulated', 'evaluations/s'))
+  .. 'CPU time, medians of 5\n%-68s%12s%16s'):format('strategies', 'simulated', 'evaluations/s'))
 for n, row in ipairs(seen) do
   local rates, simulated = {}, nil
   for i = 1, 5 do rates[i], simulated = rate(row[2], n == 2 and 15 or 32) end

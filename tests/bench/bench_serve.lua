@@ -1,7 +1,7 @@
--- Placements per second of `trinity serve` through pipes beside those of evaluate_batch in a script, in batches of 64
+-- Placements per second of `trinity serve` through pipes and of evaluate_batch in a script, in batches of 64
 -- placements by unit, as texts and as lists:
 --   build/trinity tests/bench/bench_serve.lua
--- Seconds of the program are those of 80 batches less those of 16, so that starting it does not count. Medians of 5.
+-- The program's seconds are those for 80 batches less 16, so that starting it does not count. Medians of 5.
 -- Goal: half of evaluate_batch.
 
 local trinity = require 'trinity'

@@ -1,5 +1,5 @@
--- Plans that are written in every format that takes them, for the scripts beside this one and the specs of formats.
--- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what files do not say to UNSAID there.
+-- Plans that are written in every format that takes them, for the scripts next to this one and the specs of formats.
+-- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/ and its losses to `UNSAID` there.
 
 local core = require 'trinity.core'
 local layout = require 'trinity.strategy.layout'

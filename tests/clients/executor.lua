@@ -1,4 +1,4 @@
--- What our own executor makes of a pipeline, for PyTorch to repeat: `trinity tests/clients/executor.lua FOLDER` writes
+-- Our own executor's results of a pipeline, for PyTorch to repeat: `trinity tests/clients/executor.lua FOLDER` writes
 -- schedules (NAME.csv), samples (samples.csv), weights at the start (start.safetensors) and losses (losses.json).
 
 local trinity = require 'trinity'
@@ -18,7 +18,7 @@ function executor.problem()
     cluster = trinity.cluster 'p100x4' }
 end
 
---- Rows of samples, as many as a step has, so that every step has all of them.
+--- Rows of samples: one batch, so that every step has all of them.
 function executor.samples()
   local random, rows = trinity.random(1, 'samples'), {}
   for i = 1, executor.batch_size * executor.micro_batches do

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/error.h"
 #include "support/build.h"
 #include "support/tier.h"
 
@@ -158,7 +157,7 @@ ClusterSpec random_machines(RandomStream& random) {
 
 }  // namespace
 
-TEST_CASE("routes of pieces are those of the whole, to the bit") {
+TEST_CASE("routes of pieces are bit-identical to the routes of the whole") {
   RandomStream random(test::law_seed(), "pieces");
   int fewer = 0;
   for (uint64_t round = 0; round < test::draws(1500); ++round) {

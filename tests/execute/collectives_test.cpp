@@ -64,7 +64,7 @@ TEST_CASE("a reduce-scatter of blocks and an all-gather are each other's opposit
   CHECK(at::equal(combine(from, {&from, &to}, {a, b}, {2, 6}), 2 * whole));
 }
 
-TEST_CASE("the loss of logits in parts, and its gradient, are those of all logits") {
+TEST_CASE("the loss of logits in parts, and its gradient, equal the loss and gradient of all logits") {
   auto random = at::detail::createCPUGenerator(7);
   const auto logits = at::empty({5, 6}, at::kDouble).normal_(0, 3, random);
   const auto labels = at::tensor(std::vector<int64_t>{0, 3, 5, 2, 4}, at::kLong);

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "features/features.h"
 #include "graph/operator_types.h"
@@ -139,7 +137,7 @@ TEST_CASE("every operator may be a unit by itself") {
   CHECK(unit_times_s(problem, operators)[1] == doctest::Approx(3e-3));
 }
 
-TEST_CASE("features of the released code: quotients with the mean, the type's index") {
+TEST_CASE("features of the released code: ratios to the mean, the type's index") {
   const auto problem = pair();
   const auto units = make_unit_graph(problem.graph());
   FeatureOptions options;
@@ -169,29 +167,4 @@ TEST_CASE("shared types: buckets, then every known type with its gradient") {
   CHECK(shared_type("MyOwnType") == 20);  // FNV-1a, modulo 32
   CHECK(shared_type("AnotherOwnType") == 2);
   CHECK(shared_type("other 1") < kOtherTypes);
-}
-
-TEST_CASE("columns have names, and node2vec may be off") {
-  const auto problem = pair();
-  const auto units = make_unit_graph(problem.graph());
-  FeatureOptions options;
-  options.type_index = true;
-  options.depth_waves = 2;
-  options.node2vec.dimensions = 3;
-  const auto list = [&] {
-    std::string text;
-    for (const auto& column : unit_features(problem, units, options, 1).columns)
-      text += fmt::format("{} {}+{};", column.name, column.first, column.count);
-    return text;
-  };
-  CHECK(list() == "time 0+1;output_bytes 1+1;depth 2+1;depth_waves 3+4;type 7+1;node2vec 8+3;");
-  const auto all = unit_features(problem, units, options, 1);
-  options.node2vec.dimensions = 0;
-  CHECK(list() == "time 0+1;output_bytes 1+1;depth 2+1;depth_waves 3+4;type 7+1;");
-  const auto own = unit_features(problem, units, options, 1);
-  REQUIRE(all.width == 11);
-  REQUIRE(own.width == 8);
-  CHECK(own.own_columns == all.own_columns);
-  for (size_t u = 0; u < 2; ++u)
-    for (size_t c = 0; c < 8; ++c) CHECK(own.values[u * 8 + c] == all.values[u * 11 + c]);
 }

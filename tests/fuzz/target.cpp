@@ -1,6 +1,5 @@
 #include "fuzz/target.h"
 
-#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <fstream>

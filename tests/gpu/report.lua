@@ -1,10 +1,10 @@
 #!/usr/bin/env trinity
--- What runs on GPUs, on a machine that has some: the executor, strategies beside one processor core, collectives over
+-- Runs the parts that need GPUs: the executor, strategies compared with one CPU core, collectives over
 -- NCCL, a policy that trains there, the profile, and Figure 9 of the Trinity paper, each a part of a report with what
 -- it printed. No test of the suite runs it on a GPU:
 --   build/trinity tests/gpu/report.lua --out FILE
--- With --devices cpu:0,cpu:1 the same goes over processors and Gloo, which is what a test does. A GPU that is alone is
--- joined by a processor core where a strategy wants two devices. The exit status is 1 where a part fails, or where
+-- With --devices cpu:0,cpu:1 the same runs on CPUs over Gloo, which is what a test does. A GPU that is alone is
+-- joined by a CPU core where a strategy wants two devices. The exit status is 1 where a part fails, or where
 -- there is no such device.
 
 local trinity = require 'trinity'
@@ -120,7 +120,7 @@ local function difference(list_a, list_b)
   return worst
 end
 
-call('strategies', 'trinity.execute in float64 beside cpu:0', function()
+call('strategies', 'trinity.execute in float64 compared with cpu:0', function()
   local rows, ok = {}, true
   local function compare(name, graph, label, strategy, names)
     local mesh = strategy.mesh
@@ -185,7 +185,7 @@ shell(is_cuda and 'NCCL' or 'Gloo', ('%d ranks with variables as torchrun sets t
       table.concat(lines, '\n')), 'sums and broadcasts are right')
 os.remove(sum)
 
--- A policy of placements that trains on the first device, beside the same one on the processor.
+-- A policy of placements that trains on the first device, compared with the same one on the CPU.
 call('policy', 'trinity.learn.agent', function()
   local graph = trinity.model(network[2], { batch_size = tonumber(network[4]) })
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4',

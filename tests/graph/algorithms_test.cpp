@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
-#include "base/stop.h"
 #include "support/build.h"
 
 using namespace trinity;

@@ -38,7 +38,7 @@ Operator operator_of(const char* type, std::vector<std::vector<int64_t>> weights
 
 }  // namespace
 
-TEST_CASE("FLOP of matrix products, wherever the weight stands") {
+TEST_CASE("FLOP of matmuls, whichever input is the weight") {
   const auto x = shaped({2, 5, 8}), y = shaped({2, 5, 6});
   const double expected = 2.0 * 2 * 5 * 6 * 8;
   CHECK(flops(operator_of("MatMul", {{8, 6}}), {x}, y) == expected);

@@ -77,7 +77,7 @@ TEST_CASE("replicas are copies with all-reduces before the updates") {
   CHECK(g.parameter_bytes() == 3 * graph.parameter_bytes());
 }
 
-TEST_CASE("the origin of every operator is told") {
+TEST_CASE("every operator has an origin") {
   const auto graph = chain({100, 0, 200});
   const auto result = replicate(graph, 2);
   std::set<std::pair<int32_t, int32_t>> seen;

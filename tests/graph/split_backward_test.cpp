@@ -118,7 +118,7 @@ TEST_CASE("weight parts that are not delayed are no weight work") {
   CHECK(weight[static_cast<size_t>(graph.find("second/grad/weight"))]);
 }
 
-TEST_CASE("what is computed again runs before the input part, and is kept for the weight part") {
+TEST_CASE("recomputation runs before the input gradient (B), and is kept for the weight gradient (W)") {
   const auto whole = two_part_network();
   std::vector<int32_t> stage(static_cast<size_t>(whole.operator_count()), 0);
   for (int32_t op = 0; op < whole.operator_count(); ++op)

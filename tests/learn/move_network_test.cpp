@@ -71,7 +71,7 @@ std::vector<float> trained(int threads, int rounds, const std::string& save = {}
 
 }  // namespace
 
-TEST_CASE("the ranker's gradient is that of finite differences") {
+TEST_CASE("the ranker's gradient agrees with finite differences") {
   for (const auto& hidden : {std::vector<int32_t>{}, {5}, {6, 4}}) {
     MoveNetwork network(hidden, 4, hidden.size() == 1);
     const int32_t count = 7;

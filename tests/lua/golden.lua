@@ -1,5 +1,5 @@
--- Writes golden texts anew, by the specs that compare them: trinity tests/lua/golden.lua --accept NAME
--- NAME is that of a file below tests/golden without .txt, a folder there, fields (lib/trinity/base/field_names.lua), or all.
+-- Writes golden texts again, by the specs that compare them: trinity tests/lua/golden.lua --accept NAME
+-- NAME is a file below tests/golden without .txt, a folder there, fields (lib/trinity/base/field_names.lua), or all.
 
 local core = require 'trinity.core'
 

@@ -3,8 +3,8 @@
 -- NAMES: see tests/lua/support/specs.lua; all without them. WORDS: only tests whose full name holds these.
 -- --shared: only tests that read ../shared. --reverse: the last test of a file first, as none may need another.
 -- --seconds: prints every test's name as it begins and its seconds, for tests/run.
--- $TRINITY_TIER: 'commit' leaves out what is for `test all` (it_all, all_only) and most draws of laws (draws).
--- $TRINITY_SEED: the seed of the laws; the date without it.
+-- $TRINITY_TIER: 'commit' leaves out what is for `test all` (it_all, all_only) and most cases of property tests.
+-- $TRINITY_SEED: the seed of the property tests; the date without it.
 
 local ffi = require 'ffi'
 local core = require 'trinity.core'
@@ -30,7 +30,7 @@ local function skip(reason) error(setmetatable({ reason = reason }, Skip), 0) en
 -- A tree built without LibTorch: what fails because it is missing is skipped, by name.
 local function needs_torch(text) return not core.has_torch() and tostring(text):find('needs LibTorch', 1, true) ~= nil end
 
--- What this machine lacks of what a message asks for: LibTorch, or a kernel that confines as --safe promises.
+-- A requirement in a message that this machine lacks: LibTorch, or a kernel that confines as --safe promises.
 local release = io.open '/proc/sys/kernel/osrelease'
 local major, minor = release:read '*l':match '^(%d+)%.(%d+)'
 release:close()
@@ -109,10 +109,10 @@ local function describe(name, body)
   all_below = before
 end
 
---- How many cases a law draws: n, and a tenth of them for a commit.
+--- The number of cases of a property test: n, and a tenth of them for a commit.
 local function draws(n) return for_commit and math.max(1, math.floor(n / 10)) or n end
 
---- The seed that laws draw by.
+--- The seed of property tests.
 local function law_seed()
   drawn = true
   return seed
@@ -200,7 +200,7 @@ local function it_all(name, body)
   if not for_commit then it(name, body) end
 end
 
---- A test that the text which body returns is the golden one of this name (support/golden.lua), or that of a file
+--- A test that the text which body returns is the golden one of this name (support/golden.lua), or the text of a file
 --- elsewhere below the root.
 local function it_golden(name, body, file)
   if only_shared or not golden.wanted(name) then return end
@@ -220,7 +220,7 @@ local function it_shared(name, body)
   add_test(name, has_shared and body or function() skip '../shared is not here' end)
 end
 
---- What a shell command prints.
+--- The output of a shell command.
 local function output_of(command)
   local pipe = io.popen(command)
   local output = pipe:read '*a'
@@ -241,7 +241,7 @@ local function merged(...)
   return all
 end
 
---- What specs see beside Lua: the words above, the root folder, the program and what runs it.
+--- Names that specs have in addition to Lua's: the functions above, the root folder, the program and what runs it.
 local environment = setmetatable({
   output_of = output_of, merged = merged,
   describe = describe, it = it, it_all = it_all, all_only = all_only, draws = draws, law_seed = law_seed,
@@ -262,7 +262,7 @@ local environment = setmetatable({
   shared = function(path) return root .. '/../shared/data/' .. path end,
 }, { __index = _G })
 
---- Names of the library's methods: those of a fresh process, as specs register some of their own.
+--- Names of the library's methods in a fresh process, as specs register some of their own.
 function environment.library_methods()
   local list = {}
   for name in output_of("'" .. program .. "' -e 'print(table.concat(require(\"trinity\").methods.names(), \" \"))'")
@@ -303,7 +303,7 @@ function environment.script_says(status, pattern, arguments, text)
   if not output:find(pattern) then fail(2, 'expected text matching %s, got %s', show(pattern), show(output)) end
 end
 
--- Neither this program nor those that tests start leave folders of runs behind.
+-- Neither this program nor the programs that tests start keep folders of runs.
 ffi.C.setenv('TRINITY_RUNS', 'none', 1)
 
 --- Runs a spec file; what it does outside of its tests may need LibTorch, too.

@@ -12,7 +12,7 @@ local trinity = require 'trinity'
 
 local home, folder = core.home, core.home .. '/tests/mutants/'
 local program = io.popen('readlink -f /proc/$PPID/exe'):read '*l'
-local max_cpu_s = { commit = 300, all = 1200 } -- processor time of each process of a job; 10 times that on the clock
+local max_cpu_s = { commit = 300, all = 1200 } -- CPU time of each process of a job; 10 times that on the clock
 
 local function command(text, ...) return os.execute(text:format(...)) == 0 end
 
@@ -165,7 +165,7 @@ local function run_shell(text, ...)
   if not command(text, ...) then error('failed: ' .. text:format(...), 0) end
 end
 
---- A copy of the tree's files; build is that of the tree, by a link, or none.
+--- A copy of the tree's files; build: the tree's build folder, by a link, or none.
 local function copy_tree(build)
   local copy = os.tmpname()
   run_shell("rm '%s' && mkdir '%s' && cd '%s' && git ls-files -z | xargs -0 cp --parents -t '%s'",
@@ -315,7 +315,7 @@ local function job_line(copy, job, tier, number, output)
     max_cpu_s[tier], copy, number, tier, 10 * max_cpu_s[tier], job, output)
 end
 
---- Runs lines of the shell, as many at a time as there are cores.
+--- Runs lines of the shell, one per core at a time.
 local function run_lines(lines)
   local path = os.tmpname()
   core.write_file(path, table.concat(lines, '\0') .. '\0')

@@ -1,5 +1,5 @@
 -- SIGKILL at random moments of searches of every method, and of a distributed one: each goes on to the bytes of an
--- unbroken run, or says that it starts anew and why, and still ends in the same bytes.
+-- unbroken run, or says that it starts again and why, and still ends in the same bytes.
 --   trinity tests/robustness/kill.lua [kills [seed [parts of cases' names, with commas between]]]
 -- Every run is killed up to three times before it is let through. Prints a line for every case and what went wrong.
 
@@ -22,7 +22,7 @@ local function command(words)
   return ("TRINITY_HOME='%s' exec '%s' %s"):format(core.home, faults.program, words)
 end
 
--- What a resumed program says of where it begins, as a word to count: nil where it says nothing.
+-- The place where a resumed program says it begins, as a word to count: nil where it says nothing.
 local function said(output)
   if output:find 'resumes from its checkpoint at step' then return 'checkpoint' end
   if output:find 'starts from scratch: ' then return 'anew' end
@@ -55,7 +55,7 @@ local function strike(case, number, stream, left)
     struck = struck + 1
   end
   local difference = faults.difference(runs .. '/whole-' .. case.name, path)
-  if difference then fault(case.name, number, difference .. ' differs from that of an unbroken run', '') end
+  if difference then fault(case.name, number, difference .. ' differs from an unbroken run', '') end
   for _, file in ipairs(core.list_folder(path .. '/searches/1')) do
     if file:find '^checkpoint' then fault(case.name, number, file .. ' is left over', '') end
   end
@@ -99,7 +99,7 @@ local kept = at .. '/state'
 job:print('begins at ' .. (io.open(kept) and 'its checkpoint' or 'the start'))
 local ok, message = pcall(trinity.execute, problem, plan, { data = at .. '/rows.csv', scale = 1 / 100, epochs = 150,
   checkpoint = kept, quiet = true })
-if not ok and not message:find 'expected fewer than' then error(message, 0) end -- killed behind its last epoch
+if not ok and not message:find 'expected fewer than' then error(message, 0) end -- killed after its last epoch
 ]], files = { 'state' } } }
 
 local function run_shared(case, at, delay_s, victim)
@@ -136,7 +136,7 @@ local function campaign_shared(case, share)
     until step.status == 0
     for _, file in ipairs(case.files) do
       if faults.read(whole .. '/' .. file) ~= faults.read(at .. '/' .. file) then
-        fault(case.name, number, file .. ' differs from that of an unbroken run', '')
+        fault(case.name, number, file .. ' differs from an unbroken run', '')
       end
     end
     core.remove_tree(at)
@@ -182,7 +182,7 @@ for _, case in ipairs(all) do
     end
   end
 end
-print(('load %s; a run goes on from a checkpoint, says why it starts anew, was killed before its search or after it,'
+print(('load %s; a run goes on from a checkpoint, says why it starts again, was killed before its search or after it,'
   .. ' or before it had a folder'):format(faults.load()))
 print(('%-15s %6s %6s %11s %6s %6s %6s'):format('', 'alone s', 'kills', 'checkpoint', 'anew', 'before', 'none'))
 local start = core.clock_s()

@@ -33,7 +33,7 @@ end
 
 local function entries(folder) return #core.list_folder(folder) end
 
---- What this process holds now, after everything that nobody needs has been collected.
+--- Resources of this process now, after everything that nobody needs has been collected.
 local function usage()
   for _ = 1, 3 do collectgarbage() end
   local status = io.open '/proc/self/status'

@@ -25,7 +25,7 @@ end
 
 local function read(name) return campaign.read(folder .. '/' .. name) or '' end
 
--- What every rank runs: `before` its join, `after` it, then all meet once more. fault() notes the time.
+-- The script of every rank: `before` its join, `after` it, then a barrier. fault() notes the time.
 local scripts = 0
 local function script(before, after)
   scripts = scripts + 1
@@ -113,7 +113,6 @@ local function case(name, command, message, expected)
   io.stdout:flush()
 end
 
-
 local function on_two(what) return ('if rank == 2 then %s end'):format(what) end
 local function on_all(what) return what end
 
@@ -124,7 +123,7 @@ local stopped = 'rank 2 %(node 1%) has not answered for 1%d s[^\n]*'
 local left_job = 'rank 2 %(node 1%) has left the job[^\n]*'
 local hangs, missing = 'rank 2 %(node 1%) hangs: for 2%d s[^\n]*', 'rank 2 of 4 %(node 1%) has not joined within 25 s'
 
--- What happens to rank 2 before and after it has joined, and what is told.
+-- Faults of rank 2 before and after it has joined, and the message.
 local faults = {
   { 'killed', after = "signal 'KILL'", said = stopped },
   { 'exits with 3', after = 'fault() os.exit(3)', said = left_job },

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <memory>
 #include <string>
 
 #include "base/error.h"

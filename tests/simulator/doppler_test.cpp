@@ -157,7 +157,7 @@ TEST_CASE("doppler's rules by hand: a transfer an edge, ties in the order of eve
   CHECK(metrics.feasible());
 }
 
-TEST_CASE("doppler's rules are those of one heap of events, whatever the ties") {
+TEST_CASE("doppler's rules agree with one heap of events, whatever the ties") {
   RandomStream random(test::law_seed(), "doppler");
   int differ = 0;
   for (uint64_t round = 0; round < 400; ++round) {
@@ -182,7 +182,7 @@ TEST_CASE("doppler's rules are those of one heap of events, whatever the ties") 
   CHECK(differ >= 20);  // ties by number of operator are another simulator
 }
 
-TEST_CASE("doppler's rules where wires differ: each transfer at its own time") {
+TEST_CASE("doppler's rules where links differ: each transfer at its own time") {
   test::GraphMaker make("wires");
   const int a = make.op("a", 10e-9);
   for (const char* name : {"b", "c", "d"}) make.edge(a, make.op(name, 1e-9), 8);

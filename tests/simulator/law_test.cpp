@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "simulator/memory_bound.h"
 #include "support/cases.h"
 #include "support/laws.h"
 #include "support/tier.h"
@@ -162,20 +161,4 @@ TEST_CASE("on one device the step is the sum of the work and nothing is sent") {
       CHECK(metrics.total_communication_bytes == 0);
     }
   }
-}
-
-TEST_CASE("excess memory is reported, not refused") {
-  test::GraphMaker make("big");
-  const int a = make.op("a", 1e-6, 600), b = make.op("b", 1e-6, 600);
-  make.edge(a, b, 100);
-  const auto cluster = std::make_shared<const Cluster>(test::uniform_spec(2, 1e9, 0, 1000));
-  const Problem problem(make.share(), cluster, SimulationRules{});
-  check_memory(problem);
-  Simulator simulator(problem);
-  Metrics metrics;
-  simulator.run(std::vector<int32_t>{0, 0}, metrics);
-  CHECK_FALSE(metrics.feasible());
-  CHECK(metrics.excess_memory_bytes == 300);
-  simulator.run(std::vector<int32_t>{0, 1}, metrics);
-  CHECK(metrics.feasible());
 }

@@ -21,7 +21,7 @@ const std::string kInstances = test::shared_data();
 
 }  // namespace
 
-TEST_CASE("compat mode by hand: a pause after every operator, transfers beside the work") {
+TEST_CASE("compat mode by hand: a pause after every operator, transfers that overlap with work") {
   const auto graph = std::make_shared<const Graph>(
       fold_backward(read_pipedream(test::data("profiles/small.graph.txt"))));
   const auto step_time_us = [&](int devices, std::vector<int32_t> placement, int64_t transfers) {

@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
 #include "simulator/simulator.h"
 #include "support/cases.h"
 #include "support/tier.h"

@@ -376,7 +376,7 @@ TEST_CASE("the least priority goes last") {
   }
 }
 
-TEST_CASE("a bandwidth without bounds makes a wire free under every queue model") {
+TEST_CASE("a bandwidth without bounds makes a link free under every queue model") {
   for (const auto queue : test::kQueues)
     for (const double bandwidth : {1e15, 1e18, 1e20, 1e300}) {
       CAPTURE(std::string(queue_model_name(queue)));

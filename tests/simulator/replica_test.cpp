@@ -237,7 +237,7 @@ TEST_CASE("replicated stages that do not fit are refused") {
   CHECK_THROWS_AS(replicate_stages(graph, stage, std::vector<int32_t>{1 << 24, 1}), LimitError);
 }
 
-TEST_CASE("weights that stages of different replicas share have no samples to share out") {
+TEST_CASE("weights that stages of different replicas share have no samples to divide") {
   GraphBuilder builder("tied");
   Operator weights;
   weights.name = "w0";

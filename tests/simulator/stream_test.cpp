@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "simulator/batch.h"
 #include "simulator/bounds.h"
@@ -30,7 +29,7 @@ int64_t most_kept(const test::RanStages& ran, size_t device, int64_t versions) {
 
 }  // namespace
 
-TEST_CASE("three unequal stages with wires take what the closed forms say") {
+TEST_CASE("three unequal stages with links take what the closed forms say") {
   const Stages stages{{1, 2, 1}, {2, 4, 2}, 500, 0};
   for (const auto queue : {QueueModel::pair, QueueModel::none, QueueModel::sender}) {
     CAPTURE(std::string(queue_model_name(queue)));
@@ -39,7 +38,7 @@ TEST_CASE("three unequal stages with wires take what the closed forms say") {
   }
 }
 
-TEST_CASE("a stream's period is the slowest stage's work when wires are free") {
+TEST_CASE("a stream's period is the slowest stage's work when links are free") {
   for (const int m : {1, 4, 32}) {
     CHECK(run({{1, 1, 1, 1}, {2, 2, 2, 2}}, m, kPipedream).units == 3 * m);
     CHECK(run({{1, 2, 1}, {2, 4, 2}}, m, kPipedream).units == 6 * m);
@@ -50,7 +49,7 @@ TEST_CASE("a stream's period is the slowest stage's work when wires are free") {
   CHECK(run({{1, 1}, {2, 2}, 0, 250}, 8, kPipedream).units == 3.25 * 8);
 }
 
-TEST_CASE("a slow wire is the period, a fast one shows in the round trip") {
+TEST_CASE("a slow link is the period, a fast one shows in the round trip") {
   // Two mini-batches are on their way, so that a round trip of 3 + 2 c + 3 holds two: 3 + c.
   const auto two = [](int64_t bytes) { return Stages{{1, 1}, {2, 2}, bytes, 0}; };
   CHECK(run(two(500), 4, kPipedream).units == 3.5 * 4);

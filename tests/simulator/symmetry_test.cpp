@@ -390,7 +390,7 @@ void check_lanes(const LoweredReplica& lane, const LoweredReplica& replica,
   }
 }
 
-TEST_CASE("a lane of each kind is what all lanes have of it") {
+TEST_CASE("one pipeline group per class has what all pipeline groups have of it") {
   int lanes = 0, several = 0, context[3] = {0, 0, 0};
   for (uint64_t draw = 0; draw < test::draws(800); ++draw) {
     const auto given = drawn("lanes", draw, draw % 4 == 1, false, draw % 4 > 1);
@@ -430,7 +430,7 @@ int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
   return pricer.simulated_devices(strategy);
 }
 
-TEST_CASE("equal devices are found, and only what differs is simulated beside them") {
+TEST_CASE("equal devices are found, and only what differs is simulated in addition") {
   Parallelism given;
   given.mesh.data = 8;
   given.mesh.tensor = 4;

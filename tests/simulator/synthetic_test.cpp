@@ -1,13 +1,13 @@
 // Step times of a textbook event loop on graphs of the published sizes (see the data folder's
 // ORIGIN.md), to the nanosecond; skipped where the data are absent.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/file.h"
+#include "data/gzip.h"
 #include "support/cases.h"
 #include "support/laws.h"
 #include "support/shared_data.h"
@@ -18,17 +18,7 @@ namespace {
 
 const std::string kData = test::shared_data("synthetic");
 
-/// The content of a gzip file, as the system's zcat gives it.
-std::string read_gzip(const std::string& path) {
-  std::FILE* pipe = popen(fmt::format("zcat '{}'", path).c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  char buffer[1 << 16];
-  for (size_t got = 0; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    text.append(buffer, got);
-  REQUIRE(pclose(pipe) == 0);
-  return text;
-}
+std::string read_gzip(const std::string& path) { return decompressed(path, read_file(path)); }
 
 /// "N M", N lines "cost_ns output_bytes", M lines "source target". One output tensor an operator.
 std::shared_ptr<const Graph> read_graph(const std::string& path) {

@@ -216,7 +216,7 @@ TEST_CASE("DualPipeV idles (p - 1)(F&B + B - 3W) of a chunk, half of that where 
     }
 }
 
-TEST_CASE("chunks in flight are those of the papers") {
+TEST_CASE("the number of chunks in flight agrees with the papers") {
   const auto forward = ChunkWork::forward, input = ChunkWork::input, weight = ChunkWork::weight;
   for (const int32_t p : {2, 4, 8})
     for (int32_t r = 0; r < p; ++r) {

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
 #include "simulator/simulator.h"
 #include "strategy/dispatch.h"
 #include "support/build.h"
@@ -86,7 +85,7 @@ TEST_CASE("a device type states what kernels of an operator type reach") {
   CHECK(operator_time_s(depthwise, depthwise.op(1), device, type) == doctest::Approx(1e-6 + 20e-3));
 }
 
-TEST_CASE("a gradient has its own efficiency, or that of its forward type") {
+TEST_CASE("a gradient has its own efficiency, or the efficiency of its forward type") {
   auto type = machine();
   type.operators["Conv"] = {0.25, {}, {}, {}, {}};
   const Device device{"d", 0, 1.0, ""};
@@ -155,7 +154,7 @@ Products products(int64_t own_kernel = 0) {
 
 }  // namespace
 
-TEST_CASE("narrow products reach less") {
+TEST_CASE("narrow matmuls reach less of the peak") {
   auto type = machine();
   type.launch_s = 0;
   type.memory_bandwidth_bytes_per_s = 1e18;
@@ -248,7 +247,7 @@ TEST_CASE("updates wait for the host where the type says what it does for a weig
   CHECK(times_s[0] + times_s[1] == doctest::Approx(8e-3));
 }
 
-TEST_CASE("products of one input are one kernel") {
+TEST_CASE("matmuls of one input are one kernel") {
   auto type = machine();
   const auto made = products();
   const double one = made.time_s("p1", type) - 1e-6;
@@ -267,29 +266,6 @@ TEST_CASE("arithmetic and traffic hide each other, or follow each other") {
   CHECK(made.time_s("p1", type) == doctest::Approx(1e-6 + bytes_s));
   type.overlap = 0;
   CHECK(made.time_s("p1", type) == doctest::Approx(1e-6 + bytes_s + flops_s));
-}
-
-TEST_CASE("a cost function replaces the model, and its nonsense is refused") {
-  const auto graph = std::make_shared<const Graph>(conv_net(1));
-  ClusterSpec spec = test::uniform_spec(2, 1e9, 0);
-  spec.devices[1].speed = 2;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const auto rules = SimulationRules::standard(*cluster);
-  int32_t asked = 0;
-  const Problem problem(graph, cluster, rules,
-                        [&](const Operator& op, const Device& device, const DeviceType&, double s) {
-                          ++asked;
-                          return op.type == "Relu" ? 5e-3 / device.speed : s;
-                        });
-  CHECK(asked == 6);  // three operators, two kinds of device
-  CHECK(problem.cost_ns(0, 2) == 5'000'000);
-  CHECK(problem.cost_ns(1, 2) == 2'500'000);
-  CHECK(problem.cost_ns(0, 0) == 0);
-  const Problem part(std::make_shared<const Graph>(problem.graph()), problem);
-  CHECK(part.cost_ns(1, 2) == 2'500'000);
-  const auto wrong = [](const Operator&, const Device&, const DeviceType&, double) { return -1.0; };
-  CHECK_THROWS_WITH_AS(Problem(graph, cluster, rules, wrong),
-                       doctest::Contains("cost of operator 'x' on device 'd0'"), ArgumentError);
 }
 
 TEST_CASE("the weights of a variable count once, and on another device as a copy") {

@@ -31,7 +31,7 @@ Strategy of_mesh(const Parallelism& given) {
   return strategy;
 }
 
-TEST_CASE("a mesh is read from a file, lowered and priced without Lua") {
+TEST_CASE("a mesh is read from a file, lowered and simulated without Lua") {
   const Graph graph = test::layered_graph();
   const auto cluster = test::uniform_cluster(8, 1e10, 1e-6);
   Strategy strategy;
@@ -59,7 +59,7 @@ TEST_CASE("a mesh is read from a file, lowered and priced without Lua") {
   CHECK(metrics.step_time_ns == priced(lower(of_mesh(given), graph, *cluster), cluster).step_time_ns);
 }
 
-TEST_CASE("what a mesh shares out stays out of what every device keeps") {
+TEST_CASE("states that a mesh shards are not counted as kept by every device") {
   const Graph graph = test::layered_graph();
   const auto cluster = test::uniform_cluster(4, 1e10, 1e-6);
   Parallelism given;

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <string_view>
 
 namespace trinity::test {
 

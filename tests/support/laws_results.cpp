@@ -5,7 +5,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "graph/operator_types.h"
 #include "simulator/bounds.h"
 #include "support/trial.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "support/build.h"

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <vector>
 
 #include "graph/graph.h"
 #include "simulator/problem.h"

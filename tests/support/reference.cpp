@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // Pipelines of stages of known times, one operator forward, backward and for the update in each.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

@@ -7,9 +7,7 @@
 #include <functional>
 #include <new>
 
-#include "base/error.h"
 #include "base/file.h"
-#include "formats/export/chrome_trace.h"
 #include "formats/export/placement_export.h"
 #include "formats/export/safetensors.h"
 #include "formats/json/graph_json.h"

@@ -7,8 +7,8 @@
 -- do the same). Contracted indices cost an all-reduce; an edge costs what it takes to move the producer's layout to
 -- what the consumer reads: nothing where they agree or the consumer takes a slice of what is there, all-to-all or
 -- all-gather per axis else. Chains of aliases must have the layout of their source: all other pairs are forbidden.
--- Weights live all the time, other results until their last consumer. The smallest peak is that of the least usage of
--- every node, which are layouts that all aliases share, so it can be met; the limit is one to three per cent above.
+-- Weights live all the time, other results until their last consumer. The smallest peak comes from the least usage of
+-- every node, which are layouts that all aliases share, so it can be reached; the limit is one to three per cent above.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -59,7 +59,7 @@ end
 local Maker = {}
 Maker.__index = Maker
 
--- What it costs to read `want` of a tensor of `bytes` that lies as `have`.
+-- The cost of reading layout `want` from a tensor of `bytes` in layout `have`.
 function Maker:move_cost(have, want, bytes)
   local cost = 0
   for x = 1, #AXES do
@@ -160,7 +160,7 @@ function Maker:scalar()
   return self:add { dims = {}, bytes = 4, strategies = { only } }
 end
 
--- x [batch, length, width], normalised: two reductions that meet again.
+-- x [batch, length, width], normalised: two reductions with a common reader.
 function Maker:norm(x)
   local b, l, h = unpack(x.dims)
   local mean = self:einsum({ b, l, h }, { 1, 2, 0 }, { { x, { 1, 2, 3 } } }, 4)
@@ -171,7 +171,7 @@ function Maker:norm(x)
     { { centred, { 1, 2, 3 } }, { square, { 1, 2, 0 } }, { gain, { 0, 0, 1 } }, { self:scalar(), { 0, 0, 0 } } }, 2)
 end
 
--- One weight's product: x [batch, length, k] with w [k, n].
+-- One weight's matmul: x [batch, length, k] with w [k, n].
 function Maker:linear(x, n)
   local b, l, k = unpack(x.dims)
   local w = self:weight { k, n }
@@ -224,7 +224,7 @@ function Maker:feed_forward(x, widening)
   return self:plus(x, self:linear(both, h))
 end
 
--- The least peak there is: that of every node's least usage.
+-- The least possible peak: every node with its least usage.
 local function least_peak(problem)
   local changes = {}
   for v, live in ipairs(problem.nodes.intervals) do

@@ -48,7 +48,7 @@ TEST_CASE("a graph without placement: phases as borders, sizes of large edges, n
 )");
 }
 
-TEST_CASE("a placement gives colours, a legend of the devices in use, thick edges between them") {
+TEST_CASE("a placement colors nodes, adds a legend of the devices in use, thick edges between them") {
   DotOptions options{.placement = {0, 0, 4, 0}, .devices = {"gpu 0", "b", "c", "d", "gpu & 4"}};
   const auto text = graph_to_dot(small_graph(), options);
   CHECK(count(text, "fillcolor=\"#E69F00\", fontcolor=black") == 4);  // three nodes and the legend
@@ -61,7 +61,7 @@ TEST_CASE("a placement gives colours, a legend of the devices in use, thick edge
   CHECK(count(text, "n2 -> n3 [label=\"1.05 MB\", penwidth=3];") == 1);
 }
 
-TEST_CASE("colours repeat from the ninth device on, and then nodes name their device") {
+TEST_CASE("colors repeat from the ninth device on, and then nodes name their device") {
   DotOptions options{.placement = {8, 0, 0, 0}};
   for (int d = 0; d < 9; ++d) options.devices.push_back("gpu" + std::to_string(d));
   const auto text = graph_to_dot(small_graph(), options);

@@ -97,7 +97,7 @@ TEST_CASE("operators, modules and stages are what the PyTorch example reads, sta
   CHECK(written() == kept);
 }
 
-TEST_CASE("a module on two devices is told apart, and stages that have it leave it out") {
+TEST_CASE("a module on two devices is reported, and stages that have it leave it out") {
   const auto graph = network();
   Strategy strategy{halves(graph), {}};
   strategy.placement[graph.find("/blocks/blocks.0/Add")] = 1;

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "formats/instances/pipedream.h"
 #include "support/shared_data.h"

@@ -79,7 +79,7 @@ TEST_CASE("an instance is read into graph and columns") {
   CHECK(instance.supported_on_accelerator == std::vector<bool>{true, false, true, true});
 }
 
-TEST_CASE("a cut becomes a placement; gradients follow their colour class") {
+TEST_CASE("a cut becomes a placement; gradients follow their colocation class") {
   const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
   const auto cut = [&](const std::string& text) {
     return test::message_of<FileError>([&] { parse_dnn_cut(text, "s.json", instance); });

@@ -3,13 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/instances/pipedream.h"
 #include "support/build.h"
 #include "support/shared_data.h"
 

@@ -75,7 +75,7 @@ OnnxOptions sizes_for(const nlohmann::json& facts) {
 
 }  // namespace
 
-TEST_CASE("ONNX's light models: operators, edges, parameters, statistics, products as expected" *
+TEST_CASE("ONNX's light models: operators, edges, parameters, statistics, matmuls as expected" *
           test::shared) {
   const auto all = read_json(kLight + "/expected.json");
   CHECK(all.size() == 6);

@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 local frame = require 'frame'
 local values = require 'api_values'
 
--- What a program may not touch: other processes, measurements of seconds, files that are programs.
+-- Functions that a program may not touch: other processes, measurements of seconds, files that are programs.
 local left_out = { ['trinity.parallel_map'] = true, ['trinity.ProfileModule.measure'] = true, ['trinity.global'] = true,
   ['trinity.options'] = true }
 local modules_out = { ['trinity.DistModule'] = true, ['trinity.Job'] = true,
@@ -78,7 +78,7 @@ local function call(c, pool)
   if results[1] then keep(pool, method, results) end
 end
 
---- What Lua does with an object without a function's name.
+--- Lua operations on an object that have no function's name.
 local function poke(c, pool)
   local object = #pool.all > 0 and c:one_of(pool.all) or values.junk(c, pool)
   if type(object) == 'table' and not getmetatable(object) then return end

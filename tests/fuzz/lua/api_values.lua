@@ -41,7 +41,7 @@ local strings = { '', 'a', 'x', 'a1', 'conv', 'MatMul', 'Relu', 'float32', 'int6
   'sum', 'mean', 'automatic', 'all_reduce', 'nothing/at/all', 'out.json', ('x'):rep(5000), '\0', '\255\254', '%s%d',
   '\27[31m', '../', 'a\nb', "'", 'not a thing', 'Work', 'nvlink2', 'step' }
 
--- How objects of a class are made, beside what calls have returned.
+-- How objects of a class are made, in addition to those that calls have returned.
 local makers = {}
 
 makers['trinity.Graph'] = function() return small.graph(1) end
@@ -134,7 +134,7 @@ local function junk(c, pool)
   return #pool.all > 0 and c:one_of(pool.all) or io.stdout
 end
 
--- Fields with a meaning that no type tells: work must stay small, files below the working folder.
+-- Fields with a meaning that no type expresses: work must stay small, files below the working folder.
 local named = {
   evaluations = function(c) return c:pick(40) end, seconds = function() return 0.05 end,
   quiet = function() return true end,

@@ -1,4 +1,4 @@
--- Chakra's execution traces: the file of rank 0, with that of a rank 1 beside it or without; what begins with a brace
+-- Chakra's execution traces: the file of rank 0, with or without the file of rank 1; an input that begins with a brace
 -- is groups.json, of two good traces. What can be read can be simulated.
 
 local core = require 'trinity.core'

@@ -1,5 +1,5 @@
 -- Checkpoints of searches, policies, tensors, networks and optimisers. An input begins with a line that says which;
--- its check sums are put right, so that changes reach what stands behind them.
+-- its check sums are put right, so that changes reach the code after them.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -65,7 +65,7 @@ local function with_sum(text)
   return ('%s"sum": "%08x"%s'):format(text:sub(1, first - 1), sum, text:sub(last + 1))
 end
 
--- What each kind of input is read by.
+-- The reader of each kind of input.
 local tensor = trinity.tensor
 
 local function network()

@@ -1,11 +1,11 @@
--- trinity.cluster: a description as JSON, a file that trinity wrote, or a name; then a placement is priced on it.
+-- trinity.cluster: a description as JSON, a file that trinity wrote, or a name; then a placement is simulated on it.
 
 local trinity = require 'trinity'
 local frame = require 'frame'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 
-local most_devices = 64 -- that a placement is priced on
+local most_devices = 64 -- on which a placement is simulated
 
 local function description()
   local net = trinity.devices.topology.new { name = 'two', queue = 'route' }

@@ -22,7 +22,7 @@ end
 
 local readers = {}
 
--- What is read is written as the same, and costs something.
+-- A graph that is read is written as the same graph, and costs something.
 function readers.s(text)
   local rows = {}
   for row in (text .. '\n'):gmatch '([^\n]*)\n' do rows[#rows + 1] = row end

@@ -21,7 +21,7 @@ function frame.judge(message)
   if message:find 'not enough memory' and not frame.target.asks_for_memory then
     return 'out of memory: ' .. message
   end
-  -- What is quoted may be of the input, which may have quotes, too.
+  -- A quotation may come from the input, which may have quotes, too.
   local own, input = message:gsub("'[^'\n]*'?", ''), tostring(package.loaded['fuzz.input'])
   for _, pattern in ipairs(inner) do
     if own:find(pattern) and not input:find(pattern) then return 'an error that nobody checked for: ' .. message end

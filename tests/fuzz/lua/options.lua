@@ -20,7 +20,7 @@ local function words_of(text)
   return words
 end
 
---- Checks that what came back is of the declared types and within the ranges.
+--- Checks that results have the declared types and lie within the ranges.
 local function check(values)
   local frame = require 'frame'
   for name, declared in trinity.system.sorted_pairs(spec) do

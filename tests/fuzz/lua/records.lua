@@ -1,4 +1,4 @@
--- What trinity keeps for later: profiles, folders of runs, and the JSON below both. An input begins with a line that
+-- Files that trinity keeps for later: profiles, run folders, and the JSON below both. An input begins with a line that
 -- says which. A run's folder is its files one after another, each below a line '=== NAME'.
 
 local trinity = require 'trinity'
@@ -13,7 +13,7 @@ local graph = small.graph(1)
 
 local readers = {}
 
-local byte_order_mark = '\239\187\191' -- behind it the slower of the two readers of JSON reads
+local byte_order_mark = '\239\187\191' -- after it the slower of the two JSON readers reads
 
 --- Both readers of JSON take the same texts for the same.
 local function compare_readers(text)
@@ -25,7 +25,7 @@ local function compare_readers(text)
   end
 end
 
---- What is written of a value reads back to the same text; of one that was read before, for null becomes false.
+--- The text of a value reads back to the same text, if the value was itself read from a text (null becomes false).
 function readers.json(text)
   compare_readers(text)
   local value = json.decode(json.encode(json.decode(text, 'the input')), 'what was written')

@@ -1,7 +1,6 @@
 // Saved policies: resumed runs, transfer, files of something else.
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"

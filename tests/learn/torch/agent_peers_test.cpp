@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
 #include "learn/torch/agent.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
@@ -143,13 +142,4 @@ TEST_CASE("peers agree with one process under the joint ratio and dropout") {
   options.dropout = 0.2;
   options.ratio = Ratio::joint;
   compare(options, 3, 1e-3);
-}
-
-TEST_CASE("more peers than samples are refused") {
-  ThreadPool pool(1);
-  auto options = peer_options();
-  options.samples = 2;
-  CHECK_THROWS_WITH_AS(Agent(chain_problem(), options, pool, AgentPeers{0, 3, {}, {}}),
-                       "option 'samples': expected one or more for each of 3 processes, got 2",
-                       ArgumentError);
 }

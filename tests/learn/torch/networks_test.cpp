@@ -126,7 +126,7 @@ TEST_CASE("the tanh constant bounds probabilities as computed by hand") {
   }
 }
 
-TEST_CASE("Adam's steps are those of its paper, uphill") {
+TEST_CASE("Adam's steps follow its paper, uphill") {
   Parameters parameters;
   parameters.add("x", {9});
   PolicyWeights weights(parameters, torch::kCPU);

@@ -132,7 +132,7 @@ TEST_CASE("two layers imitate, too") {
   CHECK(agent.imitate(target, {}, ImitationOptions{}).agreement > 0.99);
 }
 
-TEST_CASE("an untrained schedule network leaves a device as often as it is told to") {
+TEST_CASE("an untrained schedule network leaves a device with the probability of its option") {
   const auto problem = small_problem(4);
   ThreadPool pool(1);
   auto options = small_options();
@@ -149,7 +149,7 @@ TEST_CASE("an untrained schedule network leaves a device as often as it is told 
   CHECK(chances[0][1][first].item<double>() == doctest::Approx(0.9));
 }
 
-TEST_CASE("the learning rate decays in steps, the baseline moves as often as told") {
+TEST_CASE("the learning rate decays in steps, the baseline moves as often as its option says") {
   const auto problem = small_problem(2);
   ThreadPool pool(1);
   auto options = small_options();
@@ -190,7 +190,7 @@ TEST_CASE("failing samples are left out only after the steps that the option say
   CHECK_THROWS_AS(agent.update(rewards, std::vector<uint8_t>(3, 0)), ArgumentError);
 }
 
-TEST_CASE("a policy draws what it imitates, and nearly") {
+TEST_CASE("a policy samples what it imitates, or nearly that") {
   const auto problem = small_problem(3, 60);
   ThreadPool pool(2);
   auto options = small_options();

@@ -18,7 +18,7 @@ local function way(cluster, from, to)
   return table.concat(cluster:route(number[from], number[to]), ' | '), bandwidth, latency_s
 end
 
--- What nccl-tests call bus bandwidth: 2 (p - 1) / p times bytes over the time of an all-reduce.
+-- The bus bandwidth of nccl-tests: 2 (p - 1) / p times bytes over the time of an all-reduce.
 local function bus_bandwidth(cluster, count, algorithm)
   local members, bytes = {}, 8e9
   for i = 1, count do members[i] = i end
@@ -63,7 +63,7 @@ end)
 
 describe('device types', function()
   it('have the published rates', function()
-    -- TFLOP/s float32, TFLOP/s float16, GB/s, GB: data sheets of the cards.
+    -- TFLOP/s float32, TFLOP/s float16, GB/s, GB: data sheets of the GPUs.
     for name, sheet in trinity.system.sorted_pairs { p100 = { 9.3, 18.7, 732, 16 }, p100_12gb = { 9.3, 18.7, 549, 12 },
       v100 = { 15.7, 125, 900, 16 }, v100_pcie = { 14, 112, 900, 16 }, a100 = { 19.5, 312, 1555, 40 },
       a100_80gb = { 19.5, 312, 2039, 80 }, h100 = { 67, 989.4, 3350, 80 }, h200 = { 67, 989.4, 4800, 141 },
@@ -130,7 +130,7 @@ describe('device types', function()
     expect(tf32.memory_bytes):equals(40 * 2 ^ 30)
     expect(devices.a100.peak_flops_per_s.float32):equals(19.5e12)
   end)
-  it('of the description come before those of the library', function()
+  it('of the description come before types of the library with the same name', function()
     local small = devices.with(devices.p100, { memory_bytes = 2 ^ 30, reserved_memory_bytes = 0 })
     local cluster = trinity.cluster { device_types = { p100 = small }, devices = { { name = 'a', type = 'p100' } } }
     expect(cluster.devices[1].capacity_bytes):equals(2 ^ 30)
@@ -145,7 +145,7 @@ describe('device types', function()
 end)
 
 describe('names as people write them', function()
-  it('are GPUs with their memory, so many of them, or machines', function()
+  it('are GPUs with their memory, a number of GPUs, or machines', function()
     for name, expected in trinity.system.sorted_pairs { A100 = '1 a100_80gb', ['a100-40gb'] = '1 a100', ['A100-SXM4-80GB'] = '1 a100_80gb',
       ['H200-141GB'] = '1 h200', ['8xH100'] = '8 h100', ['16xH100'] = '16 h100', h100x4 = '4 h100', ['DGX-H100x2'] = '16 h100',
       P100 = '1 p100', ['Tesla T4'] = '1 t4', ['NVIDIA H100 PCIe'] = '1 h100_pcie', ['rtx 3090'] = '1 rtx3090',
@@ -192,7 +192,7 @@ describe('names as people write them', function()
 end)
 
 describe('p100_paper', function()
-  it('leaves the 11 GB of the paper to a program, behind 9.2 GB/s', function()
+  it('leaves the 11 GB of the paper to a program, over links of 9.2 GB/s', function()
     local cluster = trinity.cluster 'p100_paperx4'
     expect(cluster.devices[4].capacity_bytes):equals(11 * 2 ^ 30)
     expect(cluster.queue):equals 'sender'
@@ -227,7 +227,7 @@ describe('dgx1_v100', function()
       expect((way(cluster, 'n0/gpu' .. pair[1], 'n0/gpu' .. pair[2]))):matches 'n0/cpu0 %-> n0/cpu1'
     end
   end)
-  it('reaches the other machine through the card at its own switch', function()
+  it('reaches the other machine through the NIC at its own switch', function()
     local route, bandwidth, latency_s = way(cluster, 'n0/gpu2', 'n1/gpu7')
     expect(route):equals('n0/gpu2 -> n0/plx1 | n0/plx1 -> n0/nic1 | n0/nic1 -> infiniband | '
       .. 'infiniband -> n1/nic3 | n1/nic3 -> n1/plx3 | n1/plx3 -> n1/gpu7')
@@ -256,7 +256,7 @@ describe('machines by name', function()
       expect(select(2, part:wire(1, 2))):equals(select(2, two:wire(1, gpus + 1)))
     end
   end)
-  it('stand beside unlike ones', function()
+  it('stand next to different ones', function()
     local mixed = trinity.cluster 'dgx_h100:4x2+dgx_a100+rtx4090_8:1'
     expect(#mixed.devices):equals(17)
     expect(mixed.devices[5].node):equals 'n1'
@@ -271,7 +271,7 @@ describe('machines by name', function()
     expect(select(2, domain:wire(1, 72))):equals(18 * trinity.devices.topology.wire 'nvswitch5'.bandwidth_bytes_per_s)
     expect(#trinity.cluster('gb300_nvl72:36x2').devices):equals(72)
   end)
-  it('go over the processors where they have no switch', function()
+  it('go over the CPUs where they have no switch', function()
     local server = trinity.cluster 'a100_pcie_8'
     expect(select(2, server:wire(1, 2))):equals(12 * 20e9) -- a bridge
     expect(select(2, server:wire(1, 3))):equals(24e9)
@@ -287,7 +287,7 @@ describe('machines by name', function()
 end)
 
 describe('machines with NVSwitch', function()
-  it('join any two GPUs alike, and machines by a card for each GPU', function()
+  it('join any two GPUs by equal links, and machines by one NIC per GPU', function()
     for name, expected in trinity.system.sorted_pairs { dgx_a100x2 = { 12, 'nvswitch3', 24e9 }, dgx_h100x2 = { 18, 'nvswitch4', 48e9 } } do
       local cluster = trinity.cluster(name)
       local route, bandwidth, latency_s = way(cluster, 'n1/gpu2', 'n1/gpu5')
@@ -325,7 +325,7 @@ describe('pcie_tree', function()
       expect(got):equals(bandwidth)
     end
     check('n0/gpu1', 2, 12e9) -- same switch
-    check('n0/gpu3', 4, 10e9) -- same processor
+    check('n0/gpu3', 4, 10e9) -- same CPU
     check('n0/gpu7', 5, 6e9) -- across QPI
   end)
   it('lets transfers share QPI and run side by side below switches', function()
@@ -337,7 +337,7 @@ describe('pcie_tree', function()
 end)
 
 describe('heterogeneous', function()
-  it('has machines of unlike speed behind one network', function()
+  it('has machines of different speeds on one network', function()
     local cluster = trinity.cluster 'heterogeneous'
     local builder = trinity.graph.new { name = 'product' }
     builder:add { name = 'product', type = 'Gemm', outputs = { { shape = { 1000, 1000 } } }, flops = 1e12, traffic_bytes = 1 }
@@ -370,14 +370,14 @@ describe('cpu', function()
     expect(memory_time_s(12)):near(12 * 1e9 / 62e9, 2e-6)
     expect(memory_time_s(24)):near(12 * 1e9 / 62e9, 2e-6)
   end)
-  it('divides the memory evenly and copies within it', function()
+  it('divides the memory into equal parts and copies within it', function()
     local cluster, sum = trinity.cluster 'cpux24', 0
     for _, core_of in ipairs(cluster.devices) do sum = sum + core_of.capacity_bytes end
     expect(sum):near(64 * 2 ^ 30, 24)
     expect((way(cluster, 'n0/core0', 'n0/core11'))):equals 'n0/core0 -> memory0 | memory0 | memory0 -> n0/core11'
     expect((way(cluster, 'n0/core0', 'n0/core12'))):matches 'memory0 %-> memory1'
   end)
-  it('has so many cores and no more', function()
+  it('has the cores of its description and no more', function()
     expect(function() trinity.cluster 'cpux25' end):raises "cluster 'cpu': expected a count from 1 to 24, got 25"
   end)
 end)

@@ -1,4 +1,4 @@
--- Constants and runtimes of clusters: what a script gets by default, what it asks for, and what it is told of both.
+-- Constants and runtimes of clusters: what a script gets by default, what it asks for, and what messages say about both.
 
 local calibrate = require 'trinity.cluster.calibrate'
 local constants = require 'trinity.cluster.constants'
@@ -59,7 +59,7 @@ describe('constants of a cluster', function()
     expect(trinity_says('info gpt2 --cluster dgx1_v100 --constants data_sheet', 0):find 'warning'):equals(nil)
     expect(trinity_says('info gpt2 --cluster p100x1', 0):find 'warning'):equals(nil)
   end)
-  it('of a kind with less power are those of the kind that it is like, at its clock', function()
+  it('of a GPU variant with less power are the constants of its base type, scaled to its clock', function()
     local cluster = trinity.cluster 'hgx_h100_96gb'
     local reached = model.device_type(cluster, 'h100_96gb').compute_efficiency
     expect(reached):near((500 / 700) ^ (1 / 3) * constants.calibrated('h100').compute_efficiency, 1e-4)
@@ -127,7 +127,7 @@ describe('runtimes', function()
     expect(seconds 'megatron-core-0.8' - seconds 'megatron'):near(moved, 0.01 * moved)
     expect(seconds('megatron-core-0.8', true)):equals(seconds('megatron', true))
   end)
-  it('reduce as many gradients together as they say, where a strategy does not', function()
+  it('give the size of gradient buckets where a strategy does not', function()
     local function bytes(name, strategy) return runtimes.bucket_bytes(runtimes.read(name), strategy) end
     expect(bytes('megatron', { mesh = { data = 8 } })):equals(80e6)
     expect(bytes('megatron', { mesh = { data = 64, context = 2, pipeline = 4 }, zero_stage = 1 })):equals(128e6)

@@ -11,7 +11,7 @@ local function problem(slow)
 end
 
 describe('what is slow', function()
-  it('prices as the simulation of all devices, by classes of devices that are alike', function()
+  it('simulates classes of equal devices with the result of simulating all devices', function()
     for name, at_least in trinity.system.sorted_pairs { ['n1/gpu0'] = 1.05, ['n0/gpu3'] = 1.05, ['n1/nic0'] = 1 } do
       local slow = problem { [name] = 1.5 }
       local metrics, all = slow:evaluate(mesh), slow:timeline(mesh).metrics
@@ -30,7 +30,7 @@ describe('what is slow', function()
     end
     expect(devices { ['n7/gpu3'] = 1.3 }):below(10 * devices())
   end)
-  it('is the device that takes so many times as long, whatever lists it', function()
+  it('multiplies the times of the named device, however machines are listed', function()
     for _, name in ipairs { 'dgx_a100x2', 'dgx_a100x80' } do -- machines one by one, and as one that is repeated
       local cluster = trinity.cluster(name, { slow = { ['n1/gpu2'] = 2 } })
       local plain = trinity.cluster(name)
@@ -56,7 +56,7 @@ describe('what is slow', function()
   end)
 end)
 
-it('commands price it where --slow says so', function()
+it('commands simulate slow devices where --slow names them', function()
   local slow = trinity_says("simulate --model mlp --cluster dgx_a100x1 --slow 'n0/gpu0=3,n0/gpu0 -> n0/nic0=2' --json --run none", 0)
   local plain = trinity_says('simulate --model mlp --cluster dgx_a100x1 --json --run none', 0)
   local function step(text) return tonumber(text:match '"step_time_s": ?([%d.e+-]+)') end

@@ -4,7 +4,7 @@ local commands = require 'trinity.command.commands'
 local completion = require 'trinity.command.completion'
 local core = require 'trinity.core'
 
---- What bash offers for a command line whose last word is being written.
+--- Completions by bash of a command line whose last word is being written.
 local function offered(words)
   local path = os.tmpname()
   core.write_file(path, completion.bash())

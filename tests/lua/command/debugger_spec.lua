@@ -12,7 +12,7 @@ local function debugger()
   return found:match '[^\n]+'
 end
 
--- What launch.json of the chapter runs: { command, arguments, environment }.
+-- The command of the chapter's launch.json: { command, arguments, environment }.
 local function launch()
   local text = core.read_file(root .. '/lib/trinity/manual/limits.md')
   local json = text:match '```json file=launch%.json\n(.-)\n```'

@@ -1,4 +1,4 @@
--- The manual's chapter on extending, followed to the letter in a copy of the tree. `ninja -C build trinity` there compiles
+-- The manual's chapter on extending, followed exactly in a copy of the tree. `ninja -C build trinity` there compiles
 -- what the chapter changed, with the commands of this build, and links it with the other objects of this build.
 
 local core = require 'trinity.core'
@@ -7,8 +7,8 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
 local build = program:match '^(.*)/[^/]*$'
 
--- What stands for ninja in the copy: SOURCE is this tree, BUILD its build folder, and it runs in the copy. A changed file is
--- compiled with the others of its unit, a new one alone as a neighbour is; its room's precompiled header is read as text, since
+-- A substitute for ninja in the copy: SOURCE is this tree, BUILD its build folder, and it runs in the copy. A changed file is
+-- compiled with the others of its unit, a new one alone as a neighbour is; its directory's precompiled header is read as text, since
 -- it was made of other files.
 local rebuild = [=[#!/bin/sh
 set -eu

@@ -1,5 +1,5 @@
 -- Programs that catch "not enough memory" again and again: none ends the process, under --memory-limit and under
--- RLIMIT_AS. LuaJIT loses its stack where compiled code meets the error (its issues 906 and 1004), so that nothing is
+-- RLIMIT_AS. LuaJIT loses its stack where compiled code raises the error (its issues 906 and 1004), so that nothing is
 -- compiled under a limit (engine/lua/host/limits.h).
 
 local core = require 'trinity.core'
@@ -35,7 +35,7 @@ for _, limit in ipairs { { '--safe --memory-limit 16M', '' }, { '--memory-limit 
       local path = file_with(text)
       local output = output_of(("%scd /tmp; timeout 300 '%s' --no-strict %s '%s' 2>&1; echo status=$?"):format(limit[2], program,
         limit[1], path))
-      -- What is left may not do for the script, or for the end of its run behind it: both are told, with status 1.
+      -- Memory may run out in the script or when its run ends afterwards: both are reported, with status 1.
       local told = output:gsub('^alive\n', '')
       if output ~= 'alive\nstatus=0\n' and not told:find '^trinity: [^\n]*not enough memory[^\n]*\nstatus=1\n$' then
         error(('%s %s: %s'):format(limit[1], filler, output), 0)
@@ -50,7 +50,7 @@ it('without a limit, scripts are compiled', function()
   script_says(0, '^false\n$', '--memory-limit 500M SCRIPT', 'jit.on() print((jit.status()))')
 end)
 
--- Opens what stands on OpenBLAS.
+-- Opens the libraries that depend on OpenBLAS.
 local opening = [[
   require('trinity').tensor.ones { 3 }
   print 'opened' ]]
@@ -141,7 +141,7 @@ describe('what workers print', function()
   end)
 end)
 
-it('a short stack is told, or made larger', function()
+it('a stack that is too short is reported, or made larger', function()
   local path = file_with("local function f(n) return n == 0 and 'x' or (('x'):gsub('x', function() return f(n - 1) end)) end "
     .. 'for n = 1, 240 do pcall(f, n) end print "held"')
   for _, size in ipairs { 64, 2048 } do

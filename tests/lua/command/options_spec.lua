@@ -1,4 +1,4 @@
--- What a command line may say: units, true and false as words, options that were renamed, clusters with and without a count.
+-- Values on a command line: units, true and false as words, options that were renamed, clusters with and without a count.
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
@@ -37,7 +37,7 @@ describe('a number on the command line', function()
 end)
 
 describe('an option', function()
-  it('that is true or false takes the word behind it, where it is one of these', function()
+  it('that is true or false takes the next word if it is true or false', function()
     local declared = { training = { default = true }, model = { default = '', position = true } }
     expect(values(declared, '--training', 'false', 'alexnet').training):equals(false)
     expect(values(declared, '--training', 'false', 'alexnet').model):equals 'alexnet'
@@ -66,7 +66,7 @@ describe('an option', function()
   end)
 end)
 
--- What a script answers to words: the message of the usage error.
+-- The message of a script's usage error for words.
 local function answer(name, ...)
   local words, path = { ... }, ('%s/scripts/%s.lua'):format(root, name)
   local chunk = assert(loadstring((core.read_file(path):gsub('^#![^\n]*', '')), '@' .. path))
@@ -144,10 +144,6 @@ describe('--cluster', function()
     end
     local _, output = run_trinity 'pipeline alexnet --cluster dgx_a100x2 --devices 16 --method max_load_dp --run none'
     expect(output):matches '^alexnet %(model%) by max_load_dp: max load'
-  end)
-  it('suggests the name that has a word whole', function()
-    expect(function() trinity.cluster 'p1000x2' end):raises "did you mean 'p100', 'p100_4' or 'p100_ib'%?"
-    expect(function() trinity.model 'bert' end):raises "no model 'bert', did you mean 'bert_base'%?"
   end)
 end)
 

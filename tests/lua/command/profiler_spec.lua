@@ -51,7 +51,7 @@ describe('the profile of a script', function()
     expect(errors):matches 'on purpose'
     expect(next(stacks) ~= nil):equals(true)
   end)
-  it('is refused where its file cannot be written, and for strangers', function()
+  it('is refused where its file cannot be written, and for untrusted scripts', function()
     trinity_says(("--profile /proc/no/x '%s'"):format(script), 1, 'profile')
     trinity_says(("--safe --profile x '%s'"):format(script), 2, '%-%-profile cannot be used with %-%-safe')
   end)

@@ -72,7 +72,7 @@ describe('declarations', function()
       ['module.lua'] = "---@class ThingModule\nlocal module = {\n  build = require 'trinity.maker',\n}\n" }.ThingModule
     expect(class.members.build.returns[1].type):equals 'Thing'
   end)
-  it('are refused where parameters are not those of the function', function()
+  it('are refused where they list other parameters than the function', function()
     expect(function() read { ['thing.lua'] = thing:format 'times' } end):raises 'thing%.lua:10: not understood: function Thing:double%(times%)'
     expect(function() read { ['thing.lua'] = '---@param x number\nlocal x = 1\n' } end):raises 'thing%.lua:2: not understood'
   end)

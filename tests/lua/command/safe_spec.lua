@@ -59,7 +59,7 @@ local attempts = {
   { 'attempt to index a string value', 'getmetatable("").__index = nil return true' },
   { 'table expected, got', 'return rawset(getmetatable(""), "__index", {})', 'return setmetatable(problem.handle, {})' },
   { "attempt to index field '__index' %(a nil value%)", 'return getmetatable(problem).__index.evaluate' },
-  -- What the library shares, and what it calls.
+  -- Objects that the library shares, and functions that it calls.
   { false,
     'string.format = nil return not pcall(problem.evaluate, problem, placement)',
     'ipairs, pairs, error, pcall, type = nil return tostring(problem.graph) == nil',
@@ -119,7 +119,7 @@ local attempts = {
        return type(getmetatable(made[1])) == "table" or type(getmetatable(made[1].handle)) == "table" ]] },
 }
 
--- What a script may do, in the same surroundings.
+-- Permitted actions of a script, in the same surroundings.
 local allowed = {
   'return problem:evaluate(placement).feasible',
   'problem.graph:save "inside/graph.json" return trinity.model("inside/graph.json").operators > 0',
@@ -334,7 +334,7 @@ it('keeps every module that has the FFI inside', function()
 end)
 
 describe('--write', function()
-  it('opens further folders, for reading and writing, and nothing beside them', function()
+  it('opens further folders, for reading and writing, and nothing next to them', function()
     local folder = temporary()
     os.execute(("mkdir -p '%s/inner' '%s/data/sub'; ln -s / '%s/data/root'"):format(folder, folder, folder))
     core.write_file(folder .. '/inner/script.lua', [[
@@ -349,10 +349,8 @@ describe('--write', function()
       .. '../data/.g.json\tfalse\tfalse\n../data/root/tmp/g.json\tfalse\tfalse\n')
   end)
   it('needs folders that are there, and --safe', function()
-    local status, output = run_trinity "--safe --write /nowhere -e 'print(1)'"
-    expect(output):equals 'trinity: /nowhere: cannot open it to a safe script: No such file or directory\n'
-    expect(status):equals(1)
-    status, output = run_trinity "--write /tmp -e 'print(1)'"
+    trinity_says("--safe --write /nowhere -e 'print(1)'", 1, '^trinity: /nowhere: cannot open it to a safe script: No such file')
+    local status, output = run_trinity "--write /tmp -e 'print(1)'"
     expect(output):equals 'trinity: --write needs --safe: other scripts open any file\n'
     expect(status):equals(2)
   end)
@@ -415,7 +413,7 @@ it('every model and cluster of the library is there for a safe script', function
     print(count > 20)]])
 end)
 
-it('options arrive, wherever --safe stands, and are checked; behind the script it is the script\'s', function()
+it('options arrive, wherever --safe stands, and are checked; after the script they are the script\'s', function()
   local script = [[
     local trinity = require 'trinity'
     local options = trinity.options { 'x', seed = { default = 1, help = 's' }, name = { default = 'none', help = 'n' } }

@@ -22,7 +22,7 @@ local spec = { model = 'alexnet', batch_size = 4, cluster = 'p100x2' }
 local problem = trinity.problem { graph = trinity.model(spec.model, { batch_size = 4 }), cluster = trinity.cluster(spec.cluster) }
 local units, operators = problem.graph.units, problem.graph.operators
 
--- A placement of units drawn by a seed: devices from 0 as a list and as a text, and the library's placement.
+-- A random placement of units, by a seed: devices from 0 as a list and as a text, and the library's placement.
 local function drawn(seed)
   local stream, list = trinity.random(seed, 'serve'), {}
   for unit = 1, units do list[unit] = stream:integer(2) - 1 end

@@ -1,19 +1,14 @@
 -- trinity.dist in real processes: collectives, what happens when a rank fails. Starting a process costs half a second, so
--- tests share jobs. What hangs here sleeps. Trainings of several ranks are those of tests/lua/execute.
+-- tests share jobs. What hangs here sleeps. tests/lua/execute trains over several ranks.
 
 local ffi = require 'ffi'
 
 with_torch()
 
-
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local launch, shell, write_script = processes.launch, processes.shell, processes.write_script
 
-local function count(text, pattern)
-  local n = 0
-  for _ in text:gmatch(pattern) do n = n + 1 end
-  return n
-end
+local function count(text, pattern) return select(2, text:gsub(pattern, '')) end
 
 -- In a script: hang.
 local hang = "require('ffi').cdef 'int poll(void *, unsigned long, int);' require('ffi').C.poll(nil, 0, 60000)"
@@ -127,7 +122,7 @@ describe('a rank that fails ends the job with one message', function()
     expect(status):equals(1)
     expect(seconds):below(30)
   end)
-  it('when its script fails, beside its own', function()
+  it('when its script fails, with its own error', function()
     local status, output = launch(2, [[
       local job = require('trinity').dist.init()
       if job.rank == 1 then error 'no more data' end
@@ -184,7 +179,7 @@ describe('a rank that fails ends the job with one message', function()
     -- Torchrun of another LibTorch keeps a store that does not answer either.
     expect(join 'TORCHELASTIC_USE_AGENT_STORE=True'):matches 'set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it'
   end)
-  it('as copies that join no job are told on rank 0, once, whatever the launcher', function()
+  it('as copies that join no job: rank 0 warns, once, whatever the launcher', function()
     local function copy(variables, text)
       local status, output = shell(variables .. ' TRINITY_RUNS=none "$T" ' .. write_script(text))
       expect(status):equals(0)

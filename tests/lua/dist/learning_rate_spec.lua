@@ -45,7 +45,7 @@ describe('the learning rate', function()
     -- Epoch 1 sets the best; 2 to 6 are bad, 7 is the sixth: halved from 8 on.
     expect((rates({ decay = 'plateau' }, constant(14)))):equals
       '0.8 0.8 0.8 0.8 0.8 0.8 0.8 0.4 0.4 0.4 0.4 0.4 0.4 0.2'
-    -- 4 % less is no better; 6 % less than the best is, and the count begins anew.
+    -- 4 % less is no better; 6 % less than the best is, and the count begins again.
     expect((rates({ decay = 'plateau', patience = 1 }, { 1, 0.96, 0.94, 0.93, 0.93, 0.93 }))):equals
       '0.8 0.8 0.8 0.8 0.8 0.4'
   end)
@@ -58,7 +58,7 @@ describe('the learning rate', function()
       '0.4 0.8 0.8 0.4 0.4 0.2 0.2'
   end)
   it('falls along a cosine', function()
-    -- 0.8 (1 + cos(pi k / 4)) / 2 for k = 0 to 3 behind a warm-up of one epoch.
+    -- 0.8 (1 + cos(pi k / 4)) / 2 for k = 0 to 3 after a warm-up of one epoch.
     expect((rates({ decay = 'cosine', epochs = 5, warmup_epochs = 1 }, constant(6)))):equals
       '0.4 0.8 0.68284 0.4 0.11716 0'
     expect((rates({ decay = 'cosine', epochs = 2, least_rate = 0.2 }, constant(3)))):equals '0.8 0.5 0.2'

@@ -9,7 +9,7 @@ local core = require 'trinity.core'
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local shell = processes.shell
 
--- A search that ranks share, kept in a run whose checkpoints come often. Every rank tells who it is.
+-- A search that ranks share, kept in a run whose checkpoints come often. Every rank prints its number.
 local script = processes.write_script [[
   local core, trinity = require 'trinity.core', require 'trinity'
   local options = trinity.options { 'Searches.', pids = { default = '' } }
@@ -22,7 +22,7 @@ local script = processes.write_script [[
   print(found.stopped and 'stopped' or 'whole')
 ]]
 
--- What a run kept of its search.
+-- The record of a search in its run.
 local function kept(folder)
   local path = folder .. '/runs/r/searches/1/'
   return core.read_file(path .. 'strategy.json') .. core.read_file(path .. 'curve.csv')

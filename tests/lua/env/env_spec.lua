@@ -12,7 +12,7 @@ end
 local small = { batch_size = 2, sequence = 3, hidden = 8, vocabulary = 16, layers = 2 }
 local rnn, vgg = problem_of('rnnlm', 'p100x2', small), problem_of('alexnet', 'p100x4', { batch_size = 4 })
 
--- Allowed actions drawn by a stream: a list.
+-- Allowed actions sampled by a stream: a list.
 local function draw(env, observation, stream)
   local logits = trinity.tensor.zeros({ env.num_envs, env.num_actions }):masked_fill(observation.mask:eq(0), -1e9)
   return trinity.tensor.categorical(logits, stream)
@@ -192,7 +192,7 @@ describe('an episode of', function()
 end)
 
 describe('rewards', function()
-  it("of reward = 'difference' and 'bound' add up to the final one less that of the start", function()
+  it("of reward = 'difference' and 'bound' add up to the final reward minus the initial one", function()
     for _, kind in ipairs { 'difference', 'bound' } do
       local env = trinity.env(vgg, { num_envs = 2, groups = 6, reward = kind })
       local sums, checked = { 0, 0 }, 0

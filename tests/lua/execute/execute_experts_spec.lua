@@ -1,5 +1,5 @@
--- Experts shared out and executed for real: tokens travel to the devices that hold their experts and back, and losses and
--- weights are those of one device that has all experts and trains the same samples.
+-- Expert parallelism, executed: tokens travel to the devices that hold their experts and back, and losses and
+-- weights equal those on one device that has all experts and trains on the same samples.
 
 local same = dofile(root .. '/tests/lua/support/same_training.lua')
 local trinity = require 'trinity'
@@ -33,12 +33,12 @@ local others = {
   { 'selective recompute', { recompute = 'selective' } },
 }
 
-describe('a small mixture of experts trains as on one device: experts shared out and', function()
+describe('a small mixture of experts trains as on one device with expert parallelism and', function()
   for i, other in ipairs(others) do
     local try = (i + law_seed()) % 3 == 0 and it or it_all
     try(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
   end
-  it('ZeRO and context, also where as many parts as ranks hold the other weights', function()
+  it('ZeRO and context, also where the other weights are sharded over all ranks', function()
     for zero_stage = 0, 3 do
       for _, data_size in ipairs { 2, 4 } do
         expect(trained:off { mesh = { data = data_size, expert = 2, context = 2 }, zero_stage = zero_stage }):near(0, 1e-9)
@@ -47,7 +47,7 @@ describe('a small mixture of experts trains as on one device: experts shared out
   end)
 end)
 
-describe('a small mixture of experts with attention in a ring trains as on one device: experts shared out and', function()
+describe('a small mixture of experts with attention in a ring trains as on one device with expert parallelism and', function()
   local flash = same.new(trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
     num_kv_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam',
     kernels = 'flash' }))
@@ -60,7 +60,7 @@ describe('a small mixture of experts with attention in a ring trains as on one d
   end
 end)
 
---- Experts as products of all of them at once, as decoders by their config.json have them.
+--- Experts as batched matmuls, as in decoders that a config.json describes.
 local function batched()
   local net = trinity.graph.layers.new('batched', { batch_size = 4, optimizer = 'adam' })
   local x = net:relu('in/relu', net:linear('in', net:input('x', { 8, 6 }), 6))
@@ -77,7 +77,7 @@ local function batched()
   return net:build():to_training { optimizer = 'adam' }
 end
 
-describe('experts that are one product', function()
+describe('experts as one batched matmul', function()
   it('train as on one device', function()
     local own = same.new(batched())
     for _, strategy in ipairs { shared, { mesh = { data = 4, expert = 2 } },

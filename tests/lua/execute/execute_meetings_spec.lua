@@ -1,4 +1,4 @@
--- Replicas that meet seldom, parameter servers, and pipelines without a flush, executed for real: weights and losses are those of a
+-- Local SGD, DASO, parameter servers, and pipelines without a flush, executed: weights and losses equal a
 -- short reference in plain numbers, written from the definition of each.
 
 local bit = require 'bit'
@@ -113,7 +113,7 @@ local function daso(run, nodes, groups, epochs, batches, given)
   return losses, mean(w), seen
 end
 
---- Expects an execution of so many epochs of 10 batches to be that.
+--- Expects the result of executing a number of epochs of 10 batches.
 local function expect_daso(nodes, groups, zero_stage, most)
   local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = most }
   local run = execute(network 'sgd', { mesh = { data = nodes * groups }, zero_stage = zero_stage,
@@ -132,8 +132,8 @@ describe('DASO whole, with stale merges, groups in turn and skips that cycle, is
   end
 end)
 
-describe('replicas that meet seldom are executed:', function()
-  it('local SGD, also between meetings', function()
+describe('periodic synchronization of replicas is executed:', function()
+  it('local SGD, also between synchronizations', function()
     for _, steps in ipairs { 3, 5, 6 } do
       local run = execute(network 'sgd', { mesh = { data = 2 }, sync = { kind = 'local_sgd', every = 3 } }, 2, steps)
       local w, losses = meeting_seldom(run, 2, 1, 3)
@@ -147,7 +147,7 @@ describe('replicas that meet seldom are executed:', function()
     expect_losses(run, losses)
     expect_weights(layers_of(run.weights), mean(w))
   end)
-  --- The same where weights that a step sends are merged behind the next by places in turn.
+  --- The same where weights that a step sends are merged after the next step by the devices of a node in round-robin order.
   local function merging_late(run, inner, every)
     local w, losses, sent = {}, {}, nil
     for r = 1, 4 do w[r] = layers_of(run.before) end
@@ -191,7 +191,7 @@ describe('replicas that meet seldom are executed:', function()
     end
   end
   for zero_stage = 1, 3 do
-    it(('DASO whose runs share out states, level %d'):format(zero_stage), function()
+    it(('DASO with states sharded within nodes, ZeRO stage %d'):format(zero_stage), function()
       local run = execute(network 'sgd', { mesh = { data = 4 }, zero_stage = zero_stage,
         sync = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
       local w, losses = meeting_seldom(run, 4, 2, 2)
@@ -200,13 +200,13 @@ describe('replicas that meet seldom are executed:', function()
     end)
     it(('and with weights on their way, as published, level %d'):format(zero_stage), function() expect_daso(2, 2, zero_stage, 4) end)
   end
-  it('but not where replicas of such a run skip meetings', function()
+  it('but not where replicas of a node skip synchronizations', function()
     expect(function()
       execute(network 'sgd', { mesh = { data = 4 }, zero_stage = 1, sync = { kind = 'daso', inner = 2 } }, 4, 8, nil,
         { daso = { max_global_skips = 8 }, epochs = 2 })
     end):raises "'daso': with zero_stage = 1 the replicas of an inner group shard one state and synchronize in every step; expected 1 local skip"
   end)
-  --- A training in one piece, and the same stopped behind every step: what each piece is told, and the last one.
+  --- A training in one piece, and the same stopped after every step: what each piece reports, and the last one.
   local function in_pieces(plan, devices, options)
     local path, data = temporary(), temporary() .. '.csv'
     core.write_file(data, ('1,2,3,4,0\n-1,0,2,5,1\n3,1,0,-2,2\n0,0,1,1,0\n'):rep(10))
@@ -218,7 +218,7 @@ describe('replicas that meet seldom are executed:', function()
     two.expect_same_in_pieces(train, path)
     return train, path
   end
-  it('and stopped behind any step they go on to the same numbers: between meetings', function()
+  it('and stopped after any step they resume to the same numbers: between synchronizations', function()
     in_pieces({ mesh = { data = 2 }, sync = { kind = 'local_sgd', every = 3 } }, 2, { epochs = 2 })
     for zero_stage = 1, 3, 2 do
       in_pieces({ mesh = { data = 4 }, zero_stage = zero_stage, sync = { kind = 'daso', inner = 2, every = 3 } }, 4, { epochs = 2 })
@@ -260,7 +260,7 @@ describe('servers', function()
       trained:off { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } }
     end):raises 'an asynchronous parameter server can be simulated but not executed; use asynchronous = false'
   end)
-  it('keep tied weights and pipelines alike, too', function()
+  it('keep tied weights and pipelines equal, too', function()
     local gpt = same.new(trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,
       vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimizer = 'adam' }))
     expect(gpt:off { mesh = { data = 2, pipeline = 2 }, micro_batches = 2, sync = { kind = 'parameter_server' } }):near(0, 1e-9)
@@ -268,7 +268,7 @@ describe('servers', function()
 end)
 
 describe('a pipeline without a flush', function()
-  it('runs every backward pass with the weights of its forward pass, and updates behind it', function()
+  it('runs every backward pass with the weights of its forward pass, and updates after it', function()
     local graph = network 'sgd'
     local stage, placement = {}, array.int32(graph.operators)
     for op = 1, graph.operators do
@@ -281,7 +281,7 @@ describe('a pipeline without a flush', function()
       { stream = true })
     local w = layers_of(run.before)
     for step, given in ipairs(run.read) do
-      local versions = { [0] = w } -- behind so many updates of this stream
+      local versions = { [0] = w } -- after that number of updates of this stream
       local sum = 0
       for m = 0, run.micro_batches - 1 do
         -- Stage 1 is one mini-batch ahead: its forward pass came before the last update.

@@ -17,7 +17,7 @@ end
 
 describe('an imported graph', function()
   for i, name in ipairs(files) do
-    it(('of %s is executed alike under every placement'):format(name), function()
+    it(('of %s has the same results under every placement'):format(name), function()
       local problem = trinity.problem { graph = load(name), cluster = trinity.cluster 'p100x3' }
       local random = trinity.random(i, 'execute_onnx_spec')
       local options = { steps = 2, warm_up = 0, learning_rate = 1e-4 }

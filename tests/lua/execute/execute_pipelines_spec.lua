@@ -1,4 +1,4 @@
--- Pipelines executed for real: gradients of micro-batches add up to those of the whole batch, whatever the schedule and
+-- Pipelines, executed: gradients of micro-batches add up to the gradients of the whole batch, whatever the schedule and
 -- the placement; what is measured, and its trace.
 
 local array = require 'trinity.base.array'
@@ -84,7 +84,7 @@ describe('an executed pipeline', function()
         end
       end
     end
-    -- The products of a device in the order of the schedule, which that of another schedule is not.
+    -- The matmuls of a device in the order of the schedule, which differs between schedules.
     local on = stages(three, 3)
     local function products(start_s, device)
       local list = {}
@@ -150,7 +150,7 @@ describe('an execution measures', function()
     local again = trinity.execute(problem, problem:placement(), { steps = 2, warm_up = 0 })
     expect(again.peak_memory_bytes[1]):equals(all.peak_memory_bytes[1])
   end)
-  it('and draws both steps into one trace', function()
+  it('and writes both steps into one trace', function()
     local text = require 'trinity.execute.trace'(problem, placement, found, { 'cpu:0', 'cpu:1' })
     local trace = json.decode(text, 'trace')
     local simulated, measured, name = 0, 0, nil

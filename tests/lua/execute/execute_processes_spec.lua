@@ -85,7 +85,7 @@ end
     expect(launched):equals(0)
     expect(shared):equals(threads)
   end)
-  --- Losses and weights of a script under threads and, the same, under as many processes.
+  --- Losses and weights of a script are the same under threads and under the same number of processes.
   local function expect_same(name, text, workers)
     write(name, text)
     local status, threads = shell(('"$T" "$F/%s" %d'):format(name, workers))
@@ -111,7 +111,7 @@ for _, case in ipairs(n == 2 and { { { kind = 'local_sgd', every = 3 } } }
   end
 end
 ]]
-  it('of which replicas meet seldom end with the bits of threads', function()
+  it('with periodic synchronization end bit-identical to threads', function()
     expect_same('meetings.lua', meetings, 2)
     expect_same('meetings.lua', meetings, 4)
   end)
@@ -220,7 +220,7 @@ if job.rank == 0 then print(#run.losses < run.steps_done) end
   end)
 end)
 
---- Says that it is ready behind so many steps, however long they take.
+--- Says that it is ready after a number of steps, however long they take.
 local function ready_behind(steps)
   return ([[
 local line, done = {}, 0

@@ -1,11 +1,11 @@
--- tests/gpu/report.lua, which no test can run on a GPU: over processors and Gloo its parts pass and the report has them.
+-- tests/gpu/report.lua, which no test can run on a GPU: on CPUs over Gloo its parts pass and the report has them.
 
 with_torch()
 
 local core = require 'trinity.core'
 
 describe('the report of GPUs', function()
-  it_all('has its parts, here on processors', function()
+  it_all('has all its parts, here on CPUs', function()
     local folder = temporary()
     core.make_folder(folder, {})
     local output = output_of(("cd '%s' && timeout -k 5 400 '%s' '%s/tests/gpu/report.lua' --devices cpu:0,cpu:1 --quick "

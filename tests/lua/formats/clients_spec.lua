@@ -1,4 +1,4 @@
--- What trinity writes for other programs is, byte for byte, what these took: tests/clients has the scripts that asked
+-- Files for other programs are byte-identical to the files that these programs accepted: tests/clients has the scripts that asked
 -- them, tests/data/clients what they answered.
 
 local core = require 'trinity.core'
@@ -23,7 +23,7 @@ local function record_of(format)
   return records[format]
 end
 
---- Of a format that two programs take, `record` names that of the other.
+--- Where two programs take a format, `record` names the answers of the other one.
 local function check_case(strategy, case, format, record)
   local taken = record_of(record or format).cases[case.name]
   if not taken then error(('no client took case %s of %s'):format(case.name, format), 0) end

@@ -1,4 +1,4 @@
--- Plans in every format by the command: what stands on standard output and on standard error, what --lossless refuses,
+-- Plans in every format by the command: standard output and standard error, what --lossless refuses,
 -- and files of each reader that are cut off, empty, folders or noise: one sentence that begins with their name.
 
 local core = require 'trinity.core'
@@ -44,7 +44,7 @@ describe('trinity export', function()
       expect(errors):matches(('^trinity: export: %s cannot represent: [^\n]* %%(required by lossless%%)\n$'):format(format))
     end
   end)
-  it('says nothing beside a file that says all', function()
+  it('prints no losses where the file expresses the whole plan', function()
     local status, output, errors = parts_of(pipeline .. ' --format megatron --lossless')
     expect(status):equals(0)
     expect(errors):equals ''

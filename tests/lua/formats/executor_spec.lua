@@ -1,4 +1,4 @@
--- Our executor and PyTorch's pipeline runtime train alike: the same weights, samples and exported schedules give the same
+-- Our executor and PyTorch's pipeline runtime train in the same way: the same weights, samples and exported schedules give the same
 -- losses (tests/clients/pytorch_executor.py ran PyTorch's).
 
 local core = require 'trinity.core'
@@ -8,7 +8,7 @@ local executor = dofile(core.home .. '/tests/clients/executor.lua')
 with_torch()
 
 describe('losses of training steps', function()
-  it("are those that PyTorch's runtime told, schedule by schedule", function()
+  it("equal PyTorch's runtime's, schedule by schedule", function()
     local record = trinity.files.json.decode(trinity.files.read(core.home .. '/tests/data/clients/pytorch_executor.json'))
     local folder = temporary()
     local told, orders = executor.run(folder)

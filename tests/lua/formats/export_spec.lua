@@ -1,4 +1,4 @@
--- Plans as files of other programs: what a format cannot say, what is refused, one file or several.
+-- Plans as files of other programs: what a format cannot express, what is refused, one file or several.
 
 local core = require 'trinity.core'
 local program = require 'trinity.graph.exported.program'
@@ -18,7 +18,7 @@ local function refused(strategy, options, message)
   expect(function() strategy:export(options) end):raises(plain(message))
 end
 
---- A placement of whole layers: device_of(layer), the number in an operator's name; 0 before the layers, 5 behind.
+--- A placement of whole layers: device_of(layer), the number in an operator's name; 0 before the layers, 5 after them.
 local function placed(problem, device_of)
   local graph, behind = problem.graph, false
   return problem:placement_by_unit(function(_, op)
@@ -29,7 +29,7 @@ local function placed(problem, device_of)
   end)
 end
 
-describe('what a format cannot say', function()
+describe('a part of a plan that a format cannot express', function()
   local strategy = llama:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, zero_stage = 1 }
   it('is returned, and refused where nothing may be lost', function()
     local text, unsaid = strategy:export { format = 'accelerate' }
@@ -53,7 +53,7 @@ describe('what a format cannot say', function()
 end)
 
 describe('a trace', function()
-  it('is of what has steps', function()
+  it('needs a plan whose steps end', function()
     refused(llama:strategy { mesh = { data = 2 }, sync = { kind = 'parameter_server', asynchronous = true } },
       { format = 'chakra', folder = temporary() }, 'asynchronous schedules (pipedream, asynchronous = true) have no step boundary')
   end)
@@ -249,7 +249,7 @@ describe('device maps of exported programs', function()
 end)
 
 describe('stages of placements', function()
-  it('are those of a mesh where they are whole layers', function()
+  it('are written as stages of a mesh where they are whole layers', function()
     local function device(layer) return layer <= 2 and 1 or layer == 3 and 2 or 3 end
     local strategy = llama:strategy { placement = placed(llama, device), schedule = '1f1b', micro_batches = 4 }
     local text = strategy:export { format = 'megatron' }

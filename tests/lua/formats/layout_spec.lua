@@ -102,7 +102,7 @@ describe('a layout of a strategy', function()
     refused({ virtual_stages = 3 }, 'layout: expected virtual_stages = 2 as in the layout, got 3')
     refused({ schedule = 'zb-v' }, "layout: expected a schedule that assigns virtual stages round%-robin %(not V%-shaped%), got 'zb%-v'")
   end)
-  it('has layers that predict further tokens beside the loss', function()
+  it('has layers that predict further tokens next to the loss', function()
     local graph = trinity.model('decoder', { sequence = 32, layers = 4, hidden = 64, heads = 4, vocabulary = 128,
       further = 1 })
     local ahead = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }

@@ -85,7 +85,7 @@ describe('an order of its own', function()
     expect(table.concat(low.tasks, ' ')):equals(table.concat(found.tasks, ' '))
     expect(trinity.pipeline.schedule_bubble(found) > 0):equals(true)
   end)
-  it('is saved, read back and drawn', function()
+  it('is saved, read back and plotted', function()
     local found, path = own(), temporary '.json'
     found:save(path)
     local again = problem:load(path)

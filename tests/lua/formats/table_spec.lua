@@ -9,7 +9,7 @@ local written, read = trinity.formats.table()
 
 local function model(path) return trinity.model(path, { training = false }).operators > 0 end
 
--- Of every format that is read: its target of tests/fuzz, and a file that is read here.
+-- Every format that is read: its target in tests/fuzz, and a file that is read here.
 local readers = {
   chakra = { 'chakra', function()
     local record = trinity.files.json.read(data .. 'clients/chakra_own.json').traces['two_comp_nodes_dependent.0.et']
@@ -53,7 +53,7 @@ describe('the table of formats', function()
     end
   end)
 
-  it('has every room that writes a plan, and no other', function()
+  it('has every module that writes a plan, and no other', function()
     local rooms = {}
     for _, name in ipairs(trinity.files.list(root .. '/lib/trinity/formats')) do
       local module = name:match '^(.*)%.lua$'
@@ -85,7 +85,7 @@ describe('the table of formats', function()
 end)
 
 describe('JSON', function()
-  local mark = '\239\187\191' -- behind a byte order mark the reader with a document in between reads
+  local mark = '\239\187\191' -- after a byte order mark the reader with a document in between reads
 
   --- Both readers take a text for the same, or refuse it in the same words.
   local function compare(text)

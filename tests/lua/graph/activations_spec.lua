@@ -1,4 +1,4 @@
--- Bytes that a training step keeps for its backward pass, and its FLOP, beside what PyTorch keeps and counts of the same
+-- Bytes that a training step keeps for its backward pass, and its FLOP, compared with what PyTorch keeps and counts of the same
 -- networks: torch 2.13.0, transformers 5.23.0, in float32 and bfloat16, without dropout, GPT-2 with activation_function
 -- 'gelu_pytorch_tanh'; figures of networks too large for this in torch._subclasses.FakeTensorMode:
 --   model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype).train()
@@ -49,7 +49,7 @@ local function kept_here(case)
   return problem:strategy({ mesh = {} }):breakdown().stages[1].activation_bytes
 end
 
---- What PyTorch keeps of GPT-2 beside that: mean and standard deviation of every LayerNorm's rows, the positions that
+--- Bytes that PyTorch keeps of GPT-2 in addition: mean and standard deviation of every LayerNorm's rows, the positions that
 --- it looks up, and the loss in float32.
 local function beside_gpt2(case)
   local c, rows = case.config, case.batch * case.sequence
@@ -57,11 +57,11 @@ local function beside_gpt2(case)
   return (2 * c.n_layer + 1) * 2 * bytes * rows + 8 * case.sequence + 4 - bytes
 end
 
---- What Python makes several operators of that are one kernel here, of a layer with experts' rows: silu(gate) beside
---- gate, up and their product.
+--- Bytes of operations that are several operators in Python and one kernel here: silu(gate) in addition to
+--- gate, up and gate * up, for the rows of a layer's experts.
 local function silu(c, rows, bytes) return bytes * rows * c.intermediate_size end
 
---- Of experts: what a token's rows come to before they are weighted (Megatron-LM weights them before the second product),
+--- Bytes of experts: a token's rows before they are weighted (Megatron-LM weights them before the second matmul),
 --- five lists of rows (their experts, order, order back, where experts begin), and the router in float32.
 local function experts(c, tokens, bytes)
   local rows = tokens * c.num_experts_per_tok
@@ -71,8 +71,8 @@ local function experts(c, tokens, bytes)
 end
 
 --- The same of transformers' Llama and Mixtral: of every RMSNorm's rows in float32 what is multiplied by weights (in
---- bfloat16 beside it the copy that it is made of) and 1 / root mean square; silu; angles of rotary embeddings; in eager
---- attention keys and values repeated for every head, and scores' softmax in float32 behind that in bfloat16.
+--- bfloat16 also the copy that it is made of) and 1 / root mean square; silu; angles of rotary embeddings; in eager
+--- attention keys and values repeated for every head, and scores' softmax in float32 after the one in bfloat16.
 local function beside_llama(case)
   local c, tokens = case.config, case.batch * case.sequence
   local bytes, width = case.dtype == 'float32' and 4 or 2, c.head_dim or c.hidden_size / c.num_attention_heads
@@ -127,7 +127,7 @@ describe('what a training step keeps', function()
 end)
 
 describe('FLOP of a training step', function()
-  it('are those that PyTorch counts of products, of 124 M and 1.2 B weights', function()
+  it('in matmuls is the number that PyTorch counts, for 124 M and 1.2 B weights', function()
     local function products(config)
       local graph, sum = network(config, { batch_size = 1, sequence = 1024, kernels = 'onnx' }), 0
       for i = 1, graph.operators do

@@ -34,7 +34,7 @@ describe('device presets', function()
 end)
 
 describe('convolutions from Volta on', function()
-  -- ResNet-50 v1.5 in training on one GPU: sources at the efficiencies (lib/trinity/cluster/devices.lua); those of the
+  -- ResNet-50 v1.5 in training on one GPU: sources at the efficiencies (lib/trinity/cluster/devices.lua); figures of the
   -- H100 are its measured speed-up over the A100 times the A100's.
   local published = {
     { 'v100', 'float32', 128, 367 }, { 'v100', 'float16', 256, 1200 }, { 'a100_80gb', 'float32', 256, 938 },
@@ -64,7 +64,7 @@ describe('a later GPU', function()
   local names = {}
   for name in trinity.system.sorted_pairs(networks) do names[#names + 1] = name end
 
-  --- A drawn network and what it is; perceptrons of any width, as narrow as one column.
+  --- A random network and its description; perceptrons of any width, as narrow as one column.
   local function drawn(stream)
     local function pick(list) return list[1 + math.floor(stream:uniform() * #list)] end
     local function size() return math.floor(2 ^ (13 * stream:uniform())) end
@@ -78,7 +78,7 @@ describe('a later GPU', function()
     return trinity.model(name, options), ('%s in %s'):format(name, dtype), name
   end
 
-  --- Draws networks; check(times by GPU, graph, what, name) returns what takes longer, nil for nothing.
+  --- Samples networks; check(times by GPU, graph, what, name) returns what takes longer, nil for nothing.
   local function compare(how, check)
     local clusters = {}
     for i, name in ipairs(later) do clusters[i] = trinity.cluster({ devices = { { name = 'gpu', type = name } } }, how) end

@@ -1,4 +1,4 @@
--- Decoders that a config.json describes: weights and FLOP beside those that PyTorch counts, options, what is refused, and
+-- Decoders that a config.json describes: weights and FLOP compared with PyTorch's counts, options, what is refused, and
 -- the layers that they are made of.
 
 local core = require 'trinity.core'
@@ -20,7 +20,7 @@ local llama = { model_type = 'llama', hidden_size = 64, intermediate_size = 96, 
   num_attention_heads = 4, num_key_value_heads = 2, vocab_size = 100, max_position_embeddings = 64 }
 local function with(changes) return merged(llama, changes) end
 
--- FLOP of products alone, which is what PyTorch counts.
+-- FLOP of matmuls alone, which is what PyTorch counts.
 local function products(graph)
   local sum = 0
   for i = 1, graph.operators do
@@ -98,7 +98,7 @@ describe('config.json', function()
     expect(all(network(llama, { dtype = 'float8' }))):equals '2 4 12'
     expect(all(network(llama, { gradient_dtype = 'bfloat16', optimizer = 'sgd' }))):equals '2 2 4'
   end)
-  it('computes products of layers in FP8 where it is told so, and keeps a byte of their operands', function()
+  it('computes matmuls of layers in FP8 on request, and keeps one byte per element of their operands', function()
     local graph = network(llama, { dtype = 'float8', training = false })
     local eight, sixteen = 0, 0
     for i = 1, graph.operators do
@@ -177,7 +177,7 @@ describe('networks of models/ that are trained in mixed precision', function()
 end)
 
 describe('a mesh', function()
-  it('splits decoders of every kind: products by heads, columns and rows, vocabularies, stages', function()
+  it('splits decoders of every kind: matmuls by heads, columns and rows, vocabularies, stages', function()
     local cluster, count = trinity.cluster 'dgx_h100', 0
     for text, case in cases() do
       if case.training_flop then
@@ -204,9 +204,7 @@ describe('a mesh', function()
 end)
 
 describe('config.json is refused', function()
-  local function refused(config, message, options)
-    expect(function() network(config, options) end):raises(message)
-  end
+  local function refused(config, message, options) expect(function() network(config, options) end):raises(message) end
   it('in a sentence that names the field', function()
     refused(with { model_type = 'lama' }, "config.json: unknown model_type 'lama', did you mean 'llama'")
     refused({ num_hidden_layers = 2 }, "config.json: field 'model_type' is missing")
@@ -267,7 +265,7 @@ describe('activations of a GPT layer', function()
     end
     return total(3) - total(2), s * b * h, a * s / h, 4 * s * b * a
   end
-  it('are those of the published formula', function()
+  it('follow the published formula', function()
     local bytes, sbh, scores = kept('megatron', 0.1)
     expect(bytes):equals(sbh * (34 + 5 * scores))
     local flash, _, _, rows = kept('flash', 0)
@@ -293,7 +291,7 @@ describe('layers of decoders', function()
     expect(graph:operator('even/experts/up').flops):equals(2 * 5 * 13 * 64 * 8)
     expect(graph.active_parameters):equals(graph.parameters - 3 * 5 * 64 * 8 * 3 / 5)
   end)
-  it('have experts of two products without gates, and rows that parts divide', function()
+  it('have experts of two matmuls without gates, and rows that parts divide', function()
     for _, kernels in ipairs { 'onnx', 'flash' } do
       local plain = trinity.graph.layers.new('plain', { dtype = 'bfloat16' })
       local input = plain:input('x', { 2, 16, 64 })

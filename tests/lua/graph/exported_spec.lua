@@ -1,5 +1,5 @@
 -- Programs that PyTorch exported (the files of tests/data/exported): weights and
--- products beside what PyTorch counts, the whole beside the ONNX files of the same networks, and files that are none.
+-- matmuls compared with PyTorch's counts, the whole compared with ONNX files of the same networks, and broken files.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -13,7 +13,7 @@ local function forward(name) return trinity.model(('%s/%s.pt2'):format(folder, n
 
 describe('programs that PyTorch exported', function()
   for _, name in ipairs(names) do
-    it('have the weights and products that PyTorch counts: ' .. name, function()
+    it('have the weights and matmul FLOP that PyTorch counts: ' .. name, function()
       local graph, flops = forward(name), 0
       expect(graph.parameters):equals(facts[name].parameters)
       for o = 1, graph.operators do
@@ -65,12 +65,12 @@ describe('programs that PyTorch exported', function()
     expect(problem:evaluate(problem:placement()).step_time_s > 0):equals(true)
   end)
 
-  it('are told what stands where something else must', function()
+  it('that are broken raise an error with what was found and what was expected', function()
     local text, path = core.read_file(folder .. '/lstm.pt2'), temporary '.pt2'
     expect(function() trinity.model(path) end):raises 'model file'
     core.write_file(path, 'no archive')
     expect(function() trinity.model(path) end):raises 'expected a zip archive'
-    --- What is said where a piece of the program, found by a pattern, is another one of the same length.
+    --- The error where a piece of the program, found by a pattern, is replaced by one of the same length.
     local function refusal(pattern, other)
       local old = text:match(pattern)
       local from, to = text:find(old, 1, true)

@@ -64,7 +64,7 @@ describe('names that are no UTF-8', function()
     trinity_says(('search --run none --model %s'):format(file_with(profile, '.txt')), 1,
       "^trinity: [^\n]*%.txt:1: operator 'caf\\xE9': " .. utf8 .. '\n$')
   end)
-  it('may be those of graphs and clusters, which are called after files', function()
+  it('may come from graphs and clusters, which are named after files', function()
     local builder = trinity.graph.new { name = 'caf\233' }
     builder:add { name = 'x', type = 'Work', measured_time_s = 1e-3 }
     local problem = trinity.problem { graph = builder:build(),
@@ -80,7 +80,7 @@ end)
 describe('pictures and placements', function()
   local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 2 }),
     cluster = trinity.cluster 'p100x2' }
-  it('draws a graph with and without devices', function()
+  it('draws the graph with and without devices', function()
     expect(problem.graph:to_dot()):matches '^digraph'
     local found = trinity.methods.contiguous(problem)
     local colours = problem:to_dot(found)
@@ -129,7 +129,7 @@ describe('batch_size of a file of fixed sizes', function()
       "option 'batch_size': [^ ]+ has fixed sizes %(batch 2%), got 3; omit the option")
     trinity_says(("info '%s' --batch_size 3"):format(path), 1, 'has fixed sizes')
   end)
-  it('is not that of a command whose default is another', function()
+  it('is not taken where the default of a command is another value', function()
     trinity_says(("execute --model '%s' --steps 1 --run none"):format(path), 0, 'step')
   end)
 end)

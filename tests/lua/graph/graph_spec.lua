@@ -143,7 +143,7 @@ describe('graph algorithms', function()
     expect(path.tail_s[1]):near(9e-3, 1e-15)
     local again = graph:critical_path { time_s = function(i) return graph.measured_time_s[i] end }
     expect(again.length_s):equals(path.length_s)
-    -- With wires of 1 ms a byte: a 1 + 10 + c 3 + 6 + e 5; b 2 + 20 + d 4 + 7 + e 5.
+    -- With links of 1 ms per byte: a 1 + 10 + c 3 + 6 + e 5; b 2 + 20 + d 4 + 7 + e 5.
     local wires = graph:critical_path { time_s = { 1e-3, 2e-3, 3e-3, 4e-3, 5e-3 },
       transfer_s = function(bytes) return bytes * 1e-3 end }
     expect(names(graph, wires.operators)):equals 'b d e'
@@ -179,7 +179,7 @@ describe('graph algorithms', function()
     local barred = graph:min_cut({ 'a', 'b' }, 'e', { capacity = { 4, 5, 6, math.huge, 1, 1 } })
     expect(barred.capacity):equals(10) -- a-c, b-c, d-e
     expect(text(barred.source_side)):equals '1 2 4'
-    -- One stage before another: c needs a and b beside it, and then d is cheaper there (18) than not (31).
+    -- One stage before another: c needs a and b with it, and then d is cheaper there (18) than not (31).
     local stages = graph:min_cut('c', 'e', { backward = 'forbidden' })
     expect(text(stages.source_side)):equals '1 2 3 4'
     expect(stages.capacity):equals(18)

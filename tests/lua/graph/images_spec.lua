@@ -7,7 +7,7 @@ local function forward(name, options)
   return trinity.model(name, merged({ training = false, batch_size = 1 }, options or {}))
 end
 
--- What the published figures speak of: multiply-adds of convolutions and full layers, weights that are
+-- The published figures count multiply-adds of convolutions and full layers, weights that are
 -- not trained, and how many operators of each type there are.
 local function facts(graph)
   local f = { multiply_adds = 0, count = setmetatable({}, { __index = function() return 0 end }) }
@@ -41,7 +41,7 @@ local published = {
   -- The same without it: 3,326,696 fewer (98,304 + 256 + 2,457,600 + 1,536 + 769,000). Statistics: Keras.
   { model = 'inception_v3', parameters = 23834568, statistics = 34432, multiply_adds = 5.713e9 },
   -- Keras: 23,851,784 in all, 23,817,352 trained; slim's inception_v3 has no scale either. 94
-  -- convolutions and as many shifts, with the two of the classifier its 190 trained tensors.
+  -- convolutions and the same number of shifts, with the two of the classifier its 190 trained tensors.
   { model = 'inception_v3', options = { batch_norm_scale = false }, parameters = 23817352, statistics = 34432,
     convolutions = 94, normalisations = 94 },
   -- torchvision: 25,557,032 and 4.089. Statistics: Keras (25,636,712 in all, with 26,560 biases of
@@ -153,7 +153,7 @@ describe('every image network', function()
       expect(three.parameter_bytes):equals(one.parameter_bytes)
       expect(three.operators):equals(one.operators)
     end)
-    it(name .. ' wants gradients of both operands of its products, but for the images', function()
+    it(name .. ' needs gradients of both operands of its matmuls, but not of the images', function()
       local graph, first = trinity.model(name, { batch_size = 1 }), nil
       local flops = { forward = 0, backward = 0 }
       for i = 1, graph.operators do
@@ -208,7 +208,7 @@ describe('training as published', function()
     end
   end)
   it('drops paths of searched cells', function()
-    -- Of the ten operations of a cell all but "none": 8 in a normal cell of NASNet, 9 in the others.
+    -- The ten operations of a cell without "none": 8 in a normal cell of NASNet, 9 in the others.
     expect(forward('nasnet_large', { drop_path = true }).operators - forward('nasnet_large').operators):equals(18 * 8 + 4 * 9)
     expect(forward('pnasnet_large', { drop_path = true }).operators - forward('pnasnet_large').operators):equals(14 * 9)
     expect(forward('nasnet_large', { drop_path = true }).parameters):equals(88753150)
@@ -264,7 +264,7 @@ describe('layers of images:', function()
     expect(pooled(112, { kernel = 3, stride = 2, ceil = true })):equals '1x3x56x56'
     expect(pooled(112, { kernel = 3, stride = 2 })):equals '1x3x55x55'
     expect(pooled(113, { kernel = 3, stride = 2, ceil = true })):equals '1x3x56x56'
-    -- A window that begins in the padding behind does not count (PyTorch, ONNX).
+    -- A window that begins in the padding at the end does not count (PyTorch, ONNX).
     expect(pooled(2, { kernel = 1, stride = 2, ceil = true })):equals '1x3x1x1'
     expect(pooled(4, { kernel = 2, stride = 3, padding = 1, ceil = true })):equals '1x3x2x2'
   end)

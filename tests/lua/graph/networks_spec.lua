@@ -1,4 +1,4 @@
--- What holds of every network that models build, of images and of sequences.
+-- Properties of every network that models build, of images and of sequences.
 
 local trinity = require 'trinity'
 

@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 
 local products = { Gemm = true, MatMul = true, Conv = true, LSTMCell = true, LSTM = true }
 
--- FLOP of the matrix products of a phase, which is what papers count. A multiply-add is two.
+-- FLOP of the matmuls of a phase, which is what papers count. A multiply-add is two.
 local function product_flops(graph, phase)
   local flops = 0
   for i = 1, graph.operators do
@@ -16,7 +16,7 @@ local function product_flops(graph, phase)
   return flops
 end
 
--- Attention in ONNX's parts, of which formulas count every product.
+-- Attention in ONNX's parts, whose matmuls all are counted by formulas.
 local parts = { gpt2 = { kernels = 'onnx', fused = true }, bert_base = { kernels = 'onnx' }, vit_b16 = { kernels = 'onnx', fused = true },
   moe_transformer = { kernels = 'onnx', fused = true } }
 
@@ -82,13 +82,13 @@ describe('published parameters', function()
 end)
 
 describe('bert_base', function()
-  -- A block: 12 H^2 weights meet every position; scores and context take 2 x 2 T^2 H.
+  -- A block: 12 H^2 weights are multiplied at every position; scores and context take 2 x 2 T^2 H.
   local function encoder(batch, t, blocks, h) return batch * blocks * (24 * t * h * h + 4 * t * t * h) end
   it('has the published FLOP', function()
     -- TinyBERT (Jiao et al. 2020), table 1: 22.5 B FLOP of BERT-base at a length of 128.
     within(product_flops(forward('bert_base', { batch_size = 1, sequence = 128, head = 'none' })), 22.5e9)
   end)
-  it('has those of the closed formula, with every head and length', function()
+  it('has the FLOP of the closed formula, with every head and length', function()
     local pooler, h, v = 2 * 768 * 768, 768, 30522
     expect(product_flops(forward('bert_base', { batch_size = 4, sequence = 512, head = 'none' })))
       :equals(encoder(4, 512, 12, h) + 4 * pooler)
@@ -125,12 +125,12 @@ describe('gpt2', function()
     expect(product_flops(forward('gpt2', { batch_size = 3, sequence = 100, layers = 2, hidden = 64, heads = 4,
       vocabulary = 1000 }))):equals(formula(3, 100, 2, 64, 1000))
   end)
-  it('has twice as many in its backward pass', function()
+  it('has twice the FLOP in its backward pass', function()
     local graph = model('gpt2', { batch_size = 1 })
     expect(product_flops(graph, 'backward')):equals(2 * formula(1, 1024, 12, 768, 50257))
     expect_simulates(graph)
   end)
-  it('takes sizes from options before those of its name', function()
+  it('takes sizes from options before sizes in its name', function()
     local graph = forward('gpt2', { size = 'medium', layers = 1, batch_size = 1 })
     local h = 1024
     expect(graph.parameters):equals(50257 * h + 1024 * h + 12 * h * h + 13 * h + 2 * h)
@@ -147,7 +147,7 @@ describe('vit_b16', function()
     -- torchvision's model page: 17.56 G at 224 x 224.
     within(product_flops(forward('vit_b16', { batch_size = 1 })) / 2, 17.56e9)
   end)
-  it('has those of the closed formula', function()
+  it('has the FLOP of the closed formula', function()
     local n, t, h = 3, 10 * 10 + 1, 768
     expect(product_flops(forward('vit_b16', { batch_size = n, image_size = 160, classes = 10 })))
       :equals(n * (2 * 100 * h * 3 * 256 + 12 * (24 * t * h * h + 4 * t * t * h) + 2 * h * 10))
@@ -155,7 +155,7 @@ describe('vit_b16', function()
   end)
   it('trains', function()
     local graph, plain = model('vit_b16', { batch_size = 2 }), forward('vit_b16', { batch_size = 2 })
-    -- The image wants no gradient, so the first convolution has one backward product, not two.
+    -- The image wants no gradient, so the first convolution has one backward matmul, not two.
     expect(product_flops(graph, 'backward')):equals(2 * product_flops(plain) - 2 * 2 * 196 * 768 * 768)
     expect_simulates(graph)
   end)
@@ -166,7 +166,7 @@ describe('moe_transformer', function()
     vocabulary = 500, batch_size = 2, sequence = 32 }
   local function with(more) return merged(small, more) end
   it('computes with the published number of active parameters', function()
-    -- Jiang et al. 2024: 12.9 B of Mixtral's weights work on a token. All meet it in a product, except the
+    -- Jiang et al. 2024: 12.9 B of Mixtral's weights work on a token. All are in a matmul, except the
     -- embedding, which is read, and the norms.
     local graph = forward('moe_transformer', { size = 'mixtral_8x7b', batch_size = 1, sequence = 64 })
     local scores = 4 * 64 * 64 * 4096 * 32
@@ -181,7 +181,7 @@ describe('moe_transformer', function()
         :equals(2 * block + 2 * s * h * v)
     end
   end)
-  it('has experts in every so many blocks', function()
+  it('has experts in every n-th block', function()
     local h, f = 64, 96
     local all, half = forward('moe_transformer', small), forward('moe_transformer', with { every = 2 })
     expect(all.parameters - half.parameters):equals((4 - 1) * 3 * h * f + 4 * h)
@@ -328,7 +328,7 @@ describe('layers of sequences', function()
     expect(named.both.flops):equals(2 * 3 * 7 * 2 * (16 * 5 + 16 * 4))
     expect(named.time_major.flops):equals(2 * 3 * 7 * (24 * 5 + 24 * 6))
   end)
-  it('attend with fewer heads of keys at the same cost', function()
+  it('attend with fewer KV heads at the same cost', function()
     local function scores(num_kv_heads)
       local net = layers.new 'attention'
       local q = net:input('q', { 2, 10, 24 })

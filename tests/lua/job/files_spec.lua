@@ -12,7 +12,7 @@ local function needed()
   if not core.exists(jobs .. '/expected.json') then skip 'needs ../shared/data/client-jobs' end
 end
 
--- DeepSpeed's degrees stand in its launch line; that of the pipeline example is in its repository.
+-- DeepSpeed's degrees are in its launch line; the launch line of the pipeline example is in its repository.
 local launches = { ['deepspeed_pipeline_alexnet.json'] = 'deepspeed train.py --deepspeed_config=ds_config.json -p 2' }
 
 local stated = { 'model', 'mesh', 'micro_batch', 'global_batch', 'micro_batches', 'precision', 'recompute',
@@ -43,7 +43,7 @@ describe('job files of clients', function()
     end
     expect(300):below(count)
   end)
-  it('with one argument broken are refused, or told as ignored or changed, by the rule of the client', function()
+  it('with one argument broken are refused, or reported as ignored or changed, by the rule of the client', function()
     needed()
     local folder, all, same, silent = temporary '.jobs', 0, 0, {}
     for _, row in ipairs(csv.read(jobs .. '/mutants.csv', 'file', 'argument', 'value', 'effect', 'source', 'gpus')) do
@@ -105,7 +105,7 @@ local function arguments_of(row)
     for word in method:gmatch '[%w_]+' do words[#words + 1] = word end
   end
   if row.mtp_layers ~= '' then add('position-embedding-type', 'rope') end
-  -- What no column states: biases and grouped matmuls of experts, softmax before the choice, groups of micro-batches.
+  -- Settings that no column states: biases and grouped matmuls of experts, softmax before the choice, groups of micro-batches.
   if row.experts ~= '' or row.hybrid_pattern ~= '' then add 'disable-bias-linear' add 'moe-grouped-gemm' end
   if row.top_k == '1' then add 'moe-router-pre-softmax' end
   if row.case:find 'tunable_overlap' then add('microbatch-group-size-per-virtual-pipeline-stage', '5') end

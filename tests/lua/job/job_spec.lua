@@ -233,7 +233,7 @@ describe('one argument that breaks a rule', function()
 end)
 
 describe('patterns of layers', function()
-  it('are lists by sums and products, or the text itself', function()
+  it('are lists joined by + and repeated by *, or the text itself', function()
     expect(table.concat(patterns.layers '([0]*2+[1]*3)*2', '')):equals '0011100111'
     expect(patterns.layers '4'):equals(4)
     expect(patterns.layers '[1]*x'):equals '[1]*x'
@@ -333,7 +333,7 @@ describe('the step time that is expected', function()
 end)
 
 describe('a plan from a job file', function()
-  it('is faster, keeps what it is told to, and its diff applied is legal', function()
+  it('is faster, keeps the dimensions of --keep, and its diff applied is legal', function()
     local output = temporary '.sh'
     local said = trinity_says(("plan --from '%s' --keep pipeline --simulations 8 --quiet --run none --json --output '%s'")
       :format(script, output), 0)

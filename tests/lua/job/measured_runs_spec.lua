@@ -19,7 +19,7 @@ describe('measured runs of others', function()
       expect(run.flops_per_s_per_gpu > 1e13):truthy()
     end
   end)
-  it('are those of the tables that they are from', function()
+  it('equal the rows of their source tables', function()
     local folder, by = core.home .. '/../shared/data/', {}
     if not core.exists(folder .. 'mlperf/steps.csv') then skip 'needs ../shared/data' end
     for _, path in ipairs { 'llm-published/throughput.csv', 'mlperf/steps.csv' } do

@@ -93,7 +93,7 @@ local function sampled(stream)
 end
 
 describe('plans from sampled job files', function()
-  it('are legal, written in full, and keep what they are told to', function()
+  it('are legal, written in full, and keep the dimensions of --keep', function()
     local stream, keeps, faster = trinity.random(7, 'job files'), { {}, { 'tensor' }, { 'pipeline', 'micro_batch' } }, 0
     for i = 1, draws(48) do
       local extension, text = sampled(stream)

@@ -1,4 +1,4 @@
--- trinity.learn.features: columns by name, types numbered alike for all graphs, node2vec by an option.
+-- trinity.learn.features: columns by name, types numbered in the same way for all graphs, node2vec by an option.
 
 local trinity = require 'trinity'
 local tensor = trinity.tensor

@@ -8,7 +8,7 @@ local two_chains = dofile(root .. '/tests/lua/support/two_chains.lua')
 local problem = two_chains.problem(1)
 local optimum_s = two_chains.length * 1e-3
 
--- Rows [steps, envs] drawn: rewards, dones (one in four), values.
+-- Random rows [steps, envs]: rewards, dones (one in four), values.
 local function drawn(seed, steps, envs)
   local stream = trinity.random(seed, 'returns')
   local rows = { rewards = {}, dones = {}, values = {} }
@@ -188,7 +188,7 @@ describe('a policy of whole placements', function()
     expect(outputs[2]):equals(outputs[1])
     expect(outputs[3]):equals(outputs[1])
   end)
-  it('has the log-probabilities and entropies of its logits, and draws by them', function()
+  it('has the log-probabilities and entropies of its logits, and samples by them', function()
     local env = trinity.env(problem, { actions = 'joint', groups = 2, num_envs = 2 })
     local policy = learn.policy(Table { nodes = 2, devices = 2 })
     tensor.no_grad(function() policy.network.logits:copy_(tensor.new { { 0.5, -1 }, { 0, 2 } }) end)
@@ -241,7 +241,7 @@ describe('groups', function()
   end)
 end)
 
--- What every learner is asked: 50 episodes in each of 8 environments.
+-- The task of every learner: 50 episodes in each of 8 environments.
 local learners = {
   ppo = function(env, policy, seed)
     return learn.ppo(env, policy, merged({ seed = seed, total_timesteps = 8 * 14 * 50 }, steps))
@@ -257,7 +257,7 @@ local learners = {
 describe('a policy', function()
   for name, run in trinity.system.sorted_pairs(learners) do
     it(('trained by %s places chains on the devices of their kind'):format(name), function()
-      for seed = 1, name == 'evolution' and 1 or draws(3) do -- where drawn placements take twice the optimum
+      for seed = 1, name == 'evolution' and 1 or draws(3) do -- where random placements take twice the optimum
         local env, policy = fresh(seed)
         local reports = run(env, policy, seed)
         expect(greedy_s(policy)):below((name == 'ppo' and 1.2 or 1.001) * optimum_s)

@@ -17,7 +17,7 @@ local function settings(more)
   return all
 end
 
--- Samples and learns; everything that was drawn and learned as one text.
+-- Samples and learns; everything that was sampled and learned as one text.
 local function run(agent, batches)
   local text = {}
   for _ = 1, batches do
@@ -60,7 +60,7 @@ describe('the policy', function()
     expect(function() agent:imitate({ placement }, { weights = { 0 } }) end):raises 'expected a positive number'
     expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises 'expected one weight per placement, got 2 for 1'
   end)
-  it('leaves out failing samples when it is told to', function()
+  it('leaves out failing samples on request', function()
     local agent = learn.agent(problem, settings { exclude_failing_after = 0 })
     agent:sample()
     expect(agent:update({ 1, 1, 1, -99 }, { false, false, false, true }).mean_reward):equals(1)

@@ -68,7 +68,7 @@ local function check_list(graph, list)
   end
 end
 
---- A random step of `count` operators whose units, costs and edges are drawn.
+--- A random step of `count` operators with random units, costs and edges.
 local function random_problem(stream, count, devices, memory_bytes)
   local costs, edges = {}, {}
   for i = 1, count do

@@ -5,7 +5,7 @@ local cli = require 'trinity.command.cli'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
-local ties = root .. '/tests/data/doppler/ties.txt' -- eight operators whose times meet
+local ties = root .. '/tests/data/doppler/ties.txt' -- eight operators whose times coincide
 
 local function problem_of(path, devices)
   return cli.problem { model = path, rules = 'doppler', devices = devices, set = {} }

@@ -78,7 +78,7 @@ describe('the expert', function()
     expect(devices_of(plain, expert(plain).placement, '^n[12]$')):equals '1'
     expect(devices_of(plain, expert(plain).placement, '^n[78]$')):equals '2'
   end)
-  it('takes names for layers where they are at most half as many as the operators', function()
+  it('takes names for layers where at most half of the operators have different ones', function()
     local function devices(names)
       local net = trinity.graph.layers.new 'named'
       local x = net:input('x', { 8, 64 })

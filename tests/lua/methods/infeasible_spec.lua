@@ -6,7 +6,7 @@ local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
---- Operators in a row, of 10 GB where nothing else is said, so that of three such one of two devices has two.
+--- Operators in a row, of 10 GB by default, so that with three of them one of two devices has two.
 local function heavy(units, bytes, reward)
   return trinity.problem { graph = graphs.heavy(units, bytes), cluster = trinity.cluster 'p100x2', reward = reward }
 end
@@ -22,7 +22,7 @@ local searching = { annealing = true, best = true, exhaustive = true, local_sear
 describe('a problem that nothing fits', function()
   local problem = heavy(3)
   for _, name in ipairs(names) do
-    it('is told by ' .. name, function()
+    it('is reported by ' .. name, function()
       local found, reason = trinity.methods[name](problem, { evaluations = 20, quiet = true })
       if not found then
         expect(reason):matches "the largest of 2 devices, 'gpu0', has 16642998272 bytes for a step"
@@ -38,7 +38,7 @@ describe('a problem that nothing fits', function()
       if searching[name] then expect(why.needed_bytes):near(20e9, 1e5) end -- and what is copied
     end)
   end
-  it('is told on standard error, but not where it is to be quiet', function()
+  it('is reported on standard error, but not with `quiet`', function()
     local script = [[-e "local t = require 'trinity' local b = t.graph.new { name = 'g' } for i = 1, 3 do
       b:add_operator { name = 'o' .. i, time_s = 1, memory_bytes = 1e10 } end
       local p = t.problem { graph = b:build(), cluster = t.cluster 'p100x2' }

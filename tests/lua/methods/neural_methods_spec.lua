@@ -58,7 +58,7 @@ describe('neural methods', function()
       expect(run(name, one, 1, { evaluations = 20 }).metrics.step_time_s):near(1e-3, 1e-9)
     end)
     if name == 'hierarchical' then
-      it('hierarchical tells its units apart by 20 walks from each', function()
+      it('hierarchical distinguishes its units by 20 walks from each', function()
         local features, walks = core.features, nil
         core.features = function(handle, options)
           walks = options.node2vec and options.node2vec.walks_per_node or walks

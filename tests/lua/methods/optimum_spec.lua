@@ -4,11 +4,11 @@
 local trinity = require 'trinity'
 
 local enough = { annealing = 2500, best = 2500, local_search = 2500, exhaustive = 1e6 }
-local others = 16 -- evaluations of what draws, learns or walks: no budget makes them better than the optimum
+local others = 16 -- evaluations of methods that sample, learn or walk: no budget makes them better than the optimum
 local small = { trinity = { hidden = 16, groups = 8, samples = 8, epochs = 1 } } -- networks that learn in a moment
 
---- Twenty graphs: 8 to 14 operators on 2 devices, 8 to 10 on 3. Times, sizes and readers are drawn. Every third is too
---- large for one card.
+--- Twenty graphs: 8 to 14 operators on 2 devices, 8 to 10 on 3. Times, sizes and readers are random. Every third is too
+--- large for one device.
 local function drawn(number)
   local random = trinity.random(number, 'optimum spec')
   local devices = number % 2 == 0 and 3 or 2

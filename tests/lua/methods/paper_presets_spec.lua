@@ -66,7 +66,7 @@ describe('the placer of the papers', function()
     expect(other.start):equals(nil)
   end)
 
-  it('has noise of its amplitude for so many updates', function()
+  it('has noise of its amplitude for noise_steps updates', function()
     local options = { noise_amplitude = 0.1, noise_steps = 5 }
     local noise = recurrent.noise(options, 5, core.random(1, 'noise'))(tensor.zeros { 1000 }):totable()
     local least, most = 0, 0
@@ -221,7 +221,7 @@ local function episode_ends_s(p, found)
 end
 
 describe('placeto', function()
-  it('has a budget of episodes, each of as many evaluations as nodes', function()
+  it('has a budget of episodes, each with one evaluation per node and pass', function()
     local p = equal_chains(4)
     local found = placeto(p, { episodes = 20 })
     expect(found.evaluations):equals(1 + 20 * 8)
@@ -229,7 +229,7 @@ describe('placeto', function()
     expect(placeto(p, { episodes = 20, evaluations = 70 }).evaluations):equals(70)
   end)
 
-  it('lowers its learning rate to the last, evenly', function()
+  it('lowers its learning rate linearly to the last episode', function()
     local path = os.tmpname()
     placeto(equal_chains(4), { preset = 'paper', episodes = 16, save = path })
     local rate = tensor.load(path)['optimiser.learning_rate']:item()

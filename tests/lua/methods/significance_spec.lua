@@ -1,4 +1,4 @@
--- What trinity.compare says of several seeds: mean, deviation, a paired test; the table in other formats.
+-- trinity.compare over several seeds: mean, standard deviation, a paired test; the table in other formats.
 
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
@@ -42,7 +42,7 @@ describe('the signed-rank test', function()
     expect(normal.exact):equals(false)
     expect(normal.p):near(exact.p, 0.05 * exact.p)
   end)
-  it('stands beside mean and deviation', function()
+  it('is printed with mean and standard deviation', function()
     expect(statistics.mean { 1, 2, 6 }):equals(3)
     expect(statistics.deviation { 1, 2, 6 }):near(math.sqrt(7), 1e-12)
     expect(statistics.deviation { 1 }):equals(nil)

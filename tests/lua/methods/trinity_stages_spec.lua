@@ -4,7 +4,7 @@ local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 
--- Two branches a block, as many blocks as asked for: 64 units and fewer are refined by local search, more by annealing.
+-- Two branches per block, a given number of blocks: 64 units and fewer are refined by local search, more by annealing.
 local function problem_of(blocks, reward, cluster)
   return trinity.problem { graph = graphs.branches(blocks, 16, 32, 32), cluster = trinity.cluster(cluster or 'p100x2'),
     reward = reward }
@@ -43,14 +43,14 @@ describe('the stages of the Trinity search', function()
     expect(4):below(tried)
     expect(warm.evaluations):below(20)
   end)
-  it('price at most half of the budget, and one at least', function()
+  it('evaluate at most half of the budget, and at least one', function()
     local p = trinity.problem { graph = graphs.branches(3, 16, 32, 32), cluster = trinity.cluster 'p100x4' }
     for _, count in ipairs { 12, 16, 20 } do
       local found = trinity.methods.trinity(p, { evaluations = count, policy = false, refine = false, quiet = true })
       expect(found.evaluations):equals(count / 2)
     end
   end)
-  it('have their options checked before anything is priced', function()
+  it('have their options checked before anything is evaluated', function()
     local priced = 0
     local counting = problem_of(2, function(m)
       priced = priced + 1
@@ -127,7 +127,7 @@ describe('the stages of the Trinity search', function()
     expect(same_placement(a, b)):truthy()
     expect(a.evaluations):equals(b.evaluations)
   end)
-  it('are those of best, without anything learned', function()
+  it('are the stages of `best`, without anything learned', function()
     for _, case in ipairs { { 1, {} }, { 6, { seed = 2 } }, { 20, { evaluations = 300, warm_start = { 'metis' } } },
       { 24, { evaluations = 400 } } } do
       local p, texts = problem_of(case[1]), {}
@@ -146,9 +146,7 @@ describe('the stages of the Trinity search', function()
       "methods.best: option 'refine': warm_start and refine are both off: nothing to do")
   end)
   it('refuse what they cannot do', function()
-    local function refused(options, message)
-      expect(function() search(problem, options) end):raises(message)
-    end
+    local function refused(options, message) expect(function() search(problem, options) end):raises(message) end
     refused({ policy = 2 }, "methods.trinity: option 'policy': expected true, false or a share from 0 to 1, got number 2")
     refused({ policy = 0.7, refine = 0.7 }, 'shares of policy and refine are 1.4 together')
     refused({ warm_start = false, policy = false, refine = false }, 'nothing to do')
@@ -240,6 +238,7 @@ describe('checkpoints', function()
     refused(6, { policy = false, seed = 2 }, "expected option 'seed' = 1, as it was written, got 2")
     refused(6, { policy = false, evaluations = 64 }, "expected option 'evaluations' = 128, as it was written, got 64")
     refused(7, { policy = false }, "operator 'a7' of graph 'branches' is missing")
+    expect(function() search(problem_of(6, nil, 'p100x4'), { policy = false, resume = path }) end):raises 'got a checkpoint for another cluster'
     core.write_file(path, text:sub(1, #text / 2))
     refused(6, { policy = false }, 'changed or cut short since it was written')
     core.write_file(path, (text:gsub('trinity search checkpoint 3', 'something else')))

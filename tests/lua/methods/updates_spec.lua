@@ -1,4 +1,4 @@
--- What tables say of methods that learn: how often, and what they are called where they did not.
+-- Tables about methods that learn: the number of updates, and a name for methods that made none.
 
 local trinity = require 'trinity'
 

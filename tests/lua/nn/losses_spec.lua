@@ -34,7 +34,7 @@ describe('losses', function()
     expect(function() nn.nll(logits, { 1, 3 }) end):raises 'index 3 is outside 1 to 2'
     expect(function() nn.cross_entropy(logits, { 1 }) end):raises 'expected shape %[2%], got %[1%]'
   end)
-  it('activations that they stand on', function()
+  it('activations that they depend on', function()
     close_to(nn.softplus(double { 0.3, -2 }), { log(1 + exp(0.3)), log(1 + exp(-2)) })
     close_to(nn.log_sigmoid(double { 0.3, -2 }), { -log(1 + exp(-0.3)), -log(1 + exp(2)) })
     close_to(nn.silu(double { 2 }), { 2 / (1 + exp(-2)) })

@@ -137,7 +137,7 @@ describe('operations', function()
     close_to(double { 0, math.log(3) }:log_softmax(1), { math.log(0.25), math.log(0.75) }, 1e-15)
     holds(tensor.new { 1, 2, 3 }:cumsum(), { 1, 3, 6 })
   end)
-  it('products and shapes', function()
+  it('matrix multiplication and shapes', function()
     holds(x:matmul(tensor.new { { 1, 0 }, { 1, 1 } }), { { -1, -2 }, { 7, 4 } })
     holds(x:matmul(tensor.new { 1, 1 }), { -1, 7 })
     holds(tensor.new { { { 1, 2 } } }:bmm(tensor.new { { { 3 }, { 4 } } }), { { { 11 } } })
@@ -185,7 +185,7 @@ describe('operations', function()
     expect(tostring(tensor.zeros { 2, 1, 1 })):equals '(1,.,.)\n 0\n(2,.,.)\n 0\n[2 x 1 x 1 float32]'
     expect(tostring(tensor.new { 1 / 0, 0 / 0 })):matches 'inf'
   end)
-  it('draws categories from our streams', function()
+  it('samples categories from our streams', function()
     local logits = double { { 0, -1 / 0, math.log(3) }, { -1 / 0, 5, -1 / 0 } }
     local counts, stream = { 0, 0, 0 }, trinity.random(1, 'categories')
     for _ = 1, 4000 do

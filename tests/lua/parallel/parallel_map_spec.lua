@@ -1,4 +1,4 @@
--- trinity.parallel_map: values, seeds, output, failures, and what is left behind.
+-- trinity.parallel_map: values, seeds, output, failures, and files and processes that remain.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -23,7 +23,7 @@ local function show(value, seen)
   return '{' .. table.concat(parts, ',') .. '}'
 end
 
--- fork() leaves none of these behind. Both are counted without what the collector would close: handles that other
+-- fork() leaks none of these. Both are counted without what the collector would close: handles that other
 -- specs have dropped.
 ffi.cdef 'int fcntl(int, int, ...);'
 local F_GETFD = 1
@@ -261,7 +261,7 @@ describe('failures in workers', function()
     for i = 1, 8 do expect(results[i]):equals(i ~= 3 and i ~= 5 and i or nil) end
     expect(errors[5]):matches 'worker for item 5 ended with exit status 4$'
   end)
-  it('leave no files and no processes behind', function()
+  it('leave no files and no processes', function()
     local files = open_files()
     map(300, function(i) return i end, { workers = 8 })
     pcall(map, 300, function(i) if i == 150 then error 'no' end return i end, { workers = 8 })

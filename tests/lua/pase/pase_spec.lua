@@ -41,7 +41,7 @@ describe('the cost tables', function()
   for _, case in ipairs { { 'alexnet', 4, 128 }, { 'alexnet', 32, 128 }, { 'rnnlm', 8, 64 }, { 'inception3', 4, 128 },
     { 'resnet101', 4, 128 } } do
     local name, devices, batch = unpack(case)
-    it_shared(('of %s for p = %d are those of the reference code, entry by entry'):format(name, devices), function()
+    it_shared(('of %s for p = %d agree with the reference code, entry by entry'):format(name, devices), function()
       local path = shared(('pase/%s-p%d-b%d.json.gz'):format(name, devices, batch))
       local pipe = io.popen("zcat '" .. path .. "'")
       local data = json.decode(pipe:read '*a', path).problem
@@ -180,7 +180,7 @@ describe('spaces', function()
 end)
 
 describe('the method pase', function()
-  it('prices transfers at the bandwidth of its option, else at that of the slowest route', function()
+  it('computes transfer costs with its bandwidth option, else with the bandwidth of the slowest route', function()
     local problem = trinity.problem { graph = graph_of('alexnet', { batch_size = 4 }):to_training(), cluster = trinity.cluster 'p100x4' }
     local function splits_at(bandwidth)
       return json.encode(trinity.methods.pase(problem, { quiet = true, bandwidth_bytes_per_s = bandwidth }).splits)

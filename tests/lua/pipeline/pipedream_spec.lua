@@ -75,7 +75,7 @@ describe("PipeDream's optimiser", function()
       expect(used):equals(workers)
     end
   end)
-  it('needs as many cuts as workers without replicas, and keeps to memory', function()
+  it('makes one stage per worker without replicas, and keeps to memory', function()
     local layers = { { 1, 4, 1 }, { 2, 4, 1 }, { 3, 4, 1 } }
     local function straight(devices, memory_bytes)
       return plan_chain(layers, { devices = devices, bandwidth_bytes_per_s = 1e9, straight = true,

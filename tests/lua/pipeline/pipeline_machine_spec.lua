@@ -1,4 +1,4 @@
--- What trinity.pipeline takes from a cluster: devices, their memory, bandwidth by level.
+-- Properties of a cluster that trinity.pipeline uses: devices, their memory, bandwidth by level.
 
 local trinity = require 'trinity'
 local topology = require 'trinity.cluster.topology'
@@ -6,7 +6,7 @@ local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 
 local graph = pipelines.chain { { 1, 8 }, { 2, 8 }, { 1, 8 }, { 3, 8 } }
 
--- Machines of so many cards each; an inner bandwidth and one between machines.
+-- Machines with given numbers of GPUs; an inner bandwidth and one between machines.
 local function nodes(sizes)
   local net = topology.new { queue = 'route' }
   for m, size in ipairs(sizes) do
@@ -36,7 +36,7 @@ describe('the machine of a problem', function()
     expect(plan(cluster, { bandwidth_bytes_per_s = 5e8 }).machine.bandwidth_bytes_per_s):equals(5e8)
     expect(plan(cluster, { memory_bytes = 1e9 }).machine.memory_bytes):equals(1e9)
   end)
-  it('has a level of nodes where they are alike', function()
+  it('has a level of nodes where they are equal', function()
     local found = plan(nodes { 4, 4, 4 }, { method = 'pipedream' })
     expect(found.machine.devices):equals(12)
     expect(found.machine.bandwidth_bytes_per_s):equals(2e9)
@@ -46,7 +46,7 @@ describe('the machine of a problem', function()
     expect(plan(nodes { 1, 1, 1 }).machine.devices):equals(3)
     expect(plan(nodes { 1, 1, 1 }).machine.bandwidth_bytes_per_s):equals(2e9)
   end)
-  it('has the slowest wire between as many devices as are asked for', function()
+  it('has the bandwidth of the slowest link between the requested devices', function()
     local cluster = nodes { 4, 4 }
     expect(plan(cluster, { devices = 4 }).machine.bandwidth_bytes_per_s):equals(12e9)
     expect(plan(cluster, { devices = 5 }).machine.bandwidth_bytes_per_s):equals(2e9)

@@ -12,17 +12,11 @@ local function cut(file, options)
   return trinity.pipeline(file, options)
 end
 
-local function message_of(body)
-  local ok, message = pcall(body)
-  if ok then error('no error', 2) end
-  return tostring(type(message) == 'table' and message.message or message)
-end
-
 describe('trinity.pipeline', function()
   -- Three layers of 6, 9 and 3 ms, forward and backward; what crosses between the first two takes 0.25 ms each way.
   it('gives the exact contiguous cut, gradients with their layers', function()
     local found = cut(training, { method = 'max_load_dp', cpus = 0 })
-    expect(found.max_load):equals(12.5) -- 6 + 0.5 beside 9 + 3 + 0.5
+    expect(found.max_load):equals(12.5) -- 6 + 0.5 against 9 + 3 + 0.5
     expect(found.unit):equals 'ms'
     expect(table.concat(found.assignment, ' ')):equals '1 2 2 2 2 1'
     expect(found.optimal):truthy()
@@ -34,7 +28,7 @@ describe('trinity.pipeline', function()
   end)
   it('finds better ones that are not contiguous', function()
     local found = cut(training, { method = 'max_load_annealing', rounds = 2 })
-    expect(found.max_load):equals(10.5) -- 6 + 3 and what crosses, beside 9 + 1.5
+    expect(found.max_load):equals(10.5) -- 6 + 3 and the transfer, against 9 + 1.5
     expect(found.contiguous_max_load):equals(12.5)
     expect(found.assignment[1]):equals(found.assignment[3])
     expect(found.assignment[2]):equals(found.assignment[5])
@@ -48,23 +42,13 @@ describe('trinity.pipeline', function()
     expect(found.stages[1].load):equals(180)
   end)
   it('knows memory, and says what cannot be', function()
-    local found = cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 })
-    expect(found.feasible):truthy()
-    for _, method in ipairs { 'max_load_dp', 'max_load_annealing' } do
-      found = cut(training, { method = method, memory_bytes = 14, cpus = 0, rounds = 1 })
-      expect(found.feasible):equals(false)
-      expect(found.optimal):truthy()
-      expect(found.max_load):equals(nil)
-      expect(#found.assignment):equals(0)
-    end
-    found = cut(training, { method = 'gpipe', memory_bytes = 14, cpus = 0 })
-    expect(found.feasible):equals(false)
-    expect(found.max_load):equals(12.5)
+    expect(cut(training, { method = 'max_load_dp', memory_bytes = 20, cpus = 0 }).feasible):truthy()
     expect(cut(training, { method = 'pipedream', memory_bytes = 1, devices = 2, straight = true }).feasible):equals(false)
-    expect(cut(training, { method = 'piper', memory_bytes = 1, devices = 2 }).feasible):equals(false)
   end)
   it('says what keeps a cut from fitting, and shows the one nearest to it', function()
     local found = cut(training, { method = 'gpipe', memory_bytes = 14, cpus = 0 })
+    expect(found.feasible):equals(false)
+    expect(found.max_load):equals(12.5)
     expect(found.infeasibility.over_bytes):equals(found.infeasibility.needed_bytes - 14)
     expect(found.infeasibility.text):matches('^device [12] needs %d+ B, %d+ B %(%d+ bytes%) more than its 14 B$')
     expect(found.least_infeasible):equals(nil)
@@ -77,6 +61,8 @@ describe('trinity.pipeline', function()
     end
     for _, method in ipairs { 'max_load_dp', 'max_load_annealing', 'piper' } do
       found = cut(training, { method = method, memory_bytes = 14, cpus = 0, rounds = 1 })
+      expect(found.feasible):equals(false)
+      if method ~= 'piper' then expect(found.max_load == nil and found.optimal and #found.assignment):equals(0) end
       expect(found.infeasibility.needed_bytes):equals(least)
       expect(found.infeasibility.text):matches '^where consecutive cuts balance memory, device %d needs '
       expect(#found.least_infeasible.assignment):equals(6)
@@ -166,10 +152,6 @@ describe('trinity.pipeline', function()
       expect(ok):equals(false)
       if not tostring(message):find(case[2]) then error(('%s\nhas no "%s"'):format(message, case[2])) end
     end
-  end)
-  it('names file and field of a wrong file', function()
-    local path = file_with((core.read_file(training):gsub('"size": 10}', '"size": -10}', 1)), '.json')
-    expect(message_of(function() cut(path, { method = 'gpipe' }) end)):matches '%.json: nodes%[0%]%.size: '
   end)
 end)
 

@@ -1,4 +1,4 @@
--- Pipelines: streams, searches on them, the picture of their traces, recomputation, replicated stages.
+-- Pipelines: searches on them, the picture of their traces, recomputation, replicated stages.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -10,28 +10,6 @@ local cluster, chain_graph, pipeline = pipelines.cluster, pipelines.chain, pipel
 
 -- A stage a layer.
 local function staged(problem) return problem:placement_by_unit(function(unit) return unit end) end
-
-describe('a stream', function()
-  it('takes the slowest stage a mini-batch, below the critical path', function()
-    local problem = trinity.problem { graph = chain_graph { { 1, 8 }, { 2, 8 }, { 1, 8 } }, cluster = cluster { 1, 1, 1 } }
-    local placement = staged(problem)
-    local one = problem:evaluate { placement = placement, schedule = 'pipedream' }
-    local many = problem:evaluate { placement = placement, schedule = 'pipedream', micro_batches = 10 }
-    local flushed = problem:evaluate { placement = placement, schedule = '1f1b', micro_batches = 10 }
-    expect(one.step_time_s):near(6 * ms, 1e-5)
-    expect(many.step_time_s):near(60 * ms, 1e-4)
-    expect(many.step_time_s):below(flushed.step_time_s)
-    expect(one.step_time_s):below(problem:bounds().step_time_s)
-    expect(problem:bounds(1, 'pipedream').step_time_s <= one.step_time_s):truthy()
-    expect(problem:bounds(10, 'pipedream').work_s):near(40 * ms, 1e-4)
-    -- Three, two and one versions of 1 MB.
-    for d = 1, 3 do expect(many:memory_bytes(d) - flushed:memory_bytes(d)):near((3 - d) * 1e6, 1e5) end
-    local found = problem:strategy { placement = placement, schedule = 'pipedream' }
-    expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
-    local path = temporary()
-    expect(problem:load(found:save(path)).metrics.step_time_s):equals(found.metrics.step_time_s)
-  end)
-end)
 
 describe('the stages of a placement', function()
   -- Every part of equal work a device, with the labels where the loss reads them: their operator comes first.
@@ -96,7 +74,7 @@ describe('a search on a pipeline', function()
 end)
 
 describe('a trace', function()
-  -- What each node does, a character a cell: forward passes of micro-batch 1 as 1, backward ones as a. A row a chunk.
+  -- The work of each node, one character per cell: forward passes of micro-batch 1 as 1, backward ones as a. One row per chunk.
   -- Layers of a cell each forwards, two cells backwards; layer l is on node (l - 1) % nodes + 1.
   local function rows_of(schedule, micro_batches, nodes, chunks, cell_s)
     local layers, speeds, stage, rows, width = {}, {}, {}, {}, 0
@@ -129,9 +107,6 @@ describe('a trace', function()
     end
     return rows
   end
-  local function picture(schedule, micro_batches)
-    return table.concat(rows_of(schedule, micro_batches, 3, 1, ms), '\n')
-  end
   it('of four stages and eight micro-batches is the golden picture, with the idle time of the textbook', function()
     local golden = {}
     for device, row in core.read_file(root .. '/tests/golden/pipelines.txt'):gmatch 'device (%d)[^ ]*[ chunk%d]*  ([^\n]+)' do
@@ -151,10 +126,6 @@ describe('a trace', function()
       expect(idle - 4 * (chunks - 1) * length):equals(4 * 9)
       expect(length):equals(8 * 3 * chunks + 9)
     end
-  end)
-  it('of a stream has no flush', function()
-    local first = picture('pipedream', 1):match '^[^\n]*'
-    expect(first:sub(1, 24)):equals '123....aa4bb5cc6dd7ee8ff'
   end)
 end)
 
@@ -217,7 +188,7 @@ describe('recomputation', function()
 end)
 
 describe('replicated stages', function()
-  it('share out samples and reduce gradients', function()
+  it('divide samples and reduce gradients', function()
     local graph = chain_graph { { 2, 1e6 }, { 1, 8 } }
     local problem = trinity.problem { graph = graph, cluster = cluster { 1, 1 } }
     local placement = staged(problem)

@@ -45,7 +45,7 @@ local function between(random, low, high) return low + random:integer(high - low
 
 local function pick(random, list) return list[between(random, 1, #list)] end
 
---- A strategy drawn at random on so many devices. experts: some of its replicas share these out.
+--- A random strategy on a number of devices. experts: some strategies use expert parallelism.
 local function drawn(random, layers, devices, experts)
   local schedule = pick(random, { '1f1b', '1f1b', 'gpipe', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v',
     'dualpipe-v' })
@@ -120,7 +120,7 @@ describe('bounds of meshes', function()
     end)
   end
 
-  it('gradients that level 1 has scattered are not held while other chunks run back', function()
+  it('gradients that ZeRO stage 1 has scattered are not held while other chunks run back', function()
     local problem = trinity.problem { check_memory = false, graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
     for _, schedule in ipairs { 'interleaved', 'zb-interleaved', 'zb-v' } do
       local v_shaped = schedule == 'zb-v'
@@ -159,7 +159,7 @@ describe('bounds of meshes', function()
     expect(found[4].tasks):equals(16 * found[1].tasks)
   end)
 
-  it('experts: what those replicas hold that share out the same ones, and their exchanges, are counted', function()
+  it('experts: the memory of an expert-parallel group, and its exchanges, are counted', function()
     local problem = trinity.problem { check_memory = false, graph = mixture(2), cluster = trinity.cluster(slow, sheet) }
     for _, zero_stage in ipairs { 0, 1, 2, 3 } do
       for _, ranks in ipairs { 2, 4, 8 } do

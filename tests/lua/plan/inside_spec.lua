@@ -46,7 +46,7 @@ describe('a plan places operators inside stages', function()
     end
   end)
 
-  it('beside all other dimensions, too: over data, tensor and pipeline together', function()
+  it('in addition to all other dimensions, too: over data, tensor and pipeline together', function()
     local on = { graph = branches(8, 1024), cluster = trinity.cluster 'dgx1_v100:4', global_batch = 64,
       space = { micro_batch = { 8, 16, 32, 64 } } }
     local without = plan(on).plans[1]

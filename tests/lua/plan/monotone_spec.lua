@@ -1,10 +1,10 @@
--- Laws of trinity.plan over drawn cases: a search of a part of a space finds nothing that is better than what the search
+-- Invariants of trinity.plan over random cases: a search of a part of a space finds nothing that is better than what the search
 -- of the whole finds, more simulations find nothing worse, and what a person includes is ranked.
 
 local trinity = require 'trinity'
 local space = require 'trinity.plan.space'
 
--- Those after the fourth need simulations that take long, as many GPUs do: they are for `test all`.
+-- Those after the fourth need simulations that take long, since they have many GPUs: they are for `test all`.
 local decoders = { 'llama-3-8b', 'mistral-7b', 'qwen3-8b', 'llama-3-70b', 'mixtral-8x7b', 'qwen3-30b-a3b',
   'llama-3.1-405b' }
 local mixture = { ['mixtral-8x7b'] = true, ['qwen3-30b-a3b'] = true }
@@ -24,7 +24,7 @@ local restrictions = {
   function(random) return { expert = 2 ^ (random:integer(4) - 1) } end,
 }
 
---- A network, 8 to 16,384 GPUs on which its states have room, a batch, a restriction.
+--- A network, 8 to 16,384 GPUs on which its states fit, a batch, a restriction.
 local function drawn(random)
   local name = decoders[random:integer(draws(10) == 10 and #decoders or 4)]
   local least = name == 'llama-3.1-405b' and 7 or (name:match '70b' or name:match '8x7b') and 3 or 0
@@ -54,7 +54,7 @@ end
 local function step_s(found) return found.plans[1] and found.plans[1].step_time_s or math.huge end
 
 describe('a search of plans', function()
-  it('of a part of a space finds nothing better than that of the whole, and no gap is large', function()
+  it('over a part of a space finds nothing better than a search of the whole, and no gap is large', function()
     local random, gaps = trinity.random(law_seed(), 'parts of spaces'), {}
     for _ = 1, math.max(10, draws(60)) do
       local case = drawn(random)

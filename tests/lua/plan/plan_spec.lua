@@ -175,7 +175,7 @@ describe('a plan', function()
     end
   end)
 
-  it('lists plans that read alike in one line by memory', function()
+  it('lists plans with the same text in one line by memory', function()
     local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, quiet = true, simulations = 4 }
     local one = found.plans[1]
     local slower = setmetatable({ cost = 2 * one.cost }, { __index = one })
@@ -185,7 +185,7 @@ describe('a plan', function()
     expect(lines):matches(('\n  %.4g s, [^,\n]* to %.4g s, '):format(one.step_time_s, 2 * one.step_time_s))
   end)
 
-  it('shares out layers by speed over unlike machines, and wins by it', function()
+  it('divides layers by speed over different machines, and is faster by it', function()
     local mixed = trinity.cluster 'dgx_h100:2+dgx_a100:2'
     local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none', schedule = '1f1b' }
     local function layers(b) return gpt(b, { layers = 24, hidden = 2048, sequence = 1024, positions = 1024 }) end
@@ -199,7 +199,7 @@ describe('a plan', function()
     expect(uneven.stages[1] > uneven.stages[4]):truthy()
   end)
 
-  it('computes as many layers of a stage again as memory asks for, and wins by it', function()
+  it('recomputes the number of layers of a stage that memory requires, and is faster by it', function()
     local tight = {}
     for name, value in pairs(trinity.devices.h100) do tight[name] = value end
     tight.reserved_memory_bytes = 0

@@ -16,7 +16,7 @@ local function search(cluster, fields)
 end
 
 describe('a plan by its cost', function()
-  it('uses as many GPUs as pay, and costs what these cost for the time of a step', function()
+  it('uses the number of GPUs with the cheapest step, and costs their dollars per hour times the step time', function()
     local time, dollars = search('dgx_h100', {}), search('dgx_h100', { reward = 'dollars' })
     local best = dollars.plans[1]
     local used = best.tensor * best.pipeline * best.data
@@ -28,7 +28,7 @@ describe('a plan by its cost', function()
     for i = 2, #dollars.plans do expect(dollars.plans[i - 1].cost <= dollars.plans[i].cost):equals(true) end
     for _, one in ipairs(dollars.simulated) do expect(best.cost <= one.cost):equals(true) end
   end)
-  it('takes GPUs of a pool by what they do for their price', function()
+  it('takes GPUs of a pool by speed per dollar', function()
     local function kinds(prices)
       local best = search('dgx_a100:2+v100_pcie_4:2', { reward = 'dollars', prices = prices }).plans[1]
       local found, metrics = {}, best.strategy.metrics
@@ -50,9 +50,7 @@ describe('a plan by its cost', function()
     local found = search('dgx_h100', { reward = 'dollars', prices = path, simulations = 4 })
     expect(found.cost_of.text):matches 'h100 2 %$/h'
     expect(search('dgx_h100', { reward = 'joules', simulations = 4 }).cost_of.text):equals 'h100 700 W'
-    local function refused(cluster, fields, message)
-      expect(function() search(cluster, fields) end):raises(message)
-    end
+    local function refused(cluster, fields, message) expect(function() search(cluster, fields) end):raises(message) end
     refused('p100x2', { reward = 'dollars' }, "no list price of 'p100' is known: give prices = ")
     refused('dgx_h100', { prices = path }, "option 'prices': expected reward = 'dollars' or 'joules' with it")
     refused('dgx_h100', { reward = 'euros' }, "option 'reward': ")
@@ -68,7 +66,7 @@ describe('a plan by its cost', function()
     expect(dollars.mfu):near(alone.mfu * alone.step_time_s / dollars.step_time_s,
       1e-12)
   end)
-  it('by the 95th percentile of steps with noise is no longer than any other that was drawn', function()
+  it('by the 95th percentile of steps with noise is no longer than that percentile of any other plan that was sampled', function()
     local space = { recompute = 'none', context = 1, micro_batch = 2, zero_stage = { 0, 1 } }
     local found = search('dgx_h100:4', { reward = 'p95', noise = 0.2, draws = 20, space = space })
     local best, drawn = found.plans[1], 0
@@ -81,7 +79,7 @@ describe('a plan by its cost', function()
     end
     expect(drawn > 1):equals(true)
     expect(found.lower_bound_s <= best.cost):equals(true)
-    for _, one in ipairs(found.simulated) do -- what was not drawn is no candidate
+    for _, one in ipairs(found.simulated) do -- a plan that was not sampled is no candidate
       expect(one.cost > one.step_time_s or one.step_time_s >= best.cost):equals(true)
     end
     local quiet = search('dgx_h100:4', { reward = 'p95', noise = 0, draws = 1, space = space }).plans[1]

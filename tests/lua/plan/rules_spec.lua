@@ -1,4 +1,4 @@
--- What a runtime runs (lib/trinity/cluster/runtime_rules.lua): configurations of Megatron-LM's own tests are legal, what
+-- Rules of runtimes (lib/trinity/cluster/runtime_rules.lua): configurations of Megatron-LM's own tests are legal, what
 -- it refuses is not, and every plan that is found for it exports without loss.
 
 local csv = require 'trinity.base.csv'
@@ -8,8 +8,8 @@ local trinity = require 'trinity'
 
 local function number(text) return text ~= '' and tonumber(text) or 1 end
 
---- The point of a row of megatron-golden, and its layers and batch; nil where we cannot say it: no GPUs are stated,
---- encoders and hybrids, experts shared out by tensor parallelism, recomputed modules, groups of micro-batches of another
+--- The point of a row of megatron-golden, and its layers and batch; nil where we cannot express it: no GPUs are stated,
+--- encoders and hybrids, experts divided by tensor parallelism, recomputed modules, groups of micro-batches of another
 --- size than the pipeline (microbatch_group_size_per_vp_stage), more stages than layers.
 local function point_of(row)
   local known = { gpt = true, moe = true, mixtral = true }
@@ -32,7 +32,7 @@ local function space_of(runtime, point, layers, batch)
     layers = layers, batch = batch, experts = true, unequal = false }, {}, runtime)
 end
 
---- Why a runtime does not run a row; nil where it does. bucket_bytes: in place of that of the row.
+--- Why a runtime does not run a row; nil where it does. bucket_bytes: replaces the row's.
 local function wrong(runtime, row, bucket_bytes)
   local point, layers, batch = point_of(row)
   point.bucket_bytes = bucket_bytes or point.bucket_bytes

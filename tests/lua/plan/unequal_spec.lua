@@ -1,5 +1,5 @@
--- trinity.plan on unlike devices: bounds below what is simulated whatever devices form a stage, slow devices that stay
--- idle, layers by what the least device of a stage has room for, moves of devices.
+-- trinity.plan on heterogeneous devices: bounds below what is simulated whatever devices form a stage, slow devices that stay
+-- idle, layers by what fits the smallest device of a stage, moves of devices.
 
 local trinity = require 'trinity'
 local bounds = require 'trinity.plan.bounds'
@@ -41,7 +41,7 @@ local function all_linked(count, bandwidth)
   return list
 end
 
-describe('a plan for unlike devices', function()
+describe('a plan for heterogeneous devices', function()
   it('is the best of its space, where all of it is simulated, and all bounds hold', function()
     local on = cluster_of({ { speed = 0.25 }, {}, { speed = 0.25 }, {} }, all_linked(4, 2e10))
     local given = { micro_batch = { 1, 2 }, tensor = { 1, 2 }, context = 1, pipeline = { 1, 2, 4 }, stages = 'even',
@@ -103,7 +103,7 @@ describe('a plan for unlike devices', function()
     expect(free.step_time_s < 0.5 * all.step_time_s):truthy()
   end)
 
-  it('gives a stage as many layers as the least of its devices has room for', function()
+  it('gives a stage the layers that fit the smallest of its devices', function()
     local roomy = cluster_of({ {}, {} }, all_linked(2, 5e10))
     local tight = cluster_of({ {}, { memory_bytes = 340e6 } }, all_linked(2, 5e10))
     local function deep(b) return gpt(b, { layers = 12, vocabulary = 1024 }) end
@@ -120,7 +120,7 @@ describe('a plan for unlike devices', function()
   end)
 
   it('moves devices from stage to stage where no order by speed is as good', function()
-    -- wires are fast in the ring 1, 3, 2, 4 (whose ends share the embedding), slow from 1 to 2 and from 3 to 4
+    -- links are fast in the ring 1, 3, 2, 4 (whose ends share the embedding), slow from 1 to 2 and from 3 to 4
     local on = cluster_of({ { speed = 1 }, { speed = 0.9 }, { speed = 0.8 }, { speed = 0.7 } }, { { 1, 2, 2e7 },
       { 3, 4, 2e7 }, { 1, 3, 5e10 }, { 3, 2, 5e10 }, { 2, 4, 5e10 }, { 4, 1, 5e10 } })
     local common = { tensor = 1, context = 1, data = 1, pipeline = 4, micro_batch = 1, recompute = 'none',

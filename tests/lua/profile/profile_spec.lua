@@ -131,7 +131,7 @@ describe('a profile', function()
     expect(latency_s > 0):equals(true) -- a copy within a step takes longer than its bytes
   end)
 
-  it('brings its measured times to the network that it is of', function()
+  it('applies its measured times to the network that was profiled', function()
     local problem = trinity.problem { graph = graph, profile = profile }
     local total = 0
     for _, time_s in trinity.system.sorted_pairs(profile.kinds.cpu.operator_time_s) do total = total + time_s end

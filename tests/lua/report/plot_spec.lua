@@ -8,7 +8,7 @@ local plot = trinity.plot
 local spec = { title = "it's 100 %", x = 'step time', y = 'memory', series = {
   { name = 'a_b', points = { { 1, 4 }, { 2, 2 }, { 3, 3 } } }, { points = { { 4, 1 }, { 5, 5 } } } } }
 
---- Draws; the SVG's text, where gnuplot is.
+--- Plots; the SVG's text, where gnuplot is.
 local function drawn(kind, of, ending, stem)
   local path = temporary() .. (stem or '')
   local svg, reason = plot[kind](path .. (ending or ''), of)
@@ -35,7 +35,7 @@ describe('trinity.plot', function()
     expect(lines ~= scatter):equals(true)
     expect(#drawn('lines', merged(spec, { log_x = true, log_y = true, width = 300, height = 200 })) > 1000):equals(true)
   end)
-  it('draws points of one value without warnings', function()
+  it('plots points of one value without warnings', function()
     if not plot.available() then skip 'gnuplot is not installed' end
     local script = processes.write_script(([[local plot = require('trinity').plot
       for _, y in ipairs { 0, 3 } do print(plot.scatter('%s', { series = { { points = { { 2, y } } } } })) end]])
@@ -45,7 +45,7 @@ describe('trinity.plot', function()
     expect(said):matches '^[^\n]+%.svg\n[^\n]+%.svg\n$'
     processes.clean()
   end)
-  it('draws names whole, whatever quotes and brackets they have, and starts no command of one', function()
+  it('prints names whole, whatever quotes and brackets they have, and starts no command of one', function()
     local evil = "x'\nsystem \"touch PWNED\"\n`touch PWNED`#"
     local folder = temporary()
     core.write_file(folder .. '/s.lua', ([[local plot, evil, points = require('trinity').plot, %q, { { 1, 2 } }
@@ -62,7 +62,7 @@ describe('trinity.plot', function()
         :equals(true)
     end
   end)
-  it('draws bars', function()
+  it('plots bars', function()
     local svg = drawn('bars', { groups = { 'gnmt', 'vgg_16' }, series = { 'best', 'heft' }, values = { { 1, 2 }, { 0.5, 'OOM' } }, y = 's' })
     for _, word in ipairs { 'gnmt', 'vgg_16', 'best', 'heft', 'OOM' } do expect(svg):matches(word) end
   end)
@@ -99,7 +99,7 @@ describe('trinity.plot', function()
     expect(function() plot.csv('x', { 'a' }, { 1 }) end):raises "plot.csv: argument 3 %('rows'%): .*entry 1"
     expect(function() plot.front { { 1 } } end):raises 'point 1: expected { x, y }'
   end)
-  it('draws for safe scripts, where they may write', function()
+  it('plots for safe scripts, where they may write', function()
     if not plot.available() then skip 'gnuplot is not installed' end
     local folder = temporary '.folder'
     os.execute(("mkdir '%s'"):format(folder))

@@ -15,7 +15,7 @@ local browser = 'chromium --headless --no-sandbox --disable-gpu --disable-extens
 
 local function has(command) return os.execute(('command -v %s >/dev/null 2>&1'):format(command)) == 0 end
 
---- A copy of a page that tells errors and what its self-test saw.
+--- A copy of a page that reports errors and what its self-test saw.
 local function instrument(name, page)
   local errors = ([[<script>var reportErrors = [], reportName = '%s';
 addEventListener('error', function (e) { reportErrors.push(String(e.message)); });
@@ -30,7 +30,7 @@ console.error = console.warn = function () { reportErrors.push(Array.prototype.j
   core.write_file(('%s/%s.html'):format(folder, name), whole)
 end
 
---- Reads what a browser's console says until `count` pages have told what they saw, and ends the browser.
+--- Reads what a browser's console says until `count` pages have reported what they saw, and ends the browser.
 local function listen(count)
   local pipe = io.popen(("echo $$; exec timeout -k 2 90 %s --user-data-dir='%s/profile' 'file://%s/all.html' 2>&1")
     :format(browser, folder, folder))
@@ -50,7 +50,7 @@ local function listen(count)
   return by_name, table.concat(rest, '\n')
 end
 
---- What the self-tests saw in pages { name = page }, each in a frame of its width, all in one browser.
+--- Reports of the self-tests in pages { name = page }, each in a frame of its width, all in one browser.
 local function look(pages, widths)
   local frames, count = {}, 0
   for name, page in trinity.system.sorted_pairs(pages) do
@@ -62,7 +62,7 @@ local function look(pages, widths)
   core.write_file(folder .. '/all.html', '<!doctype html><meta charset="utf-8">' .. table.concat(frames))
   local by_name, log = listen(count)
   for name in trinity.system.sorted_pairs(pages) do
-    if not by_name[name] then error(('page %s told nothing: %s'):format(name, log:sub(-1500)), 0) end
+    if not by_name[name] then error(('page %s reported nothing: %s'):format(name, log:sub(-1500)), 0) end
   end
   return by_name
 end
@@ -82,7 +82,7 @@ end
 
 local function page_of(paths) return report.page(report.data(paths)) end
 
---- What `trinity plan` keeps of a plan of two stages; passes: by stage.
+--- The record of `trinity plan` for a plan of two stages; passes: by stage.
 local function drawn_plan(text, passes)
   local plan = { text = text, step_time_s = 0.01, lower_bound_s = 0.009, capacity_bytes = 8e9, expert = 1,
     axes = { { name = 'pipeline', size = 2 }, { name = 'data', size = 3 }, { name = 'tensor', size = 2 } }, stages = {} }
@@ -170,7 +170,7 @@ local function learnt()
   return json.decode(core.read_file(folder .. '/learnt/results/measured.json')).data
 end
 
---- What `trinity train` logged in six rounds: rows of metrics.jsonl.
+--- The log of `trinity train` over six rounds: rows of metrics.jsonl.
 local function logged_rounds()
   if not require('trinity.base.util').exists(folder .. '/rounds') then
     local status, output = run_trinity(("train --graphs alexnet:8 --clusters p100x2 --hidden 4 --rounds 6 --output '%s/w' "
@@ -238,7 +238,7 @@ describe('a report', function()
     expect(page('one').chartNames[1]):equals 'Best step time over evaluations of annealing, random, single_device'
     expect(table.concat(page('one').sections, ' ')):equals 'summary comparison placement timeline devices'
   end)
-  it('draws every change of the best of every search where it was', function()
+  it('plots every change of the best of every search where it happened', function()
     local drawn, points = {}, 0
     for _, line in ipairs(page('one').curves) do drawn[line.name] = line end
     for id = 1, 5 do
@@ -262,7 +262,7 @@ describe('a report', function()
     expect(page('one').curvePoints):equals(points)
     expect(#page('one').curves):equals(7)
   end)
-  it('zooms, opens layers and goes back, draws a timeline that zooms and speaks, and changes its theme', function()
+  it('zooms, opens layers and goes back, shows a timeline that zooms and speaks, and changes its theme', function()
     local one = page 'one'
     expect(('%d layers, %d opened, %d again, %s'):format(one.layers, one.opened, one.layersAgain, tostring(one.focusBack)))
       :equals '42 layers, 1 opened, 42 again, true'
@@ -297,7 +297,7 @@ describe('a report', function()
     expect(plans.text):matches 'free, plan 1 and tp8, plan 1'
     expect(plans.text:find('different problems', 1, true)):equals(nil)
   end)
-  it('draws splits, replicas, measurements, pipelines and tables', function()
+  it('shows splits, replicas, measurements, pipelines and tables', function()
     local kinds = page 'kinds'
     expect(table.concat(kinds.sections, ' ')):equals(
       'summary result-plan result-pase result-daso result-measured result-pipeline result-table')
@@ -322,7 +322,7 @@ describe('a report', function()
     expect(drawn[1].py[40] > drawn[1].py[1]):equals(true) -- further down
     expect(page('one').losses[1]):equals(nil)
   end)
-  it('draws what a training logged of every round, a line for imitation and one for PPO', function()
+  it('plots what a training logged of every round, a line for imitation and one for PPO', function()
     local rows, seen_rounds, drawn = logged_rounds(), page 'rounds', {}
     expect(#rows):equals(6)
     expect(table.concat(seen_rounds.sections, ' ')):matches '^summary logged '

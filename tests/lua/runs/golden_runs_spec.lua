@@ -24,7 +24,7 @@ end
 trinity.run:result('mine', { lines = { 'a', 'b' } }, 'What was found.')
 ]]
 
--- What clock, machine, versions and graphviz (layout) say.
+-- Values that depend on clock, machine, versions and graphviz (layout).
 local masked = {}
 for _, key in ipairs { 'seconds', 'started_at', 'ended_at', 'started_s', 'taken_s', 'pid', 'process_start', 'processor', 'cores',
   'system', 'memory_bytes', 'libtorch', 'luajit', 'blas', 'folder', 'search_seconds',
@@ -42,7 +42,7 @@ local function masking(value)
   return copy
 end
 
---- JSON of some lines: what is short stands on one.
+--- JSON of some lines: a short value takes one.
 local function json_text(value, indent)
   local line = json.encode(value)
   if type(value) ~= 'table' or #line <= 120 then return line end

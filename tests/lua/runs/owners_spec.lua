@@ -1,4 +1,4 @@
--- Who works in the folder of a run: killed at any moment it can be resumed or started again; beside a living owner, in
+-- Owners of run folders: a run that is killed at any moment can be resumed or started again; while its owner lives, in
 -- this container, another one or on another machine, nobody resumes or deletes it.
 
 local core = require 'trinity.core'
@@ -20,7 +20,7 @@ local function place()
   end
 end
 
--- Begins the script beside the shell, and waits until it says so.
+-- Begins the script in the background of the shell, and waits until it says so.
 local begin = "'" .. program .. "' s.lua --run r > out & pid=$!; until grep -q ready out 2>/dev/null; do sleep 0.05; done; "
 -- Kills it before the command that it waits for: the other way round the script goes on, and may end, in between.
 local strike = 'left=$(pgrep -P $pid); kill -9 $pid $left'
@@ -42,7 +42,7 @@ it('a run whose owner is killed is interrupted at once, and goes on', function()
   expect(run 'TRINITY runs resume r'):matches 'went on\nstatus=0'
 end)
 
-it('a run is left alone beside its owner in another container', function()
+it('a run is left alone while its owner in another container lives', function()
   if os.execute 'unshare -p -f --mount-proc true 2>/dev/null' ~= 0 then skip 'needs the right to make namespaces' end
   local _, run = place()
   local start = "unshare -p -f --kill-child --mount-proc '" .. program .. "' s.lua --run r > out 2>&1 & echo $! > pid; "

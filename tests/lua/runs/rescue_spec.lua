@@ -1,4 +1,4 @@
--- What becomes of the best so far of a search that fails, and of runs that cannot be kept: nothing is written where no run
+-- Searches that fail keep their best so far, and runs may fail to be written: nothing is written where no run
 -- is kept, nothing overwrites anything, and the exit status says that something went wrong.
 
 local core = require 'trinity.core'
@@ -8,7 +8,7 @@ local trinity = require 'trinity'
 
 local own = faults.folder()
 
--- Runs `words` of the program in a new folder, in which the script `text` is script.lua, beside the empty file `beside`:
+-- Runs `words` of the program in a new folder, in which the script `text` is script.lua, next to the empty file `beside`:
 -- { status =, output = }, and the names of all files that are there then, relative and sorted.
 local function run(text, words, beside)
   local place = faults.folder()
@@ -143,7 +143,7 @@ describe('a file of results', function()
     expect(step.status):equals(1)
     expect(step.output):matches "option '%-%-output': %.: cannot write: Is a directory"
   end)
-  it('that breaks while the search runs is told of after the result', function()
+  it('that breaks while the search runs is reported after the result', function()
     local step = run("local core = require 'trinity.core'\ncore.check_output = function() end\n"
       .. "arg = { [0] = 'search', '--model', 'alexnet', '--method', 'metis', '--output-dir', '/proc/no' }\n"
       .. ("dofile '%s/scripts/search.lua'\n"):format(root), 'script.lua --run none')

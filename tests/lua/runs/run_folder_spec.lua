@@ -9,7 +9,6 @@ local run_state = require 'trinity.runs.state'
 local tensorboard = require 'trinity.runs.tensorboard'
 local trinity = require 'trinity'
 
-
 local folder = temporary()
 local runs = folder .. '/runs'
 
@@ -140,13 +139,6 @@ describe('a run', function()
       end
     end
     expect(files):equals(1)
-  end)
-  it('leaves out rows that a crash cut short, and counts them', function()
-    local rows, torn = run_metrics.read(file_with '{"step":1}\n{"step":2}\n{"ste')
-    expect(#rows):equals(2)
-    expect(torn):equals(1)
-    rows, torn = run_metrics.read '/nowhere'
-    expect(#rows + torn):equals(0)
   end)
   it('has a name that nobody else has, and no existing folder is touched', function()
     local path = script('name', head .. "trinity.methods.metis(problem)\n")
@@ -328,7 +320,7 @@ describe('trinity runs', function()
 end)
 
 describe('trinity runs watch', function()
-  it('tells what a run does, and how it ended', function()
+  it('shows what a run does, and how it ended', function()
     local at, process = runs .. '/seen', core.process()
     core.write_file(at .. '/run.json', core.to_json { kind = 'trinity run 1', name = 'seen', status = 'running',
       pid = process.pid, process_start = process.start, now = { label = 'trinity', seed = 2, evaluations = 100,

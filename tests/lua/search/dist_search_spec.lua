@@ -59,7 +59,7 @@ local function each(visit)
 end
 ]]
 
--- What a script of `searches` printed, by kind.
+-- The output of a script of `searches`, by kind.
 local function by_kind(output)
   local found = {}
   for kind, text in output:gmatch '([%a_]+): ([^\n]*)\n' do found[kind] = text end
@@ -74,7 +74,7 @@ each(function(kind, text)
 end)
 ]]
 
--- What a job refuses: fewer samples than ranks, ranks that search differently.
+-- Cases that a job refuses: fewer samples than ranks, ranks that search differently.
 local refused = [[
 local job = trinity.dist.current()
 local ok, message = pcall(trinity.methods.trinity, problem, { samples = 1, quiet = true, warm_start = false })
@@ -112,7 +112,7 @@ describe('a shared search', function()
     local kinds = 0
     for kind, text in trinity.system.sorted_pairs(by_kind(two)) do
       expect(evaluations(text)):equals(evaluations(first[kind]))
-      -- Batches are those of one process; of the stages the refinement alone is another.
+      -- Batches are the same as in one process; only the refinement of the stages differs.
       if kind ~= 'stages' then
         expect(text:match '^%S+ %d+ (%S+)'):equals(first[kind]:match '^%S+ %d+ (%S+)')
       end

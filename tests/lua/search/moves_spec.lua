@@ -1,4 +1,4 @@
--- What scripts see of moves: problem:moves, step states, operator times, critical paths and unit edges as arrays.
+-- Moves in scripts: problem:moves, step states, operator times, critical paths and unit edges as arrays.
 
 local trinity = require 'trinity'
 
@@ -19,7 +19,7 @@ local function sum(array)
 end
 
 describe('problem:moves', function()
-  it('draws different changes, the same from the same seed', function()
+  it('samples different changes, the same from the same seed', function()
     local function keys(seed)
       local drawn, list = problem:moves({ seed = seed }):draw(start), {}
       for i = 1, drawn.count do
@@ -85,7 +85,7 @@ describe('problem:step_state', function()
 end)
 
 describe('arrays', function()
-  it('of the critical path are those of its tables', function()
+  it('of the critical path equal its tables', function()
     local timeline = problem:timeline(start)
     local path, steps = timeline:critical_path(), timeline:critical_steps()
     expect(steps.count):equals(#path.steps)
@@ -100,7 +100,7 @@ describe('arrays', function()
       end
     end
   end)
-  it('of operator times are those of a timeline on that device', function()
+  it('of operator times equal a timeline on that device', function()
     local p = trinity.problem { graph = problem.graph, cluster = trinity.cluster 'heterogeneous' }
     for d = 1, #p.cluster.devices do
       local times, timeline = p:operator_times(d), p:timeline(p:placement_by_unit(function() return d end))
@@ -110,7 +110,7 @@ describe('arrays', function()
     end
     expect(function() p:operator_times(99) end):raises "problem:operator_times: argument 1 %('device'%): expected an integer from 1 to"
   end)
-  it('of unit edges are those of the operators\' edges between units', function()
+  it('of unit edges equal the operators\' edges between units', function()
     local graph, known = problem.graph, {}
     local edges, csr, unit_of = graph:unit_edges(), graph:csr(), graph.unit_of
     for op = 1, graph.operators do

@@ -46,14 +46,14 @@ local function run(first, second, excess)
 end
 
 describe('a race', function()
-  it('is won by the one that is ahead where both come down alike', function()
+  it('is won by the searcher that leads where both improve equally fast', function()
     local first, second = run(function(n) return 20 - n / 10 end, function(n) return 25 - n / 10 end)
     expect(first.asked):equals(75)
     expect(second.asked):equals(25)
     expect(first.first):equals(0) -- both cool from the beginning of their heats
     expect(second.first):equals(0)
   end)
-  it('is won by the one behind that comes down fast enough to overtake', function()
+  it('is won by the slower start if it improves fast enough to overtake', function()
     local first, second = run(function() return 10 end, function(n) return 20 - n * 0.35 end)
     expect(first.asked):equals(25)
     expect(second.asked):equals(75)
@@ -70,7 +70,7 @@ describe('a race', function()
     expect(evaluations { evaluations = 201 }):equals(3)
     expect(evaluations { evaluations = 201, seconds = 0.9 }):equals(1)
   end)
-  it('is of as many twins as the seconds are plenty for', function()
+  it('has a number of twins that grows with the seconds', function()
     local function twins(seconds, changed)
       local ranker = trinity.search.rankers.load(trinity.search.rankers.shipped)
       return race.twins(merged({ problem = problem, ranker = ranker, start = core.clock_s(),
@@ -95,7 +95,7 @@ describe('a race', function()
     local values = { 30, 20, 25 }
     local r = race.of_twins(problem, 3, problem:placement(), 1, { evaluations = 160 })
     for _, searcher in ipairs(r.racers) do searcher:close() end
-    -- The last comes down, and would win a race of unlike starts.
+    -- The last improves, and would win a race of different starts.
     for i, value in ipairs(values) do
       r.racers[i] = scripted(function(n) return value - (i == 3 and n / 8 or 0) end)
     end
@@ -171,7 +171,7 @@ describe('the refinement of a larger graph', function()
     found:save(path)
     return core.read_file(path)
   end
-  it('begins with a rival where a partition is nearly as fast', function()
+  it('begins with a second searcher where a partition is nearly as fast', function()
     expect(problem.graph.units > 64):truthy()
     local path = temporary()
     local found = search(problem, { checkpoint = path, checkpoint_every = 1 })

@@ -58,7 +58,7 @@ describe('a rank function', function()
     expect(often > seldom and often <= 24):equals(true)
     expect(looks(1000)):equals(1)
   end)
-  it('decides: a search that takes the worst is behind one that takes the best', function()
+  it('decides: a search that takes the worst ends worse than one that takes the best', function()
     local scored = {}
     for i, sign in ipairs { 1, -1 } do
       local sum = 0
@@ -114,7 +114,7 @@ end)
 describe('a function that gives moves', function()
   local units, devices = problem.graph.units, 4
   local function one(state) return { state.unit }, state.random:integer(devices) end
-  -- What a search of a seed is asked for and finds.
+  -- Requests to a search of a seed, and its results.
   local function course(seed)
     local list = {}
     local found = annealed(false, { seed = seed, moves = function(state)
@@ -234,7 +234,7 @@ describe('an accept function', function()
       expect_same(same, plain)
     end
   end)
-  it('decides: what takes everything is behind what takes nothing worse; it sees progress and even numbers', function()
+  it('decides: accepting everything ends worse than accepting nothing worse; it sees progress and even numbers', function()
     local greedy, wild, drawn_sum, count = 0, 0, 0, 0
     for seed = 1, 3 do
       local last = 0
@@ -294,7 +294,7 @@ describe('the commands', function()
       'a training with seed 2 on 2 problems, expected seed 3 and 2 problems')
     trinity_says('train --graphs vgg16:8:what:else', 2, 'expected MODEL or MODEL:BATCH')
   end)
-  it('train learns as it is told: by imitation, REINFORCE, PPO alone', function()
+  it('train learns as its options say: by imitation, REINFORCE, PPO alone', function()
     local output = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
     expect(output):matches '1 +imitate.*\n2 +reinforce.*\n3 +reinforce'
     expect(trinity.search.rankers.load(save).notes.command):matches '%-%-imitation 1 %-%-clip 0$'
@@ -353,7 +353,7 @@ describe('the memory of a training', function()
       expect(peaks[12] - peaks[3]):below(4) -- MB; measured 0.1
     end
   end)
-  it('has room for so many episodes of a round, whatever the number of problems', function()
+  it('has the same number of episodes in a round, whatever the number of problems', function()
     local training, asked = require 'trinity.methods.move_training', {}
     local trainer = { set = function() end, options = { clip = 0.2 } }
     for _, kind in ipairs { 'imitate', 'reinforce' } do

@@ -126,7 +126,7 @@ describe('a warm start', function()
 end)
 
 describe('the curve of a long search', function()
-  it('has each of the first 1000 steps, then those of 0.1 % more evaluations, and the last', function()
+  it('has each of the first 1000 steps, then one step per 0.1 % more evaluations, and the last', function()
     local best = { reward = -1, metrics = { step_time_s = 1 } }
     local search = { step = 0, evaluations = 0, curve = {}, best = best }
     local function steps(count, evaluations)

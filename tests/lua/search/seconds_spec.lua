@@ -1,5 +1,5 @@
 -- Whatever takes `seconds` returns in time, with something that is feasible and honestly marked. Limits are short and
--- problems large: without the mechanism behind them (engine/base/deadline.h, core.begin_limit) methods here take from
+-- problems large: without deadlines (engine/base/deadline.h, core.begin_limit) methods here take from
 -- ten seconds to hours. Bounds are generous, for busy machines.
 
 local core = require 'trinity.core'
@@ -8,7 +8,7 @@ local pipeline = trinity.pipeline
 
 local limit_s, most_s = 0.5, 5
 
--- What f(...) returns, after a look at the clock.
+-- The results of f(...), after a check of the clock.
 local function in_time(what, f, ...)
   local start = core.clock_s()
   local found, reason = f(...)
@@ -17,7 +17,7 @@ local function in_time(what, f, ...)
   return found, reason
 end
 
--- What a fresh process knows: other specs register methods of their own in this one.
+-- Methods of a fresh process: other specs register methods of their own in this one.
 local function names_of(list)
   local status, output = run_trinity(([[-e 'print(table.concat(require("trinity").%s(), " "))']]):format(list))
   assert(status == 0, output)

@@ -14,7 +14,7 @@ local function searcher_of(problem, seed)
   return core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = 2000, starts = { problem:placement() } })
 end
 
--- What the same searcher comes to through Lua.
+-- The result of the same searcher through Lua.
 local function told(problem, seed, evaluations)
   local array = require 'trinity.base.array'
   local searcher, room = searcher_of(problem, seed), problem:placements(256)

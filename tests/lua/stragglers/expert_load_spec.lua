@@ -1,4 +1,4 @@
--- trinity.stragglers.expert_load: laws of experts that get unlike numbers of tokens.
+-- trinity.stragglers.expert_load: invariants of experts that get different numbers of tokens.
 
 local core = require 'trinity.core'
 local dispatcher = require 'trinity.stragglers.dispatcher'
@@ -27,8 +27,8 @@ it('trinity simulate --expert-load prices a saved strategy', function()
   trinity_says(words .. ' --capacity-factor 2', 2, 'belongs to %-%-expert%-load')
 end)
 
-describe('experts with unlike loads', function()
-  it('are priced to the bit as the strategy where they are alike', function()
+describe('experts with unequal loads', function()
+  it('give metrics bit-identical to the strategy where loads are equal', function()
     for _, found in ipairs { strategy(1), two, four } do
       for _, load in ipairs { 'uniform', { zipf = 0 }, function() return 7 end } do
         local even = trinity.stragglers.expert_load(found, { load = load })
@@ -39,7 +39,7 @@ describe('experts with unlike loads', function()
       end
     end
   end)
-  it('make the step and the memory of a network in which all ranks get as many as the fullest', function()
+  it('make the step and the memory of a network in which all ranks get the tokens of the fullest', function()
     for expert, found in pairs { [2] = two, [4] = four } do -- in any order
       local hot = trinity.stragglers.expert_load(found, { load = function(_, e) return e <= 8 / expert and 1 or 0 end })
       local as_many = strategy(expert, { top_k = 2 * expert })
@@ -49,7 +49,7 @@ describe('experts with unlike loads', function()
       expect(hot.fullest_device):equals 'n0/gpu0'
     end
   end)
-  it('take longer the more unlike they are, and less where placed by load or dropped', function()
+  it('take longer the more unequal loads are, and less where placed by load or dropped', function()
     local last = four.metrics.step_time_s
     for _, zipf in ipairs { 0.5, 1, 2 } do
       local found = trinity.stragglers.expert_load(four, { load = { zipf = zipf } })
@@ -65,7 +65,7 @@ describe('experts with unlike loads', function()
     expect(0):below(dropped.dropped)
     expect(dropped.step_time_s):below(plain.step_time_s)
   end)
-  it('are those of a file, a function or an order of ranks that says the same', function()
+  it('are the same from a file, a function or an order of ranks', function()
     local path = temporary '.json'
     trinity.files.write(path, '[[4, 2, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]]')
     local counts = { 4, 2, 1, 1, 0, 0, 0, 0 }
@@ -90,7 +90,7 @@ describe('experts with unlike loads', function()
       'placement', 'pipeline' } }
     expect(trinity.stragglers.expert_load(turned, { load = 'uniform' }).step_time_s):equals(turned.metrics.step_time_s)
   end)
-  it('go to as many ranks as random experts are on', function()
+  it('go to the expected number of ranks that hold random experts', function()
     expect(dispatcher.destinations(8, 8, 1)):near(1, 1e-12)
     expect(dispatcher.destinations(4, 8, 8)):near(4, 1e-12)
     expect(dispatcher.destinations(2, 4, 2)):near(2 * (1 - 2 / 4 * 1 / 3), 1e-12)
@@ -100,7 +100,7 @@ describe('experts with unlike loads', function()
     expect(dispatcher.message_s('alltoall', cluster, members, about)):equals(copies)
     expect(dispatcher.message_s('hybridep', cluster, members, about) / copies):near(dispatcher.destinations(8, 32, 8) / 8, 0.03)
   end)
-  it('are refused where they are not those of the network', function()
+  it('are refused where they do not fit the network', function()
     local function loaded(options, found) return function() trinity.stragglers.expert_load(found or four, options) end end
     local path = temporary '.json'
     trinity.files.write(path, '[[1, 2], [3, 4]]')

@@ -1,4 +1,4 @@
--- trinity.stragglers.replay: recorded steps come out as recorded; answers are those of the artifact that recorded them, and of
+-- trinity.stragglers.replay: recorded steps come out as recorded; answers equal the answers of the artifact that recorded them, and of
 -- steps that can be worked out by hand.
 
 local json = require 'trinity.base.json'

@@ -1,4 +1,4 @@
--- trinity.stragglers: laws of drawn steps, of what they wait for and of what helps.
+-- trinity.stragglers: invariants of sampled steps, of their waits and of remedies.
 
 local trinity = require 'trinity'
 
@@ -17,9 +17,9 @@ local plans = {
   ['zb-h1, recomputed'] = { mesh = { data = 2, pipeline = 4 }, micro_batches = 8, schedule = 'zb-h1', recompute = 'full' },
 }
 
-describe('drawn steps', function()
+describe('sampled steps', function()
   for name, plan in trinity.system.sorted_pairs(plans) do
-    it('are the simulated step without noise, and no shorter in the mean with it: ' .. name, function()
+    it('equal the simulated step without noise, and are no shorter on average with it: ' .. name, function()
       for _, cluster in ipairs { 'dgx_a100x1', 'p100x8' } do -- queues by route and by sender
         local found = strategy(plan, nil, cluster)
         local quiet = trinity.stragglers(found, { noise = 0, draws = 1 })
@@ -31,7 +31,7 @@ describe('drawn steps', function()
       end
     end)
   end
-  it('are those of their seed', function()
+  it('depend on the seed alone', function()
     local found = strategy(plans['1f1b, ZeRO 1'])
     local function mean(seed) return trinity.stragglers(found, { noise = 0.1, draws = 3, seed = seed }).mean_s end
     expect(mean(1)):equals(mean(1))
@@ -45,7 +45,7 @@ describe('drawn steps', function()
     expect(drawn.waits[1].device):equals 'n0/gpu5'
     expect(drawn.waits[1].stage):equals(2)
   end)
-  it('are also those of a placement', function()
+  it('are sampled for placements, too', function()
     local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 4 }), cluster = trinity.cluster 'p100x2' }
     local found = trinity.methods.round_robin(problem, { quiet = true })
     expect(trinity.stragglers(found, { noise = 0, draws = 1 }).mean_s):near(found.metrics.step_time_s, 1e-9)
@@ -65,12 +65,12 @@ describe('sequences of unequal length', function()
       fill = options.fill, deal = options.deal }).mean_s
   end
   local function skewed(stream) return math.max(1, math.min(4096, math.floor(math.exp(6.5 + 0.8 * stream:normal())))) end
-  it('make the step of the network where all have its length, and that of a shorter one where all have that', function()
+  it('take the time of the network where all have its length, and of a shorter network where all are shorter', function()
     expect(mean { lengths = function() return 4096 end }):near(full.metrics.step_time_s, 1e-9)
     local half = mean { lengths = function() return 2048 end, draws = 1 }
     expect(half / of_sequence(2048).metrics.step_time_s):near(1, 0.05)
   end)
-  it('take less where sorted or dealt out by work, and less attention where packed', function()
+  it('take less where sorted or balanced by work, and less attention where packed', function()
     local drawn = mean { lengths = skewed }
     expect(mean { lengths = skewed, deal = 'balanced' }):below(drawn)
     expect(mean { lengths = skewed, deal = 'sorted' }):below(drawn)
@@ -78,7 +78,7 @@ describe('sequences of unequal length', function()
     expect(packed):below(full.metrics.step_time_s)
     expect(mean { lengths = skewed, fill = 'packed', deal = 'balanced' }):below(packed)
   end)
-  it('are drawn from the rows of a histogram', function()
+  it('are sampled from the rows of a histogram', function()
     local path = temporary '.csv'
     trinity.files.write(path, 'length,count\n512,3\n4096,0\n')
     expect(mean { lengths = path, draws = 1 }):near(mean { lengths = function() return 512 end, draws = 1 }, 1e-12)
@@ -98,7 +98,7 @@ describe('what helps against a slow device', function()
     expect(by_name['spares for what is slow'].step_time_s):equals(strategy(plans['1f1b, ZeRO 1']).metrics.step_time_s)
     expect(best.what):equals 'spares for what is slow'
   end)
-  it('are layers that move away from its stage, and replicas without it: plans that price as they say', function()
+  it('are layers that move away from its stage, and replicas without it: plans whose simulated step is the predicted one', function()
     local moved, dropped = by_name['layers moved from slow stages'], by_name['replicas with slow devices dropped']
     expect(moved.stages[2]):below(moved.stages[1])
     local with = strategy({ mesh = plans['1f1b, ZeRO 1'].mesh, micro_batches = 4, zero_stage = 1,

@@ -1,4 +1,4 @@
--- The pictures of the manual's page on waiting: what its own block draws.
+-- The pictures of the manual's page on waiting: what its own block plots.
 
 local trinity = require 'trinity'
 

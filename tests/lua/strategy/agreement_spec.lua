@@ -1,4 +1,4 @@
--- Strategies of decoders beside an independent count: memory by kind and stage within 1 %, messages by kind and axis equal
+-- Strategies of decoders against an independent count: memory by kind and stage within 1 %, messages by kind and axis equal
 -- in number and bytes, refusals. Small decoders (tests/data/decoders/counts.json) and published ones (data/strategies of
 -- the shared folder, whose ORIGIN.md has the conventions of the count).
 

@@ -1,6 +1,6 @@
--- A cluster file of a user's own, whose devices describe themselves without a name of a type, is priced as ours are: the
--- same metrics to the bit, of as few simulated devices; where a device or link of it is slower only what that breaks is
--- simulated beside the others.
+-- A cluster file of a user's own, whose devices describe themselves without a name of a type, is simulated as ours are: the
+-- same bits in all metrics, with as few simulated devices; where a device or link of it is slower only what that breaks is
+-- simulated in addition.
 
 local ffi = require 'ffi'
 
@@ -30,7 +30,7 @@ local function spread(spec, name)
   return list
 end
 
---- What a user would write down of a cluster of ours: every device by itself, with what it is in place of a name.
+--- A user's description of a cluster of ours: every device by itself, with its properties in place of a name.
 local function written_down(name)
   local spec = nodes.spec(name)
   local own = { name = name, queue = spec.queue, collectives = spec.collectives, devices = spread(spec, 'devices'),
@@ -66,7 +66,7 @@ local plans = {
 
 describe('a cluster file without names of types', function()
   for _, name in ipairs { 'dgx_h100x4', 'dgx_a100x4', 'hgx_a100_4x8', 'rtx4090_8x4' } do
-    it('is priced as ' .. name .. ' is, and folds as it does', function()
+    it('has the metrics of ' .. name .. ', and as few simulated devices', function()
       local ours, fewest = on(name), 32
       for _, file in ipairs { lua_file(written_down(name)), json_file(written_down(name)) } do
         local theirs = on(file)
@@ -81,7 +81,7 @@ describe('a cluster file without names of types', function()
     end)
   end
 
-  it('has one type of devices that say the same, called after the first, beside those with names', function()
+  it('has one type for equal devices, named after the first, in addition to named types', function()
     local spec = written_down 'dgx_h100x2'
     spec.devices[2].type, spec.devices[3].type = 'h100', 'mine'
     spec.device_types = { mine = trinity.devices.a100, ['like n0/gpu0'] = trinity.devices.p100 }

@@ -67,7 +67,7 @@ local function lowers(a, b)
   error(tostring(found), 0)
 end
 
--- Parts that are two things go with others alike.
+-- Parts that are two things are compatible with the same others.
 local function cell(a, b)
   local words = {}
   for i = 2, #a do

@@ -1,4 +1,4 @@
--- Attention with the sequence shared out: keys and values gathered, or passed round a ring.
+-- Attention with the sequence divided: keys and values gathered, or passed round a ring.
 
 local trinity = require 'trinity'
 
@@ -44,10 +44,10 @@ describe('attention over context', function()
     expect(ring:compute_busy_s(1)):below(1.1 * gathered:compute_busy_s(1))
     expect(gathered:compute_busy_s(1)):below(ring:compute_busy_s(1))
   end)
-  it('goes by heads between all-to-alls: those of queries, keys, values and what they give', function()
+  it('goes by heads between all-to-alls of queries, keys, values and outputs', function()
     for _, c in ipairs { 2, 4 } do
       local found = messages(plan('all_to_all', { mesh = { context = c } }))
-      local bytes = about.layers * 4 * own / 2 / c -- own is of keys and values; a device's part of a tensor each
+      local bytes = about.layers * 4 * own / 2 / c -- own: keys and values; each a device's part of a tensor
       for _, key in ipairs { 'all_to_all forward', 'all_to_all backward' } do
         expect(found[key][1]):equals(about.layers * 4)
         expect(found[key][2]):equals(bytes)

@@ -15,7 +15,6 @@ local function rows(list, head)
   return path
 end
 
-
 describe('own costs', function()
   it('hold under a mesh: of replicas whole, of parts by their share', function()
     local function twice(_, _, default_s) return 2 * default_s end
@@ -67,7 +66,7 @@ describe('own costs', function()
     expect(of:cost_text()):matches '^own times of %d+ of %d+ operators on a100; by the cost model: .*GemmGrad %d+.*, messages and'
     expect(problem():cost_text()):equals(nil)
   end)
-  it('are refused where a row is of nothing, twice the same or no number', function()
+  it('are refused where a row names no operator, is repeated or has no number', function()
     local function refused(list, message, head)
       expect(function() problem(rows(list, head)) end):raises('line %d: ' .. message)
     end

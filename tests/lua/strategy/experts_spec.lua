@@ -1,4 +1,4 @@
--- Experts shared out over an axis of a mesh: who exchanges, branches of operators, what is refused. Counts of what
+-- Experts divided over an axis of a mesh: who exchanges, branches of operators, what is refused. Counts of what
 -- devices hold and exchange: agreement_spec.
 
 local core = require 'trinity.core'
@@ -16,7 +16,7 @@ end
 local problem = problem_of()
 describe('experts of a mesh', function()
   it('read and write weights and gradients of their own rank alone', function()
-    -- products of so wide experts with so few tokens take what their weights take
+    -- matmuls of experts this wide with this few tokens take the time of reading weights
     local wide = problem_of { layers = 1, hidden = 512, feed_forward = 4096, batch_size = 1, sequence = 8 }
     local function seconds(expert)
       for _, row in ipairs(wide:timeline({ mesh = { data = 4, expert = expert } }):by_type()) do
@@ -27,7 +27,7 @@ describe('experts of a mesh', function()
     expect(seconds(2) / alone):near(1 / 2, 0.1)
     expect(seconds(4) / alone):near(1 / 4, 0.1)
   end)
-  it('exchange with the ranks beside them', function()
+  it('exchange with neighbouring ranks', function()
     local account = problem:strategy({ mesh = { data = 4, expert = 2 } }):breakdown()
     local groups = {}
     for _, row in ipairs(account.traffic) do
@@ -58,7 +58,7 @@ describe('experts of a mesh', function()
     end
     expect(table.concat(homes, ' ')):equals '1 1 2 2'
   end)
-  it('as branches lower under tensor where gates are apart, and are told so where not', function()
+  it('as branches lower under tensor where gates are separate, and raise an error where not', function()
     local function branches(fused)
       return trinity.problem { cluster = cluster, graph = trinity.model('moe_transformer', { layers = 2, hidden = 64, heads = 4,
         num_kv_heads = 2, feed_forward = 32, experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16, fused = fused }) }
@@ -70,10 +70,8 @@ describe('experts of a mesh', function()
     expect(function() branches(true):strategy(plan) end):raises 'use a network with fused = false'
     expect(function() branches(false):strategy { mesh = { tensor = 2 } } end):raises 'sequence_parallel = true'
   end)
-  it('refuse what does not divide, and tokens dealt out twice', function()
-    local function refused(plan, text, by)
-      expect(function() (by or problem):strategy(plan) end):raises(text)
-    end
+  it('refuse what does not divide, and tokens divided twice', function()
+    local function refused(plan, text, by) expect(function() (by or problem):strategy(plan) end):raises(text) end
     refused({ mesh = { data = 3, expert = 3 } }, "expert = 3 does not divide the 8 experts of 'layer_1/mixture/experts/")
     refused({ mesh = { data = 3, expert = 3 } }, '(nearest that do: 2 or 4)')
     refused({ mesh = { data = 2, expert = 2, tensor = 2 } }, 'would dispatch the same tokens; use sequence_parallel = true')

@@ -1,12 +1,12 @@
--- What Megatron-LM does beside splitting: stages that send each other parts (scatter_gather), sums that go on while
--- gradients of weights are computed (overlap_tp_grad_allreduce).
+-- Features of Megatron-LM in addition to splitting: stages that send parts (scatter_gather), all-reduces that overlap
+-- with gradients of weights (overlap_tp_grad_allreduce).
 
 local trinity = require 'trinity'
 
 local graph = trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 64,
   batch_size = 2, fused = false, kernels = 'megatron', dtype = 'float16', optimizer = 'adam' })
 
--- Four devices, two a machine; wires between machines are slow.
+-- Four devices, two per machine; links between machines are slow.
 local function cluster(between)
   local net = require('trinity.cluster.topology').new { queue = 'route' }
   net:machines(2, function(name)
@@ -56,7 +56,7 @@ describe('stages that send each other parts', function()
 end)
 
 describe('sums of input gradients', function()
-  it('hide behind gradients of weights: as many messages, a shorter step', function()
+  it('overlap with gradients of weights: the same number of messages, a shorter step', function()
     local wide = trinity.problem { cluster = cluster(1e9), graph = trinity.model('gpt2', { layers = 2, hidden = 1024, heads = 4,
       sequence = 256, positions = 256, vocabulary = 64, batch_size = 4, fused = false, kernels = 'megatron', dtype = 'float16',
       optimizer = 'adam' }) }

@@ -192,7 +192,7 @@ describe('every mesh', function()
     end, trinity.cluster(slow))
     expect(gained > 40):truthy()
   end)
-  it('holds a share of what is shared out', function()
+  it('holds a part of what is sharded', function()
     local random = draws(5)
     for _ = 1, 12 do
       local problem = trinity.problem { graph = dense(random), cluster = clusters[1] }

@@ -11,7 +11,7 @@ local plan = { mesh = { data = 2, pipeline = 2, tensor = 4 }, micro_batches = 4 
 
 describe('orders of ranks', function()
   local rows = problem:strategy(plan):rank_orders()
-  it('are all of the axes, priced as strategies with that order, the fastest first', function()
+  it('are all of the axes, simulated as strategies with that order, the fastest first', function()
     expect(#rows):equals(6)
     for i, row in ipairs(rows) do
       local again = problem:evaluate { mesh = plan.mesh, micro_batches = 4, order = row.order }

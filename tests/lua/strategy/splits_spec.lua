@@ -138,7 +138,7 @@ describe('a lowered graph', function()
     expect(again.graph.fingerprint):equals(split.graph.fingerprint)
   end)
 
-  it('runs whatever PaSE, its rivals and chance choose', function()
+  it('runs whatever PaSE, its baselines and chance choose', function()
     local random = trinity.random(1, 'splits')
     for _, case in ipairs { { 'alexnet', { batch_size = 16, image_size = 67 } },
       { 'rnnlm', { batch_size = 16, sequence = 8, hidden = 64, vocabulary = 128 } },
@@ -170,7 +170,7 @@ describe('a lowered graph', function()
     local graph = alexnet(8)
     local pair = trinity.cluster 'p100x4'
     local problem = trinity.problem { graph = graph, cluster = pair }
-    -- Convolutions on cards 1 and 2 as data parallel parts, dense layers on 3 and 4 by their outputs.
+    -- Convolutions on devices 1 and 2 as data parallel parts, dense layers on 3 and 4 by their outputs.
     local splits = {}
     for name, split in trinity.system.sorted_pairs(batch_splits(graph, 2)) do
       local dense = name:find '^fc' or name == 'loss'
@@ -264,7 +264,7 @@ describe('heads of GPT-2', function()
   end
   local function part(name) return 'block_1/attention/' .. name end
   local function of_heads(graph, splits) return lower { graph = graph, cluster = cluster, splits = splits } end
-  it('can be split where queries, keys and values are products of their own', function()
+  it('can be split where queries, keys and values are matmuls of their own', function()
     local apart, fused = gpt2(false), gpt2(true)
     expect(apart.parameters):equals(fused.parameters)
     expect(gpt2().fingerprint):equals(apart.fingerprint)

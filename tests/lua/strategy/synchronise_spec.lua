@@ -1,4 +1,4 @@
--- How the replicas of a mesh are kept alike: what meets whom, what a step costs where they meet seldom, what is refused.
+-- Synchronization of a mesh's replicas: collectives, the mean step of periodic synchronization, refusals.
 
 local nodes = require 'trinity.cluster.nodes'
 local simulator = require 'trinity.strategy.simulator'
@@ -26,7 +26,7 @@ end
 local gradients = met(plan())['all_reduce 8']
 
 describe('replicas of a mesh', function()
-  it('reduce gradients behind the last one that their stage sends', function()
+  it('reduce gradients after the last one that their stage sends', function()
     local spec = nodes.spec 'dgx_a100:1x8' -- one network for both
     spec.queue = 'route'
     local apart = trinity.problem { cluster = trinity.cluster(spec, sheet), graph = problem.graph }
@@ -53,19 +53,19 @@ describe('replicas of a mesh', function()
     expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000) -- rounded up by gradient
     expect(found['all_reduce 8']):equals(nil)
   end)
-  it('share out states within a run, and reduce shares across', function()
+  it('shard states within a node, and all-reduce shards across nodes', function()
     local whole = problem:strategy(plan()):breakdown().devices[1]
     local given = plan({ kind = 'hierarchical', inner = 4 }, { zero_stage = 1 })
     local share, found = problem:strategy(given):breakdown().devices[1], met(given)
     expect(math.abs(share.optimizer_bytes - whole.optimizer_bytes / 4)):below(1000)
     expect(found['reduce_scatter 4']):equals(gradients)
     expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000)
-    expect(found['all_gather 4']):equals(gradients) -- of weights, as many bytes
+    expect(found['all_gather 4']):equals(gradients) -- of weights, the same bytes
     given.zero_stage = 3
     local weights = problem:strategy(given):breakdown().devices[1].weight_bytes
     expect(math.abs(weights - whole.weight_bytes / 4)):below(1000)
   end)
-  it('share out states in the runs of DASO, which send what a node has, whole or place by place', function()
+  it('shard states within the nodes of DASO, which send gradients of a node whole or shard by shard', function()
     local whole = problem:strategy(plan { kind = 'daso', inner = 4 }):breakdown().devices[1]
     for zero_stage = 1, 3 do
       local given = plan({ kind = 'daso', inner = 4 }, { zero_stage = zero_stage })
@@ -84,7 +84,7 @@ describe('replicas of a mesh', function()
       end
     end
   end)
-  it('of DASO for which nobody waits cost less where there is work meanwhile, and no less than where none meet', function()
+  it('of asynchronous DASO cost less where there is work to overlap, and no less than without synchronization', function()
     for zero_stage = 0, 3 do
       local function step(every, asynchronous)
         return problem:evaluate(plan({ kind = 'daso', inner = 4, every = every, asynchronous = asynchronous or nil },
@@ -92,7 +92,7 @@ describe('replicas of a mesh', function()
       end
       if zero_stage < 3 then
         expect(step(1, true)):below(step(1))
-      else -- little is summed, and the gathers with which a step begins are behind it
+      else -- little is reduced, and the gathers with which a step begins come after it
         expect(step(1, true)):near(step(1), 0.01 * step(1))
       end
       expect(step(0) <= step(1, true)):truthy()
@@ -100,7 +100,7 @@ describe('replicas of a mesh', function()
       expect(step(0, true)):equals(step(0))
     end
   end)
-  it('cost the mean step from meeting to meeting', function()
+  it('cost the mean step from one synchronization to the next', function()
     for _, kind in ipairs { 'local_sgd', 'daso' } do
       local function step(every)
         return problem:evaluate(plan { kind = kind, every = every, inner = kind == 'daso' and 4 or nil })
@@ -121,7 +121,7 @@ describe('replicas of a mesh', function()
       end
     end
   end)
-  it('average weights where they meet, and nothing between', function()
+  it('average weights where they synchronize, and nothing between', function()
     expect(met(plan { kind = 'local_sgd' })['all_reduce 8']):equals(gradients)
     expect(next(met(plan { kind = 'local_sgd', every = 0 }))):equals(nil)
     local found = met(plan { kind = 'daso', inner = 4 })
@@ -203,10 +203,8 @@ describe('replicas of a mesh', function()
     expect(problem:strategy(plan { kind = 'parameter_server', asynchronous = true }):explain())
       :matches 'which apply one gradient at a time, 7 updates old'
   end)
-  it('are refused beside what they contradict', function()
-    local function refused(way, more, text)
-      expect(function() problem:evaluate(plan(way, more)) end):raises(text)
-    end
+  it('are refused with what they contradict', function()
+    local function refused(way, more, text) expect(function() problem:evaluate(plan(way, more)) end):raises(text) end
     refused({ kind = 'local_sgd' }, { zero_stage = 1 }, 'local_sgd cannot be combined with zero_stage = 1: replicas diverge between synchronizations')
     refused({ kind = 'parameter_server' }, { zero_stage = 3 }, 'servers hold the optimiser states')
     refused({ kind = 'hierarchical', inner = 3 }, {}, 'smaller than data = 8 and divides it, got inner = 3 %(possible: 2, 4%)')

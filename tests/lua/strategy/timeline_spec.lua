@@ -1,4 +1,4 @@
--- What scripts learn of a step: times of tasks and copies, memory, the critical path, the trace. That these agree with the
+-- A step in scripts: times of tasks and copies, memory, the critical path, the trace. That these agree with the
 -- metrics of any run: tests/support/laws.cpp; the trace of real networks: tests/formats/export/chrome_trace_test.cpp.
 
 local core = require 'trinity.core'
@@ -17,7 +17,7 @@ local function hand()
 end
 
 describe('a timeline', function()
-  it('tells when everything happened', function()
+  it('has the time of every event', function()
     local problem, placement = hand()
     local timeline = problem:timeline(placement)
     expect(timeline.tasks):equals(3)
@@ -45,7 +45,7 @@ describe('a timeline', function()
     expect(copy.end_s):near(2.01e-3, 1e-12)
     expect(#timeline:collectives()):equals(0)
   end)
-  it('tells the memory, the path and what communication cost', function()
+  it('has the memory, the critical path and the cost of communication', function()
     local problem, placement = hand()
     local timeline = problem:timeline(placement)
     local levels = {}

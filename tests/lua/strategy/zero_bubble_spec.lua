@@ -2,7 +2,7 @@
 
 local trinity = require 'trinity'
 
---- Devices with equal matrix products and nothing else that takes time, and links that take none.
+--- Devices with equal matmuls and nothing else that takes time, and links that take none.
 local function ideal_cluster(count)
   local kind = trinity.devices.with('p100', { peak_flops_per_s = { float32 = 1e12 }, memory_bytes = 1e13,
     memory_bandwidth_bytes_per_s = 1e15, launch_s = 0 })
@@ -16,7 +16,7 @@ local function ideal_cluster(count)
   return trinity.cluster { name = 'ideal', device_types = { ideal = kind }, devices = devices, links = links }
 end
 
---- Equal products one behind the other; what stands around them is a thousandth of one.
+--- Equal matmuls in a row; the operators around them take a thousandth of one.
 local function chain(layers)
   local net = trinity.graph.layers.new('chain', { batch_size = 2048 })
   local x = net:linear('enter', net:input('x', { 2048, 1 }), 2048)
@@ -73,7 +73,7 @@ describe('zero-bubble schedules', function()
       virtual_stages = schedule:match 'v$' and 2 or nil }, more))
   end
 
-  it('make steps shorter than 1F1B does, where launches of kernels are little beside their work', function()
+  it('make steps shorter than 1F1B does, where launches of kernels are short compared with their work', function()
     local large = trinity.problem { cluster = trinity.cluster('dgx_a100x4', { constants = 'data_sheet' }),
       graph = gpt2 { hidden = 1024, heads = 16, sequence = 512, positions = 512, batch_size = 4 } }
     local function step(schedule, virtual)

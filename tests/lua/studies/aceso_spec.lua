@@ -1,4 +1,4 @@
--- Plans under Aceso's search space and rules: prices beside their cost model's, times beside their search's
+-- Plans under Aceso's search space and rules: costs compared with their cost model's, times with their search's
 -- (data/aceso of the shared folder).
 
 local aceso = require 'studies.aceso'
@@ -47,7 +47,7 @@ describe('aceso', function()
     end
   end)
 
-  it('finds plans that are no slower than those of its search, in a tenth of its time', function()
+  it('finds plans no slower than plans of its search, in a tenth of its time', function()
     if not given() then return skip 'no ../shared/data/aceso' end
     for model, row in trinity.system.sorted_pairs { gpt_1_3B = { gpus = 4, bar_s = 101.18 }, gpt_2_6B = { gpus = 8, bar_s = 87.13 } } do
       local found = aceso.plan { folder = folder .. '/profiles', model = model, gpus = row.gpus,
@@ -58,7 +58,7 @@ describe('aceso', function()
     end
   end)
 
-  it('writes plans that read back at the same price', function()
+  it('writes plans that read back at the same cost', function()
     if not given() then return skip 'no ../shared/data/aceso' end
     local read = profiles.read(folder .. '/profiles', 'gpt_1_3B')
     local theirs = aceso.import(folder .. '/plans/gpt_1_3B.json')

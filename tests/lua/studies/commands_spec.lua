@@ -35,7 +35,7 @@ for _, name in ipairs(core.list_folder(root .. '/scripts/studies')) do
   if core.exists(('%s/scripts/studies/%s/study.lua'):format(root, name)) then names[#names + 1] = name end
 end
 
---- What a study prints on standard output; it ends with status 0.
+--- The standard output of a study, which ends with status 0.
 local function printed(name, arguments)
   local errors = temporary()
   local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' study %s %s 2>'%s'; echo \"status=$?\""):format(root,

@@ -1,5 +1,5 @@
 -- Simulated against measured step times of mixtures: what is simulated is what the executor does, and how well the two
--- agree is told as it is.
+-- agree is reported as it is.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -42,7 +42,7 @@ describe('mixtures', function()
       mixtures.measure(graph, { devices = { 'cpu:0', 'cpu:0' }, count = 1, rounds = 1, seed = 1 })
     end):raises "option '%-%-devices': expected at least two different cores"
   end)
-  it('are told off by their mean error and by their order', function()
+  it('have a mean error and a rank correlation', function()
     local about = mixtures.summary { { name = 'a', simulated_s = 1, measured_s = 2, halves_s = { 1, 2 } },
       { name = 'b', simulated_s = 3, measured_s = 4, halves_s = { 2, 3 } },
       { name = 'c', simulated_s = 2, measured_s = 8, halves_s = { 3, 1 } } }
@@ -73,7 +73,7 @@ describe('what an executor does, written out', function()
     end
     expect(members > 0):equals(true)
   end)
-  it('is priced in its order', function()
+  it('is simulated in its order', function()
     local placement = array.int32(plain.operators)
     for op = 1, plain.operators do placement[op] = what.placement[made.origin[op]] end
     local inner = trinity.problem { graph = plain, cluster = problem.cluster, cost = function() return 1e-3 end }

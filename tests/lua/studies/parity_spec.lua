@@ -19,7 +19,7 @@ describe('the loss of DASO', function()
     found = found or train {}
     return found
   end
-  it('agrees with that of training in step, within two standard deviations of a difference of means', function()
+  it('agrees with synchronous training, within two standard deviations of a difference of means', function()
     local daso = train { method = 'daso' }
     expect(#bsp() == 4 and #daso == 4):equals(true)
     expect(bsp()[1] ~= bsp()[2]):equals(true)
@@ -28,7 +28,7 @@ describe('the loss of DASO', function()
     if not agrees then error(('means differ by %g, tolerance %g'):format(difference, tolerance), 0) end
     expect(math.abs(difference) <= tolerance):equals(true)
   end)
-  it('is told from that of a training half as long', function()
+  it('is distinguished from training half as long', function()
     local agrees = parity.compare(bsp(), train { epochs = 3 })
     expect(agrees):equals(false)
   end)

@@ -50,14 +50,14 @@ end)
 with_torch()
 
 describe('known optima', function()
-  it('are those of exhaustive search where it can say', function()
+  it('equal exhaustive search where that is possible', function()
     for _, kind in ipairs(known.kinds) do
       local case = known.case(kind, kind == 'blocks' and 16 or 15)
       local best = trinity.methods.exhaustive(case.problem, { evaluations = 1e6, quiet = true })
       expect(best.metrics.step_time_s):near(case.optimum_s, 1e-9)
     end
   end)
-  it('of trees and blocks are the bound by work, those of chains a transfer above it', function()
+  it('of trees and blocks equal the bound by work, chains are one transfer above it', function()
     for _, kind in ipairs(known.kinds) do
       local case = known.case(kind, 400)
       local above_s = case.optimum_s - case.problem:bounds().step_time_s
@@ -65,7 +65,7 @@ describe('known optima', function()
     end
   end)
   for _, kind in ipairs(known.kinds) do
-    it(('of %s with 100 units are learned from nothing, neither drawn nor built greedily'):format(kind), function()
+    it(('of %s with 100 units are learned from nothing, neither sampled nor built greedily'):format(kind), function()
       local case, most = known.case(kind, 100), 1500
       expect(known.constructed(case, 'etf')):below(0.5)
       local gain, count = known.learn(case, 2, most, 0.95)

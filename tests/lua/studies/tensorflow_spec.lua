@@ -1,4 +1,4 @@
--- Graphs in TensorFlow 1.15's operations (scripts/studies/tensorflow). Expected operations are those of TensorFlow itself: the same
+-- Graphs in TensorFlow 1.15's operations (scripts/studies/tensorflow). Expected operations come from TensorFlow itself: the same
 -- layers were built with its Python API (slim.batch_norm, tf.layers, rnn_cell, ...; version 1.15.0 of PyPI),
 -- optimised with apply_gradients(compute_gradients(loss, colocate_gradients_with_ops=True)), joined with the
 -- moving averages by tf.group, and counted in graph_util.extract_sub_graph of that operation and the loss:
@@ -129,7 +129,7 @@ local expected = {
 
 describe('TensorFlow\'s operations', function()
   for _, case in ipairs(expected) do
-    it('has as many operations of each type as TensorFlow: ' .. case[1], function()
+    it('has TensorFlow\'s number of operations of each type: ' .. case[1], function()
       local types, data, control = count(tensorflow.lower(case[2](), case[3]))
       local lines = {}
       for type, number in util.sorted_pairs(types) do lines[#lines + 1] = ('%s = %d'):format(type, number) end
@@ -140,7 +140,7 @@ describe('TensorFlow\'s operations', function()
   end
 end)
 
--- Of whole networks with Momentum: operators, data and control edges of TensorFlow's graph; what the paper's
+-- Whole networks with Momentum: operators, data and control edges of TensorFlow's graph; what the paper's
 -- table 3 has.
 local networks = {
   inception_v3 = { 11144, 13658, 3586, table_3 = { 12745, 21928 }, options = { batch_size = 2 } },
@@ -150,7 +150,7 @@ local networks = {
   nmt = { 16524, 21420, 5734, table_3 = { 16432, 24235 }, options = { sequence = 32 } },
 }
 
---- FLOP of products and convolutions, bytes of weights and of the optimiser's state.
+--- FLOP of matmuls and convolutions, bytes of weights and of the optimiser's state.
 local function facts(graph)
   local products, weights, state = 0, 0, 0
   local matrix = { Conv = true, Gemm = true, MatMul = true, LSTMCell = true, ConvGrad = true, GemmGrad = true,
@@ -177,7 +177,7 @@ describe('TensorFlow\'s operations of whole networks', function()
       expect(made.operators):near(network.table_3[1], 0.25 * network.table_3[1])
       expect(made.edges):near(network.table_3[2], 0.25 * network.table_3[2])
     end)
-    it('has the weights, state and products of the layers: ' .. name, function()
+    it('has the weights, state and matmul FLOP of the layers: ' .. name, function()
       local products, weights, state = facts(graph { optimizer = 'adam' })
       local made = lowered { optimizer = 'adam' }
       local its_products, its_weights, its_state = facts(made)
@@ -369,7 +369,7 @@ describe('a graph builder', function()
       :raises "operator 'g': field 'colocate_with': no operator 'v'"
     expect(function() build { name = 'g', type = 'Relu', persistent_bytes = -1 } end):raises 'persistent_bytes'
   end)
-  it('tells what it was told: attributes, weights, dtypes', function()
+  it('returns what was given: attributes, weights, dtypes', function()
     local op = build { name = 'c', type = 'Conv', outputs = { { shape = { 1, 2 }, dtype = 'float16', gradient = false } },
       attributes = { strides = { 1, 2 }, epsilon = 0.5, group = 3, mode = 'same' },
       parameters = { { name = 'weight', shape = { 2, 3 }, dtype = 'int8', trainable = false } } }:operator(2)
@@ -429,7 +429,7 @@ describe('a loaded graph', function()
   end)
 end)
 
-describe('table 4 of the paper Trinity, one card', function()
+describe('table 4 of the paper Trinity, one GPU', function()
   local function one_card(model, options)
     local problem = trinity.problem { check_memory = false, graph = tensorflow.load(model, options), cluster = trinity.cluster 'p100_paper' }
     return problem:evaluate(problem:placement())

@@ -1,4 +1,4 @@
--- Rivals of trinity.plan on heterogeneous devices (scripts/studies/unequal): grids, AMP's formula, budgets, errors.
+-- Baselines of trinity.plan on heterogeneous devices (scripts/studies/unequal): grids, AMP's formula, budgets, errors.
 
 local trinity = require 'trinity'
 local grid = require 'studies.unequal.grid'
@@ -23,7 +23,7 @@ local function linked(speeds, bandwidth)
   return trinity.cluster(spec)
 end
 
-describe('a rival of a plan', function()
+describe('a baseline of a plan', function()
   it('has the grids of a pool and AMP\'s formula', function()
     local list = grid.of { devices = 8, per_node = 4, layers = 6, batch = 8, most_micro_batch = 8 }
     local seen = {}
@@ -40,7 +40,7 @@ describe('a rival of a plan', function()
     expect(grid.predicted_s(on, point, { 0.5, 0.25 }, { 2e6, 3e6 }, 1e6)):near(3 * 0.5 + 0.75 + 0.001 + 0.003, 1e-12)
   end)
 
-  it('is priced by the simulator on one pool, within its budget', function()
+  it('is simulated on one pool, within its budget', function()
     local pool = baselines.pool { graph = gpt, batch = 8, message_bytes = 2 * 256 * 512,
       cluster = trinity.cluster 'dgx_a100:2+rtx2080ti_8:2' }
     for _, method in ipairs(baselines.list) do

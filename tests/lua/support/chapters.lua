@@ -2,7 +2,7 @@
 --
 -- What the info string of a block says:
 --   lua                     a part of the chapter's script: all of them run in one state, after all other blocks
---   LANGUAGE file=PATH      the file PATH; with `append`, at its end; with `after LINE`, behind that line
+--   LANGUAGE file=PATH      the file PATH; with `append`, at its end; with `after LINE`, after that line
 --   sh                      a command; with `status=N`, it ends with N; with `needs=A,B`, only where the commands A and
 --                           B (or files, with a / in their names) are there
 --   output                  what the block before shows: ... stands for anything; with `last-word-free`, the last word
@@ -41,7 +41,7 @@ function chapters.is_shown_only(block)
   return (block.info .. ' '):find(' not-run ', 1, true) ~= nil or block.info == 'text'
 end
 
---- What `text` becomes with a block's lines appended, or put behind the one line that reads as its `after` says.
+--- `text` with a block's lines appended, or inserted after the one line that its `after` names.
 local function inserted(block, text, path)
   local added, place = table.concat(block.lines, '\n') .. '\n', block.info:match 'file=%S+%s+(.*)$'
   if place == 'append' then return text .. added end
@@ -97,8 +97,8 @@ function chapters.difference(block, text)
     lines[where] or '(the end)', text)
 end
 
---- A folder in which commands of the manual run: build/trinity is `program`, what stands beside it and the tree are
---- those of `root`, but for its runs.
+--- A folder in which commands of the manual run: build/trinity is `program`, the files next to it and the tree are
+--- the files of `root`, but for its runs.
 function chapters.folder(path, root, program)
   os.execute(([[mkdir -p '%s/build' && cd '%s' && ln -s '%s' build/trinity
     for f in '%s'/*; do [ "${f##*/}" = runs ] || [ -e "${f##*/}" ] || ln -s "$f" .; done]]):format(path, path, program, root))
@@ -125,7 +125,7 @@ local function run(folder, set, command)
   return tonumber(status), text
 end
 
---- What a block needs and is not there; nil where all is.
+--- A name that a block needs and that is missing; nil where all are there.
 local function missing(folder, set, block)
   for name in (block.info:match 'needs=(%S+)' or ''):gmatch '[^,]+' do
     if run(folder, set, (name:find('/', 1, true) and '[ -e %s ]' or 'command -v %s'):format(name)) ~= 0 then return name end

@@ -25,7 +25,7 @@ local function search_options(own)
   return own
 end
 
--- What a search of the engine goes on from lies beside its checkpoint, whose name is the file's without '.scores'.
+-- The scores from which a search of the engine resumes are next to its checkpoint, whose name lacks '.scores'.
 local function scores_format(problem, placement_text)
   local function search(own)
     own.policy, own.warm_start = false, { 'contiguous' }

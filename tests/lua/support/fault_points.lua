@@ -10,11 +10,11 @@
 --   live()          blocks of C++ that nobody has freed
 --   left()          names of files that a killed or failed writer left in the folder
 --   folder          for files
---   most            points of a kind that are tried of a call: evenly spaced ones where there are more
+--   most            points of a kind that are tried of a call: equally spaced ones where there are more
 --   only, from      a pattern of calls to try ('CLASS.METHOD KIND'); points from which on
---   after           the calls behind this one alone
+--   after           only the calls after this one
 --   libraries       allocations fail in LibTorch, too
---   tell(text)      is told of every call and every point before it
+--   tell(text)      is called before every call and every point
 
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
@@ -37,7 +37,7 @@ local function is_of_libraries(name)
   return false
 end
 
--- What an error must be: a text that is not empty, or the object that a wrong command line raises.
+-- Whether an error is one that users may see: a text that is not empty, or the object that a wrong command line raises.
 local function is_error(message)
   return type(message) == 'string' and message ~= '' or type(message) == 'table' and message.usage ~= nil
 end
@@ -129,7 +129,7 @@ return function(given)
       trial:try_call(name, class, method)
     end
   end
-  for _, left in ipairs(trial.left()) do trial:fault('left behind: %s', left) end
+  for _, left in ipairs(trial.left()) do trial:fault('left over: %s', left) end
   trial.examples.clean()
   return trial
 end

@@ -1,5 +1,5 @@
 -- Golden texts, tests/golden/NAME.txt: what programs and methods print. A change of a cost, a rule or a layout shows as a
--- diff, and is accepted by `build/trinity tests/lua/golden.lua --accept NAME`, which writes the file anew.
+-- diff, and is accepted by `build/trinity tests/lua/golden.lua --accept NAME`, which writes the file again.
 
 local core = require 'trinity.core'
 

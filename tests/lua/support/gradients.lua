@@ -1,4 +1,4 @@
--- What the specs of tensors, networks and losses compare with: values, and central differences of a loss.
+-- References for the specs of tensors, networks and losses: values, and central differences of a loss.
 
 return function(expect)
   local tensor, compare = require('trinity').tensor, {}

@@ -5,7 +5,7 @@ local trinity = require 'trinity'
 local graphs = {}
 
 --- Operators op1, op2, ... in a row, 1,000 bytes between neighbours where `bytes` does not say otherwise. about(i) gives
---- what builder:add_operator takes beside the name.
+--- the fields of builder:add_operator in addition to the name.
 function graphs.chain(count, about, bytes)
   local builder = trinity.graph.new { name = 'chain' }
   for i = 1, count do
@@ -22,7 +22,7 @@ function graphs.heavy(count, memory_bytes)
   return graphs.chain(count, function() return { time_s = 1e-3, memory_bytes = memory_bytes or 10e9 } end)
 end
 
---- A training step of `count` small products, block_1/linear, block_2/linear, ...
+--- A training step of `count` small matmuls, block_1/linear, block_2/linear, ...
 function graphs.blocks(count)
   local net = trinity.graph.layers.new('blocks', { batch_size = 2 })
   local x = net:input('x', { 2, 4 })

@@ -2,14 +2,14 @@
 -- `seconds` long all that the frame of searches promises; a command that is new joins here.
 --
 --   name, words  of the command: for a second or two of work where it goes on after Ctrl-C, else for work without end;
---                --seed is added where `seed` is not false (it draws nothing, or has `--seeds`), --run where `keeps_run`
+--                --seed is added where `seed` is not false (it is deterministic, or has `--seeds`), --run where `keeps_run`
 --                is not
 --   files        what stands in its folder before: { name = text }
 --   kept         what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
 --   says         what it says when Ctrl-C stops it, as a pattern; needed where it does not go on
 --   after        what it says (on standard output in the file `out`, on standard error in `err`, or in a file of its own)
 --                before Ctrl-C makes sense: a command of the shell, where `worked N` says that it has had N hundredths of a
---                second of a processor since it was first asked
+--                second of CPU time since it was first asked
 --   resumes      whether, stopped by Ctrl-C, it goes on to the same bytes: by `trinity runs resume`, or where it is started
 --                `again`
 --   gentle       false: where Ctrl-C comes early it has found nothing yet
@@ -51,7 +51,7 @@ local function samples()
   return table.concat(lines)
 end
 
--- Runs of a narrow network on 16 to 64 GPUs, with times that no model tells exactly.
+-- Runs of a narrow network on 16 to 64 GPUs, with times that no model predicts exactly.
 local function runs(count, networks)
   networks = networks or 8
   local draw, lines = require('trinity').random(1, 'runs'), { '# GPUs,global batch,micro batch,hidden size,attention heads,'
@@ -125,7 +125,7 @@ local goes_on = {
 }
 for _, command in ipairs(goes_on) do command.resumes = command.resumes or true end
 
--- Of what does not go on: { command and words, kept, what it says, the sign behind which Ctrl-C comes, files }.
+-- Commands that do not resume: { command and words, kept, what it says, the sign after which Ctrl-C comes, files }.
 local begins_anew = {
   { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'trinity pipeline cannot be resumed',
     'best' },

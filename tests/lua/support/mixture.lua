@@ -1,4 +1,4 @@
--- A decoder of mixtures of experts whose products are one operator a layer (Einsum with weights [E, ., .]) between
+-- A decoder of mixtures of experts whose matmuls are one operator per layer (Einsum with weights [E, ., .]) between
 -- ExpertDispatch and ExpertCombine: grouped-query attention, RMS normalisation, experts gated by SiLU, no biases.
 
 local layers = require 'trinity.graph.layers'

@@ -5,7 +5,7 @@ local trinity = require 'trinity'
 
 local made
 
---- A small network on two cards, and a space of a few points.
+--- A small network on two GPUs, and a space of a few points.
 local function spec()
   if made then return made end
   made = { graph = graphs.blocks(2), cluster = trinity.cluster 'p100x2', global_batch = 4,

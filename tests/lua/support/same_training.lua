@@ -36,7 +36,7 @@ end
 
 function same.new(graph) return setmetatable({ graph = graph, alone = {} }, same) end
 
---- Three steps in float64, with the weights behind them.
+--- Three steps in float64, with the weights after them.
 function same:run(strategy, options)
   local devices = same.devices_of(strategy.mesh)
   local problem = trinity.problem { graph = self.graph, cluster = trinity.cluster('p100x' .. devices) }
@@ -44,7 +44,7 @@ function same:run(strategy, options)
     double_precision = true, quiet = true, keep_weights = true }, options))
 end
 
---- One device on as many micro-batches as all replicas have.
+--- One device on the micro-batches of all replicas.
 function same:on_one(micro_batches)
   self.alone[micro_batches] = self.alone[micro_batches] or self:run { mesh = {}, micro_batches = micro_batches }
   return self.alone[micro_batches]

@@ -1,4 +1,4 @@
--- What of the scripts' output depends on machine, moment or the version of a library: masked by `~` in the golden texts.
+-- Parts of the scripts' output that depend on machine, moment or the version of a library: `~` in the golden texts.
 
 local golden = dofile(root .. '/tests/lua/support/golden.lua')
 
@@ -34,7 +34,7 @@ local numbers = { '%-?%d[%d.]*', '~' }
 local measured = { '(%d+%.%d%d)%d%d%f[^%d.]', '%1~~' } -- the last digits of what is learned
 
 local tables = {
-  compare = function(heading, cells, column) -- p is that of the best, which may vary
+  compare = function(heading, cells, column) -- p belongs to the best, which may vary
     return heading == 'p' or usual(heading, cells, column)
   end,
   equal_time = columns { { 4, 5, 6, 7 } },
@@ -43,7 +43,7 @@ local tables = {
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
   profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
-  papers_tapp = function(_, cells, column, count) -- rows of what draws schemes
+  papers_tapp = function(_, cells, column, count) -- rows of methods that sample schemes
     local drawn = count > 1
     for _, name in ipairs { 'default', 'trained', 'frozen', 'moves' } do drawn = drawn or cells[1]:find(name) end
     return drawn and (column == 4 or column == 7 or count == 1 and column == 3)

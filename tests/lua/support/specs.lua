@@ -1,5 +1,5 @@
--- The names of specs: tests/lua/ROOM/NAME_spec.lua is 'ROOM/NAME', called by that, by NAME, or with the others of its room
--- by ROOM. A room within a room is called by its path ('studies/fidelity').
+-- The names of specs: tests/lua/FOLDER/NAME_spec.lua is 'FOLDER/NAME', called by that, by NAME, or with the others of its folder
+-- by FOLDER. A folder within a folder is called by its path ('studies/fidelity').
 
 local core = require 'trinity.core'
 
@@ -21,12 +21,12 @@ function specs.all()
   return names
 end
 
---- Whether a word calls a spec, alone or with the others of its room.
+--- Whether a word calls a spec, alone or with the others of its folder.
 function specs.is_called(name, word)
   return name == word or name:match '[^/]*$' == word or name:sub(1, #word + 1) == word .. '/'
 end
 
---- What may be said: names, short names, rooms.
+--- All words that call specs: names, short names, folders.
 function specs.words(all)
   local list = {}
   for _, name in ipairs(all) do
@@ -36,7 +36,7 @@ function specs.words(all)
   return list
 end
 
---- The specs that `words` (joined by commas) call: by name or room, else by a part of the name. Without words all.
+--- The specs that `words` (joined by commas) call: by name or folder, else by a part of the name. Without words all.
 --- Exits with 2 for one that calls none.
 function specs.find(words)
   local all, found, chosen = specs.all(), {}, {}

@@ -22,7 +22,7 @@ local layered = [[
   end
 ]]
 
---- What must stop: { name, script }. Every script prints `ready` when it begins with what takes long.
+--- Scripts that must stop: { name, script }. Every script prints `ready` when it begins with what takes long.
 stopping.cases = {
   { 'an empty loop', [[ ready() while true do end ]] },
   { 'a sum', [[ ready() local x = 0 for i = 1, 1e18 do x = x + i end ]] },

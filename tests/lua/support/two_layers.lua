@@ -1,4 +1,4 @@
--- Training of two layers in plain numbers, which specs of executed trainings stand beside: the network, its gradients, and
+-- Training of two layers in plain numbers, the reference for specs of executed trainings: the network, its gradients, and
 -- what an executor read and made of it. A file of specs loads it with dofile and hands in
 -- its `expect`.
 
@@ -95,7 +95,7 @@ function two.mean(list)
   end, unpack(list))
 end
 
---- Executes steps of a plan; what every replica read, losses, weights before and behind.
+--- Executes steps of a plan; what every replica read, losses, weights before and after.
 function two.execute(graph, plan, devices, steps, options, cycling)
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. devices) }
   local what = lowered(problem, plan.mesh and problem:strategy(plan) or plan)
@@ -166,7 +166,7 @@ function two.expect_losses(run, losses)
   for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-12) end
 end
 
---- A training in one piece, and the same stopped behind every step (train(options)), have the same numbers.
+--- A training in one piece, and the same stopped after every step (train(options)), have the same numbers.
 function two.expect_same_in_pieces(train, path)
   local whole, losses, last = train {}, {}, { steps_done = 0 }
   while last.steps_done < whole.steps_done do

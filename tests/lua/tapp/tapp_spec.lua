@@ -162,7 +162,7 @@ describe('tapp', function()
     for _, refine in ipairs { 0, 0.3, 1 } do expect(run({ refine = refine }).evaluations):equals(20) end
     expect(trinity.methods.info('tapp').source):equals 'Appl. Sci. 2021, 11(11), 4785'
   end)
-  it('keeps its policy as it is without learning, and draws what it draws first with it', function()
+  it('keeps its policy without learning, and samples the same first schemes as with it', function()
     local problem = pipeline(uneven(12), cluster { 1, 2, 0.5 })
     local function run(options)
       return trinity.methods.tapp(problem, merged({ evaluations = 48, quiet = true }, options))

@@ -1,4 +1,4 @@
--- What comments, pages and the manual cite is there: files of the tree, chapters of the manual and their sections. What is
+-- Everything that comments, pages and the manual cite exists: files of the tree, chapters of the manual and their sections. What is
 -- not in the tree is cited as a publication, with its year.
 
 local core = require 'trinity.core'
@@ -39,7 +39,7 @@ local function read_tree()
   return tree
 end
 
---- What people read of a file, with the line where each piece begins: comments, or all of a page but its blocks.
+--- The text of a file for people, with the line where each piece begins: comments, or all of a page but its blocks.
 local function prose(path, text)
   local pieces, open, number, in_block = {}, nil, 0, false
   local mark = marks[path:match '%.(%w+)$']
@@ -121,7 +121,7 @@ local function check_help(text, report, tree)
   end
 end
 
---- Whether a path of a comment is there: from the root, from a room or beside its file; without an ending for a pair
+--- Whether a path of a comment is there: from the root, from a folder of a part or next to its file; without an ending for a pair
 --- of header and source, or a module. Words in capitals stand for what a reader puts in.
 local function is_there(word, beside, tree)
   if word:match '%f[%a]%u[%u/]' and not word:match 'README' or word:match '^path/' or elsewhere[word] then return true end
@@ -166,7 +166,7 @@ local function check_publications(text, report)
   end
 end
 
---- What a file cites and is not there: a list of texts.
+--- Citations of a file that do not exist: a list of texts.
 local function missing(path, text, tree)
   local found, beside = {}, path:match '^(.*/)' or ''
   for _, piece in ipairs(prose(path, text)) do
@@ -255,7 +255,7 @@ describe('maps', function()
     end
     return list
   end
-  it('name every room of the engine, which has a page, and of the library', function()
+  it('name every folder of the engine, which has a page, and of the library', function()
     for folder, pages in pairs { engine = true, ['lib/trinity'] = false } do -- in any order
       local map = core.read_file(('%s/%s/README.md'):format(root, folder))
       for _, room in ipairs(rooms_of(folder)) do

@@ -24,7 +24,7 @@ local function wrong_values(entry, problem)
   return list
 end
 
--- Of tensors, whose functions are C++.
+-- Methods of tensors, whose functions are C++.
 local bound = { ['trinity.TensorOptions'] = true, ['trinity.GradOptions'] = true }
 
 describe('declared options', function()

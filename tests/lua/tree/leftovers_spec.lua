@@ -1,8 +1,8 @@
--- Tests leave nothing behind in the folder of temporary files, which is an empty one of its own here.
+-- Tests leave nothing in the folder of temporary files, which is an empty one of its own here.
 
 local mounts = dofile(root .. '/tests/lua/support/mounts.lua')
 
--- What lies in /tmp after a command, which succeeds. Skips where nothing can be mounted.
+-- Files in /tmp after a command, which succeeds. Skips where nothing can be mounted.
 local function left_by(command)
   local output = output_of(("unshare -m sh -c '%s && echo mounted && unset TMPDIR && { %s; } >/dev/null 2>&1\n"
     .. "echo status=$?; %s' '%s' 2>/dev/null"):format(mounts.over '/tmp', command, mounts.left, root))
@@ -18,7 +18,7 @@ describe('no file is left', function()
     end)
   end
   it('by tests of the engine', function()
-    expect(left_by(('"%s/test_core" --room=base'):format(build))):equals 'mounted\nstatus=0\n'
+    expect(left_by(('"%s/test_core" --folder=base'):format(build))):equals 'mounted\nstatus=0\n'
     expect(left_by(('tests/run "%s" base files/files'):format(build))):equals 'mounted\nstatus=0\n'
   end)
 end)

@@ -14,7 +14,7 @@ common.evaluations, common.quiet = 4, true
 local declared = declarations.read()
 local classes, aliases = declared.classes, declared.aliases
 
--- Members of a class, those of its parents included.
+-- Members of a class, with its parents' members.
 local function members(class)
   local all = {}
   while class do
@@ -50,7 +50,7 @@ local function with(base, key, value)
   return changed
 end
 
--- What the library lists as known, by class of options and by alias; where an unknown option is taken.
+-- Names that the library lists as known, by class of options and by alias; where an unknown option is taken.
 local options, words, ignored = {}, {}, {}
 
 --- Asks `call`, which hands on a value of a declared type, what it knows; `base` is a value that it takes. what: the
@@ -77,10 +77,10 @@ local function probe(call, type_text, base, depth, what)
   end
 end
 
--- What scripts have no business with.
+-- Fields that are not for scripts.
 local internal = { handle = true, description = true }
 
--- What was seen of objects and tables, by class: { name = value }; the classes that give nil for a field that they do
+-- Fields seen in objects and tables, by class: { name = value }; the classes that give nil for a field that they do
 -- not have, and declared fields that are refused.
 local seen, silent, refused = {}, {}, {}
 
@@ -209,7 +209,7 @@ local function see_pipelines(problem)
   probe(function(value) return trinity.job(root .. '/tests/data/jobs/pretrain.sh', value) end, 'trinity.JobFileOptions', {}, 0)
 end
 
--- What is executed and measured on two cores.
+-- Executions and measurements on two cores.
 local function see_devices()
   local graph = trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4, vocabulary = 5, layers = 1 })
   local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = graph }
@@ -275,7 +275,7 @@ local function see_modules()
   for _, name in ipairs(trinity.devices.names()) do seen['trinity.DevicesModule'][name] = trinity.devices[name] end
 end
 
--- What nobody lists: options of scripts, those passed on, those of a link, and what methods of pipelines are given.
+-- Options that nobody lists: of scripts, options passed on, of a link, and arguments of pipeline methods.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
   ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
@@ -283,7 +283,7 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
   ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true,
   ['trinity.Command'] = true }
 
--- Classes whose objects have fields of their own beside those declared.
+-- Classes whose objects have fields of their own in addition to the declared ones.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
 
 -- Tables that are taken as well as given, and plain data inside objects.
@@ -295,7 +295,7 @@ for name in ([[ClusterSpec CurvePoint DeviceSpec DeviceTypeSpec Dimension Effici
   plain['trinity.' .. name] = true
 end
 
--- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
+-- Fields that the examples lack: after Ctrl-C, of a run's folder, rare ones, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.ComparisonRow'] = 'label',
   ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node',

@@ -1,9 +1,9 @@
--- The floors of the library: a module requires those of its own room and of rooms below, and there is no circle.
+-- The layers of the library: a module requires modules of its own folder and of folders below, and there is no cycle.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
--- Rooms from the ground up; the library's init.lua stands on top.
+-- Folders from the ground up; the library's init.lua is on top.
 local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'stragglers', 'formats', 'select', 'nn', 'runs',
   'dist', 'search', 'learn', 'env', 'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
 
@@ -48,13 +48,13 @@ local function circle_of(all)
   end
 end
 
---- The first module that requires one of a room above its own, or stands in no room; nil where there is none.
+--- The first module that requires one of a folder above its own, or is in no folder of the list; nil without any.
 local function arrow_upwards(all)
   local floor = {}
   for i, room in ipairs(floors) do floor[room] = i end
   for name, list in trinity.system.sorted_pairs(all) do
     local own = floor[name:match '^[^.]+']
-    if not own then return name .. ' stands in no room' end
+    if not own then return name .. ' is in no layer' end
     for _, other in ipairs(list) do
       local below = floor[other:match '^[^.]+']
       if other ~= 'core' and (not below or below > own) then return name .. ' requires ' .. other end
@@ -63,17 +63,17 @@ local function arrow_upwards(all)
 end
 
 describe('modules of the library', function()
-  it('require each other in no circle', function()
+  it('require each other without a cycle', function()
     local all, count = modules_of(root .. '/lib/trinity', '', {}), 0
     for _ in trinity.system.sorted_pairs(all) do count = count + 1 end
     expect(100):below(count)
     expect(circle_of(all)):equals(nil)
   end)
-  it('require what is in their room or below', function()
+  it('require what is in their folder or below', function()
     expect(arrow_upwards(modules_of(root .. '/lib/trinity', '', {}))):equals(nil)
     expect(arrow_upwards { ['base.check'] = { 'core', 'strategy.problem' } }):equals 'base.check requires strategy.problem'
     expect(arrow_upwards { ['dist'] = { 'runs.state', 'nowhere' } }):equals 'dist requires nowhere'
-    expect(arrow_upwards { ['lost.module'] = {} }):equals 'lost.module stands in no room'
+    expect(arrow_upwards { ['lost.module'] = {} }):equals 'lost.module is in no layer'
   end)
   it('are all that scripts, networks and clusters see: what is bound to the engine is not theirs', function()
     for _, folder in ipairs { 'scripts', 'models', 'models/clusters' } do

@@ -1,5 +1,5 @@
--- After a safe run: what a stranger's script left behind, and everything else of the program used on it. Every attack
--- tries to have a file called PWNED made beside the run's folder, by a program that runs without --safe.
+-- After a safe run of an untrusted script: its files, and everything else of the program used on them. Every attack
+-- tries to have a file called PWNED made next to the run's folder, by a program that runs without --safe.
 
 local core = require 'trinity.core'
 
@@ -11,7 +11,7 @@ local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trini
 trinity.methods.random(problem, { evaluations = options.evaluations, quiet = true })
 ]]
 
--- A folder with stranger.lua, and what runs programs in it: (text) -> output with status=N.
+-- A folder with the untrusted script, and a function that runs programs in it: (text) -> output with status=N.
 local function place(script)
   local folder = temporary()
   core.write_file(folder .. '/stranger.lua', script)
@@ -20,7 +20,7 @@ local function place(script)
   end
 end
 
--- A run of stranger.lua that failed, so that it can be resumed.
+-- A run of the untrusted script that failed, so that it can be resumed.
 local function failed_run(attack, options, words)
   local folder, run = place(search:format(attack) .. "error 'stopped'\n")
   local output = run(('--safe %s stranger.lua --run r %s'):format(options or '', words or ''))
@@ -172,7 +172,7 @@ it('a result does not take the name of the record', function()
   expect(run 'runs show r --json'):matches '"kept"'
 end)
 
-it('files left beside a script do not stand for modules of the library, of LuaJIT, or for commands', function()
+it('files left next to a script do not replace modules of the library, of LuaJIT, or for commands', function()
   local folder, run = place 'print(require("trinity").files.json.encode({ 1 }), require "jit.v" ~= nil)'
   for _, path in ipairs { 'trinity/json.lua', 'trinity/init.lua', 'trinity.lua', 'trinity/core.lua', 'trinity/base/util.lua',
     'jit/v.lua', 'search', 'report', 'table3', 'trinity/mine.lua' } do

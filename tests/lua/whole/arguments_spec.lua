@@ -1,6 +1,6 @@
 -- Every function that scripts can call, from the declarations in lib/trinity, with every wrong kind of argument: one
 -- clear error or a result. And every function that the engine binds, called as no script would, with values of every
--- kind at every place: a result or an error with a position. No call crashes, none leaves an object behind. With
+-- kind at every place: a result or an error with a position. No call crashes, none leaks an object. With
 -- TRACE=FILE in the environment the file names the call that a crash was in.
 
 local core = require 'trinity.core'
@@ -38,7 +38,7 @@ local own_kind = {
   ['trinity.RandomStream'] = 'stream', ['trinity.TorchTensor'] = 'tensor',
 }
 
--- Methods of arrays are those of every array.
+-- All arrays have the same methods.
 local array_classes = { ['trinity.Placement'] = true, ['trinity.DoubleArray'] = true, ['trinity.Int32View'] = true }
 
 -- Whether a function may take the value for a parameter, so that success is right too.
@@ -56,7 +56,7 @@ local calls, refused = 0, 0
 local shown = tonumber(os.getenv 'FAULTS') or 20
 local faults = {}
 
--- Faults of one parameter are much alike: the first of each is told.
+-- Faults of one parameter resemble each other: the first of each is reported.
 local function fault(...)
   local text = (...):format(select(2, ...))
   local about = text:match '^[^=]* ='
@@ -74,7 +74,7 @@ local function attempt(what, f, arguments, count)
     trace:write(what, (' '):rep(80))
     trace:flush()
   end
-  local start = os.clock() -- of the processor: others may work on this machine
+  local start = os.clock() -- CPU time: others may work on this machine
   local ok, message = pcall(function()
     local first = f(unpack(arguments, 1, count))
     return first
@@ -226,7 +226,7 @@ local function objects()
     vector = e.graph.handle:numbers 'depth' }
 end
 
--- What stands at the other places: nothing, and things that get a call further.
+-- Values of the other arguments: nothing, and values that get a call further.
 local function fillings(o)
   local e = examples.shared()
   return { {}, { 1, 1, 1, 1 }, { {}, {}, {}, {} }, { 'name', 'name', 'name', 'name' },
@@ -244,7 +244,7 @@ local function try(binding, kinds, is_method)
         if is_method then arguments = { self, filling[1], filling[2], filling[3] } end
         arguments[place] = k > 0 and kinds[k][2] or nil
         local label = k > 0 and kinds[k][1] or 'nil'
-        -- What is closed at this place would be missing in later calls.
+        -- An object that is closed here would be missing in later calls.
         if not (place == 1 and binding.name:find ':close$' and (label == 'handle' or label == 'stream')) then
           local what = ('%s: filling %d, place %d = %s'):format(binding.name, n, place, label)
           local message = attempt(what, binding.call, arguments, most_places)
@@ -276,7 +276,7 @@ describe('bound functions', function()
       end)
     end
   end
-  it('leave no object behind', function()
+  it('leak no object', function()
     for _, binding in ipairs(core.bindings) do
       if not left_out[binding.name] then try_once(binding) end
     end

@@ -1,6 +1,6 @@
 -- Functions of scripts that the library calls. Each does what it should not: fails, yields, closes what the caller uses,
 -- calls the library again, recurses without end. One message each, with its own line (or none, where nothing is wrong),
--- and all that was there works afterwards as before. What one returns wrongly is told with the place of the function.
+-- and all that was there works afterwards as before. A wrong result is reported with the place of the function.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -125,7 +125,7 @@ end
 local here = 'callbacks_spec%.lua:%d+'
 local object = setmetatable({}, { __tostring = function() return 'an object of mine' end })
 
--- What the function does: { the attack, a pattern of its error or nil where there is none to expect }.
+-- Attacks by the function: { the attack, a pattern of its error or nil where there is none to expect }.
 local attacks = {
   ['an error'] = { function() error 'my own words' end, here .. ': my own words' },
   ['an error with an object'] = { function() error(object) end, 'an object of mine' },
@@ -149,7 +149,7 @@ local attacks = {
 }
 
 -- Errors have one line of their own; a traceback or a second message would be more. Coroutines within each other each
--- add their position. What is saved beside is named.
+-- add their position. Files that are saved as well are named.
 local function is_one_message(text)
   local own = text:gsub('\n  the best so far [^\n]*', '')
   return not own:find '\n'
@@ -160,7 +160,7 @@ local function still_works()
   return found.metrics.step_time_s == e.problem:evaluate(found.placement).step_time_s and found.metrics.feasible
 end
 
--- What is refused by itself where the attack raises nothing.
+-- Results that are refused where the attack raises nothing.
 local afterwards = { ['trinity.model'] = 'returned number 3, expected a graph',
   ['trinity.cluster'] = 'expected a table or a function that returns one, got string' }
 
@@ -206,7 +206,7 @@ local returned = {
 }
 
 for name, about in trinity.system.sorted_pairs(returned) do
-  it('what is returned wrongly is told with the place of the function: ' .. name, function()
+  it('a wrong result is reported with the place of the function: ' .. name, function()
     local w = {}
     w.graph, w.cluster = fresh()
     w.problem = trinity.problem { graph = w.graph, cluster = w.cluster }

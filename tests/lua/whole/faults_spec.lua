@@ -1,4 +1,4 @@
--- What goes wrong outside the program: it is killed, the disk is full, read-only or gone, Ctrl-C comes early or while a
+-- Faults outside the program: it is killed, the disk is full, read-only or gone, Ctrl-C comes early or while a
 -- command runs. A handful of each; tests/robustness has the campaigns.
 
 local core = require 'trinity.core'
@@ -46,7 +46,7 @@ describe('a search of the engine that goes on', function()
     return { checkpoint = path, evaluations = 0, problem = {}, curve = {}, method = 'spec',
       options = { checkpoint = path, checkpoint_every = 1, samples = 1 } }
   end
-  it('writes no checkpoint before all scores of the last one are told again', function()
+  it('writes no checkpoint before all scores of the last one are reported again', function()
     local search, resumed = engine_search(folder .. '/scored.json'), engine_search(folder .. '/scored.json')
     local hooks, notes = ask_tell_checkpoint.hooks(search, nil, 0, {}), {}
     search.evaluations = 3
@@ -93,7 +93,7 @@ describe('a search of the engine that goes on', function()
   end)
 end)
 
-describe('a checkpoint with a file beside it', function()
+describe('a checkpoint with a file next to it', function()
   local checkpoints = require 'trinity.runs.checkpoints'
   local tensorboard = require 'trinity.runs.tensorboard'
   local trinity = require 'trinity'
@@ -122,17 +122,17 @@ describe('a checkpoint with a file beside it', function()
     end
     expect(tried.number):equals(10)
   end)
-  it('writes beside the file that the last one names', function()
+  it('writes next to the file that the last one names', function()
     local self = search()
     local function write(content, fails)
       checkpoints.write_with_file(self, { stage = 'policy' }, function(file)
         core.write_file(file, content)
-        if fails then error 'no room' end
+        if fails then error 'no space' end
       end)
     end
     write 'first'
     for _ = 1, 2 do
-      expect(function() write('half', true) end):raises 'no room'
+      expect(function() write('half', true) end):raises 'no space'
       local again = search()
       local notes = checkpoints.restore('spec', again, point)
       expect(core.read_file(checkpoints.file_of('spec', again, point, notes))):equals 'first'

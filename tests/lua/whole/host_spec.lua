@@ -75,7 +75,7 @@ describe('the command line', function()
     write('bin/run.lua', "#!/usr/bin/env trinity\nprint(arg[1], debug.getinfo(1, 'l').currentline)\n")
     gives([[chmod +x bin/run.lua; ln -sf "]] .. program .. [[" bin/trinity; PATH="$PWD/bin:$PATH" ./bin/run.lua x]], 0, 'x\t2\n')
   end)
-  it('runs scripts of its own by name, also beside a folder of that name', function()
+  it('runs scripts of its own by name, also next to a folder of that name', function()
     gives('mkdir -p info; trinity info --help | head -1', 0,
       'Prints the operators, weights and FLOP of a model, and its step on one device.\n')
     says('trinity inffo', 2, "^trinity: no command 'inffo', did you mean 'info'%? %(known: [%w_, ]+%)\n$")
@@ -294,7 +294,7 @@ describe('the prompt', function()
     prompt("p = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }\na = p:placement()\na[2] = 2\na\n",
       'int32_array[98] { 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... 82 more }\n')
     prompt("p = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }\ntrinity.methods.heft(p)\n",
-      '^heft: step [^\n\t]+\n$', nil, true) -- and no nil behind it
+      '^heft: step [^\n\t]+\n$', nil, true) -- and no nil after it
   end)
   it('has help(x)', function()
     prompt("help()\n", "^help 'NAME' .*help%(VALUE%)", nil, true)

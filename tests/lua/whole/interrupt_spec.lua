@@ -24,7 +24,7 @@ local function script_of_search(method, options)
     ]]):format(method, options)
 end
 
--- What a script that declares options does behind a search during which `kill -INT` came from itself.
+-- A script that sent itself `kill -INT` during a search: its actions afterwards.
 local function behind(declares, rest)
   return stopping.run({ 'behind', ([[
     local trinity = require 'trinity'
@@ -36,7 +36,7 @@ local function behind(declares, rest)
     %s ]]):format(declares, rest) }, '')
 end
 
-describe('a signal just behind a search', function()
+describe('a signal just after a search', function()
   local declares = "trinity.options { 'Keeps what it finds.' }"
   it('leaves a script that declares options the time to keep what was found, and one that does not none', function()
     local kept = behind(declares, 'print(problem:evaluate(best).step_time_s > 0)')
@@ -59,7 +59,7 @@ describe('a signal just behind a search', function()
 end)
 
 -- Searches that keep their best and let the script go on: { method, options of the method, signals, options of the program,
--- status, whether a further line of the script runs until it is ended: 'at once' by another signal, or behind 5 s }.
+-- status, whether a further line of the script runs until it is ended: 'at once' by another signal, or after 5 s }.
 describe('a search keeps its best, and the script goes on:', function()
   for _, case in ipairs { { 'random', '', 'INT', '', 130 }, { 'trinity', 'groups = 4, samples = 2, hidden = 8', 'INT', '', 130 },
     { 'random', '', 'TERM', '', 143 }, { 'best', '', 'TERM', '', 143 }, { 'random', '', 'USR1', '--stop-on-usr1', 143 },

@@ -29,7 +29,7 @@ local function kept(command, folder)
   return output_of(("cd '%s' && { %s; }; ls %s 2>/dev/null | wc -l"):format(folder, clocks:format(command.kept), command.kept))
 end
 
--- Shell: waits for a sign of the command that runs behind it, whose progress goes to the file `err`, and leaves the
+-- Shell: waits for a sign of the command in the background, whose progress goes to the file `err`, and leaves the
 -- command stopped: between two looks it runs for a moment only, however slow the machine is.
 local function until_sign(sign)
   return ([[worked() {
@@ -63,7 +63,7 @@ local function interrupted(command, signal)
   error(command.name .. ': five times it had ended before it was interrupted')
 end
 
--- Read by a command before its script: SIGINT comes just behind the last search, or, where the engine brackets that, when a
+-- Read by a command before its script: SIGINT comes just after the last search, or, where the engine brackets that, when a
 -- result is about to be kept. Without STRIKE_AT it counts these moments.
 local strike = [[
 local core, state = require 'trinity.core', require 'trinity.runs.state'
@@ -92,7 +92,7 @@ for i, command in ipairs(commands) do
       return whole
     end
     if command.seconds then
-      it('shows progress on standard error alone', function() -- a line beside that about the run
+      it('shows progress on standard error alone', function() -- a line in addition to the one about the run
         local output, folder = shell(command, ([[COMMAND --run r > out 2> err & child=$!
           %s
           kill -KILL $(cat number); wait $child; tail -n +2 err]]):format(until_sign 'test $(wc -l < err) -gt 1'), nil,
@@ -132,7 +132,7 @@ for i, command in ipairs(commands) do
       it('does so at SIGTERM, with status 143', function() keeps_best('TERM', 143) end)
     end
     if command.brief then
-      it('keeps what it found when Ctrl-C comes just behind its last search', function()
+      it('keeps what it found when Ctrl-C comes just after its last search', function()
         local folder = temporary()
         core.write_file(folder .. '/strike.lua', strike)
         shell(command, [[COMMAND_WITH(-e 'dofile "strike.lua"') SEED=1 --run count --quiet > out 2> err]], folder, command.brief)
@@ -154,10 +154,10 @@ local parts = {
   ['study fidelity'] = require('studies.fidelity').names,
   ['study papers'] = util.sorted_keys(require 'studies.papers.pages'),
 }
-local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity collectives'] = 'formulas; its fits are those of vtrain',
+local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity collectives'] = 'formulas; fitted by the code of vtrain',
   ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity kernels'] = 'formulas',
   ['study fidelity moe_layer'] = 'three layers',
-  ['study fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
+  ['study fidelity sailor'] = 'a plan takes milliseconds; fitted by the code of vtrain' }
 
 it('every part of a command is in the table', function()
   local missing = {}
@@ -179,7 +179,7 @@ it('every command that takes --evaluations, --seconds, --minutes or --steps is i
   for _, command in ipairs(commands) do listed[command.name] = true end
   local short = { quickstart = 'search', ['study aceso'] = 'plan', ['study equal_time'] = 'search',
     ['study figure4'] = 'simulate', ['study unequal'] = 'plan',
-    ['study whole_loop'] = 'execute' } -- experiments whose searches are those of another command
+    ['study whole_loop'] = 'execute' } -- experiments that run the searches of another command
   local options_of = {}
   for _, name in ipairs(declared.names()) do options_of[name] = declared.about(name).options end
   for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do

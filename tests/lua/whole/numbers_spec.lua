@@ -68,10 +68,6 @@ describe('sizes', function()
     expect(across.metrics.total_communication_bytes):equals(2 * petabyte)
     expect(across.metrics.step_time_s):near(3 + 2 + 2 * petabyte / 1e12, 1)
   end)
-  it('that no device has are refused with operator and device', function()
-    expect(function() problem_of(chain(1, 1e15)) end):raises
-      "does not fit: operator 'op1' alone needs 1 PB and the largest device of cluster 'p100x2' has 16.6 GB"
-  end)
   it('beyond what is counted are refused where they are given', function()
     for _, bytes in ipairs { 2 ^ 51, 1e18, 1e19, 1e300, math.huge, 0 / 0, 0.5, -1 } do
       expect(function() chain(1, bytes, 2) end):raises "argument 3 %('size_bytes'%): expected an integer from 0 to 1125899906842624"
@@ -83,14 +79,6 @@ describe('sizes', function()
       :raises "tensor 'a:0' has more than 2%^50 elements"
     for i = 1, 1100 do builder:add_operator { name = 'o' .. i, time_s = 1, memory_bytes = 2 ^ 50 } end
     expect(function() builder:build() end):raises 'more than 2%^60 bytes'
-  end)
-  it('of clusters end at 131072 devices', function()
-    expect(function() trinity.devices.topology.new():devices('n', 1e6, 't4') end):raises 'expected an integer from 1 to 131072'
-    local devices = {}
-    for i = 1, 1.4e5 do devices[i] = { name = 'd' .. i, type = 'g' } end
-    expect(function()
-      trinity.cluster { name = 'million', device_types = { g = trinity.devices.t4 }, devices = devices, links = {} }
-    end):raises "cluster 'million' has 140000 devices, more than 131072"
   end)
   it('of arrays, placements and tensors are refused before they are allocated', function()
     local problem = problem_of(chain(1))
@@ -104,11 +92,13 @@ describe('placements', function()
   local problem = problem_of(chain(1))
   it('take integers only: a device of 1.999 is not device 1', function()
     local placement = problem:placement()
-    for _, value in ipairs { 1.999, 1.5, -1e-9, 0 / 0, math.huge, -math.huge, 2 ^ 31, -2 ^ 31 - 1, 2 ^ 53 } do
+    for _, value in ipairs { 1.999, 1.5, -1e-9, 0 / 0, math.huge, -math.huge, 2 ^ 31, -2 ^ 31 - 1, 2 ^ 53, 'x' } do
       expect(function() placement[2] = value end):raises 'numbers_spec.lua:%d+: index 2: expected an integer of 32 bits, got'
       expect(function() problem:placement_by_unit(function() return value end) end):raises '.'
       expect(placement[2]):equals(1)
     end
+    expect(function() placement[2] = nil end):raises 'numbers_spec.lua:%d+: index 2: expected an integer of 32 bits, got nil'
+    expect(function() placement[4] = nil end):raises 'numbers_spec.lua:%d+: index 4 is outside 1 to 3'
     for _, value in ipairs { 2, -2 ^ 31, 2 ^ 31 - 1, -0 } do
       placement[2] = value
       expect(placement[2]):equals(value)
@@ -126,7 +116,7 @@ describe('placements', function()
     expect(written):equals(1989)
     expect(placement[1]):equals(1989)
   end)
-  it('and so do lists beside them, and the command line', function()
+  it('and so do lists next to them, and the command line', function()
     local placement = problem:placement()
     for field, value in trinity.system.sorted_pairs { stage = { 1, 1.999, 1 }, order = { { 1, 2.5, 3 }, {} } } do
       expect(function() problem:evaluate { placement = placement, schedule = field == 'stage' and '1f1b' or 'order',

@@ -47,7 +47,7 @@ local function placed(random, problem)
     schedule = random:pick { 'fifo', 'lifo', 'critical_path' }, micro_batches = random:pick { 1, 1, 3 } }
 end
 
--- A drawn plan that can be evaluated.
+-- A random plan that can be evaluated.
 local function draw(seed)
   local random = draws_of(seed)
   while true do
@@ -64,7 +64,7 @@ local function kept_step_s(run)
   return trinity.files.json.decode(core.read_file(('%s/runs/%s/results/%s'):format(folder, run, results[1]))).data.step_time_s
 end
 
-describe('a drawn plan', function()
+describe('a random plan', function()
   it('is loaded again with the same step, and every command says it', function()
     for case = 1, draws(200) do
       local seed = law_seed() + case
@@ -116,7 +116,7 @@ describe('a saved plan', function()
     local executed = json_of 'execute --json --strategy best.json --devices cpu:0,cpu:0 --steps 1 --warm_up 0 --run x'
     expect(executed.simulated_step_time_s):equals(planned.step_time_s)
   end)
-  it('is refused for anything else, in a sentence, or evaluated anew and says so', function()
+  it('is refused for anything else, in a sentence, or evaluated again and says so', function()
     local problem = trinity.problem { graph = trinity.model('gpt2', { layers = 2, hidden = 32, heads = 4, sequence = 16,
       positions = 16, vocabulary = 96, batch_size = 2 }), cluster = trinity.cluster 'dgx_a100:2' }
     problem:strategy({ mesh = { data = 2 } }, { method = 'hand' }):save(folder .. '/made.json')

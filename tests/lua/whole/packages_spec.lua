@@ -1,4 +1,4 @@
--- What is installed by packages: Debian's (cpack), the rock. With TRINITY_DEBIAN='trixie FOLDER' (or bookworm) the former
+-- Installation by packages: Debian's (cpack), the rock. With TRINITY_DEBIAN='trixie FOLDER' (or bookworm) the former
 -- are built in a tree of that release and installed in a bare one, which takes an hour, root and the network.
 
 all_only()
@@ -69,7 +69,7 @@ describe('packages', function()
       expect(succeeds(("sh -n '%s/scripts/package/%s'"):format(root, name))):equals ''
     end
   end)
-  it('leave nothing behind', function()
+  it('leave nothing after removal', function()
     expect(succeeds(("chmod -R u+w '%s'; rm -rf '%s'"):format(folder, folder))):equals ''
   end)
 end)

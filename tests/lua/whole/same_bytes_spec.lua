@@ -1,6 +1,6 @@
 -- Methods without a network of LibTorch give the same bytes whatever instructions the libraries of a machine choose: sums
--- that reach results are taken in a fixed order by our own loops. What differs between processors with
--- AVX2 is asked for by the libraries' own variables.
+-- that reach results are taken in a fixed order by our own loops. The libraries' own
+-- variables choose among the instructions of a CPU with AVX2.
 
 local chosen = {
   "OPENBLAS_CORETYPE=Sandybridge ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41",

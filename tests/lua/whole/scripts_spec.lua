@@ -52,13 +52,13 @@ local forms = {
   watch = 'runs watch --once --runs ' .. example_runs(),
 }
 
---- How the program is told of a script of a group.
+--- The program's words for a script of a group.
 local function script_word(group, name)
   local path = ('scripts/examples/%s.lua'):format(name)
   return group == 'examples' and core.exists(root .. '/' .. path) and path or name
 end
 
---- What a script prints on standard output; it ends with status 0.
+--- The standard output of a script, which ends with status 0.
 local function printed(name, arguments)
   local errors = temporary()
   local text, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s %s 2>'%s'; echo \"status=$?\""):format(root, program,

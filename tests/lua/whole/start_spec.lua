@@ -3,7 +3,7 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
---- The first of the large libraries that a command opened, in all of its processes, as the dynamic linker tells it.
+--- The first of the large libraries that a command opened, in all of its processes, by the dynamic linker's log.
 local function opened(words, by)
   local log = temporary '.log'
   local output = output_of(("LD_DEBUG=files LD_DEBUG_OUTPUT='%s' %s %s 2>&1 || echo failed"):format(log,
@@ -46,7 +46,7 @@ describe('opened are', function()
   cases('libtorch', { "-e 'print(require(\"trinity\").tensor.new { 1, 2 }:sum():item())'" })
 end)
 
-describe('what stands on LibTorch', function()
+describe('what depends on LibTorch', function()
   it('is found in trinity.core before it is open by the names that it adds', function()
     with_torch()
     local status, output = run_script('SCRIPT', [[

@@ -1,4 +1,4 @@
--- What the campaigns kill.lua and the specs of faults share: programs started and struck at a random moment, the
+-- Shared by the campaign kill.lua and the specs of faults: programs started and struck at a random moment, the
 -- searches that they strike, and the comparison of what came of two runs.
 
 local core = require 'trinity.core'
@@ -131,7 +131,7 @@ local function rows_text(path)
   return table.concat(lines, '\n')
 end
 
---- What differs between the runs in two folders, or nil: strategy and curve of every search byte by byte, rows but for
+--- A difference between the runs in two folders, or nil: strategy and curve of every search byte by byte, rows but for
 --- seconds, results.
 function faults.difference(whole, other)
   local about = json.decode(faults.read(other .. '/run.json') or '{}')

@@ -94,7 +94,7 @@ TEST_CASE("devices of different speed get work in proportion to it") {
   }
 }
 
-TEST_CASE("where memory presses, it is balanced beside work") {
+TEST_CASE("where memory is scarce, it is balanced in addition to work") {
   test::GraphMaker make("heavy");
   for (int op = 0; op < 120; ++op) {
     make.op("o" + std::to_string(op), 1e-6, op < 20 ? 90'000'000 : 100'000);

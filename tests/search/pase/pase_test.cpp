@@ -48,7 +48,7 @@ double brute_force(const PaseProblem& problem) {
   return best;
 }
 
-TEST_CASE("PaSE's optimum is that of brute force, and no rival is below it") {
+TEST_CASE("PaSE's optimum equals brute force, and no baseline is below it") {
   RandomStream random(1, "pase_test");
   ThreadPool pool(2);
   int compared = 0;

@@ -148,7 +148,7 @@ TEST_CASE("the cut of least load is the least of all cuts that fit") {
   CHECK(tight > 40);
 }
 
-TEST_CASE("least load: more room, wider wires or another device never make it worse") {
+TEST_CASE("least load: more memory, faster links or another device never make it worse") {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
     RandomStream random(test::law_seed(), "rows", seed);

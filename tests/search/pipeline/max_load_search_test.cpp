@@ -98,7 +98,7 @@ TEST_CASE("the search gives the same on any number of threads, and goes on from 
   CHECK_THROWS_AS(max_load_search(instance, options, one), ArgumentError);
 }
 
-TEST_CASE("the search meets the best known cuts that are not contiguous" * test::shared *
+TEST_CASE("the search reaches the best known cuts that are not contiguous" * test::shared *
           test::all_tier) {
   const auto expected = nlohmann::json::parse(read_file(kPartitioningData + "/expected.json")).at("throughput");
   ThreadPool pool(2);

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -68,7 +67,7 @@ TEST_CASE("rules cut a chain as they say") {
   CHECK(cut_by_rule(none, CutRule::balanced) == std::vector<int32_t>(8, 0));
 }
 
-TEST_CASE("local search over cuts meets the exact cut of most chains and is never below it") {
+TEST_CASE("local search over cuts reaches the exact cut of most chains and is never below it") {
   int equal = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);

@@ -266,7 +266,7 @@ TEST_CASE("sets have no more units than they may have") {
   }
 }
 
-TEST_CASE("moves that are told a step change most what holds it up") {
+TEST_CASE("moves that know a step's times mostly change its critical path") {
   // A chain of long units and equally many short ones that nobody waits for.
   test::GraphMaker make("beside");
   for (int i = 0; i < 40; ++i) {

@@ -50,7 +50,7 @@ struct Diamond {
 
 }  // namespace
 
-TEST_CASE("a step's state has slack, room and blame as worked out by hand") {
+TEST_CASE("a step's state has the slack, edge slack and blame that were worked out by hand") {
   const Diamond d;
   const auto& state = *d.state;
   CHECK(state.step_ns() == 7'000'000);
@@ -68,7 +68,7 @@ TEST_CASE("a step's state has slack, room and blame as worked out by hand") {
   }
 }
 
-TEST_CASE("collisions are the time beside what a device runs meanwhile") {
+TEST_CASE("collisions are the time that overlaps with other work of a device") {
   const Diamond d;
   CHECK(d.state->collision_ns(2, 0) == doctest::Approx(1e6).epsilon(0.02));  // b runs there
   CHECK(d.state->collision_ns(2, 1) == doctest::Approx(0));  // itself does not count
@@ -95,7 +95,7 @@ TEST_CASE("features of a move say what it saves and adds") {
   CHECK(d.feature("units_moved", {0, 1, 3}, 1) == doctest::Approx(2));
 }
 
-TEST_CASE("features of memory are those of the largest peak, as worked out by hand") {
+TEST_CASE("features of memory describe the largest peak, as worked out by hand") {
   Diamond d;
   StepState state(*d.space, true);
   state.refresh(d.assignment);

@@ -45,7 +45,7 @@ local function described(changes)
   return cluster_of(words)
 end
 
---- What a GPU copies a second in its memory.
+--- Bytes that a GPU copies per second in its memory.
 local function copy_bandwidth(device, share)
   return (share or values.copy_share) * trinity.devices[device].memory_bandwidth_bytes_per_s / 2
 end
@@ -69,7 +69,7 @@ describe('words of a system', function()
     local four = described { gpus = 4, inside = 'NVLink3 x12, full mesh', system = '4 x A100' }
     expect(select(2, four:wire(1, 4))):near(4 * 25e9 * values.nvlink3_share, 1)
   end)
-  it('cards of nodes, shared or bundled; one route inside stays inside', function()
+  it('NICs of nodes, shared or bundled; one route inside stays inside', function()
     local shared = described { gpus = 16, nodes = 2, inside = 'NVSwitch, NVLink3 x12', between = '4 x 100 Gbit/s EFA a node',
       system = '2 x A100' }
     expect(select(2, shared:wire(1, 9))):near(12.5e9 * values.network_share, 1)
@@ -160,7 +160,7 @@ describe('tables of others', function()
 end)
 
 describe('trinity study fidelity collectives', function()
-  it('tells rows in their order, with or without measurements', function()
+  it('predicts rows in their order, with or without measurements', function()
     local rows = predicted(row { bytes = '16777216' }, row { inside = '"?"', system = '?' },
       row { algorithm = 'Ring (NVLS off)' }, row { algorithm = 'NVLS' }, row { collective = 'gather' },
       row { gpus = '2', nodes = '2', inside = '', between = '1 x 200 Gbit/s Slingshot a GPU' })
@@ -238,7 +238,7 @@ describe('trinity study fidelity collectives', function()
 end)
 
 describe('runs that are left out', function()
-  it('are recorded beside what the fitted constants say, and not told by their own rows', function()
+  it('are recorded next to predictions by the fitted constants, and not predicted by their own rows', function()
     local rows, record = {}, temporary '.lua'
     for _, run in ipairs { 'slow', 'fast' } do
       for size = 26, 32, 2 do
@@ -300,7 +300,7 @@ local function errors_of(folder, run)
 end
 
 describe('published measurements', function()
-  it_shared('of 2 to 8 A100 by vTrain: 12 % in the mean at most, of two from 16 MiB up 10 %', function()
+  it_shared('of 2 to 8 A100 by vTrain: 12 % on average at most, of two from 16 MiB up 10 %', function()
     local rows, mean = errors_of('vtrain/a100', 'vtrain_a100')
     expect(rows):equals(77)
     expect(mean <= 12):truthy()
@@ -311,13 +311,13 @@ describe('published measurements', function()
       end
     end
   end)
-  it_shared("of Galvatron's machine, which no constant knows: all-reduces 20 % in the mean at most", function()
+  it_shared("of Galvatron's machine, which no constant knows: all-reduces 20 % on average at most", function()
     local rows, mean = errors_of('galvatron', 'galvatron_all_reduce')
     expect(rows):equals(33)
     expect(mean <= 20):truthy()
     expect((errors_of('galvatron', 'galvatron_all_to_all'))):equals(33)
   end)
-  it_shared('of fitted systems: 12 % in the mean from 1 MiB up at most', function()
+  it_shared('of fitted systems: 12 % on average from 1 MiB up at most', function()
     local path = root .. '/../shared/data/collectives/collectives.csv'
     local output = trinity_says(("study fidelity collectives --rows '%s'"):format(path), 0, 'rows that the constants were fitted to')
     local rows, mean = output:match 'all +(%d+) +([%d.]+) %%'

@@ -49,7 +49,7 @@ describe("tests of Megatron-LM", function()
     -- nothing of what PyTorch's allocator does not give out
     expect(row.owners.framework):equals(3 * 32 * mib)
   end)
-  it('share states over replicas, and keep what a pipeline left behind', function()
+  it('shard states over replicas, and keep what a pipeline left', function()
     local rows = told({ distributed_optimizer = '1' }, { pp = '2', dp = '4' }, {})
     local states = rows[3].resting_bytes - 3 * 32 * mib
     expect(rows[1].resting_bytes - 3 * 32 * mib):near(states * (6 + 12 / 8) / 18, states / 1e3)

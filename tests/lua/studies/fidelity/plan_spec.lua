@@ -1,4 +1,4 @@
--- trinity study fidelity plan: published plans beside the best of their space, and the plan named among those measured.
+-- trinity study fidelity plan: published plans compared with the best of their space, and the choice among measured plans.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -20,7 +20,7 @@ local function row(id, tensor, pipeline, data, fields)
     pipeline, with.chunks, data, with.zero, with.note)
 end
 
-describe('published plans beside the best', function()
+describe('published plans compared with the best', function()
   it('are at 1 where they are the best of their space, and above it where not, with what differs', function()
     local path = table_of(row('good', 1, 1, 8), row('bad', 8, 1, 1), row('again', 8, 1, 1), row('open', '', 1, 8))
     local found = json.decode(trinity_says(("study fidelity plan --json --quiet --rows '%s'"):format(path), 0))
@@ -67,7 +67,7 @@ describe('published plans beside the best', function()
     expect(zero.best:find 'tensor' or zero.best:find 'pipeline'):equals(nil)
   end)
 
-  it_shared('of torchtitan are priced with its recomputation by operators, and fit where they ran', function()
+  it_shared('of torchtitan are simulated with its recomputation by operators, and fit where they ran', function()
     local path, lines = shared 'llm-published/throughput.csv', {}
     for line in core.read_file(path):gmatch '[^\n]+' do
       local id = line:match '^[^,]+'

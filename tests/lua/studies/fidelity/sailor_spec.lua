@@ -57,7 +57,7 @@ describe('a plan', function()
     expect(told.predicted_s > slots + 8 * send_s):truthy()
     expect(told.predicted_s < slots + 4 * 9 * send_s):truthy()
   end)
-  it('with replicas pays a ring of all its gradients behind the last micro-batch', function()
+  it('with replicas pays for a ring of all its gradients after the last micro-batch', function()
     local one = sailor_step.predict(read { stages = { { 0, 1, 2, 3 } }, gbs = 8 }, data, values).predicted_s
     local four = sailor_step.predict(read { stages = { { 0, 1, 2, 3 } }, gbs = 32, replicas = 4 }, data, values).predicted_s
     expect(four - one):near(2 * 3 / 4 * 16e6 / 12.5e9, 1e-4)
@@ -74,7 +74,7 @@ describe('a plan', function()
     spec.links[1].bandwidth_bytes_per_s = spec.links[1].bandwidth_bytes_per_s / 2
     expect(sailor_step.predict(plan, data, values, spec).predicted_s > 1.001 * before):truthy()
   end)
-  it('on unlike GPUs has the times of each, and the rates that were measured between them', function()
+  it('on different GPUs has the times of each, and the rates that were measured between them', function()
     local slower = data_of()
     slower.profiles.small['Titan-RTX'] = { ['1'] = { ['4'] = {} } }
     for layer = 0, layers - 1 do
@@ -108,7 +108,7 @@ local function folders(plan, other)
 end
 
 describe('the command', function()
-  it('tells plans without a measurement, by their path', function()
+  it('predicts plans without a measurement, by their path', function()
     local found = json.decode(trinity_says(folders(plan_of()) .. ' --json', 0)).plans
     expect(#found):equals(1)
     expect(found[1].plan):equals 'here/one.json'
@@ -116,7 +116,7 @@ describe('the command', function()
       1e-9)
     expect(found[1].predicted_memory_bytes > 4e9):truthy()
   end)
-  it('tells the others where a plan is refused, as it is read or told', function()
+  it('predicts the others where a plan is refused, when read or predicted', function()
     for words, other in util.sorted_pairs { ["unknown GPU 'GH%-9'"] = plan_of { gpus = { 'GH-9', 'GH-96' } },
       ["profiles: no entry '7'"] = plan_of { mbs = 7 } } do
       local out = trinity_says(folders(plan_of(), other) .. ' --json', 0, 'warning: .*' .. words)
@@ -145,11 +145,9 @@ describe('the command', function()
   end)
   it('names what is wrong in one sentence', function()
     trinity_says(folders(util.merged(plan_of(), { mbs = 'x' })), 1, "one.json: field 'mbs': expected a number")
-    trinity_says(folders(plan_of { gpus = { 'GH-9', 'GH-96' } }), 1, "unknown GPU 'GH%-9'")
     local out = trinity_says(folders(plan_of { mbs = 7 }) .. ' --json', 1, "profiles: no entry '7'")
     expect(json.decode(out:match '{.*}').plans[1].refused):matches "profiles: no entry '7'"
     trinity_says(folders(plan_of { stages = { { 0 }, { 1 } } }), 1, 'expected a network with 2 layers')
-    trinity_says(folders(plan_of { mbs = 7 }), 1, "profiles: no entry '7'")
     trinity_says(folders(plan_of { real = 'fast' }), 1, "one.json: field 'real': expected a number above 0, or none, got")
     local thirds = plan_of()
     for _, groups in ipairs(thirds.pipeline_list[1].tmp_per_stage) do groups[1][2] = 3 end
@@ -158,7 +156,7 @@ describe('the command', function()
     trinity_says('study fidelity sailor --plans nowhere --data nowhere', 1, "no file llm_info.json in nowhere")
   end)
   all_only()
-  it_shared('tells measured plans, each left out of the fit, within its bar', function()
+  it_shared('predicts measured plans, each left out of the fit, within its bar', function()
     local folder = shared 'sailor'
     local output = trinity_says(("study fidelity sailor --plans '%s/plans' --data '%s' --cross_validate"):format(folder, folder), 0)
     for name, bar in util.sorted_pairs { ['OPT%-350, GH200'] = { 8, 4 }, ['GPT%-Neo%-2.7, GH200'] = { 8, 4 },

@@ -70,7 +70,7 @@ describe('published memory', function()
     return path
   end
   local function rows(text, columns) return told(file_of(text, columns)) end
-  it('is that of the formula: s b h (10 + 24 / t + 5 a s / h t) a layer (Korthikanti et al. 2022, equation 2)', function()
+  it('equals the formula: s b h (10 + 24 / t + 5 a s / h t) a layer (Korthikanti et al. 2022, equation 2)', function()
     local found = rows 'a,256,4,8,128,2,2,1,1,none,0,activations of the fullest GPU,GiB,\n'
     expect(found[1].predicted * 2 ^ 30):near(4 * 128 * 2 * 256 * (10 + 24 / 2 + 5 * 8 * 128 / (256 * 2)), 1)
   end)
@@ -81,7 +81,7 @@ describe('published memory', function()
     expect(found[2].predicted * 2 ^ 30):near(18 * 12 * 256 ^ 2 * 2 / 2 + 18 * 4 * 256 * 2, 1) -- and the norms
     expect(found[2].row):equals 'c'
   end)
-  it('is drawn beside what was published', function()
+  it('is plotted with what was published', function()
     if not require('trinity').plot.available() then skip 'gnuplot is not installed' end
     local path, out = temporary '.csv', temporary()
     core.write_file(path, head .. 'a,256,4,8,128,2,2,1,1,none,0,activations,GiB,0.01\n'
@@ -94,7 +94,7 @@ describe('published memory', function()
   it('refuses a damaged table in a sentence', function()
     trinity_says(("study fidelity published --memory '%s'"):format(file_of 'a,256\n'), 1, 'line 2: expected 14 fields, got 2')
   end)
-  it('refuses rows in a sentence each, and tells the others', function()
+  it('refuses rows in a sentence each, and predicts the others', function()
     local good = '4,8,128,2,2,1,1,none,0,activations,GiB,\n'
     local found = rows('a,256,x,8,128,2,2,1,1,none,0,activations,GiB,\nb,256,4,8,128,2,2,1,1,none,0,speed,GiB,\n'
       .. 'c,256,4,8,128,2,2,1,1,none,0,activations,MB,\nd,256,' .. good)

@@ -1,4 +1,4 @@
--- The page of DASO: gains are those of trainings that are simulated one by one, verdicts what they say.
+-- The page of DASO: gains equal the gains of trainings that are simulated one by one, and verdicts follow from them.
 
 local daso = require 'studies.papers.daso_networks'
 local page = require 'studies.papers.page'
@@ -28,7 +28,7 @@ end
 
 describe('the page of DASO', function()
   local claims = page.run(section 'claims', settings)
-  it('sets it beside the overlapped all-reduce, and two that hide nothing', function()
+  it('compares it with the overlapped all-reduce, and two that hide nothing', function()
     local example = hours(training.daso { max_global_skips = 4 })
     for key, way in trinity.system.sorted_pairs { bucketed = training.all_reduce('automatic', 25e6),
       flat = training.all_reduce('ring', 0), hierarchical = training.all_reduce('hierarchical', 0) } do
@@ -42,7 +42,7 @@ describe('the page of DASO', function()
     expect(row_of(claims, 'resnet50, 16 GPUs, bucketed').ours:match '^%S+')
       :equals(('%+.2f'):format(100 * (1 - least / hours(training.all_reduce('automatic', 25e6)))))
   end)
-  it('maps bandwidth, GPUs and network cards', function()
+  it('maps bandwidth, GPUs and NICs', function()
     local rows = page.run(section 'map', settings)
     expect(#rows):equals(4)
     for _, row in ipairs(rows) do
@@ -54,7 +54,7 @@ describe('the page of DASO', function()
         or 'nowhere ahead by 1 %')
     end
   end)
-  it('has nodes of one network card on which what all GPUs send shares it', function()
+  it('has nodes with one NIC, which all GPUs share', function()
     local function exchange_s(one_card)
       local cluster = daso.cluster(8, 6, one_card)
       return cluster:collective({ kind = 'all_reduce', algorithm = 'ring', devices = { 1, 5 }, bytes = 6e9 }).time_s,
@@ -63,7 +63,7 @@ describe('the page of DASO', function()
     end
     local two, all = exchange_s(false)
     local two_shared, all_shared = exchange_s(true)
-    expect(two_shared):near(two, 1e-3 * two) -- one GPU a node has the card to itself
+    expect(two_shared):near(two, 1e-3 * two) -- one GPU per node has the NIC to itself
     expect(all_shared > 2 * all):equals(true)
   end)
 end)
@@ -102,7 +102,7 @@ describe('training time', function()
     expect(train(2, training.daso { max_global_skips = 0 }, 12, 7))
       :near(train(2, training.all_reduce('automatic', 25e6), 12, 7), 1e-12)
   end)
-  it('of DASO is that of its cost model, batch by batch', function()
+  it('of DASO follows its cost model, batch by batch', function()
     local cluster = trinity.cluster 'juwels_boosterx3'
     local function collective(kind, devices, share)
       return cluster:collective({ kind = kind, devices = devices, bytes = graph.parameter_bytes * share }).time_s

@@ -13,7 +13,7 @@ local function rows_of(verdicts)
 end
 
 describe('verdicts', function()
-  it('count what was predicted, and apart what was fitted or is of cases that the paper does not name', function()
+  it('count predictions, and separately fits and cases that the paper does not name', function()
     local near = page.verdict { claimed = 2, got = 2.4 }
     local far = page.verdict { claimed = 2, got = 3, by = 'moves' }
     expect(near.agrees):equals(true)

@@ -28,7 +28,7 @@ describe('the page of TAPP', function()
     expect(table.concat(names, ' ')):equals('bsp bsp_speed gpipe pipedream pipedream_1 least_load fastest moves frozen '
       .. 'trained frozen_moves default')
   end)
-  it('tells how often every policy was updated, under equal budgets', function()
+  it('says how often every policy was updated, under equal budgets', function()
     local updates, cases = {}, cases_of()
     for _, name in ipairs { 'moves', 'frozen', 'trained', 'frozen_moves', 'default' } do
       updates[#updates + 1] = studies.updates(cases, name)

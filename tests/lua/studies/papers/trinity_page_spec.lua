@@ -32,13 +32,13 @@ describe("Trinity's page", function()
     expect(row_of(rows, 'Hierarchical').updates):equals '2'
     expect(row_of(rows, 'without the policy').verdict.text):equals '+0.0 %'
   end)
-  it_all('sets Trinity beside Hierarchical with the same prior: none', function()
+  it_all('compares Trinity with Hierarchical with the same prior: none', function()
     local rows = rows_of 'table5'
     expect(row_of(rows, 'less time').updates):equals '2 / 2'
     expect(row_of(rows, 'less time').verdict.kind):equals 'order'
     expect(row_of(rows, 'all cells, less time').claimed):equals '+3.1 %'
   end)
-  it('has a policy from nothing beside one that is never updated', function()
+  it('compares a policy from nothing with one that is never updated', function()
     local rows = rows_of('scratch', { updates = 20 })
     local function reward_of(what) return tonumber(row_of(rows, what).ours) end
     expect(row_of(rows, 'learned').updates):equals(20)
