@@ -49,7 +49,8 @@ function becomes.collectives(job)
   end
   if context > 1 then add('context', 'exchange of keys and values', most * steps * passes) end
   if (mesh.expert or 1) > 1 then
-    add('expert', 'all-to-all', 2 * math.max(0, most - (job.dense_layers or 0)) * steps * passes)
+    local layers = job.model.layers or 1
+    add('expert', 'all-to-all', 2 * math.ceil(most * (layers - (job.dense_layers or 0)) / layers) * steps * passes)
   end
   if (mesh.pipeline or 1) > 1 then
     add('pipeline', 'send and receive', 2 * 2 * (mesh.virtual_stages or 1) * steps)

@@ -178,6 +178,7 @@ end
 ---@field global_batch? integer
 ---@field micro_batches? integer
 ---@field context_exchange? string exchange of keys and values in context parallelism: ring, all_gather, all_to_all
+---@field dense_layers? integer layers without experts of a network with experts
 ---@field rank_order? string[] axes of the mesh from the innermost, of Megatron-LM
 ---@field precision? string
 ---@field recompute? string|table

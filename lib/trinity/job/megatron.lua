@@ -201,6 +201,7 @@ function megatron.meaning(job, v)
     activations = v.fine_grained_activation_offloading and v.offload_modules or nil,
     layers = v.offload_layers and v.cpu_offloading_num_layers or nil }
   job.stages = patterns.stages(v)
+  job.dense_layers = v.num_experts and v.num_layers and select(3, patterns.experts(v.moe_layer_freq, v.num_layers)) or nil
 end
 
 return megatron

@@ -4,6 +4,7 @@
 local account_of = require 'trinity.strategy.account'
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
+local patterns = require 'trinity.job.patterns'
 local problems = require 'trinity.strategy.problem'
 local recomputes = require 'trinity.job.recomputes'
 local simulator = require 'trinity.strategy.simulator'
@@ -54,12 +55,14 @@ clients['Megatron-LM'] = function(job)
     o.kv_lora_rank, o.q_lora_rank, o.qk_nope_head_dim = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
     o.qk_rope_head_dim, o.v_head_dim, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
   end
-  local freq, dense = v.moe_layer_freq, 0
-  for _, kind in ipairs(type(freq) == 'table' and freq or {}) do
-    if kind == 1 then break end
-    dense = dense + 1
+  if v.num_experts then
+    o.dense_layers, o.moe_layer_freq = patterns.experts(v.moe_layer_freq, o.layers)
+    if not o.moe_layer_freq then
+      util.fail('trinity.job.memory: %s: expected --moe-layer-freq as a number or as first layers without experts, got '
+        .. 'another pattern', job.path)
+    end
   end
-  o.dense_layers, o.logit_bytes = dense, (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
+  o.logit_bytes = (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
   if job.client == 'Megatron-DeepSpeed' then o.kernels = 'megatron' end
   return o, { workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
     expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
@@ -71,7 +74,7 @@ end
 clients.torchtitan = function(job)
   local v, o, n = job.settled, common(job), job.network
   o.dtype = v.float8 and 'float8' or v.training.mixed_precision_param
-  o.dense_layers, o.shared = n.dense or 0, (n.shared or 0) * (n.expert_ffn or 0)
+  o.dense_layers, o.moe_layer_freq, o.shared = n.dense or 0, n.every or 1, (n.shared or 0) * (n.expert_ffn or 0)
   if n.experts and not n.expert_ffn then o.expert_feed_forward = n.ffn end
   if n.latent then
     o.kv_lora_rank, o.q_lora_rank = n.latent, n.query or 0
@@ -175,28 +178,44 @@ function memory.sorted(list, number, text)
   return list
 end
 
--- Returns the saved activations of devices by operator of a layer ('attention/query'), whose backward pass reads them.
-local function by_operator(found, timeline)
+-- Returns by device the activations and their gradients at its peak memory, by the operator of a layer that writes them
+-- ('attention/query'), and the moment of the peak: { time_s, operator, micro_batch }, with the operator that runs there.
+local function at_peak(found, timeline)
   local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
   for i = 1, graph.operators do
     local name = graph:operator(i).name:match '^[^@]*'
-    for _, other in ipairs { '^layer_%d+/', '/grad.*$', '/recompute$', '/gather%d*$', '/sum[%d.]+$' } do
+    for _, other in ipairs { '^layer_%d+/', '/grad.*$', '/recompute$', '/gather%d*$', '/sum[%d.]+$', '/float32$' } do
       name = name:gsub(other, '')
     end
     if not numbers[name] then names[#names + 1], numbers[name] = name, #names + 1 end
     groups[i] = numbers[name]
   end
-  return util.map(timeline.handle:account(groups), function(device)
+  local account = timeline.handle:account(groups)
+  local peaks = util.map(account, function(_, d)
+    local peak
+    for _, level in ipairs(timeline:memory(d)) do
+      if not peak or level.bytes > peak.bytes then peak = level end
+    end
+    return { time_s = peak.time_s }
+  end)
+  for t = 1, timeline.tasks do
+    local at = peaks[timeline.device[t]]
+    if timeline.start_s[t] <= at.time_s and timeline.end_s[t] > at.time_s then
+      local i = (t - 1) % graph.operators + 1
+      at.operator, at.micro_batch = graph:operator(i).name:match '^[^@]*', (t - i) / graph.operators + 1
+    end
+  end
+  return util.map(account, function(device)
     local list = {}
-    for g, bytes in ipairs(device.activations) do
+    for g, bytes in ipairs(device.peak_activations) do
       if bytes > 0 then list[#list + 1] = { name = names[g], bytes = bytes } end
     end
     return memory.sorted(list, 'bytes', 'name')
-  end)
+  end), peaks
 end
 
 --- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
---- the constants, the GPU type, and the weights used per token; with `detail` the activations of devices by operator.
+--- the constants, the GPU type, and the weights used per token; with `detail` operators and moments of the peaks by device.
 ---@param one table
 ---@param detail? boolean
 ---@return table
@@ -204,7 +223,9 @@ function memory.evaluated(one, detail)
   return simulated(one, function(problem)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
     local account, timeline = account_of(found)
-    return { operators = detail and by_operator(found, timeline), gpu = problem.cluster.devices[1].type,
+    local operators, peaks
+    if detail then operators, peaks = at_peak(found, timeline) end
+    return { operators = operators, peaks = peaks, gpu = problem.cluster.devices[1].type,
       active_parameters = problem.graph.active_parameters,
       stages = account.stages, step_time_s = found.metrics.step_time_s,
       fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
@@ -224,35 +245,17 @@ function memory.step(job, cluster)
   end)
 end
 
--- Returns when a device first has its peak memory: { time_s, operator, micro_batch }, with the operator that then runs
--- there on the critical path, if any.
-local function peak_of(one, device)
-  return simulated(one, function(problem)
-    local timeline, peak = problem:timeline(one.strategy), nil
-    for _, level in ipairs(timeline:memory(device)) do
-      if not peak or level.bytes > peak.bytes then peak = level end
-    end
-    local steps, at = timeline:critical_steps(), { time_s = peak.time_s }
-    for i, step in ipairs(timeline:critical_path().steps) do
-      local here = one.strategy.mesh.pipeline == 1 or steps.device[i] == device
-      if step.kind == 'compute' and here and step.start_s <= peak.time_s and step.end_s >= peak.time_s then
-        at.operator, at.micro_batch = step.operator:match '^[^@]*', step.micro_batch
-      end
-    end
-    return at
-  end)
-end
-
--- Returns the bytes of a stage by column, without offloaded data.
-local function row_of(job, stage)
-  local peak, offload = stage.peak_bytes, job.offload or {}
-  local head = stage.activations and stage.activations.head or 0
-  local logits = math.min(head, peak.activations)
+-- Returns the bytes of a stage by column, without offloaded data; operators: of its activations.
+local function row_of(job, stage, operators)
+  local peak, offload, logits = stage.peak_bytes, job.offload or {}, 0
+  for _, operator in ipairs(operators or {}) do
+    if operator.name == 'logits' or operator.name == 'loss' then logits = logits + operator.bytes end
+  end
   local kept = offload.optimizer and 1 - (tonumber(offload.optimizer) or 1) or 1
   local row = { layers = stage.layers, weights = offload.parameters and 0 or peak.weights, gradients = peak.gradients,
-    optimizer = peak.optimizer * kept, activations = peak.activations - logits + peak.activation_gradients
-      + peak.delayed, logits = logits, workspaces = peak.workspace, communication = peak.received + peak.gathered,
-    framework = peak.framework }
+    optimizer = peak.optimizer * kept, activations = peak.activations + peak.activation_gradients + peak.delayed
+      - logits, logits = logits, workspaces = peak.workspace, communication = peak.received + peak.gathered,
+    framework = peak.framework, operators = operators }
   row.peak = 0
   for _, name in ipairs(memory.columns) do row.peak = row.peak + row[name] end
   return row
@@ -313,7 +316,7 @@ function memory.of(job, cluster)
   local one = memory.case(job, cluster or 'dgx_h100')
   local now = memory.evaluated(one, true)
   local rows, fullest = util.map(now.stages, function(stage)
-    return util.merged(row_of(job, stage), { operators = now.operators[stage.device] })
+    return row_of(job, stage, now.operators[stage.device])
   end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
   local helps = {}
@@ -326,7 +329,7 @@ function memory.of(job, cluster)
         step_time_ratio = other.step_time_s / now.step_time_s }
     end
   end
-  return { rows = rows, fullest = fullest, at = peak_of(one, now.stages[fullest].device),
+  return { rows = rows, fullest = fullest, at = now.peaks[now.stages[fullest].device],
     helps = memory.sorted(helps, 'frees_bytes', 'name'),
     capacity_bytes = now.capacity_bytes, step_time_s = now.step_time_s, cluster = one.cluster }
 end

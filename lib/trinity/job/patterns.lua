@@ -33,6 +33,22 @@ function patterns.layers(text)
   return type(value) == 'table' and { unpack(value) } or value
 end
 
+--- Returns of Megatron-LM's --moe-layer-freq (a number, or a list with 1 for experts) the number of first layers without
+--- experts, one of how many further layers has them (nil: no such number), and the number of layers without experts.
+---@param freq number|integer[]
+---@param layers integer
+---@return integer leading
+---@return integer? every
+---@return integer dense
+function patterns.experts(freq, layers)
+  if type(freq) ~= 'table' then return 0, freq, layers - math.ceil(layers / freq) end
+  local leading, dense = 0, 0
+  for i, kind in ipairs(freq) do
+    if kind ~= 1 then leading, dense = leading == i - 1 and i or leading, dense + 1 end
+  end
+  return leading, leading == dense and 1 or nil, dense
+end
+
 --- Returns layers, segments and multi-token-prediction parts of a hybrid pattern, and the rules that it breaks.
 ---@param text string
 ---@return table

@@ -281,11 +281,15 @@ describe('memory of a job', function()
     expect(told.rows[1].logits < told.rows[2].logits):truthy()
     expect(told.rows[1].operators[1].bytes > 0):truthy()
     for _, row in ipairs(told.rows) do
+      local sum = 0
       for i, operator in ipairs(row.operators) do
+        sum = sum + operator.bytes
         expect(operator.name):matches '^[%l_%d/]+$'
         expect(i == 1 or operator.bytes <= row.operators[i - 1].bytes):truthy()
       end
+      expect(sum):equals(row.activations + row.logits)
     end
+    expect(told.at.operator and told.at.micro_batch >= 1):truthy()
     expect(told.helps[1].frees_bytes > 0):truthy()
   end)
   it('counts states sharded over replicas of a group alone, and a sequence split over context', function()
