@@ -145,7 +145,7 @@ function arguments.read(job, tree)
       local path = section == '' and tostring(name) or section .. '.' .. name
       local key, inner = declared.keys[path], declared.sections[path]
       if value == 'auto' and job.reader.auto then -- filled in by another program
-        job.unread[#job.unread + 1] = path .. ': auto'
+        job.unread[#job.unread + 1], job.unclear[path] = path .. ': auto', true
       elseif inner and type(value) == 'table' and #value == 0 then
         job.given[path], job.values[path] = path, {}
         walk(value, path)

@@ -89,6 +89,16 @@ local function launched_gpus(launcher, variables)
   return said.ntasks or said.num_processes or nodes and each and nodes * each or nil
 end
 
+-- Returns the path of a file that a script names, in the script's folder or above it, or nil.
+local function near(path, name)
+  name = name:gsub('^%$%b()', '.'):gsub('^`[^`]*`', '.')
+  local folder = name:match '^/' and '' or path:match '^(.*/)' or ''
+  while folder ~= '' and folder ~= '/' and not util.exists(folder .. name) do
+    folder = folder:match '^(.*/)[^/]+/$' or ''
+  end
+  return util.exists(folder .. name) and folder .. name or nil
+end
+
 -- Reads the job of a file's text into `found`.
 local function read_text(found, path, text)
   local format = formats[path:match '%.(%w+)$']
@@ -97,20 +107,18 @@ local function read_text(found, path, text)
     found.reader = reader
     return reader.read(found, tree, repeated or text)
   end
-  local script, program = shell.read(text), nil
+  local script, program = shell.read(text, function(name)
+    local file = near(path, name)
+    return file and util.read_file(file)
+  end), nil
   for _, command in ipairs(script.commands) do program = program_of(command, script.environment) or program end
   if not program then util.fail('%s: expected a command that starts pretrain_*.py', path) end
   local launch = table.concat(program.launcher, ' ') .. ' ' .. table.concat(program.words, ' ')
   found.source.launch = found.source.launch and launch .. ' ' .. found.source.launch or launch
   if program.config and not program.architecture then
-    local folder = program.config:match '^/' and '' or path:match '^(.*/)' or ''
-    while folder ~= '' and folder ~= '/' and not util.exists(folder .. program.config) do
-      folder = folder:match '^(.*/)[^/]+/$' or '' -- a script may run in a folder above its own
-    end
-    if not util.exists(folder .. program.config) then
-      util.fail("%s: expected the file '%s' that the command names, got none", path, program.config)
-    end
-    read_text(found, folder .. program.config, util.read_file(folder .. program.config))
+    local file = near(path, program.config)
+      or util.fail("%s: expected the file '%s' that the command names, got none", path, program.config)
+    read_text(found, file, util.read_file(file))
   else
     found.reader = client(program.config and 'megatron_deepspeed' or 'megatron')
     -- open: the program may have arguments of its own
@@ -118,6 +126,7 @@ local function read_text(found, path, text)
     found.environment, found.environment_known, found.unset = script.environment, true, script.unset
     found.reader.read_words(found, program.words)
   end
+  for _, command in ipairs(script.missing) do found.unread[#found.unread + 1] = command end
   found.gpus_said = launched_gpus(program.launcher, script.environment) or found.gpus_said
 end
 

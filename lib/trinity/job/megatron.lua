@@ -27,7 +27,7 @@ local function take(job, words, at, key, attached)
     local value, known = arguments.readers[key.kind](text), not key.choices
     for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
     job.unclear[key.path] = value == nil or nil
-    if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
+    if text:find '[$`<]' and (key.kind ~= 'text' or key.choices) then
       job.unread[#job.unread + 1], job.unclear[key.path] = key.name .. ' ' .. text, true
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
@@ -184,7 +184,7 @@ function megatron.meaning(job, v)
   job.mesh = { tensor = v.tensor_model_parallel_size, pipeline = v.pipeline_model_parallel_size,
     virtual_stages = v.virtual or 1, context = v.context_parallel_size, expert = v.expert_model_parallel_size,
     expert_tensor = (job.given.expert_tensor_parallel_size or v.num_experts) and v.expert_tensor_parallel_size or nil,
-    data = v.data, sequence_parallel = v.sequence_parallel }
+    data = v.data and v.data * v.remat, sequence_parallel = v.sequence_parallel }
   job.micro_batch, job.global_batch = v.micro_batch_size, v.global_batch_size
   job.micro_batches = v.micro_batches
   job.rank_order = v.use_tp_pp_dp_mapping and { 'tensor', 'context', 'expert', 'pipeline', 'data' }

@@ -27,7 +27,7 @@ function yaml.value(node)
   if text == '' or text == '~' or text:lower() == 'null' then return nil end
   local lower = text:lower()
   if lower == 'true' or lower == 'false' then return lower == 'true' end
-  if text:match '^[%d.+-]' and not text:match '^0[xX]' then return tonumber(text) or text end
+  if text:match '^[%d.+-]' and not text:match '^0[xX]' then return tonumber((text:gsub('(%d)_', '%1'))) or text end
   return text
 end
 
