@@ -4,7 +4,7 @@
 --   CODE [EFFECT] PART:LINE EXPRESSION | SENTENCE [=> STATEMENTS]
 --
 --   EFFECT      ignored or changed: the client continues without an error; without it the client refuses the value
---   PART:LINE   position in the client: a file by a record '@part PART PATH', and a line
+--   PART:LINE   position in the client: a file by a record '@part PART PATH' (or REPOSITORY@COMMIT:PATH), and a line
 --   EXPRESSION  Lua over the client's values (dotted paths for nested values), true if the rule is broken
 --   SENTENCE    what the client requires or does
 --   STATEMENTS  what the client then executes (also for refused values, so that one fault hides no other)
@@ -113,7 +113,9 @@ local function read(client)
       rule.code, rule.effect, rule.text = code, effect ~= '' and effect or 'refused', sentence
       rule.paths = util.map(paths_of(expression), resolved)
       rule.when = chunk('return ' .. expression, what)
-      rule.source = ('%s %s:%s'):format(repository, parts[part], at)
+      local other, commit, path = parts[part]:match '^(%S+)@(%x+):(.*)$'
+      rule.source, rule.release = ('%s %s:%s'):format(other or repository, path or parts[part], at),
+        commit or client.release
     elseif rest ~= '' then
       error(('%s: expected CODE PART:LINE EXPRESSION | SENTENCE, got %s'):format(client.client, rest), 0)
     end
