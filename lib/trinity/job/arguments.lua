@@ -60,8 +60,6 @@ local function read_key(word, section, kind, command_line)
 end
 
 --- Returns the text of records/NAME.txt, without its comments.
----@param name string
----@return string
 function arguments.records(name)
   local text = util.read_file(core.home .. '/lib/trinity/job/records/' .. name .. '.txt')
   return (('\n' .. text):gsub('\n#[^\n]*', ''):sub(2))
@@ -69,8 +67,6 @@ end
 
 --- Parses a declaration (records/CLIENT_arguments.txt): keys by path, arguments of the command line by word, and
 --- sections { open } by path.
----@param client string
----@return table
 function arguments.declare(client)
   local declared = { keys = {}, words = {}, sections = { [''] = { open = false } } }
   local text = arguments.records(client .. '_arguments'):gsub('|\n%s+', '|'):gsub('\n%s+', ' ')
@@ -131,8 +127,6 @@ end
 
 --- Reads a tree of values into a job: job.values and job.given by path, job.faults, job.unread. An undeclared key of
 --- section `section` has the effect reader.undeclared(job, section), with its source: refused, ignored or nil.
----@param job table
----@param tree table
 function arguments.read(job, tree)
   local declared = job.reader.declared
   job.values, job.given = {}, {}

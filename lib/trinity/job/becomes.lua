@@ -6,8 +6,6 @@ local util = require 'trinity.base.util'
 local becomes = {}
 
 --- Returns the number of decoder layers per rank (over all its virtual stages), or nil if the file does not give it.
----@param job trinity.JobFile
----@return integer[]?
 function becomes.layers(job)
   local pipeline = job.mesh.pipeline or 1
   if not job.model.layers then return nil end
@@ -27,8 +25,6 @@ local function words(list)
 end
 
 --- Returns the collectives per step { axis, what, count } of a rank with the maximum number of layers.
----@param job trinity.JobFile
----@return { axis: string, what: string, count: integer }[]
 function becomes.collectives(job)
   local mesh, list, most = job.mesh, {}, 0
   for _, count in ipairs(becomes.layers(job) or {}) do most = math.max(most, count) end
@@ -71,8 +67,6 @@ function becomes.collectives(job)
 end
 
 --- Returns a summary as lines.
----@param job trinity.JobFile
----@return string[]
 function becomes.lines(job)
   local mesh, lines, degrees = job.mesh, {}, {}
   for _, name in ipairs { 'tensor', 'pipeline', 'context', 'expert', 'data' } do

@@ -44,8 +44,6 @@ end
 
 --- Parses a list of words into a job: values by field, given arguments, faults of the parser. An unknown argument is
 --- refused, or with job.source.open only listed as not understood.
----@param job table
----@param words string[]
 function megatron.read_words(job, words)
   local at, declared = 1, job.reader.declared.words
   job.words, job.values, job.given = words, {}, {}
@@ -169,6 +167,7 @@ local function precision_of(v)
   return base
 end
 
+local sizes = { fp32 = 4, fp16 = 2, bf16 = 2, fp8 = 1 }
 local strategies = { no_shard = 0, optim = 1, optim_grads = 2, optim_grads_params = 3 }
 
 --- Converts values (after the rules) to fields of the job.
@@ -200,6 +199,8 @@ function megatron.meaning(job, v)
   job.offload = { optimizer = v.optimizer_cpu_offload and (v.optimizer_offload_fraction or 1) or nil,
     activations = v.fine_grained_activation_offloading and v.offload_modules or nil,
     layers = v.offload_layers and v.cpu_offloading_num_layers or nil }
+  local master = v.bf16 and v.main_params_dtype == 'fp32' and 2 or sizes[v.main_params_dtype] -- store_param_remainders
+  job.state_bytes = v.use_precision_aware_optimizer and master + sizes[v.exp_avg_dtype] + sizes[v.exp_avg_sq_dtype] or nil
   job.stages = patterns.stages(v)
   job.dense_layers = v.num_experts and v.num_layers and select(3, patterns.experts(v.moe_layer_freq, v.num_layers)) or nil
 end

@@ -50,7 +50,8 @@ clients['Megatron-LM'] = function(job)
   o.dropout, o.qk_norm = v.hidden_dropout > 0 and 0.1 or 0, v.qk_layernorm
   o.kernels = (v.attention_backend == 'unfused' or here) and 'megatron' or 'flash'
   o.dtype = (v.fp8 or v.fp4) and 'float8' or dtypes[job.precision] or 'float32'
-  if v.fp16 then o.gradient_dtype = 'float16' end
+  local reduced = v.grad_reduce_in_bf16 or v.main_grads_dtype == 'bf16' and not v.accumulate_allreduce_grads_in_fp32
+  if v.fp16 then o.gradient_dtype = 'float16' elseif v.bf16 and reduced then o.gradient_dtype = 'bfloat16' end
   if v.multi_latent_attention then
     o.kv_lora_rank, o.q_lora_rank, o.qk_nope_head_dim = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
     o.qk_rope_head_dim, o.v_head_dim, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
@@ -106,8 +107,6 @@ end
 
 --- Returns the number of GPUs of a cluster, or nil for a machine type ('dgx_h100'), of which a job takes the number it
 --- needs.
----@param cluster? string
----@return integer?
 function memory.gpus_of(cluster)
   if not cluster or nodes.find(cluster) then return nil end
   return #model.cluster(cluster).devices
@@ -216,9 +215,6 @@ end
 
 --- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
 --- the constants, the GPU type, and the weights used per token; with `detail` operators and moments of the peaks by device.
----@param one table
----@param detail? boolean
----@return table
 function memory.evaluated(one, detail)
   return simulated(one, function(problem)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
@@ -234,9 +230,6 @@ function memory.evaluated(one, detail)
 end
 
 --- Returns the step time of a job in seconds, or nil if it does not fit.
----@param job trinity.JobFile
----@param cluster string as memory.case
----@return number?
 function memory.step(job, cluster)
   local one = memory.case(job, cluster, true)
   return simulated(one, function(problem)
@@ -253,7 +246,7 @@ local function row_of(job, stage, operators)
   end
   local kept = offload.optimizer and 1 - (tonumber(offload.optimizer) or 1) or 1
   local row = { layers = stage.layers, weights = offload.parameters and 0 or peak.weights, gradients = peak.gradients,
-    optimizer = peak.optimizer * kept, activations = peak.activations + peak.activation_gradients + peak.delayed
+    optimizer = peak.optimizer * kept * (job.state_bytes or 12) / 12, activations = peak.activations + peak.activation_gradients + peak.delayed
       - logits, logits = logits, workspaces = peak.workspace, communication = peak.received + peak.gathered,
     framework = peak.framework, operators = operators }
   row.peak = 0
@@ -294,9 +287,13 @@ function memory.changes(job, one, faster)
   end
   if s.recompute ~= 'full' then add('full recomputation', { recompute = 'full' }) end
   if mesh.tensor > 1 and not s.sequence_parallel then add('sequence parallelism', { sequence_parallel = true }) end
-  if not faster and mesh.data % 2 == 0 and one.options.experts == 0 and one.options.heads % (2 * mesh.tensor) == 0 then
-    add(('tensor parallelism %d'):format(2 * mesh.tensor), { micro_batches = 2 * s.micro_batches,
-      mesh = util.merged(mesh, { tensor = 2 * mesh.tensor, data = mesh.data / 2 }) })
+  for axis, parts in util.sorted_pairs { context = one.options.sequence / 2, tensor = one.options.heads } do
+    local degree = 2 * mesh[axis]
+    if not faster and mesh.data % 2 == 0 and one.options.experts == 0 and parts % degree == 0 then
+      add(('%s parallelism %d'):format(axis, degree), { micro_batches = 2 * s.micro_batches,
+        cp_comm_type = axis == 'context' and 'ring' or s.cp_comm_type,
+        mesh = util.merged(mesh, { [axis] = degree, data = mesh.data / 2 }) })
+    end
   end
   if s.zero_stage == 0 and mesh.data > 1 then add('distributed optimizer (ZeRO 1)', { zero_stage = 1 }) end
   if s.zero_stage < 3 and mesh.data > 1 and mesh.pipeline == 1 then add('FSDP (ZeRO 3)', { zero_stage = 3 }) end

@@ -141,9 +141,6 @@ local ready = setmetatable({}, { __mode = 'k' })
 
 --- Returns the rules of a client { code, effect, text, when, set, paths, source, release }, and the paths that each
 --- derived name depends on.
----@param client table
----@return table[] list
----@return table<string, string[]> derived
 function rules.of(client)
   if not ready[client] then ready[client] = { read(client) } end
   return unpack(ready[client])
@@ -151,9 +148,6 @@ end
 
 --- Applies the rules of a client to values. Returns findings { code, effect, text, source, release, paths } in the
 --- order of the rules, and changes the values as the client does.
----@param client table
----@param values table
----@return table[]
 function rules.check(client, values)
   local list, derived = rules.of(client)
   local declared, findings = client.declared, {}
@@ -184,9 +178,6 @@ function rules.check(client, values)
 end
 
 --- Returns the arguments that a rule reads, directly or through derived values.
----@param client table
----@param paths string[]
----@return string[]
 function rules.arguments(client, paths)
   local _, derived = rules.of(client)
   local list, seen = {}, {}
@@ -238,11 +229,6 @@ end
 
 --- Returns the nearest values of arguments that fix a finding and break no other rule: a list of { path, value }, at
 --- most two per argument.
----@param finding table
----@param before table<string, boolean> codes that are currently refused
----@param argument fun(path: string): { value: any, choices: any[]? }? an argument that may change
----@param try fun(path: string, value: any): table<string, boolean>? returns the codes that are refused with a value
----@return { path: string, value: any }[]
 function rules.nearest(finding, before, argument, try)
   local found = {}
   for _, path in ipairs(finding.paths) do

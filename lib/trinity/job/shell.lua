@@ -310,9 +310,6 @@ end
 
 --- Returns what a script runs: { commands (lists of words), environment, unset (variables without an assignment),
 --- missing (source commands without a file) }. load: returns the text of a sourced file, or nil.
----@param text string
----@param load fun(name: string): string?
----@return table
 function shell.read(text, load)
   local state, environment = { vars = {}, unset = {}, branches = {}, commands = {}, missing = {}, load = load }, {}
   for _, option in ipairs { { '%-%-nodes[= ](%d+)', 'SLURM_NNODES' }, { '%-N%s*(%d+)', 'SLURM_NNODES' },

@@ -143,10 +143,6 @@ function read_block(state, indent)
 end
 
 --- Parses a text: maps and lists of scalars. Also returns keys that occur twice, of which the last counts.
----@param text string
----@param path string begins messages
----@return table
----@return string[] repeated
 function yaml.read(text, path)
   local state, number = { at = 1, path = path, repeated = {}, anchors = {} }, 0
   for line in (text:gsub('\r', '') .. '\n'):gmatch '(.-)\n' do
