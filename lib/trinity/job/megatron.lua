@@ -91,6 +91,9 @@ local function yaml_words(map)
   return words
 end
 
+-- Keys of a functional test that are read or do not concern its first training.
+local test_keys = { MODEL_ARGS = true, ENV_VARS = true, MODE = true, TEST_TYPE = true, LAUNCHER = true, METRICS = true }
+
 -- Arguments by which a YAML starts another program, with arguments of its own: MIMO, vision-language, Flextron.
 local other_programs = { '--model-provider', '--dataloader-seq-length', '--flextron' }
 
@@ -99,6 +102,9 @@ local other_programs = { '--model-provider', '--dataloader-seq-length', '--flext
 function megatron.read(job, map, repeated)
   for _, key in ipairs(repeated) do
     arguments.fault(job, 'argument-twice', key .. ' is given twice: the last value counts.', key, 'ignored')
+  end
+  for name in util.sorted_pairs(map) do
+    if not test_keys[name] then job.unread[#job.unread + 1] = name end
   end
   job.environment, job.environment_known = {}, true
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end

@@ -97,7 +97,9 @@ clients['Megatron-DeepSpeed'] = clients['Megatron-LM']
 -- Returns trinity's value of `recompute` for the recomputation of the job.
 local function recompute_of(job)
   local r = job.recompute
-  if (job.offload or {}).activations then return recomputes.offloaded end
+  local offload = job.offload or {}
+  if offload.activations then return recomputes.offloaded end
+  if offload.layers then return recomputes.first_layers(offload.layers) end
   if type(r) ~= 'table' then return 'none' end
   if r.granularity == 'full' then return 'full' end
   local modules = table.concat(r.modules or {}, ' ')
