@@ -198,6 +198,9 @@ end
 function arguments.of(job, path)
   local key = job.reader.declared.keys[path]
   local value = job.values[path]
+  if path == '--launch' and job.source.launch then
+    return { name = path, value = job.source.launch, given = true, several = true }
+  end
   if not key then return value ~= nil and { name = path, given = true, several = true } or nil end
   if value == nil then value = key.default end
   return { name = job.given[path] or arguments.label(job.reader, path), value = value, choices = key.choices,

@@ -8,10 +8,6 @@ local util = require 'trinity.base.util'
 local expect = {}
 
 --- Returns the step time in a log of Megatron-LM, a fork or torchtitan (median of the last two thirds), and the steps.
----@param text string
----@param job trinity.JobFile
----@return number? step_s
----@return integer count
 function expect.measured(text, job)
   local steps = {}
   for unit, time in text:gmatch 'elapsed time per iteration %((m?s)%): ([%d.]+)' do

@@ -111,6 +111,11 @@ function megatron.read(job, map, repeated)
   if yaml.is_scalar(map.MODEL_ARGS) and map.MODEL_ARGS.text ~= '' then
     util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
   end
+  for name in util.sorted_pairs(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS) do
+    if not is_argument(name) then
+      util.fail('%s: MODEL_ARGS: expected arguments of Megatron-LM, such as --num-layers, got %s', job.path, name)
+    end
+  end
   job.source.open = yaml.value(map).MODE == 'inference'
   for _, name in ipairs(other_programs) do job.source.open = job.source.open or map.MODEL_ARGS[name] ~= nil end
   megatron.read_words(job, yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS))
@@ -206,7 +211,8 @@ function megatron.meaning(job, v)
     activations = v.fine_grained_activation_offloading and v.offload_modules or nil,
     layers = v.offload_layers and v.cpu_offloading_num_layers or nil }
   local master = v.bf16 and v.main_params_dtype == 'fp32' and 2 or sizes[v.main_params_dtype] -- store_param_remainders
-  job.state_bytes = v.use_precision_aware_optimizer and master + sizes[v.exp_avg_dtype] + sizes[v.exp_avg_sq_dtype] or nil
+  job.state_bytes = v.optimizer == 'sgd' and 8
+    or v.use_precision_aware_optimizer and master + sizes[v.exp_avg_dtype] + sizes[v.exp_avg_sq_dtype] or nil
   job.stages = patterns.stages(v)
   job.dense_layers = v.num_experts and v.num_layers and select(3, patterns.experts(v.moe_layer_freq, v.num_layers)) or nil
 end

@@ -79,6 +79,22 @@ srun bash -c "cd /x; ${cmd} --global-batch-size 8 2>&1 | tee log"
     expect(found.gpus):equals(16)
     expect(table.concat(found.unknown, ' ')):equals '${OWN}'
   end)
+  it('reads sourced files, keeps commands and placeholders whole, and lists files that are not there', function()
+    local folder = temporary '.d'
+    core.write_file(folder .. '/net.sh', 'NET="--num-layers 8 --hidden-size 64 --num-attention-heads 4"\n')
+    core.write_file(folder .. '/run.sh', [==[
+source "$(dirname "$0")/net.sh"
+. other.sh
+NAME=x-$(date +"%d %m")-$(( $(ls | wc -l) - 2 ))
+torchrun --nproc_per_node 1 pretrain_gpt.py $NET --save $NAME --vocab-file <path to vocab.json> --seq-length 32 \
+  --max-position-embeddings 32 --micro-batch-size 1 --save-interval 5 --wandb-exp-name $NAME
+]==])
+    local found = trinity.job(folder .. '/run.sh')
+    expect(codes(found)):equals ''
+    expect(found.model.layers):equals(8)
+    expect(table.concat(found.unknown, ', ')):equals '. other.sh'
+    expect(found.values.vocab_file):equals '<path to vocab.json>'
+  end)
   it('of a program with arguments of its own lists these as not understood', function()
     local found = trinity.job(file_of('sh', 'torchrun --nproc-per-node=2 my/train.py --num-layers 4 --hidden-size 64 '
       .. '--num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 1 --my-flag 3 "$@"\n'))
@@ -232,6 +248,26 @@ describe('one argument that breaks a rule', function()
   end)
 end)
 
+describe('layers with experts', function()
+  it('are those that the frequency names, in collectives and in memory', function()
+    local becomes = require 'trinity.job.becomes'
+    local function job_with(freq)
+      return trinity.job(words_of { ['--num-experts'] = '4', ['--moe-layer-freq'] = freq, ['--disable-bias-linear'] = true,
+        ['--expert-model-parallel-size'] = '2', ['--moe-token-dispatcher-type'] = 'alltoall' }, { gpus = 2 })
+    end
+    for freq, layers in pairs { ['1'] = 8, ['2'] = 4, ['[0]*3+[1]*5'] = 5 } do -- in any order
+      local found = job_with(freq)
+      expect(found.model.layers - found.dense_layers):equals(layers)
+      for _, row in ipairs(becomes.collectives(found)) do
+        if row.axis == 'expert' then expect(row.count):equals(4 * layers) end
+      end
+    end
+    local function weights(freq) return memory.of(job_with(freq)).rows[1].weights end
+    expect(weights '2' < weights '1' and weights '[0]*4+[1]*4' == weights '2'):truthy()
+    expect(function() memory.of(job_with '([1]+[0])*4') end):raises 'expected %-%-moe%-layer%-freq as a number'
+  end)
+end)
+
 describe('patterns of layers', function()
   it('are lists by sums and products, or the text itself', function()
     expect(table.concat(patterns.layers '([0]*2+[1]*3)*2', '')):equals '0011100111'
@@ -304,6 +340,21 @@ describe('memory of a job', function()
         { gpus = 4 }), 'dgx_h100')
     end
     expect(step '2' > 0 and step '2' ~= step '1'):truthy()
+  end)
+  it('counts gradients in bf16, states of the precision-aware optimizer and of SGD, and layers on the host', function()
+    local function row(changes)
+      return memory.of(trinity.job(words_of(merged({ ['--bf16'] = true }, changes)), { gpus = 2 })).rows[1]
+    end
+    local plain = row {}
+    expect(row({ ['--grad-reduce-in-bf16'] = true }).gradients):equals(plain.gradients / 2)
+    expect(row({ ['--optimizer'] = 'sgd' }).optimizer):near(plain.optimizer * 8 / 12, 1)
+    local aware = { ['--use-precision-aware-optimizer'] = true, ['--use-distributed-optimizer'] = true }
+    local whole = row({ ['--use-distributed-optimizer'] = true }).optimizer
+    expect(row(aware).optimizer):near(whole * 10 / 12, 1)
+    expect(row(merged(aware, { ['--exp-avg-dtype'] = 'bf16', ['--exp-avg-sq-dtype'] = 'fp8' })).optimizer):near(whole * 5 / 12, 1)
+    local long = { ['--seq-length'] = '1024', ['--max-position-embeddings'] = '1024', ['--hidden-size'] = '1024',
+      ['--micro-batch-size'] = '4' }
+    expect(row(merged(long, { ['--cpu-offloading-num-layers'] = '4' })).activations):below(row(long).activations)
   end)
   it('is within 3 % of what Megatron-LM measured for 7B on 8 GPUs', function()
     local path = core.home .. '/../shared/data/client-jobs/files/megatron_gpt3_7b_tp4_memory_speed.yaml'
