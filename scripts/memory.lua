@@ -4,7 +4,8 @@
 -- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak,
 -- operators { name, bytes } (activations, their gradients and logits at the peak, by the operator that writes them) } in
 -- bytes, fullest (a stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes,
--- step_time_ratio }. Exit status: 1 if the fullest rank does not fit.
+-- step_time_ratio }, unmodelled (arguments that change memory or time, but not the prediction). Exit status: 1 if the
+-- fullest rank does not fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -26,6 +27,7 @@ local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
 local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
 local prediction = cli.called(memory.of, found, options.cluster)
 local rows = util.map(prediction.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
+local unmodelled = memory.unmodelled(found)
 local fits = rows[prediction.fullest].peak <= prediction.capacity_bytes
 
 local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
@@ -33,7 +35,7 @@ local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
 if options.json then
   local about = util.picked(found, { 'path', 'client', 'gpus' })
   print(trinity.files.json.encode(util.merged(about, util.picked(prediction, {
-    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows })))
+    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows, unmodelled = unmodelled })))
 else
   local header = { 'stage', 'ranks', 'layers' }
   for _, name in ipairs(memory.columns) do header[#header + 1] = name end
@@ -65,6 +67,7 @@ else
         100 * (help.step_time_ratio - 1)))
     end
   end
+  if #unmodelled > 0 then print('not modelled: ' .. table.concat(unmodelled, ', ')) end
   for _, finding in ipairs(found.findings) do
     if finding.effect == 'refused' then print(('refused by %s: %s'):format(found.client, finding.text)) end
   end

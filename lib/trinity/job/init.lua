@@ -147,8 +147,6 @@ local function arguments_of(found, paths)
 end
 
 --- Runs the rules on the values and stores findings and meaning in the job.
----@param found table
----@return trinity.JobFile
 function job.settle(found)
   local reader = found.reader
   local values = (reader.space or arguments.space)(found)
@@ -260,9 +258,6 @@ function job.read(source, options)
 end
 
 --- Returns the job of a changed text of a job's file, before the rules (job.settle).
----@param found trinity.JobFile
----@param text string
----@return trinity.JobFile
 function job.reread(found, text)
   local again = { path = found.path, faults = {}, unread = {}, unclear = {}, capability = found.capability,
     source = { options = found.source.options, launch = found.source.options.launch } }

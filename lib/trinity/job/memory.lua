@@ -119,7 +119,6 @@ end
 ---@param job trinity.JobFile
 ---@param cluster string a machine type, or a cluster with the GPUs of the job
 ---@param whole? boolean simulate all micro-batches (not needed for memory)
----@return table
 function memory.case(job, cluster, whole)
   local build = clients[job.client]
   if not build then
@@ -158,6 +157,19 @@ function memory.case(job, cluster, whole)
       sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       zero_stage = run == 1 and 0 or job.zero_stage or 0,
       sequence_parallel = mesh.sequence_parallel or false } }
+end
+
+-- Arguments that change memory or time, but not the predictions.
+local unmodelled = 'attention_output_gate enable_mhc_connections experimental_attention_variant freeze_all_layers '
+  .. 'heterogeneous_layers_config_path hybrid_context_parallel moe_expert_capacity_factor moe_latent_size '
+  .. 'tensor_parallel_num_weight_shards window_size'
+
+--- Returns the arguments of a job that change memory or time, but not the predictions.
+function memory.unmodelled(job)
+  local list, optimizer = {}, job.given.optimizer and job.values.optimizer
+  for name in unmodelled:gmatch '%S+' do list[#list + 1] = job.values[name] and job.given[name] or nil end
+  if optimizer and optimizer ~= 'adam' and optimizer ~= 'sgd' then list[#list + 1] = '--optimizer ' .. optimizer end
+  return list
 end
 
 -- Returns use(problem) with the simulator of a case.
@@ -263,7 +275,6 @@ memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits',
 ---@param job trinity.JobFile
 ---@param one table its case
 ---@param faster? boolean
----@return table[]
 function memory.changes(job, one, faster)
   local list, s, mesh = {}, one.strategy, one.strategy.mesh
   local function add(name, strategy, options, runtime)
@@ -310,7 +321,6 @@ end
 --- operator, micro_batch }, and changes { name, frees_bytes, step_time_ratio }, largest first.
 ---@param job trinity.JobFile
 ---@param cluster? string as memory.case; default 'dgx_h100'
----@return table
 function memory.of(job, cluster)
   local one = memory.case(job, cluster or 'dgx_h100')
   local now = memory.evaluated(one, true)

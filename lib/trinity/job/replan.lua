@@ -93,11 +93,6 @@ end
 --- step_time_s }, or nil if none is faster; and the step time of the unchanged job. keep: settings that stay (tensor,
 --- pipeline, context, expert, micro_batch, recompute, zero_stage). writes: whether the file can hold changes; if it can
 --- hold none of the faster plans, the fastest is returned.
----@param job trinity.JobFile
----@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean,
----  writes?: fun(changes: table[]): boolean }
----@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
----@return number? step_time_s
 function replan.from(job, options)
   local one = memory.case(job, options.cluster)
   local make = settings[job.client]

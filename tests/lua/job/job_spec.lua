@@ -356,6 +356,11 @@ describe('memory of a job', function()
       ['--micro-batch-size'] = '4' }
     expect(row(merged(long, { ['--cpu-offloading-num-layers'] = '4' })).activations):below(row(long).activations)
   end)
+  it('names arguments that change it, but are not modelled', function()
+    local found = trinity.job(words_of { ['--window-size'] = '8', ['--optimizer'] = 'muon' }, { gpus = 1 })
+    expect(table.concat(memory.unmodelled(found), ', ')):equals '--window-size, --optimizer muon'
+    expect(#memory.unmodelled(trinity.job(script))):equals(0)
+  end)
   it('is within 3 % of what Megatron-LM measured for 7B on 8 GPUs', function()
     local path = core.home .. '/../shared/data/client-jobs/files/megatron_gpt3_7b_tp4_memory_speed.yaml'
     if not core.exists(path) then skip 'needs ../shared/data/client-jobs' end
