@@ -76,7 +76,7 @@ return {
     apart = { default = false, help = "experts without gates: as layers:mixture_of_experts has it" },
     shared = count(0, 'inner width of a shared expert (0: none)'),
     dense_layers = count(0, 'first layers without experts'),
-    moe_layer_freq = count(1, 'one of so many layers after dense_layers has experts', 1),
+    moe_layer_freq = count(1, 'one of moe_layer_freq layers after dense_layers has experts', 1),
     kv_lora_rank = count(0, "width of latent keys and values, as DeepSeek's (0: none)"),
     q_lora_rank = count(0, 'width of latent queries'),
     qk_nope_head_dim = count(128, 'with kv_lora_rank: of a head without rotary'),

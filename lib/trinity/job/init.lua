@@ -191,7 +191,7 @@ end
 ---@field recompute? string|table
 ---@field zero_stage? integer
 ---@field distributed_optimizer? boolean
----@field state_bytes? number bytes per parameter of the optimizer with weights in fp32, if not 12
+---@field state_bytes? number bytes per parameter of the optimizer with its weights in fp32
 ---@field overlaps? table
 ---@field offload? table
 ---@field unknown string[] settings that were not understood

@@ -212,9 +212,9 @@ function megatron.meaning(job, v)
     layers = v.offload_layers and v.cpu_offloading_num_layers or nil }
   local master = v.bf16 and v.main_params_dtype == 'fp32' and 2 or sizes[v.main_params_dtype] -- store_param_remainders
   job.state_bytes = v.optimizer == 'sgd' and 8
-    or v.use_precision_aware_optimizer and master + sizes[v.exp_avg_dtype] + sizes[v.exp_avg_sq_dtype] or nil
+    or v.use_precision_aware_optimizer and master + sizes[v.exp_avg_dtype] + sizes[v.exp_avg_sq_dtype] or 12
   job.stages = patterns.stages(v)
-  job.dense_layers = v.num_experts and v.num_layers and select(3, patterns.experts(v.moe_layer_freq, v.num_layers)) or nil
+  job.dense_layers = v.num_experts and v.num_layers and select(3, patterns.experts(v.moe_layer_freq, v.num_layers)) or 0
 end
 
 return megatron
