@@ -75,6 +75,9 @@ end
 clients.torchtitan = function(job)
   local v, o, n = job.settled, common(job), job.network
   o.dtype = v.float8 and 'float8' or v.training.mixed_precision_param
+  -- without compilation log-softmax, its gradient and that of the logits are in float32 (components/loss.py)
+  local compiled = v.compile.enable and table.concat(v.compile.components or { 'loss' }, ' '):find 'loss'
+  o.logit_bytes = compiled and 0 or 6
   o.dense_layers, o.moe_layer_freq, o.shared = n.dense or 0, n.every or 1, (n.shared or 0) * (n.expert_ffn or 0)
   if n.experts and not n.expert_ffn then o.expert_feed_forward = n.ffn end
   if n.latent then
@@ -272,9 +275,6 @@ memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits',
   'framework' }
 
 --- Returns changes that a job does not have yet: { name, case }. They may free memory or, with `faster`, time.
----@param job trinity.JobFile
----@param one table its case
----@param faster? boolean
 function memory.changes(job, one, faster)
   local list, s, mesh = {}, one.strategy, one.strategy.mesh
   local function add(name, strategy, options, runtime)
