@@ -2,7 +2,7 @@
 -- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
 -- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
 -- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak,
--- operators { name, bytes } (activations, their gradients and logits at the peak, by the operator that writes them) } in
+-- operators { name, bytes } (activations, their gradients and logits at the peak, by operator that writes them) } in
 -- bytes, fullest (a stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes,
 -- step_time_ratio }, unmodelled (arguments that change memory or time, but not the prediction). Exit status: 1 if the
 -- fullest rank does not fit.

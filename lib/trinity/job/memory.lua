@@ -171,7 +171,8 @@ local unmodelled = 'attention_output_gate enable_mhc_connections experimental_at
 function memory.unmodelled(job)
   local list, optimizer = {}, job.given.optimizer and job.values.optimizer
   for name in unmodelled:gmatch '%S+' do list[#list + 1] = job.values[name] and job.given[name] or nil end
-  if optimizer and optimizer ~= 'adam' and optimizer ~= 'sgd' then list[#list + 1] = '--optimizer ' .. optimizer end
+  local other = type(optimizer) == 'string' and optimizer ~= 'adam' and optimizer ~= 'sgd'
+  list[#list + 1] = other and '--optimizer ' .. optimizer or nil
   return list
 end
 
@@ -194,8 +195,8 @@ function memory.sorted(list, number, text)
   return list
 end
 
--- Returns by device the activations and their gradients at its peak memory, by the operator of a layer that writes them
--- ('attention/query'), and the moment of the peak: { time_s, operator, micro_batch }, with the operator that runs there.
+-- Returns by device the activations and their gradients at its peak, by the operator of a layer that writes them
+-- ('attention/query'), and when the peak is: { time_s, operator, micro_batch }, with the operator that runs there.
 local function at_peak(found, timeline)
   local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
   for i = 1, graph.operators do
@@ -231,7 +232,7 @@ local function at_peak(found, timeline)
 end
 
 --- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
---- the constants, the GPU type, and the weights used per token; with `detail` operators and moments of the peaks by device.
+--- the constants, the GPU type, and the weights used per token; with `detail` operators and peaks by device.
 function memory.evaluated(one, detail)
   return simulated(one, function(problem)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
@@ -263,8 +264,9 @@ local function row_of(job, stage, operators)
   end
   local kept = offload.optimizer and 1 - (tonumber(offload.optimizer) or 1) or 1
   local row = { layers = stage.layers, weights = offload.parameters and 0 or peak.weights, gradients = peak.gradients,
-    optimizer = peak.optimizer * kept * (job.state_bytes or 12) / 12, activations = peak.activations + peak.activation_gradients + peak.delayed
-      - logits, logits = logits, workspaces = peak.workspace, communication = peak.received + peak.gathered,
+    optimizer = peak.optimizer * kept * (job.state_bytes or 12) / 12, logits = logits, workspaces = peak.workspace,
+    activations = peak.activations + peak.activation_gradients + peak.delayed - logits,
+    communication = peak.received + peak.gathered,
     framework = peak.framework, operators = operators }
   row.peak = 0
   for _, name in ipairs(memory.columns) do row.peak = row.peak + row[name] end
@@ -324,9 +326,7 @@ end
 function memory.of(job, cluster)
   local one = memory.case(job, cluster or 'dgx_h100')
   local now = memory.evaluated(one, true)
-  local rows, fullest = util.map(now.stages, function(stage)
-    return row_of(job, stage, now.operators[stage.device])
-  end), 1
+  local rows, fullest = util.map(now.stages, function(s) return row_of(job, s, now.operators[s.device]) end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
   local helps = {}
   for _, change in ipairs(memory.changes(job, one)) do

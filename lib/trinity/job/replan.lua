@@ -103,7 +103,8 @@ function replan.from(job, options)
   local current = { tensor = job.mesh.tensor, pipeline = job.mesh.pipeline, context = job.mesh.context or 1,
     expert = job.mesh.expert or 1, micro_batch = job.micro_batch, recompute = recompute, zero_stage = job.zero_stage }
   local space = { stages = 'even', schedule = { '1f1b', 'interleaved' }, recompute = { 'none', 'selective', 'full' },
-    zero_stage = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 }, context = { current.context, 2 * current.context } }
+    zero_stage = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 },
+    context = { current.context, 2 * current.context } }
   for _, name in ipairs(options.keep or {}) do
     if current[name] == nil then
       util.fail("trinity plan --from: option 'keep': unknown dimension %s",

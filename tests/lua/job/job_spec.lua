@@ -360,6 +360,7 @@ describe('memory of a job', function()
     local found = trinity.job(words_of { ['--window-size'] = '8', ['--optimizer'] = 'muon' }, { gpus = 1 })
     expect(table.concat(memory.unmodelled(found), ', ')):equals '--window-size, --optimizer muon'
     expect(#memory.unmodelled(trinity.job(script))):equals(0)
+    expect(#memory.unmodelled(trinity.job(file_of('toml', '[model]\nflavor = "8B"\n[optimizer]\nname = "AdamW"\n')))):equals(0)
   end)
   it('is within 3 % of what Megatron-LM measured for 7B on 8 GPUs', function()
     local path = core.home .. '/../shared/data/client-jobs/files/megatron_gpt3_7b_tp4_memory_speed.yaml'
