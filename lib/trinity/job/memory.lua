@@ -75,7 +75,7 @@ end
 clients.torchtitan = function(job)
   local v, o, n = job.settled, common(job), job.network
   o.dtype = v.float8 and 'float8' or v.training.mixed_precision_param
-  -- without compilation log-softmax, its gradient and that of the logits are in float32 (components/loss.py)
+  -- without compilation log-softmax and two gradients of the size of the logits are in float32 (components/loss.py)
   local compiled = v.compile.enable and table.concat(v.compile.components or { 'loss' }, ' '):find 'loss'
   o.logit_bytes = compiled and 0 or 6
   o.dense_layers, o.moe_layer_freq, o.shared = n.dense or 0, n.every or 1, (n.shared or 0) * (n.expert_ffn or 0)
