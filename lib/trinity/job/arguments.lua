@@ -138,13 +138,14 @@ function arguments.read(job, tree)
     for name, value in util.sorted_pairs(map) do
       local path = section == '' and tostring(name) or section .. '.' .. name
       local key, inner = declared.keys[path], declared.sections[path]
-      if value == 'auto' and job.reader.auto then -- filled in by another program
-        job.unread[#job.unread + 1], job.unclear[path] = path .. ': auto', true
+      local open = type(value) == 'string' and (job.reader.auto and value == 'auto' or value:find '^%${')
+      if open then -- filled in by another program
+        job.unread[#job.unread + 1], job.unclear[path] = path .. ': ' .. value, true
       elseif inner and type(value) == 'table' and #value == 0 then
         job.given[path], job.values[path] = path, {}
         walk(value, path)
       elseif key or inner or declared.sections[section].open then
-        key = key or { kind = inner and 'table' or 'any' }
+        key = key or { kind = inner and not inner.open and 'table' or 'any' }
         if not fits(key, value) then wrong_kind(path, key, value) end
         job.given[path], job.values[path] = path, value
       else

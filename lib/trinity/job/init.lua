@@ -1,6 +1,6 @@
 -- trinity.job: reads a job file of training software (the client) as model, mesh, batches, precision, recomputation and
 -- overlaps, and reports what the client refuses, ignores or changes. Each client has a module (megatron, torchtitan,
--- deepspeed, nanotron, bridge), and its arguments and rules as records (records/).
+-- deepspeed, nanotron, bridge, foundry), and its arguments and rules as records (records/).
 
 local arguments = require 'trinity.job.arguments'
 local check = require 'trinity.base.check'
@@ -44,8 +44,9 @@ end
 function formats.yaml(text, path)
   local map, repeated = yaml.read(text, path)
   if map.MODEL_ARGS then return client 'megatron', map, repeated end
-  local name = map.parallelism and 'nanotron' or (map.model or map.train) and 'bridge' or util.fail(
-    '%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)', path)
+  local name = map.parallelism and 'nanotron' or map.train_loader and 'foundry' or (map.model or map.train) and 'bridge'
+    or util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), train_loader (LLM Foundry), or model '
+      .. 'and train (Megatron-Bridge)', path)
   return client(name), yaml.value(map)
 end
 
@@ -216,8 +217,8 @@ end
 ---@field unread string[] settings that the parser did not understand
 ---@field unclear table<string, boolean> arguments whose value only the run gives
 
---- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
---- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
+--- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron,
+--- Megatron-Bridge or LLM Foundry; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
 --- of no known client. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability

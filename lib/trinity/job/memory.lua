@@ -95,6 +95,13 @@ clients.nanotron = function(job)
   return o
 end
 
+clients['LLM Foundry'] = function(job)
+  local o, m = common(job), job.settled.model
+  o.gated, o.norm, o.bias, o.apart = job.settled.experts.ffn_type == 'mptglu', 'layer', m.no_bias and 'none' or 'all', nil
+  o.positions, o.dtype = job.model.positions or 0, dtypes[job.precision] or 'bfloat16'
+  return o
+end
+
 clients['Megatron-DeepSpeed'] = clients['Megatron-LM']
 
 -- Returns trinity's value of `recompute` for the recomputation of the job.

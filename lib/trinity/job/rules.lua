@@ -104,7 +104,7 @@ local function read(client)
   end
   local repository = texts:match '@repository (%S+)'
   for part, path in texts:gmatch '@part (%S+) (%S+)' do parts[part] = path end
-  for line in texts:gsub('\n@[^\n]*', ''):gsub('\n%s+', ' '):gsub('^@[^\n]*\n', ''):gmatch '[^\n]+' do
+  for line in texts:gsub('\n%s+', ' '):gsub('\n@[^\n]*', ''):gsub('^@[^\n]*\n', ''):gmatch '[^\n]+' do
     local what, set = client.client .. ': ' .. line, line:match '=> (.*)$'
     local rest = set and line:match '^(.-)%s*=> ' or line
     local rule = { release = client.release, paths = {}, set = set and chunk(set, what) }
@@ -146,12 +146,10 @@ function rules.of(client)
   return unpack(ready[client])
 end
 
---- Applies the rules of a client to values. Returns findings { code, effect, text, source, release, paths } in the
---- order of the rules, and changes the values as the client does.
-function rules.check(client, values)
-  local list, derived = rules.of(client)
-  local declared, findings = client.declared, {}
-  local space = setmetatable({}, {
+-- Returns the values as the space of expressions.
+local function space_of(client, values)
+  local declared, derived = client.declared, select(2, rules.of(client))
+  return setmetatable({}, {
     __index = function(_, name)
       local value = values[name]
       if value == nil then value = helpers[name] or client.functions and client.functions[name] end
@@ -163,7 +161,19 @@ function rules.check(client, values)
     end,
     __newindex = values,
   })
-  for _, rule in ipairs(list) do
+end
+
+--- Returns the value of an expression over values, or nil if it cannot be computed.
+function rules.value(client, values, expression)
+  local ok, value = pcall(setfenv(chunk('return ' .. expression, expression), space_of(client, values)))
+  if ok then return value end
+end
+
+--- Applies the rules of a client to values. Returns findings { code, effect, text, source, release, paths } in the
+--- order of the rules, and changes the values as the client does.
+function rules.check(client, values)
+  local findings, space = {}, space_of(client, values)
+  for _, rule in ipairs(rules.of(client)) do
     local ok, broken = true, not rule.when
     if rule.when then ok, broken = pcall(setfenv(rule.when, space)) end
     if not ok and not tostring(broken):find 'attempt to' then error(broken, 0) end

@@ -87,7 +87,8 @@ local function value_at(state, rest, indent)
   local anchor = rest:match '^&([%w_-]+)$'
   if rest ~= '' and not anchor then return state.anchors[rest:match '^%*([%w_-]+)$'] or read_scalar(rest) end
   local next_line = state[state.at]
-  if next_line and next_line.indent > indent and not key_of(next_line.text) and not next_line.text:match '^%-%s' then
+  if next_line and next_line.indent > indent and not key_of(next_line.text)
+    and not (next_line.text .. ' '):match '^%-%s' then
     state.at = state.at + 1
     return read_scalar(next_line.text)
   end
@@ -95,7 +96,7 @@ local function value_at(state, rest, indent)
     state.anchors[anchor] = read_block(state, next_line.indent)
     return state.anchors[anchor]
   end
-  if next_line and (next_line.indent > indent or next_line.indent == indent and next_line.text:match '^%-%s') then
+  if next_line and (next_line.indent > indent or next_line.indent == indent and (next_line.text .. ' '):match '^%-%s') then
     return read_block(state, next_line.indent)
   end
   return scalar ''

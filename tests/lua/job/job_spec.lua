@@ -169,7 +169,7 @@ end)
 describe('every rule', function()
   it('reads what its client has, and has a sentence and a place in the client', function()
     local rules, count = require 'trinity.job.rules', 0
-    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge' } do
+    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge', 'foundry' } do
       local reader, seen = require('trinity.job.' .. client), {}
       local list, derived = rules.of(reader)
       local function known(name)
@@ -301,6 +301,36 @@ describe('files of other clients', function()
     local found = trinity.job(path, { gpus = 8, launch = '--training.seq_len 8192 --parallelism.tensor_parallel_degree=2' })
     expect(found.model.sequence):equals(8192)
     expect(found.mesh.data):equals(4)
+  end)
+end)
+
+describe("LLM Foundry's YAML", function()
+  local lines = { 'variables:', '  length: 1024', 'max_seq_len: ${variables.length}', 'model:', '  name: mpt_causal_lm', '  d_model: 512',
+    '  n_heads: 8', '  n_layers: 4', '  vocab_size: 1024', '  max_seq_len: ${variables.length}', '  attn_config:', '    attn_impl: flash',
+    'train_loader:', '  name: text', 'global_train_batch_size: 64', 'device_train_microbatch_size: 4', 'precision: amp_bf16',
+    'eval_first: false', 'fsdp_config:', '  sharding_strategy: FULL_SHARD', '  activation_checkpointing: true' }
+  local function with(old, new)
+    return trinity.job(file_of('yaml', (table.concat(lines, '\n') .. '\n'):gsub(old, new)), { gpus = 8 })
+  end
+  it('is read with its variables: batch, sharding, network and memory', function()
+    local found = with('^$', '')
+    expect(found.client):equals 'LLM Foundry'
+    expect(codes(found)):equals ''
+    expect(found.model.sequence):equals(1024)
+    expect(found.model.ffn):equals(2048)
+    expect(found.micro_batches):equals(2)
+    expect(found.zero_stage):equals(3)
+    expect(found.recompute.granularity):equals 'full'
+    expect(found.precision):equals 'bf16'
+    expect(memory.of(found).rows[1].peak > 0):truthy()
+  end)
+  it('with one setting broken is refused, or told as ignored or changed, by the rule of the client', function()
+    for _, case in ipairs { { 'batch-multiple', 'size: 64', 'size: 60' }, { 'heads-multiple', 'n_heads: 8', 'n_heads: 7' },
+      { 'attention-known', ': flash', ': triton' }, { 'key-unknown', 'eval_first', 'eval_frist' },
+      { 'micro-batch-reduced', 'microbatch_size: 4', 'microbatch_size: 16' }, { 'float8-idle', 'amp_bf16', 'amp_fp8' } } do
+      local found = with(case[2], case[3])
+      expect(codes(found) .. codes(found, 'changed') .. codes(found, 'ignored')):equals(case[1])
+    end
   end)
 end)
 

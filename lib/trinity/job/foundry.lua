@@ -1,0 +1,3 @@
+-- LLM Foundry's YAML.
+
+return require 'trinity.job.declared' 'foundry'
