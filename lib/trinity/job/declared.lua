@@ -1,4 +1,5 @@
--- Clients that records alone define: nanotron, Megatron-Bridge, LLM Foundry. Further records in their rules:
+-- Clients that records alone define: nanotron, bridge (Megatron-Bridge), foundry (LLM Foundry), mlperf (environment
+-- variables of NVIDIA's submissions to MLPerf). Further records in their rules:
 --
 --   @client, @runtime, @release, @parser   fields of the client
 --   @undeclared PLACE EFFECT               effect of an undeclared key of the outermost keys or of sections
@@ -22,10 +23,8 @@ local function resolved(value, tree)
   return found
 end
 
---- Returns the client of records/NAME_arguments.txt and records/NAME_rules.txt.
----@param name string
----@return table
-return function(name)
+-- Returns the client of records/NAME_arguments.txt and records/NAME_rules.txt.
+local function read(name)
   local text = arguments.records(name .. '_rules'):gsub('\n%s+', ' ')
   local function said(word) return text:match('@' .. word .. ' ([^\n]+)') end
   local reader = { client = said 'client', runtime = said 'runtime', release = said 'release', parser = said 'parser',
@@ -42,3 +41,5 @@ return function(name)
   end
   return reader
 end
+
+return { nanotron = read 'nanotron', bridge = read 'bridge', foundry = read 'foundry', mlperf = read 'mlperf' }

@@ -1,9 +1,10 @@
 -- trinity.job: reads a job file of training software (the client) as model, mesh, batches, precision, recomputation and
 -- overlaps, and reports what the client refuses, ignores or changes. Each client has a module (megatron, torchtitan,
--- deepspeed, nanotron, bridge, foundry), and its arguments and rules as records (records/).
+-- deepspeed; declared has others), and its arguments and rules as records (records/).
 
 local arguments = require 'trinity.job.arguments'
 local check = require 'trinity.base.check'
+local declared = require 'trinity.job.declared'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local rules = require 'trinity.job.rules'
@@ -21,7 +22,7 @@ local takes = options_of.declare('trinity.JobFileOptions', { help = 'Options of 
   { 'capability', 'number', 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)' },
 })
 
-local function client(name) return require('trinity.job.' .. name) end
+local function client(name) return declared[name] or require('trinity.job.' .. name) end
 
 -- Readers by extension: return the client of a text, and the tree or map that it reads.
 local formats = {}
@@ -113,6 +114,16 @@ local function read_text(found, path, text)
     return file and util.read_file(file)
   end), nil
   for _, command in ipairs(script.commands) do program = program_of(command, script.environment) or program end
+  for _, command in ipairs(script.missing) do found.unread[#found.unread + 1] = command end
+  if not program and script.environment.MINIBS then
+    local tree = {}
+    found.reader = client 'mlperf'
+    for name in util.sorted_pairs(found.reader.declared.keys) do
+      local value = script.environment[name]
+      if value and value ~= 'null' then tree[name] = arguments.readers.any(value:lower()) end
+    end
+    return found.reader.read(found, tree)
+  end
   if not program then util.fail('%s: expected a command that starts pretrain_*.py', path) end
   local launch = table.concat(program.launcher, ' ') .. ' ' .. table.concat(program.words, ' ')
   found.source.launch = found.source.launch and launch .. ' ' .. found.source.launch or launch
@@ -127,7 +138,6 @@ local function read_text(found, path, text)
     found.environment, found.environment_known, found.unset = script.environment, true, script.unset
     found.reader.read_words(found, program.words)
   end
-  for _, command in ipairs(script.missing) do found.unread[#found.unread + 1] = command end
   found.gpus_said = launched_gpus(program.launcher, script.environment) or found.gpus_said
 end
 
@@ -217,8 +227,8 @@ end
 ---@field unread string[] settings that the parser did not understand
 ---@field unclear table<string, boolean> arguments whose value only the run gives
 
---- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron,
---- Megatron-Bridge or LLM Foundry; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
+--- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron,
+--- Megatron-Bridge or LLM Foundry, or MLPerf's variables; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
 --- of no known client. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability

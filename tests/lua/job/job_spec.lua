@@ -169,8 +169,9 @@ end)
 describe('every rule', function()
   it('reads what its client has, and has a sentence and a place in the client', function()
     local rules, count = require 'trinity.job.rules', 0
-    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge', 'foundry' } do
-      local reader, seen = require('trinity.job.' .. client), {}
+    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge', 'foundry',
+      'mlperf' } do
+      local reader, seen = require 'trinity.job.declared'[client] or require('trinity.job.' .. client), {}
       local list, derived = rules.of(reader)
       local function known(name)
         for _, names in ipairs { reader.declared.keys, reader.declared.sections, derived, reader.base,
@@ -301,6 +302,24 @@ describe('files of other clients', function()
     local found = trinity.job(path, { gpus = 8, launch = '--training.seq_len 8192 --parallelism.tensor_parallel_degree=2' })
     expect(found.model.sequence):equals(8192)
     expect(found.mesh.data):equals(4)
+  end)
+end)
+
+describe("variables of NVIDIA's submissions to MLPerf", function()
+  local text = 'source $(dirname ${BASH_SOURCE[0]})/config_common.sh\nexport MINIBS=24\nexport TENSOR_MODEL_PARALLEL=4\n'
+    .. 'export PIPELINE_MODEL_PARALLEL=8\nexport INTERLEAVED_PIPELINE=8\nexport CONTEXT_PARALLEL=2\nexport FP8=True\n'
+    .. 'export SEQ_PARALLEL=null\nexport DGXNNODES=%d\nexport DGXNGPU=4\n'
+  it('give degrees and batches, and are refused by rules of Megatron-Core', function()
+    local found = trinity.job(file_of('sh', text:format(640)))
+    expect(codes(found)):equals ''
+    expect(found.gpus):equals(2560)
+    expect(found.mesh.data):equals(40)
+    expect(found.global_batch):equals(960)
+    expect(found.micro_batches):equals(24)
+    expect(found.precision):equals 'bf16 + fp8 matmuls'
+    expect(table.concat(found.unknown, ' ')):matches '^source '
+    expect(codes(trinity.job(file_of('sh', text:format(641))))):equals 'gpus-multiple'
+    expect(codes(trinity.job(file_of('sh', (text:format(640):gsub('=24', '=25')))))):equals 'interleaved-rest'
   end)
 end)
 

@@ -1,3 +1,0 @@
--- Megatron-Bridge's YAML.
-
-return require 'trinity.job.declared' 'bridge'

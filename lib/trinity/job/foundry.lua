@@ -1,3 +1,0 @@
--- LLM Foundry's YAML.
-
-return require 'trinity.job.declared' 'foundry'

@@ -1,3 +1,0 @@
--- nanotron's YAML.
-
-return require 'trinity.job.declared' 'nanotron'
