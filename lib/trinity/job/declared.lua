@@ -23,8 +23,11 @@ local function resolved(value, tree)
   return found
 end
 
--- Returns the client of records/NAME_arguments.txt and records/NAME_rules.txt.
-local function read(name)
+local ready = {}
+
+--- Returns the client of records/NAME_arguments.txt and records/NAME_rules.txt.
+return function(name)
+  if ready[name] then return ready[name] end
   local text = arguments.records(name .. '_rules'):gsub('\n%s+', ' ')
   local function said(word) return text:match('@' .. word .. ' ([^\n]+)') end
   local reader = { client = said 'client', runtime = said 'runtime', release = said 'release', parser = said 'parser',
@@ -39,7 +42,6 @@ local function read(name)
       arguments.put(job, path, rules.value(reader, values, expression))
     end
   end
+  ready[name] = reader
   return reader
 end
-
-return { nanotron = read 'nanotron', bridge = read 'bridge', foundry = read 'foundry', mlperf = read 'mlperf' }

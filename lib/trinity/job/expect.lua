@@ -63,9 +63,6 @@ end
 --- Returns the predicted step time and its causes on the stage that computes longest: { step_time_s, mean_error (of
 --- the constants; nil if no run confirms them), causes { what, seconds, remedy, change (a simulated one), gives_s },
 --- changes { name, gives_s } that make the step faster, nearest (runs measured by others), flops_per_token }.
----@param job trinity.JobFile
----@param cluster string as memory.case
----@return table
 function expect.of(job, cluster)
   local one = memory.case(job, cluster, true)
   local now, s, changes = memory.evaluated(one), 1, memory.changes(job, one, true)

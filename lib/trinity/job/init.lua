@@ -22,7 +22,9 @@ local takes = options_of.declare('trinity.JobFileOptions', { help = 'Options of 
   { 'capability', 'number', 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)' },
 })
 
-local function client(name) return declared[name] or require('trinity.job.' .. name) end
+local function client(name)
+  return ('nanotron bridge foundry mlperf'):find(name, 1, true) and declared(name) or require('trinity.job.' .. name)
+end
 
 -- Readers by extension: return the client of a text, and the tree or map that it reads.
 local formats = {}
@@ -227,9 +229,8 @@ end
 ---@field unread string[] settings that the parser did not understand
 ---@field unclear table<string, boolean> arguments whose value only the run gives
 
---- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron,
---- Megatron-Bridge or LLM Foundry, or MLPerf's variables; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
---- of no known client. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
+--- Reads a job file of one of the clients, or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises
+--- an error if the client is unknown. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
 ---@return trinity.JobFile

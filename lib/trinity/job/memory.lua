@@ -97,7 +97,7 @@ end
 
 clients['LLM Foundry'] = function(job)
   local o, m = common(job), job.settled.model
-  o.gated, o.norm, o.bias, o.apart = job.settled.experts.ffn_type == 'mptglu', 'layer', m.no_bias and 'none' or 'all', nil
+  o.gated, o.norm, o.bias = job.settled.experts.ffn_type == 'mptglu', 'layer', m.no_bias and 'none' or 'all'
   o.positions, o.dtype = job.model.positions or 0, dtypes[job.precision] or 'bfloat16'
   return o
 end
@@ -169,7 +169,6 @@ function memory.case(job, cluster, whole)
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
--- Arguments that change memory or time, but not the predictions.
 local unmodelled = 'attention_output_gate enable_mhc_connections experimental_attention_variant freeze_all_layers '
   .. 'heterogeneous_layers_config_path hybrid_context_parallel moe_expert_capacity_factor moe_latent_size '
   .. 'tensor_parallel_num_weight_shards window_size'

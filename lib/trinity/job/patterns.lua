@@ -31,8 +31,8 @@ function patterns.layers(text)
   return type(value) == 'table' and { unpack(value) } or value
 end
 
---- Returns of Megatron-LM's --moe-layer-freq (a number, or a list with 1 for experts) the count of first layers without
---- experts, one of how many further layers has them (nil: another pattern), and the count of layers without experts.
+--- Returns of --moe-layer-freq (a number, or a list with 1 for experts) the count of first layers without experts, one
+--- of how many further layers has them (nil: another pattern), and the count of layers without experts.
 function patterns.experts(freq, layers)
   if type(freq) ~= 'table' then return 0, freq, layers - math.ceil(layers / freq) end
   local leading, dense = 0, 0

@@ -72,6 +72,8 @@ local function key_of(text)
   return key, rest or ''
 end
 
+local function is_item(line) return (line.text .. ' '):match '^%-%s' ~= nil end
+
 local read_block
 
 -- Reads the value of a key: the rest of its line, or the block below.
@@ -87,8 +89,7 @@ local function value_at(state, rest, indent)
   local anchor = rest:match '^&([%w_-]+)$'
   if rest ~= '' and not anchor then return state.anchors[rest:match '^%*([%w_-]+)$'] or read_scalar(rest) end
   local next_line = state[state.at]
-  if next_line and next_line.indent > indent and not key_of(next_line.text)
-    and not (next_line.text .. ' '):match '^%-%s' then
+  if next_line and next_line.indent > indent and not key_of(next_line.text) and not is_item(next_line) then
     state.at = state.at + 1
     return read_scalar(next_line.text)
   end
@@ -96,7 +97,7 @@ local function value_at(state, rest, indent)
     state.anchors[anchor] = read_block(state, next_line.indent)
     return state.anchors[anchor]
   end
-  if next_line and (next_line.indent > indent or next_line.indent == indent and (next_line.text .. ' '):match '^%-%s') then
+  if next_line and (next_line.indent > indent or next_line.indent == indent and is_item(next_line)) then
     return read_block(state, next_line.indent)
   end
   return scalar ''
@@ -108,7 +109,7 @@ end
 
 local function read_list(state, indent)
   local list = {}
-  while state[state.at] and state[state.at].indent == indent and (state[state.at].text .. ' '):match '^%-%s' do
+  while state[state.at] and state[state.at].indent == indent and is_item(state[state.at]) do
     local line = state[state.at]
     local text = line.text:sub(2):gsub('^%s+', '')
     if key_of(text) and not text:match '^%[' then -- a map that begins on the line of its dash
@@ -123,7 +124,7 @@ local function read_list(state, indent)
 end
 
 function read_block(state, indent)
-  if (state[state.at].text .. ' '):match '^%-%s' then return read_list(state, indent) end
+  if is_item(state[state.at]) then return read_list(state, indent) end
   local map = {}
   while state[state.at] and state[state.at].indent == indent do
     local line = state[state.at]
