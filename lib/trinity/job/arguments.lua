@@ -145,7 +145,7 @@ function arguments.read(job, tree)
         job.given[path], job.values[path] = path, {}
         walk(value, path)
       elseif key or inner or declared.sections[section].open then
-        key = key or { kind = inner and not inner.open and 'table' or 'any' }
+        key = key or inner and not inner.open and { kind = 'table', several = true } or { kind = 'any' }
         if not fits(key, value) then wrong_kind(path, key, value) end
         job.given[path], job.values[path] = path, value
       else
