@@ -23,7 +23,7 @@ local function attention_of(o, width)
 end
 
 local function feed_forward_of(o, layer)
-  if o.experts > 0 and layer > o.dense_layers then
+  if o.experts > 0 and layer > o.dense_layers and (layer - o.dense_layers - 1) % o.moe_layer_freq == 0 then
     return { feed_forward = o.expert_feed_forward > 0 and o.expert_feed_forward or o.feed_forward, experts = o.experts,
       top_k = o.experts_per_token, gated = o.gated, shared = o.shared > 0 and o.shared or nil,
       router = o.kv_lora_rank > 0 and 'sigmoid' or nil, apart = o.apart, divisible_by = o.expert_rows_multiple }
@@ -76,6 +76,7 @@ return {
     apart = { default = false, help = "experts without gates: as layers:mixture_of_experts has it" },
     shared = count(0, 'inner width of a shared expert (0: none)'),
     dense_layers = count(0, 'first layers without experts'),
+    moe_layer_freq = count(1, 'one of moe_layer_freq layers after dense_layers has experts', 1),
     kv_lora_rank = count(0, "width of latent keys and values, as DeepSeek's (0: none)"),
     q_lora_rank = count(0, 'width of latent queries'),
     qk_nope_head_dim = count(128, 'with kv_lora_rank: of a head without rotary'),

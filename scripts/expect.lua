@@ -2,8 +2,9 @@
 -- Predicts the step time of a job file and compares it with what was measured. With --json one object: path, client,
 -- gpus, cluster, predicted_s, mean_error, low, high (of predicted_s), measured_s, ratio (measured / predicted),
 -- ratio_low, ratio_high, causes { what, seconds, remedy, change, gives_s }, changes { name, gives_s },
--- tokens_per_s_per_gpu (predicted), flops_per_token, and nearest: runs that others measured { id, network, gpu, gpus,
--- sequence, precision, plan, tokens_per_s_per_gpu, flops_per_s_per_gpu, source }.
+-- tokens_per_s_per_gpu (predicted), flops_per_token, unmodelled (arguments that change memory or time, but not the
+-- prediction), and nearest: runs that others measured { id, network, gpu, gpus, sequence, precision, plan,
+-- tokens_per_s_per_gpu, flops_per_s_per_gpu, source }.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -62,6 +63,7 @@ local function print_nearest()
   print(trinity.system.format_table({ 'network', 'GPUs', 'precision', 'degrees', 'tokens/s', 'TFLOP/s', 'source' },
     cells))
 end
+local unmodelled = memory.unmodelled(found)
 local low, high = predicted * (1 - off), predicted * (1 + off)
 
 if options.json then
@@ -71,7 +73,7 @@ if options.json then
       nearest = util.map(prediction.nearest, function(run)
         return util.picked(run, { 'id', 'network', 'gpu', 'gpus', 'sequence', 'precision', 'plan',
           'tokens_per_s_per_gpu', 'flops_per_s_per_gpu', 'source' })
-      end), predicted_s = predicted, measured_s = measured, low = low, high = high,
+      end), predicted_s = predicted, measured_s = measured, unmodelled = unmodelled, low = low, high = high,
       ratio = measured and measured / predicted, ratio_low = measured and measured / high,
       ratio_high = measured and low > 0 and measured / low or nil })))
 else
@@ -95,5 +97,6 @@ else
   for _, change in ipairs(prediction.changes) do
     if not shown[change.name] then print(('%s saves %.4g s'):format(change.name, change.gives_s)) end
   end
+  if #unmodelled > 0 then print('not modelled: ' .. table.concat(unmodelled, ', ')) end
   print_nearest()
 end

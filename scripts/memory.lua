@@ -2,9 +2,10 @@
 -- Predicts the memory of a job file, one row per class of equal ranks. With --json, prints one object:
 -- path, client, gpus, cluster, capacity_bytes, step_time_s (of a step with at most two rounds of micro-batches), rows {
 -- stage, layers, weights, gradients, optimizer, activations, logits, workspaces, communication, framework, peak,
--- operators { name, bytes } (saved activations by operator, when their sum is at its maximum) } in bytes, fullest (a
--- stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes, step_time_ratio }. Exit status:
--- 1 if the fullest rank does not fit.
+-- operators { name, bytes } (activations, their gradients and logits at the peak, by operator that writes them) } in
+-- bytes, fullest (a stage), at { time_s, operator, micro_batch } of its peak, helps { name, frees_bytes,
+-- step_time_ratio }, unmodelled (arguments that change memory or time, but not the prediction). Exit status: 1 if the
+-- fullest rank does not fit.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -26,6 +27,7 @@ local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
 local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
 local prediction = cli.called(memory.of, found, options.cluster)
 local rows = util.map(prediction.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
+local unmodelled = memory.unmodelled(found)
 local fits = rows[prediction.fullest].peak <= prediction.capacity_bytes
 
 local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
@@ -33,7 +35,7 @@ local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
 if options.json then
   local about = util.picked(found, { 'path', 'client', 'gpus' })
   print(trinity.files.json.encode(util.merged(about, util.picked(prediction, {
-    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows })))
+    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'at', 'helps' }), { rows = rows, unmodelled = unmodelled })))
 else
   local header = { 'stage', 'ranks', 'layers' }
   for _, name in ipairs(memory.columns) do header[#header + 1] = name end
@@ -47,14 +49,14 @@ else
   print(('GB; %s: the fullest rank belongs to stage %d and %s %.1f GB'):format(prediction.cluster, prediction.fullest,
     fits and 'fits in' or 'does not fit in', prediction.capacity_bytes / 1e9))
   for stage, row in ipairs(rows) do
-    local sum, words = 0, {}
-    for _, operator in ipairs(row.operators) do sum = sum + operator.bytes end
+    local sum, rest, words = row.activations + row.logits, 0, {}
     for _, operator in ipairs(row.operators) do
-      if operator.bytes >= 0.02 * sum then
-        words[#words + 1] = ('%s %s'):format(operator.name, gigabytes(operator.bytes))
-      end
+      local small = operator.bytes < 0.02 * sum
+      rest = rest + (small and operator.bytes or 0)
+      if not small then words[#words + 1] = ('%s %s'):format(operator.name, gigabytes(operator.bytes)) end
     end
-    print(('saved activations of stage %d, at most %s: %s'):format(stage, gigabytes(sum), table.concat(words, ', ')))
+    if rest > 0 then words[#words + 1] = 'others ' .. gigabytes(rest) end
+    print(('activations and logits of stage %d, %s: %s'):format(stage, gigabytes(sum), table.concat(words, ', ')))
   end
   local at = prediction.at
   print(('its peak is at %.3g s of %.3g s%s'):format(at.time_s, prediction.step_time_s, at.operator
@@ -65,6 +67,7 @@ else
         100 * (help.step_time_ratio - 1)))
     end
   end
+  if #unmodelled > 0 then print('not modelled: ' .. table.concat(unmodelled, ', ')) end
   for _, finding in ipairs(found.findings) do
     if finding.effect == 'refused' then print(('refused by %s: %s'):format(found.client, finding.text)) end
   end

@@ -50,7 +50,7 @@ void SlotMemory::account(std::span<const int32_t> placement, std::span<const int
   place_copies();
   record.swept ? account_swept() : account_tasks();
   sum(metrics, timeline ? &timeline->memory : nullptr);
-  if (collects_) own(timeline->owners);
+  if (collects_) own(*timeline);
 }
 
 void SlotMemory::begin(std::span<const int32_t> placement, const Record& record) {
@@ -395,9 +395,11 @@ MemoryOwner SlotMemory::owner_of(const HeldTensor& tensor, int32_t device, int32
   return kind;
 }
 
-void SlotMemory::own(std::vector<OwnedBytes>& owners) const {
+void SlotMemory::own(Timeline& timeline) const {
   const auto& first_position = record_->first_position;
+  auto& owners = timeline.owners;
   owners.assign(peak_.size(), {});
+  timeline.at_peak.clear();
   const auto add = [&](size_t device, MemoryOwner owner, int64_t bytes) {
     owners[device][static_cast<size_t>(owner)] += bytes;
   };
@@ -416,8 +418,10 @@ void SlotMemory::own(std::vector<OwnedBytes>& owners) const {
     const auto behind = std::upper_bound(first_position.begin(), first_position.end(), tensor.first);
     const auto device = static_cast<int32_t>(behind - first_position.begin()) - 1;
     const int32_t peak = peak_[device];
-    if (tensor.first <= peak && peak <= tensor.last)
-      add(static_cast<size_t>(device), owner_of(tensor, device, peak), tensor.bytes);
+    if (peak < tensor.first || tensor.last < peak) continue;
+    const MemoryOwner owner = owner_of(tensor, device, peak);
+    add(static_cast<size_t>(device), owner, tensor.bytes);
+    timeline.at_peak.push_back({device, tensor.task % problem_.operators(), owner, tensor.bytes});
   }
 }
 

@@ -63,8 +63,8 @@ class SlotMemory {
     return last_use_[static_cast<size_t>(output) * devices_ + static_cast<size_t>(device)];
   }
   void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels);
-  /// Fills the owners of the devices' peaks.
-  void own(std::vector<OwnedBytes>& owners) const;
+  /// Fills the owners of the devices' peaks, and what they hold then.
+  void own(Timeline& timeline) const;
   MemoryOwner owner_of(const HeldTensor& tensor, int32_t device, int32_t peak) const;
   MemoryOwner kind_of(int32_t op, int32_t output) const;
   struct Uses;

@@ -95,6 +95,16 @@ const char* memory_owner_name(MemoryOwner owner);
 /// Bytes by owner, indexed by MemoryOwner.
 using OwnedBytes = std::array<int64_t, kMemoryOwners>;
 
+/// Bytes of an output or a workspace that a device holds at its peak memory.
+struct PeakTensor {
+  int32_t device = 0;
+  int32_t op = 0;  ///< producer
+  MemoryOwner owner = MemoryOwner::activations;
+  int64_t bytes = 0;
+
+  bool operator==(const PeakTensor&) const = default;
+};
+
 /// Start and end of every event of a run, filled on request. Tasks are numbered micro-batch *
 /// operators + operator; one that does not run (an update of an earlier micro-batch) starts and
 /// ends at -1.
@@ -112,6 +122,7 @@ struct Timeline {
   /// Per device, if memory is modelled: peak memory by owner, in the first slot that reaches the
   /// peak. The sum is DeviceMetrics::peak_memory_bytes.
   std::vector<OwnedBytes> owners;
+  std::vector<PeakTensor> at_peak;  ///< what `owners` counts apart from permanent memory
 };
 
 }  // namespace trinity

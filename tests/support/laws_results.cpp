@@ -205,6 +205,12 @@ void judge_memory(Trial& trial) {
     trial.demand(std::accumulate(owned.begin(), owned.end(), int64_t{0}) ==
                      trial.metrics.devices[d].peak_memory_bytes,
                  "owners of device {} do not add up to its peak", d);
+    int64_t held = 0;
+    for (const PeakTensor& tensor : trial.timeline.at_peak)
+      if (tensor.device == static_cast<int32_t>(d) && tensor.owner == MemoryOwner::activations)
+        held += tensor.bytes;
+    trial.demand(held == owned[static_cast<size_t>(MemoryOwner::activations)],
+                 "activations of device {} do not add up to what they own of its peak", d);
   }
 }
 

@@ -217,8 +217,20 @@ auto timeline_by_type(const BoundTimeline& self) {
   });
 }
 
+/// Per device and group: activations, their gradients and delayed data at the peak of memory.
+std::vector<std::vector<int64_t>> peak_activations(const Timeline& timeline, std::span<const int32_t> group,
+                                                   int32_t groups) {
+  std::vector<std::vector<int64_t>> found(timeline.owners.size(), std::vector<int64_t>(static_cast<size_t>(groups)));
+  for (const auto& [device, op, owner, bytes] : timeline.at_peak)
+    if (owner == MemoryOwner::activations || owner == MemoryOwner::activation_gradients ||
+        owner == MemoryOwner::delayed)
+      found[static_cast<size_t>(device)][static_cast<size_t>(group[static_cast<size_t>(op)])] += bytes;
+  return found;
+}
+
 /// owned: nullptr where memory is not accounted.
-void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedBytes* owned) {
+void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedBytes* owned,
+                         const std::vector<int64_t>* held) {
   std::map<std::string, double> exposed_s;
   for (size_t p = 0; p < kPurposes; ++p)
     exposed_s[purpose_name(static_cast<MessagePurpose>(p))] = seconds(device.exposed_ns[p]);
@@ -230,6 +242,8 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
   if (!owned) return;
   push_owners(L, *owned);
   lua_setfield(L, -2, "peak_bytes");
+  push(L, *held);
+  lua_setfield(L, -2, "peak_activations");
 }
 
 auto traffic_of(const Traffic& traffic) {
@@ -256,8 +270,10 @@ int timeline_account(lua_State* L, const BoundTimeline& self) {
   }
   const auto found = account(*self.problem, self.placement, self.timeline, group, groups);
   const auto& owners = self.timeline.owners;
+  const auto held = peak_activations(self.timeline, group, groups);
   push_list(L, found.devices, [&, d = size_t{0}](const DeviceAccount& device) mutable {
-    push_device_account(L, device, owners.empty() ? nullptr : &owners[d]);
+    if (owners.empty()) push_device_account(L, device, nullptr, nullptr);
+    else push_device_account(L, device, &owners[d], &held[d]);
     ++d;
   });
   push(L, list_of(found.traffic, traffic_of));

@@ -66,9 +66,9 @@ given.names = {
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
   ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches
-    context_exchange rank_order precision recompute zero_stage distributed_optimizer overlaps offload unknown
-    findings legal path stages graph_options strategy reader words values given settled environment
-    environment_known unset gpus_said capability source faults unread unclear]],
+    context_exchange dense_layers rank_order precision recompute zero_stage distributed_optimizer state_bytes
+    overlaps offload unknown findings legal path stages graph_options strategy reader words values given settled
+    environment environment_known unset gpus_said capability source faults unread unclear]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],

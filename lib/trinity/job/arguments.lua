@@ -60,8 +60,6 @@ local function read_key(word, section, kind, command_line)
 end
 
 --- Returns the text of records/NAME.txt, without its comments.
----@param name string
----@return string
 function arguments.records(name)
   local text = util.read_file(core.home .. '/lib/trinity/job/records/' .. name .. '.txt')
   return (('\n' .. text):gsub('\n#[^\n]*', ''):sub(2))
@@ -69,8 +67,6 @@ end
 
 --- Parses a declaration (records/CLIENT_arguments.txt): keys by path, arguments of the command line by word, and
 --- sections { open } by path.
----@param client string
----@return table
 function arguments.declare(client)
   local declared = { keys = {}, words = {}, sections = { [''] = { open = false } } }
   local text = arguments.records(client .. '_arguments'):gsub('|\n%s+', '|'):gsub('\n%s+', ' ')
@@ -131,8 +127,6 @@ end
 
 --- Reads a tree of values into a job: job.values and job.given by path, job.faults, job.unread. An undeclared key of
 --- section `section` has the effect reader.undeclared(job, section), with its source: refused, ignored or nil.
----@param job table
----@param tree table
 function arguments.read(job, tree)
   local declared = job.reader.declared
   job.values, job.given = {}, {}
@@ -144,13 +138,14 @@ function arguments.read(job, tree)
     for name, value in util.sorted_pairs(map) do
       local path = section == '' and tostring(name) or section .. '.' .. name
       local key, inner = declared.keys[path], declared.sections[path]
-      if value == 'auto' and job.reader.auto then -- filled in by another program
-        job.unread[#job.unread + 1] = path .. ': auto'
+      local open = type(value) == 'string' and (job.reader.auto and value == 'auto' or value:find '^%${')
+      if open then -- filled in by another program
+        job.unread[#job.unread + 1], job.unclear[path] = path .. ': ' .. value, true
       elseif inner and type(value) == 'table' and #value == 0 then
         job.given[path], job.values[path] = path, {}
         walk(value, path)
       elseif key or inner or declared.sections[section].open then
-        key = key or { kind = inner and 'table' or 'any' }
+        key = key or inner and not inner.open and { kind = 'table', several = true } or { kind = 'any' }
         if not fits(key, value) then wrong_kind(path, key, value) end
         job.given[path], job.values[path] = path, value
       else
@@ -204,6 +199,9 @@ end
 function arguments.of(job, path)
   local key = job.reader.declared.keys[path]
   local value = job.values[path]
+  if path == '--launch' and job.source.launch then
+    return { name = path, value = job.source.launch, given = true, several = true }
+  end
   if not key then return value ~= nil and { name = path, given = true, several = true } or nil end
   if value == nil then value = key.default end
   return { name = job.given[path] or arguments.label(job.reader, path), value = value, choices = key.choices,

@@ -6,8 +6,6 @@ local util = require 'trinity.base.util'
 local becomes = {}
 
 --- Returns the number of decoder layers per rank (over all its virtual stages), or nil if the file does not give it.
----@param job trinity.JobFile
----@return integer[]?
 function becomes.layers(job)
   local pipeline = job.mesh.pipeline or 1
   if not job.model.layers then return nil end
@@ -27,8 +25,6 @@ local function words(list)
 end
 
 --- Returns the collectives per step { axis, what, count } of a rank with the maximum number of layers.
----@param job trinity.JobFile
----@return { axis: string, what: string, count: integer }[]
 function becomes.collectives(job)
   local mesh, list, most = job.mesh, {}, 0
   for _, count in ipairs(becomes.layers(job) or {}) do most = math.max(most, count) end
@@ -49,7 +45,8 @@ function becomes.collectives(job)
   end
   if context > 1 then add('context', 'exchange of keys and values', most * steps * passes) end
   if (mesh.expert or 1) > 1 then
-    add('expert', 'all-to-all', 2 * math.max(0, most - (job.dense_layers or 0)) * steps * passes)
+    local layers = job.model.layers or 1
+    add('expert', 'all-to-all', 2 * math.ceil(most * (layers - (job.dense_layers or 0)) / layers) * steps * passes)
   end
   if (mesh.pipeline or 1) > 1 then
     add('pipeline', 'send and receive', 2 * 2 * (mesh.virtual_stages or 1) * steps)
@@ -70,8 +67,6 @@ function becomes.collectives(job)
 end
 
 --- Returns a summary as lines.
----@param job trinity.JobFile
----@return string[]
 function becomes.lines(job)
   local mesh, lines, degrees = job.mesh, {}, {}
   for _, name in ipairs { 'tensor', 'pipeline', 'context', 'expert', 'data' } do

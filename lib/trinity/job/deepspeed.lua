@@ -5,7 +5,7 @@ local util = require 'trinity.base.util'
 
 local deepspeed = { client = 'DeepSpeed', runtime = 'deepspeed', release = 'edaa7221267243c7be7fb49c5d5f5c4fb97b4641',
   rules = { 'deepspeed' }, auto = true,
-  base = { launched = '', auto = '', short_zero = 'zero_optimization' },
+  base = { launched = '--launch', auto = '', short_zero = 'zero_optimization' },
   parser = 'deepspeedai/DeepSpeed deepspeed/runtime/config_utils.py:110' }
 
 deepspeed.declared = arguments.declare 'deepspeed'

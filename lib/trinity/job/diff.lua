@@ -103,8 +103,6 @@ local function saved(entry)
 end
 
 --- Returns the hunks of a unified diff without context, each headed by the seconds that it saves, as lines.
----@param entries table[] of diff.apply
----@return string[]
 function diff.hunks(entries)
   local lines, before, after = {}, 0, 0
   for _, entry in ipairs(entries) do
@@ -121,13 +119,6 @@ end
 
 --- Returns the text of a file with changes { name, path, value, kind, gives_s }, its lines { text, old, changes }, and
 --- the changes that the file has no place for, or that `holds(text, change)` rejects.
----@param path string
----@param text string
----@param changes table[]
----@param holds? fun(text: string, change: table): boolean
----@return string text
----@return table[] entries
----@return table[] missed
 function diff.apply(path, text, changes, holds)
   local extension, entries, missed = path:match '%.(%w+)$', {}, {}
   local write = writers[extension == 'yml' and 'yaml' or extension] or writers.sh

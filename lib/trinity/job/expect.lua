@@ -8,10 +8,6 @@ local util = require 'trinity.base.util'
 local expect = {}
 
 --- Returns the step time in a log of Megatron-LM, a fork or torchtitan (median of the last two thirds), and the steps.
----@param text string
----@param job trinity.JobFile
----@return number? step_s
----@return integer count
 function expect.measured(text, job)
   local steps = {}
   for unit, time in text:gmatch 'elapsed time per iteration %((m?s)%): ([%d.]+)' do
@@ -67,9 +63,6 @@ end
 --- Returns the predicted step time and its causes on the stage that computes longest: { step_time_s, mean_error (of
 --- the constants; nil if no run confirms them), causes { what, seconds, remedy, change (a simulated one), gives_s },
 --- changes { name, gives_s } that make the step faster, nearest (runs measured by others), flops_per_token }.
----@param job trinity.JobFile
----@param cluster string as memory.case
----@return table
 function expect.of(job, cluster)
   local one = memory.case(job, cluster, true)
   local now, s, changes = memory.evaluated(one), 1, memory.changes(job, one, true)

@@ -1,9 +1,10 @@
 -- trinity.job: reads a job file of training software (the client) as model, mesh, batches, precision, recomputation and
 -- overlaps, and reports what the client refuses, ignores or changes. Each client has a module (megatron, torchtitan,
--- deepspeed, nanotron, bridge), and its arguments and rules as records (records/).
+-- deepspeed; declared has others), and its arguments and rules as records (records/).
 
 local arguments = require 'trinity.job.arguments'
 local check = require 'trinity.base.check'
+local declared = require 'trinity.job.declared'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local rules = require 'trinity.job.rules'
@@ -21,7 +22,9 @@ local takes = options_of.declare('trinity.JobFileOptions', { help = 'Options of 
   { 'capability', 'number', 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)' },
 })
 
-local function client(name) return require('trinity.job.' .. name) end
+local function client(name)
+  return ('nanotron bridge foundry mlperf'):find(name, 1, true) and declared(name) or require('trinity.job.' .. name)
+end
 
 -- Readers by extension: return the client of a text, and the tree or map that it reads.
 local formats = {}
@@ -44,8 +47,9 @@ end
 function formats.yaml(text, path)
   local map, repeated = yaml.read(text, path)
   if map.MODEL_ARGS then return client 'megatron', map, repeated end
-  local name = map.parallelism and 'nanotron' or (map.model or map.train) and 'bridge' or util.fail(
-    '%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)', path)
+  local name = map.parallelism and 'nanotron' or map.train_loader and 'foundry' or (map.model or map.train) and 'bridge'
+    or util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), train_loader (LLM Foundry), or model '
+      .. 'and train (Megatron-Bridge)', path)
   return client(name), yaml.value(map)
 end
 
@@ -89,6 +93,16 @@ local function launched_gpus(launcher, variables)
   return said.ntasks or said.num_processes or nodes and each and nodes * each or nil
 end
 
+-- Returns the path of a file that a script names, in the script's folder or above it, or nil.
+local function near(path, name)
+  name = name:gsub('^%$%b()', '.'):gsub('^`[^`]*`', '.')
+  local folder = name:match '^/' and '' or path:match '^(.*/)' or ''
+  while folder ~= '' and folder ~= '/' and not util.exists(folder .. name) do
+    folder = folder:match '^(.*/)[^/]+/$' or ''
+  end
+  return util.exists(folder .. name) and folder .. name or nil
+end
+
 -- Reads the job of a file's text into `found`.
 local function read_text(found, path, text)
   local format = formats[path:match '%.(%w+)$']
@@ -97,20 +111,28 @@ local function read_text(found, path, text)
     found.reader = reader
     return reader.read(found, tree, repeated or text)
   end
-  local script, program = shell.read(text), nil
+  local script, program = shell.read(text, function(name)
+    local file = near(path, name)
+    return file and util.read_file(file)
+  end), nil
   for _, command in ipairs(script.commands) do program = program_of(command, script.environment) or program end
+  for _, command in ipairs(script.missing) do found.unread[#found.unread + 1] = command end
+  if not program and script.environment.MINIBS then
+    local tree = {}
+    found.reader = client 'mlperf'
+    for name in util.sorted_pairs(found.reader.declared.keys) do
+      local value = script.environment[name]
+      if value and value ~= 'null' then tree[name] = arguments.readers.any(value:lower()) end
+    end
+    return found.reader.read(found, tree)
+  end
   if not program then util.fail('%s: expected a command that starts pretrain_*.py', path) end
   local launch = table.concat(program.launcher, ' ') .. ' ' .. table.concat(program.words, ' ')
   found.source.launch = found.source.launch and launch .. ' ' .. found.source.launch or launch
   if program.config and not program.architecture then
-    local folder = program.config:match '^/' and '' or path:match '^(.*/)' or ''
-    while folder ~= '' and folder ~= '/' and not util.exists(folder .. program.config) do
-      folder = folder:match '^(.*/)[^/]+/$' or '' -- a script may run in a folder above its own
-    end
-    if not util.exists(folder .. program.config) then
-      util.fail("%s: expected the file '%s' that the command names, got none", path, program.config)
-    end
-    read_text(found, folder .. program.config, util.read_file(folder .. program.config))
+    local file = near(path, program.config)
+      or util.fail("%s: expected the file '%s' that the command names, got none", path, program.config)
+    read_text(found, file, util.read_file(file))
   else
     found.reader = client(program.config and 'megatron_deepspeed' or 'megatron')
     -- open: the program may have arguments of its own
@@ -138,8 +160,6 @@ local function arguments_of(found, paths)
 end
 
 --- Runs the rules on the values and stores findings and meaning in the job.
----@param found table
----@return trinity.JobFile
 function job.settle(found)
   local reader = found.reader
   local values = (reader.space or arguments.space)(found)
@@ -178,11 +198,13 @@ end
 ---@field global_batch? integer
 ---@field micro_batches? integer
 ---@field context_exchange? string exchange of keys and values in context parallelism: ring, all_gather, all_to_all
+---@field dense_layers? integer layers without experts of a network with experts
 ---@field rank_order? string[] axes of the mesh from the innermost, of Megatron-LM
 ---@field precision? string
 ---@field recompute? string|table
 ---@field zero_stage? integer
 ---@field distributed_optimizer? boolean
+---@field state_bytes? number bytes per parameter of the optimizer with its weights in fp32
 ---@field overlaps? table
 ---@field offload? table
 ---@field unknown string[] settings that were not understood
@@ -207,9 +229,8 @@ end
 ---@field unread string[] settings that the parser did not understand
 ---@field unclear table<string, boolean> arguments whose value only the run gives
 
---- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, or YAML of nanotron or
---- Megatron-Bridge; or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises an error if the file is
---- of no known client. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
+--- Reads a job file of one of the clients, or a list of arguments of Megatron-LM or (--section.key) torchtitan. Raises
+--- an error if the client is unknown. Example: `trinity.job('pretrain.sh', { gpus = 64 }).legal`
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
 ---@return trinity.JobFile
@@ -249,9 +270,6 @@ function job.read(source, options)
 end
 
 --- Returns the job of a changed text of a job's file, before the rules (job.settle).
----@param found trinity.JobFile
----@param text string
----@return trinity.JobFile
 function job.reread(found, text)
   local again = { path = found.path, faults = {}, unread = {}, unclear = {}, capability = found.capability,
     source = { options = found.source.options, launch = found.source.options.launch } }

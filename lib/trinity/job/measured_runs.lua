@@ -9,7 +9,6 @@ local measured_runs = { path = core.home .. '/lib/trinity/job/measured_runs.csv'
 
 --- All runs, in the order of the file: { id, network, mixture, gpu, gpus, sequence, precision, plan,
 --- tokens_per_s_per_gpu, flops_per_token, flops_per_s_per_gpu, source }.
----@return table[]
 function measured_runs.all()
   return util.map(csv.read(measured_runs.path), function(row)
     local run = util.picked(row, { 'id', 'network', 'gpu', 'precision', 'plan', 'source' })
@@ -37,9 +36,6 @@ local function distance(run, job)
 end
 
 --- The runs nearest to a job, at most `count`, of each network, GPU and plan the nearest.
----@param job table flops_per_token, gpus, sequence, gpu, mixture, precision
----@param count integer
----@return table[]
 function measured_runs.nearest(job, count)
   local runs, seen, found = measured_runs.all(), {}, {}
   for i, run in ipairs(runs) do run.distance, run.place = distance(run, job), i end

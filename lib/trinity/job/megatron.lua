@@ -27,7 +27,7 @@ local function take(job, words, at, key, attached)
     local value, known = arguments.readers[key.kind](text), not key.choices
     for _, choice in ipairs(key.choices or {}) do known = known or choice == value end
     job.unclear[key.path] = value == nil or nil
-    if text:find '[$`]' and (key.kind ~= 'text' or key.choices) then
+    if text:find '[$`<]' and (key.kind ~= 'text' or key.choices) then
       job.unread[#job.unread + 1], job.unclear[key.path] = key.name .. ' ' .. text, true
     elseif value == nil then
       fault('argument-kind', ("takes %s, not '%s'"):format(key.kind == 'int' and 'a whole number' or 'a number',
@@ -44,8 +44,6 @@ end
 
 --- Parses a list of words into a job: values by field, given arguments, faults of the parser. An unknown argument is
 --- refused, or with job.source.open only listed as not understood.
----@param job table
----@param words string[]
 function megatron.read_words(job, words)
   local at, declared = 1, job.reader.declared.words
   job.words, job.values, job.given = words, {}, {}
@@ -93,6 +91,9 @@ local function yaml_words(map)
   return words
 end
 
+-- Keys of a functional test that are read or do not concern its first training.
+local test_keys = { MODEL_ARGS = true, ENV_VARS = true, MODE = true, TEST_TYPE = true, LAUNCHER = true, METRICS = true }
+
 -- Arguments by which a YAML starts another program, with arguments of its own: MIMO, vision-language, Flextron.
 local other_programs = { '--model-provider', '--dataloader-seq-length', '--flextron' }
 
@@ -102,10 +103,18 @@ function megatron.read(job, map, repeated)
   for _, key in ipairs(repeated) do
     arguments.fault(job, 'argument-twice', key .. ' is given twice: the last value counts.', key, 'ignored')
   end
+  for name in util.sorted_pairs(map) do
+    if not test_keys[name] then job.unread[#job.unread + 1] = name end
+  end
   job.environment, job.environment_known = {}, true
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end
   if yaml.is_scalar(map.MODEL_ARGS) and map.MODEL_ARGS.text ~= '' then
     util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
+  end
+  for name in util.sorted_pairs(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS) do
+    if not is_argument(name) then
+      util.fail('%s: MODEL_ARGS: expected arguments of Megatron-LM, such as --num-layers, got %s', job.path, name)
+    end
   end
   job.source.open = yaml.value(map).MODE == 'inference'
   for _, name in ipairs(other_programs) do job.source.open = job.source.open or map.MODEL_ARGS[name] ~= nil end
@@ -169,6 +178,7 @@ local function precision_of(v)
   return base
 end
 
+local sizes = { fp32 = 4, fp16 = 2, bf16 = 2, fp8 = 1 }
 local strategies = { no_shard = 0, optim = 1, optim_grads = 2, optim_grads_params = 3 }
 
 --- Converts values (after the rules) to fields of the job.
@@ -184,7 +194,7 @@ function megatron.meaning(job, v)
   job.mesh = { tensor = v.tensor_model_parallel_size, pipeline = v.pipeline_model_parallel_size,
     virtual_stages = v.virtual or 1, context = v.context_parallel_size, expert = v.expert_model_parallel_size,
     expert_tensor = (job.given.expert_tensor_parallel_size or v.num_experts) and v.expert_tensor_parallel_size or nil,
-    data = v.data, sequence_parallel = v.sequence_parallel }
+    data = v.data and v.data * v.remat, sequence_parallel = v.sequence_parallel }
   job.micro_batch, job.global_batch = v.micro_batch_size, v.global_batch_size
   job.micro_batches = v.micro_batches
   job.rank_order = v.use_tp_pp_dp_mapping and { 'tensor', 'context', 'expert', 'pipeline', 'data' }
@@ -200,7 +210,11 @@ function megatron.meaning(job, v)
   job.offload = { optimizer = v.optimizer_cpu_offload and (v.optimizer_offload_fraction or 1) or nil,
     activations = v.fine_grained_activation_offloading and v.offload_modules or nil,
     layers = v.offload_layers and v.cpu_offloading_num_layers or nil }
+  local master = v.bf16 and v.main_params_dtype == 'fp32' and 2 or sizes[v.main_params_dtype] -- store_param_remainders
+  job.state_bytes = v.optimizer == 'sgd' and 8
+    or v.use_precision_aware_optimizer and master + sizes[v.exp_avg_dtype] + sizes[v.exp_avg_sq_dtype] or 12
   job.stages = patterns.stages(v)
+  job.dense_layers = v.num_experts and v.num_layers and select(3, patterns.experts(v.moe_layer_freq, v.num_layers)) or 0
 end
 
 return megatron

@@ -4,6 +4,7 @@
 local account_of = require 'trinity.strategy.account'
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
+local patterns = require 'trinity.job.patterns'
 local problems = require 'trinity.strategy.problem'
 local recomputes = require 'trinity.job.recomputes'
 local simulator = require 'trinity.strategy.simulator'
@@ -49,17 +50,20 @@ clients['Megatron-LM'] = function(job)
   o.dropout, o.qk_norm = v.hidden_dropout > 0 and 0.1 or 0, v.qk_layernorm
   o.kernels = (v.attention_backend == 'unfused' or here) and 'megatron' or 'flash'
   o.dtype = (v.fp8 or v.fp4) and 'float8' or dtypes[job.precision] or 'float32'
-  if v.fp16 then o.gradient_dtype = 'float16' end
+  local reduced = v.grad_reduce_in_bf16 or v.main_grads_dtype == 'bf16' and not v.accumulate_allreduce_grads_in_fp32
+  if v.fp16 then o.gradient_dtype = 'float16' elseif v.bf16 and reduced then o.gradient_dtype = 'bfloat16' end
   if v.multi_latent_attention then
     o.kv_lora_rank, o.q_lora_rank, o.qk_nope_head_dim = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
     o.qk_rope_head_dim, o.v_head_dim, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
   end
-  local freq, dense = v.moe_layer_freq, 0
-  for _, kind in ipairs(type(freq) == 'table' and freq or {}) do
-    if kind == 1 then break end
-    dense = dense + 1
+  if v.num_experts then
+    o.dense_layers, o.moe_layer_freq = patterns.experts(v.moe_layer_freq, o.layers)
+    if not o.moe_layer_freq then
+      util.fail('trinity.job.memory: %s: expected --moe-layer-freq as a number or as first layers without experts, got '
+        .. 'another pattern', job.path)
+    end
   end
-  o.dense_layers, o.logit_bytes = dense, (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
+  o.logit_bytes = (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
   if job.client == 'Megatron-DeepSpeed' then o.kernels = 'megatron' end
   return o, { workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
     expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
@@ -71,7 +75,10 @@ end
 clients.torchtitan = function(job)
   local v, o, n = job.settled, common(job), job.network
   o.dtype = v.float8 and 'float8' or v.training.mixed_precision_param
-  o.dense_layers, o.shared = n.dense or 0, (n.shared or 0) * (n.expert_ffn or 0)
+  -- without compilation log-softmax and two gradients of the size of the logits are in float32 (components/loss.py)
+  local compiled = v.compile.enable and table.concat(v.compile.components or { 'loss' }, ' '):find 'loss'
+  o.logit_bytes = compiled and 0 or 6
+  o.dense_layers, o.moe_layer_freq, o.shared = n.dense or 0, n.every or 1, (n.shared or 0) * (n.expert_ffn or 0)
   if n.experts and not n.expert_ffn then o.expert_feed_forward = n.ffn end
   if n.latent then
     o.kv_lora_rank, o.q_lora_rank = n.latent, n.query or 0
@@ -88,12 +95,21 @@ clients.nanotron = function(job)
   return o
 end
 
+clients['LLM Foundry'] = function(job)
+  local o, m = common(job), job.settled.model
+  o.gated, o.norm, o.bias = job.settled.experts.ffn_type == 'mptglu', 'layer', m.no_bias and 'none' or 'all'
+  o.positions, o.dtype = job.model.positions or 0, dtypes[job.precision] or 'bfloat16'
+  return o
+end
+
 clients['Megatron-DeepSpeed'] = clients['Megatron-LM']
 
 -- Returns trinity's value of `recompute` for the recomputation of the job.
 local function recompute_of(job)
   local r = job.recompute
-  if (job.offload or {}).activations then return recomputes.offloaded end
+  local offload = job.offload or {}
+  if offload.activations then return recomputes.offloaded end
+  if offload.layers then return recomputes.first_layers(offload.layers) end
   if type(r) ~= 'table' then return 'none' end
   if r.granularity == 'full' then return 'full' end
   local modules = table.concat(r.modules or {}, ' ')
@@ -103,8 +119,6 @@ end
 
 --- Returns the number of GPUs of a cluster, or nil for a machine type ('dgx_h100'), of which a job takes the number it
 --- needs.
----@param cluster? string
----@return integer?
 function memory.gpus_of(cluster)
   if not cluster or nodes.find(cluster) then return nil end
   return #model.cluster(cluster).devices
@@ -115,7 +129,6 @@ end
 ---@param job trinity.JobFile
 ---@param cluster string a machine type, or a cluster with the GPUs of the job
 ---@param whole? boolean simulate all micro-batches (not needed for memory)
----@return table
 function memory.case(job, cluster, whole)
   local build = clients[job.client]
   if not build then
@@ -156,6 +169,19 @@ function memory.case(job, cluster, whole)
       sequence_parallel = mesh.sequence_parallel or false } }
 end
 
+local unmodelled = 'attention_output_gate enable_mhc_connections experimental_attention_variant freeze_all_layers '
+  .. 'heterogeneous_layers_config_path hybrid_context_parallel moe_expert_capacity_factor moe_latent_size '
+  .. 'tensor_parallel_num_weight_shards window_size'
+
+--- Returns the arguments of a job that change memory or time, but not the predictions.
+function memory.unmodelled(job)
+  local list, optimizer = {}, job.given.optimizer and job.values.optimizer
+  for name in unmodelled:gmatch '%S+' do list[#list + 1] = job.values[name] and job.given[name] or nil end
+  local other = type(optimizer) == 'string' and optimizer ~= 'adam' and optimizer ~= 'sgd'
+  list[#list + 1] = other and '--optimizer ' .. optimizer or nil
+  return list
+end
+
 -- Returns use(problem) with the simulator of a case.
 local function simulated(one, use)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
@@ -175,36 +201,51 @@ function memory.sorted(list, number, text)
   return list
 end
 
--- Returns the saved activations of devices by operator of a layer ('attention/query'), whose backward pass reads them.
-local function by_operator(found, timeline)
+-- Returns by device the activations and their gradients at its peak, by the operator of a layer that writes them
+-- ('attention/query'), and when the peak is: { time_s, operator, micro_batch }, with the operator that runs there.
+local function at_peak(found, timeline)
   local graph, groups, names, numbers = simulator.lowered('trinity.job.memory', found.problem, found).graph, {}, {}, {}
   for i = 1, graph.operators do
     local name = graph:operator(i).name:match '^[^@]*'
-    for _, other in ipairs { '^layer_%d+/', '/grad.*$', '/recompute$', '/gather%d*$', '/sum[%d.]+$' } do
+    for _, other in ipairs { '^layer_%d+/', '/grad.*$', '/recompute$', '/gather%d*$', '/sum[%d.]+$', '/float32$' } do
       name = name:gsub(other, '')
     end
     if not numbers[name] then names[#names + 1], numbers[name] = name, #names + 1 end
     groups[i] = numbers[name]
   end
-  return util.map(timeline.handle:account(groups), function(device)
+  local account = timeline.handle:account(groups)
+  local peaks = util.map(account, function(_, d)
+    local peak
+    for _, level in ipairs(timeline:memory(d)) do
+      if not peak or level.bytes > peak.bytes then peak = level end
+    end
+    return { time_s = peak.time_s }
+  end)
+  for t = 1, timeline.tasks do
+    local at = peaks[timeline.device[t]]
+    if timeline.start_s[t] <= at.time_s and timeline.end_s[t] > at.time_s then
+      local i = (t - 1) % graph.operators + 1
+      at.operator, at.micro_batch = graph:operator(i).name:match '^[^@]*', (t - i) / graph.operators + 1
+    end
+  end
+  return util.map(account, function(device)
     local list = {}
-    for g, bytes in ipairs(device.activations) do
+    for g, bytes in ipairs(device.peak_activations) do
       if bytes > 0 then list[#list + 1] = { name = names[g], bytes = bytes } end
     end
     return memory.sorted(list, 'bytes', 'name')
-  end)
+  end), peaks
 end
 
 --- Simulates a case. Returns stages and devices (strategy:breakdown), step_time_s, whether it fits, the mean error of
---- the constants, the GPU type, and the weights used per token; with `detail` the activations of devices by operator.
----@param one table
----@param detail? boolean
----@return table
+--- the constants, the GPU type, and the weights used per token; with `detail` operators and peaks by device.
 function memory.evaluated(one, detail)
   return simulated(one, function(problem)
     local found, kind = problem:strategy(one.strategy), problem.cluster.basis.kinds[1]
     local account, timeline = account_of(found)
-    return { operators = detail and by_operator(found, timeline), gpu = problem.cluster.devices[1].type,
+    local operators, peaks
+    if detail then operators, peaks = at_peak(found, timeline) end
+    return { operators = operators, peaks = peaks, gpu = problem.cluster.devices[1].type,
       active_parameters = problem.graph.active_parameters,
       stages = account.stages, step_time_s = found.metrics.step_time_s,
       fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
@@ -213,9 +254,6 @@ function memory.evaluated(one, detail)
 end
 
 --- Returns the step time of a job in seconds, or nil if it does not fit.
----@param job trinity.JobFile
----@param cluster string as memory.case
----@return number?
 function memory.step(job, cluster)
   local one = memory.case(job, cluster, true)
   return simulated(one, function(problem)
@@ -224,35 +262,18 @@ function memory.step(job, cluster)
   end)
 end
 
--- Returns when a device first has its peak memory: { time_s, operator, micro_batch }, with the operator that then runs
--- there on the critical path, if any.
-local function peak_of(one, device)
-  return simulated(one, function(problem)
-    local timeline, peak = problem:timeline(one.strategy), nil
-    for _, level in ipairs(timeline:memory(device)) do
-      if not peak or level.bytes > peak.bytes then peak = level end
-    end
-    local steps, at = timeline:critical_steps(), { time_s = peak.time_s }
-    for i, step in ipairs(timeline:critical_path().steps) do
-      local here = one.strategy.mesh.pipeline == 1 or steps.device[i] == device
-      if step.kind == 'compute' and here and step.start_s <= peak.time_s and step.end_s >= peak.time_s then
-        at.operator, at.micro_batch = step.operator:match '^[^@]*', step.micro_batch
-      end
-    end
-    return at
-  end)
-end
-
--- Returns the bytes of a stage by column, without offloaded data.
-local function row_of(job, stage)
-  local peak, offload = stage.peak_bytes, job.offload or {}
-  local head = stage.activations and stage.activations.head or 0
-  local logits = math.min(head, peak.activations)
+-- Returns the bytes of a stage by column, without offloaded data; operators: of its activations.
+local function row_of(job, stage, operators)
+  local peak, offload, logits = stage.peak_bytes, job.offload or {}, 0
+  for _, operator in ipairs(operators or {}) do
+    if operator.name == 'logits' or operator.name == 'loss' then logits = logits + operator.bytes end
+  end
   local kept = offload.optimizer and 1 - (tonumber(offload.optimizer) or 1) or 1
   local row = { layers = stage.layers, weights = offload.parameters and 0 or peak.weights, gradients = peak.gradients,
-    optimizer = peak.optimizer * kept, activations = peak.activations - logits + peak.activation_gradients
-      + peak.delayed, logits = logits, workspaces = peak.workspace, communication = peak.received + peak.gathered,
-    framework = peak.framework }
+    optimizer = peak.optimizer * kept * (job.state_bytes or 12) / 12, logits = logits, workspaces = peak.workspace,
+    activations = peak.activations + peak.activation_gradients + peak.delayed - logits,
+    communication = peak.received + peak.gathered,
+    framework = peak.framework, operators = operators }
   row.peak = 0
   for _, name in ipairs(memory.columns) do row.peak = row.peak + row[name] end
   return row
@@ -262,10 +283,6 @@ memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits',
   'framework' }
 
 --- Returns changes that a job does not have yet: { name, case }. They may free memory or, with `faster`, time.
----@param job trinity.JobFile
----@param one table its case
----@param faster? boolean
----@return table[]
 function memory.changes(job, one, faster)
   local list, s, mesh = {}, one.strategy, one.strategy.mesh
   local function add(name, strategy, options, runtime)
@@ -291,9 +308,13 @@ function memory.changes(job, one, faster)
   end
   if s.recompute ~= 'full' then add('full recomputation', { recompute = 'full' }) end
   if mesh.tensor > 1 and not s.sequence_parallel then add('sequence parallelism', { sequence_parallel = true }) end
-  if not faster and mesh.data % 2 == 0 and one.options.experts == 0 and one.options.heads % (2 * mesh.tensor) == 0 then
-    add(('tensor parallelism %d'):format(2 * mesh.tensor), { micro_batches = 2 * s.micro_batches,
-      mesh = util.merged(mesh, { tensor = 2 * mesh.tensor, data = mesh.data / 2 }) })
+  for axis, parts in util.sorted_pairs { context = one.options.sequence / 2, tensor = one.options.heads } do
+    local degree = 2 * mesh[axis]
+    if not faster and mesh.data % 2 == 0 and one.options.experts == 0 and parts % degree == 0 then
+      add(('%s parallelism %d'):format(axis, degree), { micro_batches = 2 * s.micro_batches,
+        cp_comm_type = axis == 'context' and 'ring' or s.cp_comm_type,
+        mesh = util.merged(mesh, { [axis] = degree, data = mesh.data / 2 }) })
+    end
   end
   if s.zero_stage == 0 and mesh.data > 1 then add('distributed optimizer (ZeRO 1)', { zero_stage = 1 }) end
   if s.zero_stage < 3 and mesh.data > 1 and mesh.pipeline == 1 then add('FSDP (ZeRO 3)', { zero_stage = 3 }) end
@@ -308,13 +329,10 @@ end
 --- operator, micro_batch }, and changes { name, frees_bytes, step_time_ratio }, largest first.
 ---@param job trinity.JobFile
 ---@param cluster? string as memory.case; default 'dgx_h100'
----@return table
 function memory.of(job, cluster)
   local one = memory.case(job, cluster or 'dgx_h100')
   local now = memory.evaluated(one, true)
-  local rows, fullest = util.map(now.stages, function(stage)
-    return util.merged(row_of(job, stage), { operators = now.operators[stage.device] })
-  end), 1
+  local rows, fullest = util.map(now.stages, function(s) return row_of(job, s, now.operators[s.device]) end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
   local helps = {}
   for _, change in ipairs(memory.changes(job, one)) do
@@ -326,7 +344,7 @@ function memory.of(job, cluster)
         step_time_ratio = other.step_time_s / now.step_time_s }
     end
   end
-  return { rows = rows, fullest = fullest, at = peak_of(one, now.stages[fullest].device),
+  return { rows = rows, fullest = fullest, at = now.peaks[now.stages[fullest].device],
     helps = memory.sorted(helps, 'frees_bytes', 'name'),
     capacity_bytes = now.capacity_bytes, step_time_s = now.step_time_s, cluster = one.cluster }
 end

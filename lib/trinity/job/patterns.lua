@@ -22,8 +22,6 @@ function List.__mul(a, b)
 end
 
 --- Parses a frequency (a number) or a list of layers; returns the text if it is neither.
----@param text string
----@return number|integer[]|string
 function patterns.layers(text)
   local sum = not text:find '[^%d%s,+*()%[%]]' and #text < 1000 and text:gsub('%[', ' list{'):gsub('%]', '}')
   local chunk = sum and loadstring('return ' .. sum)
@@ -33,9 +31,18 @@ function patterns.layers(text)
   return type(value) == 'table' and { unpack(value) } or value
 end
 
+--- Returns of --moe-layer-freq (a number, or a list with 1 for experts) the count of first layers without experts, one
+--- of how many further layers has them (nil: another pattern), and the count of layers without experts.
+function patterns.experts(freq, layers)
+  if type(freq) ~= 'table' then return 0, freq, layers - math.ceil(layers / freq) end
+  local leading, dense = 0, 0
+  for i, kind in ipairs(freq) do
+    if kind ~= 1 then leading, dense = leading == i - 1 and i or leading, dense + 1 end
+  end
+  return leading, leading == dense and 1 or nil, dense
+end
+
 --- Returns layers, segments and multi-token-prediction parts of a hybrid pattern, and the rules that it breaks.
----@param text string
----@return table
 function patterns.hybrid(text)
   local parts = {}
   for part in (text .. '/'):gmatch '([^/]*)/' do parts[#parts + 1] = part end
@@ -71,8 +78,6 @@ function patterns.layout_faults(stages, pipeline, layers, further)
 end
 
 --- Returns the number of decoder layers per virtual stage, in the order of layers, or nil if they are not divisible.
----@param v table<string, any> values after the rules
----@return integer[]?
 function patterns.stages(v)
   local count, virtual = v.pipeline_model_parallel_size, v.virtual or 1
   if not v.num_layers or not v.counted or count < 1 then return nil end

@@ -5,8 +5,6 @@ local util = require 'trinity.base.util'
 local recomputes = {}
 
 --- Returns whether an operator belongs to modules, given as a text: core_attn moe_act layernorm ...
----@param modules string
----@return fun(op: table): boolean?
 function recomputes.of(modules)
   local function any(op, ...)
     for _, pattern in ipairs { ... } do if op.name:find(pattern) then return true end end
@@ -34,11 +32,14 @@ end
 
 --- Returns whether an operator's activations are on the host with --fine-grained-activation-offloading: all operators
 --- of layers except shared experts, routers and latent projections. Offloading frees the same memory as recomputation.
----@param op table
----@return boolean?
 function recomputes.offloaded(op)
   return op.name:find '^layer_' and not (op.name:find '/shared/' or op.name:find '/router/'
     or op.name:find 'query_down' or op.name:find '/attention/latent$' or op.name:find '/attention/key$') or nil
+end
+
+--- Returns whether an operator's activations are on the host with --cpu-offloading-num-layers COUNT.
+function recomputes.first_layers(count)
+  return function(op) return (tonumber(op.name:match '^layer_(%d+)/') or count + 1) <= count or nil end
 end
 
 return recomputes

@@ -93,11 +93,6 @@ end
 --- step_time_s }, or nil if none is faster; and the step time of the unchanged job. keep: settings that stay (tensor,
 --- pipeline, context, expert, micro_batch, recompute, zero_stage). writes: whether the file can hold changes; if it can
 --- hold none of the faster plans, the fastest is returned.
----@param job trinity.JobFile
----@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean,
----  writes?: fun(changes: table[]): boolean }
----@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
----@return number? step_time_s
 function replan.from(job, options)
   local one = memory.case(job, options.cluster)
   local make = settings[job.client]
@@ -108,7 +103,8 @@ function replan.from(job, options)
   local current = { tensor = job.mesh.tensor, pipeline = job.mesh.pipeline, context = job.mesh.context or 1,
     expert = job.mesh.expert or 1, micro_batch = job.micro_batch, recompute = recompute, zero_stage = job.zero_stage }
   local space = { stages = 'even', schedule = { '1f1b', 'interleaved' }, recompute = { 'none', 'selective', 'full' },
-    zero_stage = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 }, context = current.context }
+    zero_stage = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 },
+    context = { current.context, 2 * current.context } }
   for _, name in ipairs(options.keep or {}) do
     if current[name] == nil then
       util.fail("trinity plan --from: option 'keep': unknown dimension %s",

@@ -4,7 +4,7 @@
 --   CODE [EFFECT] PART:LINE EXPRESSION | SENTENCE [=> STATEMENTS]
 --
 --   EFFECT      ignored or changed: the client continues without an error; without it the client refuses the value
---   PART:LINE   position in the client: a file by a record '@part PART PATH', and a line
+--   PART:LINE   position in the client: a file by a record '@part PART PATH' (or REPOSITORY@COMMIT:PATH), and a line
 --   EXPRESSION  Lua over the client's values (dotted paths for nested values), true if the rule is broken
 --   SENTENCE    what the client requires or does
 --   STATEMENTS  what the client then executes (also for refused values, so that one fault hides no other)
@@ -104,7 +104,7 @@ local function read(client)
   end
   local repository = texts:match '@repository (%S+)'
   for part, path in texts:gmatch '@part (%S+) (%S+)' do parts[part] = path end
-  for line in texts:gsub('\n@[^\n]*', ''):gsub('\n%s+', ' '):gsub('^@[^\n]*\n', ''):gmatch '[^\n]+' do
+  for line in texts:gsub('\n%s+', ' '):gsub('\n@[^\n]*', ''):gsub('^@[^\n]*\n', ''):gmatch '[^\n]+' do
     local what, set = client.client .. ': ' .. line, line:match '=> (.*)$'
     local rest = set and line:match '^(.-)%s*=> ' or line
     local rule = { release = client.release, paths = {}, set = set and chunk(set, what) }
@@ -113,7 +113,9 @@ local function read(client)
       rule.code, rule.effect, rule.text = code, effect ~= '' and effect or 'refused', sentence
       rule.paths = util.map(paths_of(expression), resolved)
       rule.when = chunk('return ' .. expression, what)
-      rule.source = ('%s %s:%s'):format(repository, parts[part], at)
+      local other, commit, path = parts[part]:match '^(%S+)@(%x+):(.*)$'
+      rule.source, rule.release = ('%s %s:%s'):format(other or repository, path or parts[part], at),
+        commit or client.release
     elseif rest ~= '' then
       error(('%s: expected CODE PART:LINE EXPRESSION | SENTENCE, got %s'):format(client.client, rest), 0)
     end
@@ -139,23 +141,15 @@ local ready = setmetatable({}, { __mode = 'k' })
 
 --- Returns the rules of a client { code, effect, text, when, set, paths, source, release }, and the paths that each
 --- derived name depends on.
----@param client table
----@return table[] list
----@return table<string, string[]> derived
 function rules.of(client)
   if not ready[client] then ready[client] = { read(client) } end
   return unpack(ready[client])
 end
 
---- Applies the rules of a client to values. Returns findings { code, effect, text, source, release, paths } in the
---- order of the rules, and changes the values as the client does.
----@param client table
----@param values table
----@return table[]
-function rules.check(client, values)
-  local list, derived = rules.of(client)
-  local declared, findings = client.declared, {}
-  local space = setmetatable({}, {
+-- Returns the values as the space of expressions.
+local function space_of(client, values)
+  local declared, derived = client.declared, select(2, rules.of(client))
+  return setmetatable({}, {
     __index = function(_, name)
       local value = values[name]
       if value == nil then value = helpers[name] or client.functions and client.functions[name] end
@@ -167,7 +161,19 @@ function rules.check(client, values)
     end,
     __newindex = values,
   })
-  for _, rule in ipairs(list) do
+end
+
+--- Returns the value of an expression over values, or nil if it cannot be computed.
+function rules.value(client, values, expression)
+  local ok, value = pcall(setfenv(chunk('return ' .. expression, expression), space_of(client, values)))
+  if ok then return value end
+end
+
+--- Applies the rules of a client to values. Returns findings { code, effect, text, source, release, paths } in the
+--- order of the rules, and changes the values as the client does.
+function rules.check(client, values)
+  local findings, space = {}, space_of(client, values)
+  for _, rule in ipairs(rules.of(client)) do
     local ok, broken = true, not rule.when
     if rule.when then ok, broken = pcall(setfenv(rule.when, space)) end
     if not ok and not tostring(broken):find 'attempt to' then error(broken, 0) end
@@ -182,9 +188,6 @@ function rules.check(client, values)
 end
 
 --- Returns the arguments that a rule reads, directly or through derived values.
----@param client table
----@param paths string[]
----@return string[]
 function rules.arguments(client, paths)
   local _, derived = rules.of(client)
   local list, seen = {}, {}
@@ -236,11 +239,6 @@ end
 
 --- Returns the nearest values of arguments that fix a finding and break no other rule: a list of { path, value }, at
 --- most two per argument.
----@param finding table
----@param before table<string, boolean> codes that are currently refused
----@param argument fun(path: string): { value: any, choices: any[]? }? an argument that may change
----@param try fun(path: string, value: any): table<string, boolean>? returns the codes that are refused with a value
----@return { path: string, value: any }[]
 function rules.nearest(finding, before, argument, try)
   local found = {}
   for _, path in ipairs(finding.paths) do

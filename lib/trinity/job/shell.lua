@@ -49,6 +49,9 @@ local function commands_of(text)
       deep, word = deep + (c == '(' and 1 or -1), (word or '') .. c
     elseif deep > 0 then
       word = (word or '') .. c
+    elseif text:match('^<%a[^<>\n|&;$]*[^%s<>]>[%s"\']', at) then -- <path to data>, in published scripts
+      last = text:find('>', at, true)
+      word = (word or '') .. text:sub(at, last)
     elseif text:match('^<<%-?%s*["\']?([%a_]+)', at) then
       local whole
       whole, tag = text:match('^(<<%-?%s*["\']?([%a_]+)["\']?)', at)
@@ -107,7 +110,9 @@ local function variable(state, inside)
   return value
 end
 
--- Expands a raw word to words; `one`: to a single text, without splitting.
+local function hidden(text) return (text:gsub('%s', '\1')) end
+
+-- Expands a raw word to words; `one`: to a single text, without splitting. Commands and placeholders stay whole.
 function expand(state, raw, one)
   local words, word, at, quoted, none = {}, nil, 1, false, false -- none: "${LIST[@]}" of an empty list
   local function add(text, split)
@@ -116,8 +121,9 @@ function expand(state, raw, one)
       return
     end
     if text:match '^%s' and word then words[#words + 1], word = word, nil end
+    text = text:gsub('%$%b()', hidden):gsub('`[^`]*`', hidden):gsub('<%a[^<>]*>', hidden)
     for part, blank in text:gmatch '(%S+)(%s*)' do
-      word = (word or '') .. part
+      word = (word or '') .. part:gsub('\1', ' ')
       if blank ~= '' then words[#words + 1], word = word, nil end
     end
   end
@@ -273,17 +279,20 @@ local function read_commands(state, text, depth)
     if reached then state.status = status_of(plain) end
     local words, skipped = {}, false
     for _, raw in ipairs(reached and raw_words or {}) do
-      local redirected = raw:match '^[%d&]*[<>]+&?(.*)$' -- > file, 2>&1
+      local redirected = not raw:match '^<%a.*>$' and raw:match '^[%d&]*[<>]+&?(.*)$' -- > file, 2>&1
       if redirected or skipped then
         skipped = redirected == ''
       elseif not (#words == 0 and (assign(state, raw) or keywords[raw])) then
         for _, word in ipairs(expand(state, raw)) do words[#words + 1] = word end
       end
     end
-    local first = words[1] or ''
+    local first, inner = words[1] or '', words.here
     if first == 'read' and raw_words.here then state.vars[words[#words]] = expand(state, raw_words.here, true) end
+    if first == 'source' or first == '.' then
+      inner = words[2] and state.load(words[2])
+      if not inner then state.missing[#state.missing + 1] = table.concat(words, ' ') end
+    end
     if first == 'unset' then for i = 2, #words do state.vars[words[i]] = nil end end
-    local inner = words.here
     for i, word in ipairs(words) do
       if word == '-c' and table.concat(words, ' ', 1, i):match 'sh%s' or word:match '%.py%s' then
         inner = word == '-c' and words[i + 1] or word
@@ -299,11 +308,10 @@ local function read_commands(state, text, depth)
   end
 end
 
---- Returns what a script runs: { commands (lists of words), environment, unset (variables without an assignment) }.
----@param text string
----@return table
-function shell.read(text)
-  local state, environment = { vars = {}, unset = {}, branches = {}, commands = {} }, {}
+--- Returns what a script runs: { commands (lists of words), environment, unset (variables without an assignment),
+--- missing (source commands without a file) }. load: returns the text of a sourced file, or nil.
+function shell.read(text, load)
+  local state, environment = { vars = {}, unset = {}, branches = {}, commands = {}, missing = {}, load = load }, {}
   for _, option in ipairs { { '%-%-nodes[= ](%d+)', 'SLURM_NNODES' }, { '%-N%s*(%d+)', 'SLURM_NNODES' },
     { '%-%-ntasks%-per%-node[= ](%d+)', 'SLURM_NTASKS_PER_NODE' }, { '%-%-gpus%-per%-node[= ](%d+)',
     'SLURM_GPUS_PER_NODE' }, { '%-%-gres[= ]gpu:[%a%d_]-:?(%d+)', 'SLURM_GPUS_PER_NODE' } } do
@@ -315,7 +323,8 @@ function shell.read(text)
   for name, value in util.sorted_pairs(state.vars) do
     if type(value) == 'string' then environment[name] = value end
   end
-  return { commands = state.commands, environment = environment, unset = util.sorted_keys(state.unset) }
+  return { commands = state.commands, environment = environment, unset = util.sorted_keys(state.unset),
+    missing = state.missing }
 end
 
 return shell

@@ -99,9 +99,6 @@ function toml.value(text)
 end
 
 --- Parses the tables of a text.
----@param text string
----@param path string begins messages
----@return table
 function toml.read(text, path)
   local state, all = { text = text, at = 1, path = path }, {}
   local into = all

@@ -76,6 +76,7 @@ function titan.meaning(job, v)
     experts = n.experts, experts_per_token = n.per_token, expert_ffn = n.expert_ffn, latent_attention = latent,
     tied_embeddings = n.tied == 1 }
   job.network = n
+  job.dense_layers = n.experts and (n.dense or 0) + n.layers - math.ceil(n.layers / (n.every or 1)) or nil
   if not n.layers then
     job.unknown[#job.unknown + 1] = ('model.flavor %s of %s'):format(v.model.flavor, v.model.name)
   end

@@ -27,7 +27,7 @@ function yaml.value(node)
   if text == '' or text == '~' or text:lower() == 'null' then return nil end
   local lower = text:lower()
   if lower == 'true' or lower == 'false' then return lower == 'true' end
-  if text:match '^[%d.+-]' and not text:match '^0[xX]' then return tonumber(text) or text end
+  if text:match '^[%d.+-]' and not text:match '^0[xX]' then return tonumber((text:gsub('(%d)_', '%1'))) or text end
   return text
 end
 
@@ -72,6 +72,8 @@ local function key_of(text)
   return key, rest or ''
 end
 
+local function is_item(line) return (line.text .. ' '):match '^%-%s' ~= nil end
+
 local read_block
 
 -- Reads the value of a key: the rest of its line, or the block below.
@@ -87,7 +89,7 @@ local function value_at(state, rest, indent)
   local anchor = rest:match '^&([%w_-]+)$'
   if rest ~= '' and not anchor then return state.anchors[rest:match '^%*([%w_-]+)$'] or read_scalar(rest) end
   local next_line = state[state.at]
-  if next_line and next_line.indent > indent and not key_of(next_line.text) and not next_line.text:match '^%-%s' then
+  if next_line and next_line.indent > indent and not key_of(next_line.text) and not is_item(next_line) then
     state.at = state.at + 1
     return read_scalar(next_line.text)
   end
@@ -95,7 +97,7 @@ local function value_at(state, rest, indent)
     state.anchors[anchor] = read_block(state, next_line.indent)
     return state.anchors[anchor]
   end
-  if next_line and (next_line.indent > indent or next_line.indent == indent and next_line.text:match '^%-%s') then
+  if next_line and (next_line.indent > indent or next_line.indent == indent and is_item(next_line)) then
     return read_block(state, next_line.indent)
   end
   return scalar ''
@@ -107,7 +109,7 @@ end
 
 local function read_list(state, indent)
   local list = {}
-  while state[state.at] and state[state.at].indent == indent and (state[state.at].text .. ' '):match '^%-%s' do
+  while state[state.at] and state[state.at].indent == indent and is_item(state[state.at]) do
     local line = state[state.at]
     local text = line.text:sub(2):gsub('^%s+', '')
     if key_of(text) and not text:match '^%[' then -- a map that begins on the line of its dash
@@ -122,7 +124,7 @@ local function read_list(state, indent)
 end
 
 function read_block(state, indent)
-  if (state[state.at].text .. ' '):match '^%-%s' then return read_list(state, indent) end
+  if is_item(state[state.at]) then return read_list(state, indent) end
   local map = {}
   while state[state.at] and state[state.at].indent == indent do
     local line = state[state.at]
@@ -143,10 +145,6 @@ function read_block(state, indent)
 end
 
 --- Parses a text: maps and lists of scalars. Also returns keys that occur twice, of which the last counts.
----@param text string
----@param path string begins messages
----@return table
----@return string[] repeated
 function yaml.read(text, path)
   local state, number = { at = 1, path = path, repeated = {}, anchors = {} }, 0
   for line in (text:gsub('\r', '') .. '\n'):gmatch '(.-)\n' do

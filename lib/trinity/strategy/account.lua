@@ -130,6 +130,7 @@ return function(found)
       total = total + by_part[name]
     end
     device.device, device.activation_bytes, device.activations = d, total + device.delayed_bytes, low and by_part
+    device.peak_activations = nil -- trinity.job.memory has them by operator
   end
   for _, row in ipairs(traffic) do
     if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end

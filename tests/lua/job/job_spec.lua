@@ -79,6 +79,22 @@ srun bash -c "cd /x; ${cmd} --global-batch-size 8 2>&1 | tee log"
     expect(found.gpus):equals(16)
     expect(table.concat(found.unknown, ' ')):equals '${OWN}'
   end)
+  it('reads sourced files, keeps commands and placeholders whole, and lists files that are not there', function()
+    local folder = temporary '.d'
+    core.write_file(folder .. '/net.sh', 'NET="--num-layers 8 --hidden-size 64 --num-attention-heads 4"\n')
+    core.write_file(folder .. '/run.sh', [==[
+source "$(dirname "$0")/net.sh"
+. other.sh
+NAME=x-$(date +"%d %m")-$(( $(ls | wc -l) - 2 ))
+torchrun --nproc_per_node 1 pretrain_gpt.py $NET --save $NAME --vocab-file <path to vocab.json> --seq-length 32 \
+  --max-position-embeddings 32 --micro-batch-size 1 --save-interval 5 --wandb-exp-name $NAME
+]==])
+    local found = trinity.job(folder .. '/run.sh')
+    expect(codes(found)):equals ''
+    expect(found.model.layers):equals(8)
+    expect(table.concat(found.unknown, ', ')):equals '. other.sh'
+    expect(found.values.vocab_file):equals '<path to vocab.json>'
+  end)
   it('of a program with arguments of its own lists these as not understood', function()
     local found = trinity.job(file_of('sh', 'torchrun --nproc-per-node=2 my/train.py --num-layers 4 --hidden-size 64 '
       .. '--num-attention-heads 4 --seq-length 8 --max-position-embeddings 8 --micro-batch-size 1 --my-flag 3 "$@"\n'))
@@ -153,8 +169,10 @@ end)
 describe('every rule', function()
   it('reads what its client has, and has a sentence and a place in the client', function()
     local rules, count = require 'trinity.job.rules', 0
-    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge' } do
-      local reader, seen = require('trinity.job.' .. client), {}
+    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge', 'foundry',
+      'mlperf' } do
+      local own = core.exists(core.home .. '/lib/trinity/job/' .. client .. '.lua')
+      local reader, seen = own and require('trinity.job.' .. client) or require 'trinity.job.declared'(client), {}
       local list, derived = rules.of(reader)
       local function known(name)
         for _, names in ipairs { reader.declared.keys, reader.declared.sections, derived, reader.base,
@@ -232,6 +250,26 @@ describe('one argument that breaks a rule', function()
   end)
 end)
 
+describe('layers with experts', function()
+  it('are those that the frequency names, in collectives and in memory', function()
+    local becomes = require 'trinity.job.becomes'
+    local function job_with(freq)
+      return trinity.job(words_of { ['--num-experts'] = '4', ['--moe-layer-freq'] = freq, ['--disable-bias-linear'] = true,
+        ['--expert-model-parallel-size'] = '2', ['--moe-token-dispatcher-type'] = 'alltoall' }, { gpus = 2 })
+    end
+    for freq, layers in pairs { ['1'] = 8, ['2'] = 4, ['[0]*3+[1]*5'] = 5 } do -- in any order
+      local found = job_with(freq)
+      expect(found.model.layers - found.dense_layers):equals(layers)
+      for _, row in ipairs(becomes.collectives(found)) do
+        if row.axis == 'expert' then expect(row.count):equals(4 * layers) end
+      end
+    end
+    local function weights(freq) return memory.of(job_with(freq)).rows[1].weights end
+    expect(weights '2' < weights '1' and weights '[0]*4+[1]*4' == weights '2'):truthy()
+    expect(function() memory.of(job_with '([1]+[0])*4') end):raises 'expected %-%-moe%-layer%-freq as a number'
+  end)
+end)
+
 describe('patterns of layers', function()
   it('are lists joined by + and repeated by *, or the text itself', function()
     expect(table.concat(patterns.layers '([0]*2+[1]*3)*2', '')):equals '0011100111'
@@ -268,6 +306,54 @@ describe('files of other clients', function()
   end)
 end)
 
+describe("variables of NVIDIA's submissions to MLPerf", function()
+  local text = 'source $(dirname ${BASH_SOURCE[0]})/config_common.sh\nexport MINIBS=24\nexport TENSOR_MODEL_PARALLEL=4\n'
+    .. 'export PIPELINE_MODEL_PARALLEL=8\nexport INTERLEAVED_PIPELINE=8\nexport CONTEXT_PARALLEL=2\nexport FP8=True\n'
+    .. 'export SEQ_PARALLEL=null\nexport DGXNNODES=%d\nexport DGXNGPU=4\n'
+  it('give degrees and batches, and are refused by rules of Megatron-Core', function()
+    local found = trinity.job(file_of('sh', text:format(640)))
+    expect(codes(found)):equals ''
+    expect(found.gpus):equals(2560)
+    expect(found.mesh.data):equals(40)
+    expect(found.global_batch):equals(960)
+    expect(found.micro_batches):equals(24)
+    expect(found.precision):equals 'bf16 + fp8 matmuls'
+    expect(table.concat(found.unknown, ' ')):matches '^source '
+    expect(codes(trinity.job(file_of('sh', text:format(641))))):equals 'gpus-multiple'
+    expect(codes(trinity.job(file_of('sh', (text:format(640):gsub('=24', '=25')))))):equals 'interleaved-rest'
+  end)
+end)
+
+describe("LLM Foundry's YAML", function()
+  local lines = { 'variables:', '  length: 1024', 'max_seq_len: ${variables.length}', 'model:', '  name: mpt_causal_lm', '  d_model: 512',
+    '  n_heads: 8', '  n_layers: 4', '  vocab_size: 1024', '  max_seq_len: ${variables.length}', '  attn_config:', '    attn_impl: flash',
+    'train_loader:', '  name: text', 'global_train_batch_size: 64', 'device_train_microbatch_size: 4', 'precision: amp_bf16',
+    'eval_first: false', 'fsdp_config:', '  sharding_strategy: FULL_SHARD', '  activation_checkpointing: true' }
+  local function with(old, new)
+    return trinity.job(file_of('yaml', (table.concat(lines, '\n') .. '\n'):gsub(old, new)), { gpus = 8 })
+  end
+  it('is read with its variables: batch, sharding, network and memory', function()
+    local found = with('^$', '')
+    expect(found.client):equals 'LLM Foundry'
+    expect(codes(found)):equals ''
+    expect(found.model.sequence):equals(1024)
+    expect(found.model.ffn):equals(2048)
+    expect(found.micro_batches):equals(2)
+    expect(found.zero_stage):equals(3)
+    expect(found.recompute.granularity):equals 'full'
+    expect(found.precision):equals 'bf16'
+    expect(memory.of(found).rows[1].peak > 0):truthy()
+  end)
+  it('with one setting broken is refused, or told as ignored or changed, by the rule of the client', function()
+    for _, case in ipairs { { 'batch-multiple', 'size: 64', 'size: 60' }, { 'heads-multiple', 'n_heads: 8', 'n_heads: 7' },
+      { 'attention-known', ': flash', ': triton' }, { 'key-unknown', 'eval_first', 'eval_frist' },
+      { 'micro-batch-reduced', 'microbatch_size: 4', 'microbatch_size: 16' }, { 'float8-idle', 'amp_bf16', 'amp_fp8' } } do
+      local found = with(case[2], case[3])
+      expect(codes(found) .. codes(found, 'changed') .. codes(found, 'ignored')):equals(case[1])
+    end
+  end)
+end)
+
 describe('memory of a job', function()
   it('has a row per stage whose owners add up to its peak', function()
     local told = memory.of(trinity.job(script))
@@ -281,11 +367,15 @@ describe('memory of a job', function()
     expect(told.rows[1].logits < told.rows[2].logits):truthy()
     expect(told.rows[1].operators[1].bytes > 0):truthy()
     for _, row in ipairs(told.rows) do
+      local sum = 0
       for i, operator in ipairs(row.operators) do
+        sum = sum + operator.bytes
         expect(operator.name):matches '^[%l_%d/]+$'
         expect(i == 1 or operator.bytes <= row.operators[i - 1].bytes):truthy()
       end
+      expect(sum):equals(row.activations + row.logits)
     end
+    expect(told.at.operator and told.at.micro_batch >= 1):truthy()
     expect(told.helps[1].frees_bytes > 0):truthy()
   end)
   it('counts states sharded over replicas of a group alone, and a sequence split over context', function()
@@ -300,6 +390,27 @@ describe('memory of a job', function()
         { gpus = 4 }), 'dgx_h100')
     end
     expect(step '2' > 0 and step '2' ~= step '1'):truthy()
+  end)
+  it('counts gradients in bf16, states of the precision-aware optimizer and of SGD, and layers on the host', function()
+    local function row(changes)
+      return memory.of(trinity.job(words_of(merged({ ['--bf16'] = true }, changes)), { gpus = 2 })).rows[1]
+    end
+    local plain = row {}
+    expect(row({ ['--grad-reduce-in-bf16'] = true }).gradients):equals(plain.gradients / 2)
+    expect(row({ ['--optimizer'] = 'sgd' }).optimizer):near(plain.optimizer * 8 / 12, 1)
+    local aware = { ['--use-precision-aware-optimizer'] = true, ['--use-distributed-optimizer'] = true }
+    local whole = row({ ['--use-distributed-optimizer'] = true }).optimizer
+    expect(row(aware).optimizer):near(whole * 10 / 12, 1)
+    expect(row(merged(aware, { ['--exp-avg-dtype'] = 'bf16', ['--exp-avg-sq-dtype'] = 'fp8' })).optimizer):near(whole * 5 / 12, 1)
+    local long = { ['--seq-length'] = '1024', ['--max-position-embeddings'] = '1024', ['--hidden-size'] = '1024',
+      ['--micro-batch-size'] = '4' }
+    expect(row(merged(long, { ['--cpu-offloading-num-layers'] = '4' })).activations):below(row(long).activations)
+  end)
+  it('names arguments that change it, but are not modelled', function()
+    local found = trinity.job(words_of { ['--window-size'] = '8', ['--optimizer'] = 'muon' }, { gpus = 1 })
+    expect(table.concat(memory.unmodelled(found), ', ')):equals '--window-size, --optimizer muon'
+    expect(#memory.unmodelled(trinity.job(script))):equals(0)
+    expect(#memory.unmodelled(trinity.job(file_of('toml', '[model]\nflavor = "8B"\n[optimizer]\nname = "AdamW"\n')))):equals(0)
   end)
   it('is within 3 % of what Megatron-LM measured for 7B on 8 GPUs', function()
     local path = core.home .. '/../shared/data/client-jobs/files/megatron_gpt3_7b_tp4_memory_speed.yaml'
