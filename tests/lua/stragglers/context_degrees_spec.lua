@@ -50,7 +50,7 @@ describe('a context-parallel degree per micro-batch', function()
     local found = strategy(whole_length, { context = 8 }, { zero_stage = 3 })
     local step, weights_s = step_of('test', found), 0
     for i, node in ipairs(step.nodes) do
-      if node.kind == 'collective' and contexts.is_of_weights(step.graph:operator(node.operator)) then
+      if node.kind == 'collective' and contexts.is_of_weights(node.op) then
         weights_s = weights_s + step.time_s[i]
       end
     end
