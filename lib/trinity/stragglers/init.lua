@@ -3,6 +3,7 @@
 
 local check = require 'trinity.base.check'
 local contexts = require 'trinity.stragglers.contexts'
+local csv = require 'trinity.base.csv'
 local experts = require 'trinity.stragglers.experts'
 local lengths_of = require 'trinity.stragglers.lengths'
 local options_of = require 'trinity.base.options'
@@ -51,7 +52,7 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
 
 ---@class trinity.Remedy
 ---@field what string
----@field step_time_s number without noise
+---@field step_time_s number without noise, of even work
 ---@field samples_per_s number
 ---@field gain number samples_per_s / samples_per_s of the strategy - 1
 ---@field stages? integer[] layers of every virtual stage, if layers move
@@ -141,8 +142,8 @@ end
 
 --- Predicts the step with sampled sequences (option `lengths`) for every divisor of the strategy's context-parallel
 --- degree, where a smaller degree means more replicas with fewer micro-batches each, and for the best degree of every
---- micro-batch within the strategy's groups. Returns what fits into memory, shortest mean first. Raises an error
---- without a mesh or lengths. Example:
+--- micro-batch within the strategy's groups. Returns what is possible and fits into memory, shortest mean first. Raises
+--- an error without a mesh or lengths. Example:
 --- `trinity.stragglers.context_degrees(strategy, { lengths = 'lengths.csv' })[1].what`
 ---@param strategy trinity.Strategy
 ---@param options trinity.StragglerOptions
@@ -161,13 +162,10 @@ function stragglers.context_degrees(strategy, options)
   end
   local whole = strategy.mesh.context or 1
   for _, degree in ipairs(contexts.degrees(whole)) do
-    local micro_batches = (strategy.micro_batches or 1) * degree / whole
-    if micro_batches % 1 == 0 then
-      local found = degree == whole and strategy or strategy.problem:strategy(util.merged(plan, {
-        mesh = util.merged(plan.mesh, { context = degree, data = (plan.mesh.data or 1) * whole / degree }),
-        micro_batches = micro_batches }))
-      if found.metrics.feasible then add(('context %d'):format(degree), found, 'fixed') end
-    end
+    local found = degree == whole and strategy or csv.attempt(strategy.problem.strategy, strategy.problem,
+      util.merged(plan, { micro_batches = (strategy.micro_batches or 1) * degree / whole,
+        mesh = util.merged(plan.mesh, { context = degree, data = (plan.mesh.data or 1) * whole / degree }) }))
+    if found and found.metrics.feasible then add(('context %d'):format(degree), found, 'fixed') end
   end
   if whole > 1 then add('one per micro-batch', strategy, 'per_micro_batch') end
   table.sort(rows, function(a, b)

@@ -25,15 +25,17 @@ operations.types = {
 local names = util.sorted_keys(operations.types)
 
 local function operation(path, row)
-  local start_s = csv.number(path, row, 'start_s')
-  local duration_s = csv.number(path, row, 'duration_s')
-  if duration_s < 0 then
-    csv.refuse(path, row, "column 'duration_s': expected 0 or more seconds, got %s", row.duration_s)
+  local kind, start_s = csv.word(path, row, 'optype', names), csv.number(path, row, 'start_s')
+  local duration_s, is_compute = csv.number(path, row, 'duration_s'), kind:find '%-compute$'
+  if not (duration_s >= 0 and math.abs(start_s) + duration_s < math.huge) then
+    csv.refuse(path, row, "column 'duration_s': expected 0 or more seconds from a finite start, got %s from %s",
+      row.duration_s, row.start_s)
   end
-  return { type = csv.word(path, row, 'optype', names), worker = csv.whole(path, row, 'dp_rank', nil, 0),
+  return { type = kind, worker = csv.whole(path, row, 'dp_rank', nil, 0),
     stage = csv.whole(path, row, 'stage', nil, 0), number = csv.whole(path, row, 'seq_id', nil, 0),
-    chunk = csv.whole(path, row, 'mc', 0, -1), model_chunk = csv.whole(path, row, 'gmc', -1, -1),
-    start_s = start_s, duration_s = duration_s, end_s = start_s + duration_s, line = row.line }
+    chunk = csv.whole(path, row, 'mc', 0, -1),
+    model_chunk = csv.whole(path, row, 'gmc', not is_compute and -1 or nil, is_compute and 0 or -1),
+    start_s = start_s, end_s = start_s + duration_s }
 end
 
 --- Returns whether an operation is before another, as a function for table.sort, by these fields.
@@ -49,17 +51,15 @@ local function place_of(of) return ('%d/%d/%s/%d'):format(of.worker, of.stage, o
 
 --- Refuses a step that has not the operations of the first one, but for garbage collections, which are planned.
 local function check(path, step, first)
-  local function refuse_missing(from, by_place)
-    for place, of in util.sorted_pairs(from.by_place) do
-      if of.type ~= 'gc' and not by_place[place] then
+  for _, two in ipairs { { first, step }, { step, first } } do
+    for place, of in util.sorted_pairs(two[1].by_place) do
+      if of.type ~= 'gc' and not two[2].by_place[place] then
         util.fail('%s: step %d: expected the %d operations of step %d, got %d; the first difference is %s '
           .. '(replica/stage/type/number)', util.shortened(path), step.step, #first.operations, first.step,
           #step.operations, place)
       end
     end
   end
-  refuse_missing(first, step.by_place)
-  refuse_missing(step, first.by_place)
 end
 
 --- Returns the steps { step, operations } of a trace in ascending order, operations by stage, worker, type and number.

@@ -26,10 +26,6 @@ return function(step)
   end
   local function after(i, earlier) if i and earlier then table.insert(waits[i], earlier) end end
   local function chain(list) for k = 2, #list do after(list[k], list[k - 1]) end end
-  local function join(members)
-    groups[#groups + 1] = members
-    for _, i in ipairs(members) do group_of[i] = #groups end
-  end
   --- Returns the operations of some types in a cell, of every type by number.
   local function picked(cell, ...)
     return util.joined(unpack(util.map({ ... }, function(kind) return cell[kind] or {} end)))
@@ -95,7 +91,7 @@ return function(step)
           util.fail('step %d: replica %d: stage %d has %d operations of type %s-send, its receiver %d of type %s-recv',
             step.step, worker, stage, #from, direction, #to, direction)
         end
-        for k, i in ipairs(from) do join { i, to[k] } end
+        for k, i in ipairs(from) do groups[#groups + 1] = { i, to[k] } end
       end
     end
   end
@@ -108,6 +104,9 @@ return function(step)
       table.insert(members[key], i)
     end
   end
-  for _, list in util.sorted_pairs(members) do join(list) end
+  for _, list in util.sorted_pairs(members) do groups[#groups + 1] = list end
+  for g, list in ipairs(groups) do
+    for _, i in ipairs(list) do group_of[i] = g end
+  end
   return { waits = waits, group_of = group_of, groups = groups, stages = stages, workers = workers }
 end

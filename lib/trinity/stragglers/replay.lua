@@ -1,6 +1,7 @@
 -- trinity.stragglers.replay: simulates recorded steps again, and predicts their time if some operations were typical.
 
 local check = require 'trinity.base.check'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local operations = require 'trinity.stragglers.operations'
 local options_of = require 'trinity.base.options'
@@ -41,8 +42,8 @@ local function tasks_for(step, known)
   for g, members in ipairs(step.order.groups) do
     waits[2 * count + g] = util.map(members, function(i) return count + i end)
   end
-  known[key] = known[key] or tasks_of.new(('step %d'):format(step.step), waits)
-  return known[key]
+  known[key] = known[key] or csv.attempt(tasks_of.new, 'step', waits)
+  return known[key] or util.fail('step %d: expected an order of operations, got some that wait for each other', step.step)
 end
 
 -- Returns the gap before every operation, in which none of its predecessors runs, its time since all operations of its
@@ -121,12 +122,10 @@ local answer = printed.as('replay answer', { 'slowdown', 'saved' })
 ---@param choice trinity.ReplayChoice
 ---@return trinity.ReplayAnswer
 function Replay:what_if(choice)
-  local owner, known = 'replay:what_if', {}
+  local owner = 'replay:what_if'
   declared:check(owner, check.argument(owner, 1, 'choice', choice, 'table'), self)
-  for _, kind in ipairs(self.types) do known[kind] = true end
-  if choice.type and not known[choice.type] then
-    util.fail("%s: option 'type': unknown type of operations %s", owner, util.unknown(choice.type, self.types))
-  elseif next(choice) == nil then
+  if choice.type then check.choice(owner, 'option', 'type', choice.type, self.handle.types) end
+  if next(choice) == nil then
     util.fail('%s: choice: expected at least one of type, worker and stage, got none', owner)
   end
   local function only(of)
@@ -184,9 +183,9 @@ return function(path)
     return recorded_s
   end)
   self.handle.typical = typical_of(steps)
-  local types = {}
-  for kind in util.sorted_pairs(self.handle.typical) do types[shown(kind)] = true end
-  self.types, self.steps = util.sorted_keys(types), util.map(steps, function(step) return step.step end)
+  self.handle.types = {}
+  for kind in util.sorted_pairs(self.handle.typical) do self.handle.types[shown(kind)] = true end
+  self.types, self.steps = util.sorted_keys(self.handle.types), util.map(steps, function(step) return step.step end)
   self.replayed_s, self.busy_s = simulate(self, true, all), simulate(self, false, all)
   self.typical_s = simulate(self, false, none)
   self.slowdown = statistics.mean(self.busy_s) / statistics.mean(self.typical_s)
