@@ -168,10 +168,7 @@ function stragglers.context_degrees(strategy, options)
     if found and found.metrics.feasible then add(('context %d'):format(degree), found, 'fixed') end
   end
   if whole > 1 then add('one per micro-batch', strategy, 'per_micro_batch') end
-  table.sort(rows, function(a, b)
-    if a.mean_s ~= b.mean_s then return a.mean_s < b.mean_s end
-    return a.what < b.what
-  end)
+  table.sort(rows, tasks.by('mean_s', 'what'))
   return rows
 end
 

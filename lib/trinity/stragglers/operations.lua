@@ -2,6 +2,7 @@
 
 local csv = require 'trinity.base.csv'
 local statistics = require 'trinity.base.statistics'
+local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
 local mean, median, operations = statistics.mean, util.median, {}
@@ -38,15 +39,6 @@ local function operation(path, row)
     start_s = start_s, end_s = start_s + duration_s }
 end
 
---- Returns whether an operation is before another, as a function for table.sort, by these fields.
-function operations.by(...)
-  local names = { ... }
-  return function(a, b)
-    for _, name in ipairs(names) do if a[name] ~= b[name] then return a[name] < b[name] end end
-    return false
-  end
-end
-
 local function place_of(of) return ('%d/%d/%s/%d'):format(of.worker, of.stage, of.type, of.number) end
 
 --- Refuses a step that has not the operations of the first one, but for garbage collections, which are planned.
@@ -77,7 +69,7 @@ function operations.read(path)
     table.insert(step.operations, of)
   end
   for _, step in util.sorted_pairs(by_step) do
-    table.sort(step.operations, operations.by('stage', 'worker', 'type', 'number'))
+    table.sort(step.operations, tasks.by('stage', 'worker', 'type', 'number'))
     steps[#steps + 1] = step
     check(path, step, steps[1])
   end

@@ -102,15 +102,18 @@ return function(owner, found)
     end
   end
   for _, queue in util.sorted_pairs(queues) do
-    table.sort(queue, function(a, b)
-      if a.start_s ~= b.start_s then return a.start_s < b.start_s end
-      if a.end_s ~= b.end_s then return a.end_s < b.end_s end
-      return a.number < b.number
-    end)
-    local last = {} -- by kind: some kinds share a queue
+    table.sort(queue, tasks.by('start_s', 'end_s', 'number'))
+    local open = {} -- latest start first: no node that ended followed them; messages of several groups overlap
     for _, node in ipairs(queue) do
-      for _, before in util.sorted_pairs(last) do after(node, before) end
-      last[node.kind] = node
+      local latest_s, still = 0, { node }
+      for _, before in ipairs(open) do
+        if latest_s == 0 and before.end_s <= node.start_s then latest_s = before.start_s end
+        if before.end_s >= latest_s then
+          after(node, before)
+          still[#still + 1] = before
+        end
+      end
+      open = still
     end
   end
 

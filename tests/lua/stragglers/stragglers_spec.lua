@@ -31,6 +31,14 @@ describe('drawn steps', function()
       end
     end)
   end
+  it('are the simulated step where messages of tensor and data groups overlap on a link', function()
+    local network = trinity.model('decoder', { layers = 4, hidden = 512, heads = 8, feed_forward = 1024, vocabulary = 1024,
+      positions = 0, kernels = 'flash', sequence = 256, batch_size = 2, dtype = 'bfloat16' })
+    local found = trinity.problem { graph = network, cluster = trinity.cluster 'dgx_a100x1' }:strategy {
+      mesh = { data = 2, pipeline = 2, tensor = 2 }, micro_batches = 4, schedule = 'zb-v', virtual_stages = 2, zero_stage = 3,
+      sequence_parallel = true }
+    expect(trinity.stragglers(found, { noise = 0, draws = 1 }).mean_s):near(found.metrics.step_time_s, 1e-9)
+  end)
   it('are those of their seed', function()
     local found = strategy(plans['1f1b, ZeRO 1'])
     local function mean(seed) return trinity.stragglers(found, { noise = 0.1, draws = 3, seed = seed }).mean_s end
@@ -129,5 +137,6 @@ it('trinity simulate --noise prints the spread and what helps', function()
   trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
+  trinity_says('plan --model gpt2 --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-reward p95")
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --lengths none.csv --run none', 2, "option '%-%-lengths': expected %-%-strategy with a mesh")
 end)
