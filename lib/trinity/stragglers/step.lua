@@ -92,7 +92,7 @@ return function(owner, found)
     local node, i, own = node_of[task], (task - 1) % count + 1, math.floor((task - 1) / count)
     for e = rows.first[i], node and rows.first[i + 1] - 1 or -1 do
       local source = rows.source[e]
-      -- accumulated values are those of every micro-batch
+      -- accumulated values come from every micro-batch
       local is_sum = ops[i].phase == 'update' and ops[source].phase ~= 'update'
       for micro_batch = is_sum and 0 or own, is_sum and timeline.micro_batches - 1 or own do
         local written = micro_batch * count + source

@@ -6,7 +6,7 @@ local util = require 'trinity.base.util'
 
 local tasks = {}
 
---- Returns a function for tasks that each wait for those of its list in `waits`: seconds of the tasks -> seconds from
+--- Returns a function for tasks, each with a list of the tasks that it waits for: seconds of the tasks -> seconds from
 --- first start to last end, and the tasks of the critical path. Raises an error for a cycle.
 function tasks.new(name, waits)
   local builder, position, number, times_s = graph.new { name = name }, {}, {}, array.double(#waits)
