@@ -165,7 +165,9 @@ local function place_loads(owner, options, layers, ranks)
       end
       sum = sum + load
     end
-    if sum == 0 then util.fail("%s: option 'load': layer %d: expected tokens, got none", owner, number) end
+    if not (sum > 0 and sum < math.huge) then
+      util.fail("%s: option 'load': layer %d: expected a finite sum above 0, got %g", owner, number, sum)
+    end
     local loads = util.map(given, function(tokens_of_one)
       local load = tokens_of_one * layer.all / sum
       local kept = math.min(load, options.capacity_factor or load)

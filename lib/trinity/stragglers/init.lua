@@ -84,18 +84,6 @@ local result = printed.as('stragglers', { 'step_time_s', 'mean_s', 'p95_s' })
 local wait = printed.as('wait', { 'device', 'stage', 'replica', 'type', 'time_s' })
 local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s' })
 
---- Returns for every node the number of its random factor, one per pass of a micro-batch through a stage on a device (0
---- for messages), and the number of passes.
-local function passes_of(nodes)
-  local numbers, count = {}, 0
-  return util.map(nodes, function(node)
-    if node.devices then return 0 end
-    local key = ('%d/%d/%s/%d'):format(node.device, node.micro_batch, node.kind, node.stage or 0)
-    if not numbers[key] then numbers[key], count = count + 1, count + 1 end
-    return numbers[key]
-  end), count
-end
-
 --- Samples steps of a strategy with random times of every pass on a device, in an unchanged order. Returns mean and
 --- 95th percentile of the step time, what the step waits for, and remedies for slow devices. Example:
 --- `trinity.stragglers(strategy, { noise = 0.05 }).p95_s`
@@ -108,22 +96,25 @@ function stragglers.run(strategy, options)
   options = declared:read(owner, 2, 'options', options)
   local cluster, step = strategy.problem.cluster, step_of(owner, strategy)
   if options.experts then step.time_s = experts.load(owner, strategy, step, options.experts).time_s end
-  local step_s, at, pass_of, passes = step.run(step.time_s), step.low and step.low.coordinates, passes_of(step.nodes)
-  local sigma, factors, drawn_s, draws_s = math.sqrt(math.log(1 + options.noise ^ 2)), { [0] = 1 }, {}, {}
+  local step_s, at = step.run(step.time_s), step.low and step.low.coordinates
+  local sigma, drawn_s, draws_s = math.sqrt(math.log(1 + options.noise ^ 2)), {}, {}
+  local pass_of = util.map(step.nodes, function(node) -- a micro-batch in a stage on a device
+    return node.devices and 'message'
+      or ('%d/%d/%s/%d'):format(node.device, node.micro_batch, node.kind, node.stage or 0)
+  end)
   local lengths, used = lengths_of(owner, step, strategy, options)
   local add, waits = tasks.sums(function(node)
     return wait { device = cluster.devices[node.device].name, type = node.kind, time_s = 0,
       stage = at and at.pipeline[node.device] + 1, replica = at and at.data[node.device] + 1 }
   end)
   for draw = 1, options.draws do
-    local stream, path = random(options.seed, 'stragglers', draw), nil
-    for pass = 1, passes do factors[pass] = math.exp(sigma * stream:normal() - sigma * sigma / 2) end
-    stream:close()
-    local factor = lengths(draw)
+    local stream, factors, factor, path = random(options.seed, 'stragglers', draw), { message = 1 }, lengths(draw), nil
     for i, pass in ipairs(pass_of) do
+      factors[pass] = factors[pass] or math.exp(sigma * stream:normal() - sigma * sigma / 2)
       local scale, more_s = factor(i)
       drawn_s[i] = step.time_s[i] * factors[pass] * scale + more_s
     end
+    stream:close()
     draws_s[draw], path = step.run(drawn_s)
     for _, i in ipairs(path) do
       local node = step.nodes[i]

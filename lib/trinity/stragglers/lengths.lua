@@ -2,6 +2,7 @@
 -- every micro-batch of every replica, relative to sequences with the network's length.
 
 local balance = require 'trinity.stragglers.balance'
+local check = require 'trinity.base.check'
 local contexts = require 'trinity.stragglers.contexts'
 local csv = require 'trinity.base.csv'
 local random = require 'trinity.base.random'
@@ -22,7 +23,7 @@ end
 local function drawer(owner, lengths, most)
   local draw, rows, total = lengths, {}, 0
   if type(lengths) ~= 'function' then
-    for _, row in ipairs(csv.read(lengths, 'length', 'count')) do
+    for _, row in ipairs(csv.read(check.path(owner, 'option', 'lengths', lengths), 'length', 'count')) do
       total = total + csv.whole(lengths, row, 'count', nil, 0)
       rows[#rows + 1] = { csv.whole(lengths, row, 'length'), total }
     end

@@ -43,7 +43,8 @@ local function tasks_for(step, known)
     waits[2 * count + g] = util.map(members, function(i) return count + i end)
   end
   known[key] = known[key] or csv.attempt(tasks_of.new, 'step', waits)
-  return known[key] or util.fail('step %d: expected an order of operations, got some that wait for each other', step.step)
+  return known[key]
+    or util.fail('step %d: expected an order of operations, got some that wait for each other', step.step)
 end
 
 -- Returns the gap before every operation, in which none of its predecessors runs, its time since all operations of its

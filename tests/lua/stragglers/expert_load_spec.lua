@@ -137,7 +137,8 @@ describe('experts with unlike loads', function()
     trinity.files.write(path, '[[1, 2]]')
     expect(loaded { load = path }):raises 'expected a list of 2 layers, got 1'
     expect(loaded { load = { zipf = -1 } }):raises "option 'load'.*zipf = 0 to 100"
-    expect(loaded { load = function() return 0 end }):raises 'layer 1: expected tokens, got none'
+    expect(loaded { load = function() return 0 end }):raises 'layer 1: expected a finite sum above 0, got 0'
+    expect(loaded { load = function() return 1e308 end }):raises 'layer 1: expected a finite sum above 0, got inf'
     expect(loaded { load = function() return -1 end }):raises 'expert 1: expected 0 or more tokens, got number %-1'
     expect(loaded { load = 'uniform', dispatcher = 'deepep' }):raises "option 'dispatcher'.*experts_per_token"
     expect(loaded { load = 'uniform', place = function() return { 1, 1 } end }):raises 'expected every expert from 1 to 8 once'

@@ -92,6 +92,7 @@ describe('sequences of unequal length', function()
     expect(mean { lengths = path, draws = 1 }):near(mean { lengths = function() return 512 end, draws = 1 }, 1e-12)
     trinity.files.write(path, 'length,count\n8192,3\n')
     expect(function() mean { lengths = path } end):raises 'expected integer lengths from 1 to 4096 %(the sequence length%), got number 8192'
+    expect(function() mean { lengths = 3 } end):raises "option 'lengths': expected a string, got number 3"
     expect(function() mean { lengths = skewed, fill = 'packed', deal = 'sorted' } end):raises "option 'deal'.*got 'sorted'"
   end)
 end)
