@@ -90,8 +90,8 @@ local shown_waits = 6
 
 -- Prints the results of --noise.
 local function print_stragglers(found)
-  print(('sampled         %.6g s on average over %d samples (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
-    #found.draws_s, found.error_s, found.p95_s))
+  print(('sampled         %.6g s on average over %d samples (+- %.2g), median %.6g s, 95 %% within %.6g s'):format(
+    found.mean_s, #found.draws_s, found.error_s, found.p50_s, found.p95_s))
   print()
   local rows = {}
   for i = 1, math.min(shown_waits, #found.waits) do

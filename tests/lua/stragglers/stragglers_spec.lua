@@ -127,6 +127,15 @@ describe('what helps against a slow device', function()
     expect(rows['layers moved from slow stages'].stages[2]):below(rows['layers moved from slow stages'].stages[1])
     expect(0):below(rows['layers moved from slow stages'].gain)
   end)
+  it('is listed by its gain', function()
+    local four = strategy({ mesh = { data = 4, pipeline = 2 }, micro_batches = 4 },
+      { ['n0/gpu0'] = 2, ['n0/gpu2'] = 2, ['n0/gpu4'] = 1.1, ['n0/gpu6'] = 1.5 })
+    local rows = trinity.stragglers(four, { noise = 0, draws = 1 }).remedies
+    expect(#rows):equals(3)
+    for i = 2, 3 do expect(rows[i].gain <= rows[i - 1].gain):equals(true) end
+    expect(rows[2].what):equals 'replicas with slow devices dropped' -- found last
+    expect(table.concat(rows[2].devices, ' ')):equals '2 4 6 8'
+  end)
   it('is nothing where nothing is slow', function()
     expect(#trinity.stragglers(strategy(plans['1f1b, ZeRO 1']), { noise = 0, draws = 1 }).remedies):equals(0)
   end)
@@ -134,7 +143,8 @@ end)
 
 it('trinity simulate --noise prints the spread and what helps', function()
   local words = "simulate --model mlp --cluster dgx_a100x1 --slow n0/gpu0=2 --noise 0.05 --draws 20 --run none"
-  trinity_says(words, 0, 'sampled%s+[%d.e+-]+ s on average over 20 samples', 'n0/gpu0%s+forward', 'spares for what is slow')
+  trinity_says(words, 0, 'sampled%s+[%d.e+-]+ s on average over 20 samples %(%+%- [%d.e+-]+%), median [%d.e+-]+ s, 95 %% within',
+    'n0/gpu0%s+forward', 'spares for what is slow')
   trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
