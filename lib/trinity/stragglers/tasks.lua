@@ -15,9 +15,9 @@ function tasks.new(name, waits)
     for _, earlier in ipairs(list) do builder:add_edge(tostring(earlier), tostring(i), 0) end
   end
   local built = builder:build()
-  for i = 1, #waits do
-    position[i] = built.handle:find(tostring(i))
-    number[position[i]] = i
+  for at = 1, #waits do
+    number[at] = tonumber(built:operator(at).name)
+    position[number[at]] = at
   end
   return function(time_s)
     for i, at in ipairs(position) do times_s[at] = time_s[i] end
