@@ -42,25 +42,26 @@ end
 local function place_of(of) return ('%d/%d/%s/%d'):format(of.worker, of.stage, of.type, of.number) end
 
 --- Refuses a step that has not the operations of the first one, but for garbage collections, which are planned.
-local function check(path, step, first)
+local function check(step, first)
   for _, two in ipairs { { first, step }, { step, first } } do
     for place, of in util.sorted_pairs(two[1].by_place) do
       if of.type ~= 'gc' and not two[2].by_place[place] then
-        util.fail('%s: step %d: expected the %d operations of step %d, got %d; the first difference is %s '
-          .. '(replica/stage/type/number)', util.shortened(path), step.step, #first.operations, first.step,
-          #step.operations, place)
+        util.fail('%s: expected the %d operations of step %d, got %d; the first difference is %s '
+          .. '(replica/stage/type/number)', step.where, #first.operations, first.step, #step.operations, place)
       end
     end
   end
 end
 
---- Returns the steps { step, operations } of a trace in ascending order, operations by stage, worker, type and number.
+--- Returns the steps { step, where (in messages), operations } of a trace in ascending order, operations by stage,
+--- worker, type and number.
 function operations.read(path)
   local by_step, steps = {}, {}
   for _, row in ipairs(csv.read(path, 'step', 'dp_rank', 'stage', 'optype', 'seq_id', 'mc', 'gmc', 'start_s',
     'duration_s')) do
     local number, of = csv.whole(path, row, 'step', nil, 0), operation(path, row)
-    local step, place = by_step[number] or { step = number, operations = {}, by_place = {} }, place_of(of)
+    local step, place = by_step[number] or { step = number, operations = {}, by_place = {},
+      where = ('%s: step %d'):format(util.shortened(path), number) }, place_of(of)
     if step.by_place[place] then
       csv.refuse(path, row, 'expected one operation %s (replica/stage/type/number) in step %d, got a second', place,
         number)
@@ -71,7 +72,7 @@ function operations.read(path)
   for _, step in util.sorted_pairs(by_step) do
     table.sort(step.operations, tasks.by('stage', 'worker', 'type', 'number'))
     steps[#steps + 1] = step
-    check(path, step, steps[1])
+    check(step, steps[1])
   end
   if #steps == 0 then util.fail('%s: expected at least one operation, got none', util.shortened(path)) end
   return steps

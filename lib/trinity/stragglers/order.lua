@@ -23,7 +23,7 @@ return function(step)
   local function cell_of(stage, worker)
     local cell = cells[('%d/%d'):format(stage, worker)] or {}
     if cell['forward-compute'] or cell['backward-compute'] then return cell end
-    util.fail('step %d: replica %d, stage %d: expected compute operations, got none', step.step, worker, stage)
+    util.fail('%s: replica %d, stage %d: expected compute operations, got none', step.where, worker, stage)
   end
   local function after(i, earlier) if i and earlier then table.insert(waits[i], earlier) end end
   local function chain(list) for k = 2, #list do after(list[k], list[k - 1]) end end
@@ -51,8 +51,9 @@ return function(step)
       previous = i
     end
     if count == #list then return list end
-    util.fail('step %d: replica %d, stage %d: expected %d operations of type %s-%s, one for each %s-compute with '
-      .. 'another stage before or after it, got %d', step.step, worker, stage, count, direction, kind, direction, #list)
+    util.fail('%s: replica %d, stage %d: expected %d operations of type %s-%s, one for each %s-compute with '
+      .. 'another stage before or after it, got %d', step.where, worker, stage, count, direction, kind, direction,
+      #list)
   end
 
   --- Orders the operations of a replica on a stage.
@@ -89,8 +90,8 @@ return function(step)
         local from = matched(stage, worker, direction, 'send', delta)
         local to = matched((stage + delta) % stages, worker, direction, 'recv', -delta)
         if #from ~= #to then
-          util.fail('step %d: replica %d: stage %d has %d operations of type %s-send, its receiver %d of type %s-recv',
-            step.step, worker, stage, #from, direction, #to, direction)
+          util.fail('%s: replica %d: stage %d has %d operations of type %s-send, its receiver %d of type %s-recv',
+            step.where, worker, stage, #from, direction, #to, direction)
         end
         for k, i in ipairs(from) do groups[#groups + 1] = { i, to[k] } end
       end

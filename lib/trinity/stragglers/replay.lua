@@ -44,7 +44,7 @@ local function tasks_for(step, known)
   end
   known[key] = known[key] or csv.attempt(tasks_of.new, 'step', waits)
   return known[key]
-    or util.fail('step %d: expected an order of operations, got some that wait for each other', step.step)
+    or util.fail('%s: expected an order of operations, got some that wait for each other', step.where)
 end
 
 -- Returns the gap before every operation, in which none of its predecessors runs, its time since all operations of its
