@@ -139,6 +139,9 @@ if options.reward ~= 'time' and not dimensions.rewards[options.reward] then
   util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward,
     { 'time', 'p95', 'dollars', 'joules' }))
 end
+for _, name in ipairs(options.reward ~= 'p95' and { 'noise', 'draws' } or {}) do
+  cli.refuse(options, name, 'belongs to --reward p95')
+end
 if options.prices and not prices.set[options.reward] then
   util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
 end

@@ -27,6 +27,9 @@ local function choice_of(text)
   for _, part in ipairs(util.words(text)) do
     local name, value = part:match '^([^=]+)=(.+)$'
     local number = tonumber(value)
+    if found[name or ''] then
+      util.fail_usage("option '--what-if': expected each name once, got %s twice", util.quoted(name))
+    end
     if name == 'type' then found.type = value
     elseif (name == 'worker' or name == 'stage') and number then found[name] = number
     else

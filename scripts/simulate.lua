@@ -90,8 +90,8 @@ local shown_waits = 6
 
 -- Prints the results of --noise.
 local function print_stragglers(found)
-  print(('sampled         %.6g s on average over %d samples (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
-    #found.draws_s, found.error_s, found.p95_s))
+  print(('sampled         %.6g s on average over %d samples (+- %.2g), median %.6g s, 95 %% within %.6g s'):format(
+    found.mean_s, #found.draws_s, found.error_s, found.p50_s, found.p95_s))
   print()
   local rows = {}
   for i = 1, math.min(shown_waits, #found.waits) do
@@ -146,19 +146,25 @@ if options.lengths or options.expert_load then
       options.lengths and 'lengths' or 'expert_load')
   end
 end
+local zipf = options.expert_load and options.expert_load:match '^zipf:(.*)$'
+local exponent = tonumber(zipf)
+if zipf and not (exponent and exponent >= 0 and exponent <= 100) then
+  util.fail_usage("option '--expert-load': expected zipf: and a number from 0 to 100, got %s",
+    util.quoted(options.expert_load))
+end
+local experts = options.expert_load and { load = exponent and { zipf = exponent } or options.expert_load,
+  capacity_factor = options.capacity_factor, dispatcher = options.dispatcher, seed = options.seed }
 if options.noise or options.lengths then
-  local sampled = { noise = options.noise or 0, lengths = options.lengths, fill = options.fill, deal = options.deal,
-    draws = options.draws, seed = options.seed }
+  local sampled = { experts = experts, noise = options.noise or 0, lengths = options.lengths, fill = options.fill,
+    deal = options.deal, draws = options.draws, seed = options.seed }
   spread = trinity.stragglers(found, sampled)
   degrees = options.context_degrees and trinity.stragglers.context_degrees(found, sampled) or nil
   if options.json then
     further.stragglers, further.context_degrees = straggler_facts(spread), degrees and util.map(degrees, degree_facts)
   end
 end
-if options.expert_load then
-  local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
-  local loaded = trinity.stragglers.expert_load(found, { load = exponent and { zipf = exponent } or options.expert_load,
-    capacity_factor = options.capacity_factor, dispatcher = options.dispatcher, seed = options.seed })
+if experts then
+  local loaded = trinity.stragglers.expert_load(found, experts)
   further.expert_load = options.json and util.merged(loaded) or ('step %.6g s (%.4g times the even one), fullest rank '
     .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,
     loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.system.format_bytes(loaded.peak_memory_bytes),

@@ -11,10 +11,6 @@ local deepep = { call_s = 46e-6, copy_bytes_per_s = 28.2e9, row_bytes = 2018, re
 
 --- Returns how many of equal groups of `experts` have at least one of the `top_k` experts of a token, on average over
 --- tokens with random experts.
----@param groups integer
----@param experts integer
----@param top_k integer
----@return number
 function dispatcher.destinations(groups, experts, top_k)
   local none = 1
   for k = 0, top_k - 1 do none = none * math.max(0, experts - experts / groups - k) / (experts - k) end
@@ -32,11 +28,6 @@ end
 
 --- Predicts the seconds of one message, dispatch or combine. alltoall sends every copy of a token; deepep and hybridep
 --- send a token once to each node and once to each GPU, deepep with some of the multiprocessors.
----@param name string
----@param cluster trinity.Cluster
----@param devices integer[]
----@param about table
----@return number
 function dispatcher.message_s(name, cluster, devices, about)
   local bytes, inside, nodes = about.tokens * about.token_bytes, {}, {}
   local function exchange_s(members, copies)
@@ -65,11 +56,6 @@ end
 
 --- Returns the bytes that one rank reads and writes to order rows by expert, before or after a message. received:
 --- tokens that it receives, relative to an even load.
----@param name string
----@param ranks integer
----@param about table
----@param received number
----@return number
 function dispatcher.permuted_bytes(name, ranks, about, received)
   if name == 'hybridep' then return 0 end -- part of the message
   local rows, copies = about.top_k, (about.padded and 2 or 0) * about.top_k * received

@@ -1,212 +1,114 @@
 -- The dependencies of a recorded step: for every operation, the operations before it and the group with which it ends.
 -- Rules of ByteDance's StragglerAnalysis (OSDI 2025), `analyzer/dependency_model.py`.
 
-local types = require('trinity.stragglers.operations').types
+local operations = require 'trinity.stragglers.operations'
+local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
-local clock_error_s = 5e-5 -- maximum difference between the clocks of two machines
+local starts_before = tasks.by('start_s', 'number', 'type')
 
---- Returns the operations of a step by stage, worker and type, from 0 each.
-local function grid_of(step)
-  local grid, stages, workers, chunks = {}, 0, 0, 1
-  for i, of in ipairs(step.operations) do
+--- Returns { waits (by operation: the operations before it), groups (lists of operations), group_of (by operation),
+--- stages, workers }.
+return function(step)
+  local all, cells, stages, workers, chunks = step.operations, {}, 0, 0, 1
+  local waits, group_of, groups = {}, {}, {}
+  for i, of in ipairs(all) do
+    local key = ('%d/%d'):format(of.stage, of.worker)
+    local cell = cells[key] or {}
+    cells[key], cell[of.type], waits[i] = cell, cell[of.type] or {}, {}
+    table.insert(cell[of.type], i)
     stages, workers = math.max(stages, of.stage + 1), math.max(workers, of.worker + 1)
     if of.type:find '%-compute$' then chunks = math.max(chunks, of.chunk + 1) end
-    local row = grid[of.stage] or {}
-    local cell = row[of.worker] or { all = {} }
-    grid[of.stage], row[of.worker] = row, cell
-    cell[of.type] = cell[of.type] or {}
-    table.insert(cell[of.type], i)
-    cell.all[#cell.all + 1] = i
   end
-  for stage = 0, stages - 1 do
-    for worker = 0, workers - 1 do
-      if not (grid[stage] or {})[worker] then
-        util.fail('step %d: expected operations of replica %d, stage %d, got none', step.step, worker, stage)
-      end
-    end
+  local function cell_of(stage, worker)
+    local cell = cells[('%d/%d'):format(stage, worker)] or {}
+    if cell['forward-compute'] or cell['backward-compute'] then return cell end
+    util.fail('%s: replica %d, stage %d: expected compute operations, got none', step.where, worker, stage)
   end
-  return grid, stages, workers, chunks
-end
-
-return function(step)
-  local all = step.operations
-  local grid, stages, workers, chunks = grid_of(step)
-  local waits, group_of, groups = {}, {}, {} -- per operation: predecessors and group; members of groups
-  for i = 1, #all do waits[i] = {} end
-
-  local function after(i, earlier) table.insert(waits[i], earlier) end
+  local function after(i, earlier) if i and earlier then table.insert(waits[i], earlier) end end
   local function chain(list) for k = 2, #list do after(list[k], list[k - 1]) end end
-  local function join(members)
-    groups[#groups + 1] = members
-    for _, i in ipairs(members) do group_of[i] = #groups end
+  --- Returns the operations of some types in a cell, of every type by number.
+  local function picked(cell, ...)
+    return util.joined(unpack(util.map({ ... }, function(kind) return cell[kind] or {} end)))
   end
   local function by_start(list)
-    table.sort(list, function(a, b)
-      if all[a].start_s ~= all[b].start_s then return all[a].start_s < all[b].start_s end
-      if all[a].number ~= all[b].number then return all[a].number < all[b].number end
-      return all[a].type < all[b].type
-    end)
-    return list
-  end
-  local function picked(cell, ...)
-    local list = {}
-    for _, kind in ipairs { ... } do
-      for _, i in ipairs(cell[kind] or {}) do list[#list + 1] = i end
-    end
+    table.sort(list, function(a, b) return starts_before(all[a], all[b]) end)
     return list
   end
 
-  --- Sends or receives of a compute operation, without those that only exist in the recording.
-  local function launched(list, computes, kind)
-    local first_end_s, last_start_s = math.huge, -math.huge
-    for _, i in ipairs(computes) do
-      first_end_s, last_start_s = math.min(first_end_s, all[i].end_s), math.max(last_start_s, all[i].start_s)
-    end
-    local found = {}
-    for _, i in ipairs(list) do
-      local real
-      if kind == 'recv' then real = all[i].start_s <= last_start_s + clock_error_s
-      else real = all[i].end_s >= first_end_s - clock_error_s end
-      if real then found[#found + 1] = i end
-    end
-    return found
-  end
-
-  --- Compute operations that communicate with another stage, by model chunk.
-  local function with_peer(computes, delta)
-    local found = {}
-    for _, i in ipairs(computes) do
+  --- Makes the sends of a cell wait for computations with another stage after them (delta 1) or before them (-1), or
+  --- such computations for receives, which follow the computation before. Returns the sends or receives.
+  local function matched(stage, worker, direction, kind, delta)
+    local cell, count, previous = cell_of(stage, worker), 0, nil
+    local list = picked(cell, direction .. '-' .. kind)
+    for _, i in ipairs(picked(cell, direction .. '-compute')) do
       local peer = all[i].model_chunk + delta
-      if peer >= 0 and peer < chunks * stages then found[#found + 1] = i end
+      if peer >= 0 and peer < chunks * stages then
+        count = count + 1
+        if kind == 'send' then after(list[count], i) else after(i, list[count]) end
+        if kind == 'recv' then after(list[count], previous) end
+      end
+      previous = i
     end
-    return found
+    if count == #list then return list end
+    util.fail('%s: replica %d, stage %d: expected %d operations of type %s-%s, one for each %s-compute with '
+      .. 'another stage before or after it, got %d', step.where, worker, stage, count, direction, kind, direction,
+      #list)
   end
 
-  --- Pairs the sends (or receives) of a worker with compute operations. Returns those with a peer.
-  local function matched(cell, direction, kind, delta)
-    local computes = cell[direction .. '-compute'] or {}
-    local list = cell[direction .. '-' .. kind] or {}
-    local real, peers = launched(list, computes, kind), with_peer(computes, delta)
-    local skipped, of = 0, nil
-    if #real == #peers then of = peers
-    elseif #real == #computes then of = computes
-    elseif kind == 'recv' and #real + 1 == #computes then of, skipped = computes, 1
-    else
-      local where = all[(computes[1] or list[1])]
-      util.fail('step %d: replica %d, stage %d: expected %d operations of type %s-%s, one for each %s-compute with '
-        .. 'another stage before or after it, got %d', step.step, where.worker, where.stage, #peers, direction, kind,
-        direction, #real)
-    end
-    local has_peer, number, valid = {}, {}, {}
-    for _, i in ipairs(peers) do has_peer[i] = true end
-    for k, i in ipairs(computes) do number[i] = k end
-    for k, i in ipairs(real) do
-      local compute = of[k + skipped]
-      if kind == 'send' then after(i, compute)
-      else
-        after(compute, i)
-        local last = computes[number[compute] - 1]
-        if last then after(i, last) end
-      end
-      if has_peer[compute] then valid[#valid + 1] = i end
-    end
-    return valid
-  end
-
-  local function exchanges(worker)
-    for direction, step_of in util.sorted_pairs { forward = 1, backward = -1 } do
-      local sends, receives = {}, {}
-      for stage = 0, stages - 1 do
-        local cell = grid[stage][worker]
-        sends[stage] = matched(cell, direction, 'send', step_of)
-        receives[(stage - step_of) % stages] = matched(cell, direction, 'recv', -step_of) -- by the sender's stage
-      end
-      for stage = 0, stages - 1 do
-        local from, to = sends[stage], receives[stage]
-        if #from ~= #to then
-          util.fail('step %d: replica %d: stage %d has %d operations of type %s-send, its receiver %d of type %s-recv',
-            step.step, worker, stage, #from, direction, #to, direction)
-        end
-        for k, i in ipairs(from) do join { i, to[k] } end
-      end
-    end
-  end
-
-  --- The last computation, then operations that follow it once per step.
-  local function finish(cell, computes)
-    local last = computes[1]
-    for _, i in ipairs(computes) do if all[i].end_s > all[last].end_s then last = i end end
-    local separate = cell['separate-grads-all-reduce']
-    local tail = picked(cell, 'gc', 'layernorm-grads-all-reduce', 'embedding-grads-all-reduce',
-      separate and 'separate-grads-all-reduce' or 'grads-reduce-scatter', 'optimizer-clip-main-grad', 'optimizer')
-    table.insert(tail, 1, last)
-    chain(tail)
-    if not separate then return end
-    local scatters = cell['grads-reduce-scatter'] or {}
-    local next_one = picked(cell, 'layernorm-grads-all-reduce', 'embedding-grads-all-reduce',
-      'separate-grads-all-reduce')[1]
-    if #scatters > 0 then after(next_one, scatters[#scatters]) end
-    local seen = {}
-    for _, i in ipairs(scatters) do -- after the last backward computation of its chunk
-      local chunk, latest = all[i].chunk, nil
-      for _, c in ipairs(cell['backward-compute'] or {}) do
-        if all[c].chunk == chunk and (not latest or all[c].end_s > all[latest].end_s) then latest = c end
-      end
-      if not seen[chunk] and latest then after(i, latest) end
-      seen[chunk] = true
-    end
-  end
-
+  --- Orders the operations of a replica on a stage.
   local function inside(cell)
     local computes = by_start(picked(cell, 'forward-compute', 'backward-compute'))
-    if #computes == 0 then
-      util.fail('step %d: replica %d, stage %d: expected compute operations, got none', step.step,
-        all[cell.all[1]].worker, all[cell.all[1]].stage)
-    end
+    local gather, is_forward, last = {}, true, computes[1] -- gather: the last one of a chunk
     chain(computes)
-    for kind, about in util.sorted_pairs(types) do
-      if about.group == 'pair' then chain(by_start(picked(cell, kind))) end
-    end
-    for k, i in ipairs(computes) do
-      if all[i].type == 'backward-compute' then
-        for _, kind in ipairs { 'backward-recv', 'backward-send' } do
-          if k > 2 and cell[kind] then after(cell[kind][1], computes[k - 2]) end
-        end
-        break
-      end
+    for _, kind in ipairs { 'backward-recv', 'backward-send', 'forward-recv', 'forward-send' } do
+      chain(by_start(picked(cell, kind)))
     end
     chain(by_start(picked(cell, 'params-all-gather', 'grads-reduce-scatter')))
-    local gathers, seen = cell['params-all-gather'] or {}, {}
-    for g = #gathers, 1, -1 do -- weights before the first forward computation of their chunk
-      local chunk = all[gathers[g]].chunk
-      for _, i in ipairs(seen[chunk] and {} or computes) do
-        if all[i].type == 'forward-compute' and all[i].chunk == chunk then
-          after(i, gathers[g])
-          break
+    for _, i in ipairs(picked(cell, 'params-all-gather')) do gather[all[i].chunk] = i end
+    for k, i in ipairs(computes) do
+      local of = all[i]
+      if of.end_s > all[last].end_s then last = i end
+      if of.type == 'forward-compute' then -- the first of its chunk waits for weights
+        after(i, gather[of.chunk])
+        gather[of.chunk] = nil
+      else
+        for _, kind in ipairs { 'backward-recv', 'backward-send' } do
+          if is_forward then after((cell[kind] or {})[1], computes[k - 2]) end
         end
+        is_forward = false
       end
-      seen[chunk] = true
     end
-    finish(cell, computes)
+    chain(util.joined({ last }, picked(cell, 'gc', 'layernorm-grads-all-reduce', 'embedding-grads-all-reduce',
+      'grads-reduce-scatter', 'optimizer-clip-main-grad', 'optimizer')))
   end
 
   for worker = 0, workers - 1 do
-    exchanges(worker)
-    for stage = 0, stages - 1 do inside(grid[stage][worker]) end
+    for stage = 0, stages - 1 do
+      inside(cell_of(stage, worker))
+      for direction, delta in util.sorted_pairs { forward = 1, backward = -1 } do
+        local from = matched(stage, worker, direction, 'send', delta)
+        local to = matched((stage + delta) % stages, worker, direction, 'recv', -delta)
+        if #from ~= #to then
+          util.fail('%s: replica %d: stage %d has %d operations of type %s-send, its receiver %d of type %s-recv',
+            step.where, worker, stage, #from, direction, #to, direction)
+        end
+        for k, i in ipairs(from) do groups[#groups + 1] = { i, to[k] } end
+      end
+    end
   end
   local members = {}
   for i, of in ipairs(all) do
-    local group = types[of.type].group
-    local key = group == 'replicas' and ('%s/%d/%d'):format(of.type, of.stage, of.number)
-      or group == 'ends' and ('%s/%d/%d'):format(of.type, of.worker, of.number)
-      or group == 'all' and ('%s/%d'):format(of.type, of.number)
-      or group == 'pair' and not group_of[i] and ('alone/%d'):format(i)
-    if key then
+    local together = operations.types[of.type].together
+    if together then
+      local key = ('%s/%d/%s'):format(of.type, of.number, of[together] or '')
       members[key] = members[key] or {}
       table.insert(members[key], i)
     end
   end
-  for _, list in util.sorted_pairs(members) do join(list) end
+  for _, list in util.sorted_pairs(members) do groups[#groups + 1] = list end
+  for g, list in ipairs(groups) do
+    for _, i in ipairs(list) do group_of[i] = g end
+  end
   return { waits = waits, group_of = group_of, groups = groups, stages = stages, workers = workers }
 end

@@ -1,7 +1,8 @@
 -- trinity.stragglers.replay: simulates recorded steps again, and predicts their time if some operations were typical.
 
-local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local csv = require 'trinity.base.csv'
+local json = require 'trinity.base.json'
 local operations = require 'trinity.stragglers.operations'
 local options_of = require 'trinity.base.options'
 local order_of = require 'trinity.stragglers.order'
@@ -30,82 +31,64 @@ function Replay.__tostring(self)
     self.stages, self.slowdown)
 end
 
--- Returns the tasks of a step: one per operation, one before it for its gap, and one per group for its common start.
-local function tasks_for(step, order)
-  local tasks, own, gap, join = tasks_of.new(('step %d'):format(step.step)), {}, {}, {}
-  for i = 1, #step.operations do gap[i], own[i] = tasks:add(), tasks:add() end
-  for g, members in ipairs(order.groups) do
-    join[g] = tasks:add()
-    for _, i in ipairs(members) do
-      tasks:after(join[g], gap[i])
-      tasks:after(own[i], join[g])
-    end
+-- Returns the tasks of a step: one per operation, one before each for its gap, and one per group for its common start.
+-- known: tasks by dependencies, which most steps share.
+local function tasks_for(step, known)
+  local count, waits, key = #step.operations, {}, json.encode { step.order.waits, step.order.groups }
+  for i, earlier in ipairs(step.order.waits) do
+    local group = step.order.group_of[i]
+    waits[i], waits[count + i] = { group and 2 * count + group or count + i }, earlier
   end
-  for i, earlier in ipairs(order.waits) do
-    if not order.group_of[i] then tasks:after(own[i], gap[i]) end
-    for _, before in ipairs(earlier) do tasks:after(gap[i], own[before]) end
+  for g, members in ipairs(step.order.groups) do
+    waits[2 * count + g] = util.map(members, function(i) return count + i end)
   end
-  tasks:build()
-  tasks.own, tasks.gap, tasks.operation = own, gap, {}
-  for i, task in ipairs(own) do tasks.operation[task] = i end
-  return tasks
+  known[key] = known[key] or csv.attempt(tasks_of.new, 'step', waits)
+  return known[key]
+    or util.fail('%s: expected an order of operations, got some that wait for each other', step.where)
 end
 
-local function key_of(order)
-  local parts = {}
-  for i, earlier in ipairs(order.waits) do
-    parts[i] = ('%s:%s'):format(table.concat(earlier, ','), order.group_of[i] or '')
-  end
-  return table.concat(parts, ';')
-end
-
--- Returns the gap before every operation, in which none of its predecessors runs, and its time since all operations of
--- its group could start.
-local function recorded(step, order)
-  local list, ready, begin_s = step.operations, {}, math.huge
-  for _, of in ipairs(list) do begin_s = math.min(begin_s, of.start_s) end
-  step.gap_s, step.time_s, step.recorded_s = array.double(#list), array.double(#list), 0
+-- Returns the gap before every operation, in which none of its predecessors runs, its time since all operations of its
+-- group could start, and the time of the step.
+local function recorded(step)
+  local list, order, ready, gap_s, begin_s, end_s = step.operations, step.order, {}, {}, math.huge, -math.huge
+  for _, of in ipairs(list) do begin_s, end_s = math.min(begin_s, of.start_s), math.max(end_s, of.end_s) end
   for i, of in ipairs(list) do
     local free_s = begin_s
     for _, before in ipairs(order.waits[i]) do free_s = math.max(free_s, list[before].end_s) end
-    step.gap_s[i] = math.max(0, of.start_s - free_s)
-    ready[i] = math.max(of.start_s, free_s)
-    step.recorded_s = math.max(step.recorded_s, of.end_s - begin_s)
+    gap_s[i], ready[i] = math.max(0, of.start_s - free_s), math.max(of.start_s, free_s)
   end
-  for i, of in ipairs(list) do
+  return gap_s, util.map(list, function(of, i)
     local start_s = ready[i]
     for _, other in ipairs(order.groups[order.group_of[i]] or {}) do start_s = math.max(start_s, ready[other]) end
-    step.time_s[i] = math.max(0, of.end_s - start_s)
-  end
+    return math.max(0, of.end_s - start_s)
+  end), end_s - begin_s
 end
 
 -- Returns the typical time of every type, by its rule, over all workers and steps.
 local function typical_of(steps)
-  local times, typical = {}, {}
+  local times = {}
   for _, step in ipairs(steps) do
     for i, of in ipairs(step.operations) do
       times[of.type] = times[of.type] or {}
       table.insert(times[of.type], step.time_s[i])
     end
   end
-  for kind, list in util.sorted_pairs(times) do
-    local rule = operations.types[kind].typical == 'mean' and statistics.mean or util.median
-    typical[kind] = rule(list)
-  end
-  return typical
+  for kind, list in util.sorted_pairs(times) do times[kind] = operations.types[kind].typical(list) end
+  return times
 end
 
 local function shown(kind) return operations.types[kind].shown or kind end
 
 --- Simulates a step. gaps: include gaps; chosen: function of an operation, whether it is as recorded (otherwise
---- typical).
+--- typical). Returns its seconds and its critical path.
 local function run(self, step, gaps, chosen)
-  local tasks = step.tasks
+  local time_s, count = {}, #step.operations
   for i, of in ipairs(step.operations) do
-    tasks:set(tasks.gap[i], gaps and step.gap_s[i] or 0)
-    tasks:set(tasks.own[i], chosen(of) and step.time_s[i] or self.handle.typical[of.type])
+    time_s[i] = chosen(of) and step.time_s[i] or self.handle.typical[of.type]
+    time_s[count + i] = gaps and step.gap_s[i] or 0
   end
-  return tasks:run()
+  for g = 1, #step.order.groups do time_s[2 * count + g] = 0 end
+  return step.tasks(time_s)
 end
 
 local function simulate(self, gaps, chosen)
@@ -115,11 +98,15 @@ end
 local function all() return true end
 local function none() return false end
 
+local function number_of(name, help)
+  local most = options_of.bound('the last ' .. name, function(replay) return replay[name .. 's'] - 1 end)
+  return { name, 'integer', least = 0, most = most, help = help }
+end
+
 local declared = options_of.declare('trinity.ReplayChoice', {
   help = 'A choice of operations of a replay: those that match all fields.',
   { 'type', 'string', help = 'type of operation, one of replay.types' },
-  { 'worker', 'integer', least = 0, help = 'replica of the model, from 0' },
-  { 'stage', 'integer', least = 0, help = 'stage of the pipeline, from 0' },
+  number_of('worker', 'replica of the model, from 0'), number_of('stage', 'stage of the pipeline, from 0'),
 })
 
 --- The cost of chosen operations.
@@ -131,29 +118,17 @@ local declared = options_of.declare('trinity.ReplayChoice', {
 
 local answer = printed.as('replay answer', { 'slowdown', 'saved' })
 
-local function refuse_choice(self, given)
-  local owner = 'replay:what_if'
-  declared:check(owner, check.argument(owner, 1, 'choice', given, 'table'))
-  local known = {}
-  for _, kind in ipairs(self.types) do known[kind] = true end
-  if given.type and not known[given.type] then
-    util.fail("%s: option 'type': unknown type of operations %s", owner, util.unknown(given.type, self.types))
-  end
-  for name, count in util.sorted_pairs { worker = self.workers, stage = self.stages } do
-    if given[name] and given[name] >= count then
-      util.fail("%s: option '%s': expected 0 to %d, got %d", owner, name, count - 1, given[name])
-    end
-  end
-  if next(given) == nil then util.fail('%s: choice: expected at least one of type, worker and stage, got none',
-    owner) end
-end
-
 --- Predicts the cost of chosen operations, by simulating only them as recorded and only them as typical, without gaps.
 --- Raises an error for an unknown type, worker or stage. Example: `replay:what_if({ stage = 0 }).slowdown`
 ---@param choice trinity.ReplayChoice
 ---@return trinity.ReplayAnswer
 function Replay:what_if(choice)
-  refuse_choice(self, choice)
+  local owner = 'replay:what_if'
+  declared:check(owner, check.argument(owner, 1, 'choice', choice, 'table'), self)
+  if choice.type then check.choice(owner, 'option', 'type', choice.type, self.handle.types) end
+  if next(choice) == nil then
+    util.fail('%s: choice: expected at least one of type, worker and stage, got none', owner)
+  end
   local function only(of)
     return (choice.type == nil or choice.type == shown(of.type))
       and (choice.worker == nil or choice.worker == of.worker) and (choice.stage == nil or choice.stage == of.stage)
@@ -184,11 +159,8 @@ function Replay:waits()
   for _, step in ipairs(self.handle.steps) do
     local _, path = run(self, step, false, all)
     for _, task in ipairs(path) do
-      local i = step.tasks.operation[task]
-      local of = step.operations[i]
-      if of then
-        add(('%d/%d/%s'):format(of.worker, of.stage, shown(of.type)), step.time_s[i] / #self.steps, of)
-      end
+      local of = step.operations[task] -- nil: a gap, or the start of a group
+      if of then add(('%d/%d/%s'):format(of.worker, of.stage, shown(of.type)), step.time_s[task] / #self.steps, of) end
     end
   end
   return list()
@@ -202,21 +174,19 @@ check.methods(Replay, 'trinity.Replay', 'handle')
 ---@param path string
 ---@return trinity.Replay
 return function(path)
-  local steps, by_key = operations.read(check.path('trinity.stragglers.replay', 1, 'path', path)), {}
-  local self = setmetatable({ path = path, handle = { steps = steps } }, Replay)
-  for _, step in ipairs(steps) do
-    local order = order_of(step)
-    local key = key_of(order)
-    by_key[key] = by_key[key] or tasks_for(step, order)
-    step.tasks, self.stages, self.workers = by_key[key], order.stages, order.workers
-    recorded(step, order)
-  end
+  local steps = operations.read(check.path('trinity.stragglers.replay', 1, 'path', path))
+  local self, known = setmetatable({ path = path, handle = { steps = steps } }, Replay), {}
+  self.recorded_s = util.map(steps, function(step)
+    local recorded_s
+    step.order = order_of(step)
+    step.tasks, step.gap_s, step.time_s, recorded_s = tasks_for(step, known), recorded(step)
+    self.stages, self.workers = step.order.stages, step.order.workers
+    return recorded_s
+  end)
   self.handle.typical = typical_of(steps)
-  local types = {}
-  for kind in util.sorted_pairs(self.handle.typical) do types[shown(kind)] = true end
-  self.types = util.sorted_keys(types)
-  self.steps = util.map(steps, function(step) return step.step end)
-  self.recorded_s = util.map(steps, function(step) return step.recorded_s end)
+  self.handle.types = {}
+  for kind in util.sorted_pairs(self.handle.typical) do self.handle.types[shown(kind)] = true end
+  self.types, self.steps = util.sorted_keys(self.handle.types), util.map(steps, function(step) return step.step end)
   self.replayed_s, self.busy_s = simulate(self, true, all), simulate(self, false, all)
   self.typical_s = simulate(self, false, none)
   self.slowdown = statistics.mean(self.busy_s) / statistics.mean(self.typical_s)

@@ -4,68 +4,51 @@ local array = require 'trinity.base.array'
 local graph = require 'trinity.graph'
 local util = require 'trinity.base.util'
 
-local Tasks = {}
-Tasks.__index = Tasks
-
 local tasks = {}
 
---- Returns an empty list of tasks.
----@param name string
-function tasks.new(name)
-  return setmetatable({ builder = graph.new { name = name }, count = 0 }, Tasks)
-end
-
---- Adds a task and returns its number.
-function Tasks:add()
-  self.count = self.count + 1
-  self.builder:add_operator { name = tostring(self.count) }
-  return self.count
-end
-
---- Makes a task wait for the end of another one.
-function Tasks:after(task, earlier) self.builder:add_edge(tostring(earlier), tostring(task), 0) end
-
---- Finishes the list. Raises an error for a cycle.
-function Tasks:build()
-  self.graph, self.builder = self.builder:build(), nil
-  -- position of a task, and task at a position
-  self.position, self.number = array.int32(self.count), array.int32(self.count)
-  for i = 1, self.count do
-    self.position[i] = self.graph.handle:find(tostring(i))
-    self.number[self.position[i]] = i
+--- Returns a function for tasks, each with a list of the tasks that it waits for: seconds of the tasks -> seconds from
+--- first start to last end, and the tasks of the critical path. Raises an error for a cycle.
+function tasks.new(name, waits)
+  local builder, position, number, times_s = graph.new { name = name }, {}, {}, array.double(#waits)
+  for i = 1, #waits do builder:add_operator { name = tostring(i) } end
+  for i, list in ipairs(waits) do
+    for _, earlier in ipairs(list) do builder:add_edge(tostring(earlier), tostring(i), 0) end
   end
-  self.time_s, self.start_s, self.tail_s = array.double(self.count), array.double(self.count), array.double(self.count)
-  return self
+  local built = builder:build()
+  for at = 1, #waits do
+    number[at] = tonumber(built:operator(at).name)
+    position[number[at]] = at
+  end
+  return function(time_s)
+    for i, at in ipairs(position) do times_s[at] = time_s[i] end
+    local found = built:critical_path { time_s = times_s }
+    return found.length_s, util.map(found.operators, function(operator) return number[operator] end)
+  end
 end
 
---- Sets the time of a task.
-function Tasks:set(task, time_s) self.time_s[self.position[task]] = time_s end
-
---- Returns the seconds from first start to last end, and the tasks of the critical path.
----@return number step_s
----@return integer[] path
-function Tasks:run()
-  local path, step_s = self.graph.handle:critical_path(self.time_s, nil, self.start_s, self.tail_s)
-  for i, operator in ipairs(path) do path[i] = self.number[operator] end
-  return step_s, path
+--- Returns whether one row is before another, as a function for table.sort, by these fields.
+function tasks.by(...)
+  local names = { ... }
+  return function(a, b)
+    for _, name in ipairs(names) do if a[name] ~= b[name] then return a[name] < b[name] end end
+    return false
+  end
 end
 
---- Sums seconds by key in field time_s of rows from make(). Returns a function that adds to them, and one that lists
---- the rows, longest time first.
+--- Returns a function that adds seconds to field time_s of the row of a key, made by make(), and one that lists the
+--- rows, longest time first.
 function tasks.sums(make)
-  local rows = {}
-  local function add(key, time_s, ...)
-    rows[key] = rows[key] or make(...)
+  local rows, keys = {}, {}
+  return function(key, time_s, ...)
+    if time_s == 0 then return end
+    if not rows[key] then rows[key], keys[#keys + 1] = make(...), key end
     rows[key].time_s = rows[key].time_s + time_s
-  end
-  return add, function()
-    local keys, list = util.sorted_keys(rows), {}
+  end, function()
     table.sort(keys, function(a, b)
       if rows[a].time_s ~= rows[b].time_s then return rows[a].time_s > rows[b].time_s end
       return a < b
     end)
-    for _, key in ipairs(keys) do if rows[key].time_s > 0 then list[#list + 1] = rows[key] end end
-    return list
+    return util.map(keys, function(key) return rows[key] end)
   end
 end
 

@@ -9,7 +9,7 @@
 
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
-local expert_load = require 'trinity.stragglers.expert_load'
+local experts = require 'trinity.stragglers.experts'
 local json = require 'trinity.base.json'
 local kernels = require 'studies.fidelity.kernels'
 local layers = require 'trinity.graph.layers'
@@ -59,11 +59,11 @@ local function passes_of(one, graph, cluster)
     expert = one.ep } }
   local step, last_s, loss_s = step_of('moe_layer', strategy), 0, 0
   for _, node in ipairs(step.nodes) do
-    local op = step.graph:operator(node.operator)
+    local op = node.op
     if op.phase ~= 'update' and op.type ~= 'AllReduce' then last_s = math.max(last_s, node.end_s) end
     if node.device == 1 and op.name:find '^loss' then loss_s = loss_s + node.end_s - node.start_s end
   end
-  local found = expert_load(strategy, { load = 'uniform', dispatcher = one.dispatcher,
+  local found = experts.expert_load(strategy, { load = 'uniform', dispatcher = one.dispatcher,
     group_topk = one.is_deepseek and 4 or nil }) -- moe_router_group_topk of its DeepSeek case
   return found.step_time_s - (strategy.metrics.step_time_s - last_s) - loss_s,
     found.peak_memory_bytes - runtimes.read().context_bytes

@@ -50,7 +50,7 @@ describe('a context-parallel degree per micro-batch', function()
     local found = strategy(whole_length, { context = 8 }, { zero_stage = 3 })
     local step, weights_s = step_of('test', found), 0
     for i, node in ipairs(step.nodes) do
-      if node.kind == 'collective' and contexts.is_of_weights(step.graph:operator(node.operator)) then
+      if node.kind == 'collective' and contexts.is_of_weights(node.op) then
         weights_s = weights_s + step.time_s[i]
       end
     end
@@ -88,6 +88,14 @@ it('trinity.stragglers.context_degrees compares divisors of the degree, with the
   local sum = 0
   for _, share in pairs(by_name['one per micro-batch'].degrees) do sum = sum + share end -- in any order
   expect(sum):near(1, 1e-9)
+  local network = trinity.model('llama-3-8b', { layers = 4, sequence = 128, batch_size = 1 })
+  local interleaved = trinity.problem { graph = network, cluster = cluster }:strategy { mesh = { context = 4, pipeline = 2 },
+    micro_batches = 4, schedule = 'interleaved', virtual_stages = 2 }
+  local possible = {} -- with context 1 there is one micro-batch, which two stages cannot interleave
+  for i, row in ipairs(trinity.stragglers.context_degrees(interleaved, { draws = 1,
+    lengths = function() return 64 end })) do possible[i] = row.what end
+  table.sort(possible)
+  expect(table.concat(possible, ', ')):equals 'context 2, context 4, one per micro-batch'
   expect(function() trinity.stragglers.context_degrees(found, {}) end):raises "option 'lengths'"
   expect(function() trinity.stragglers(found, { context = 'per_micro_batch' }) end):raises "expected option 'lengths' with it"
 end)

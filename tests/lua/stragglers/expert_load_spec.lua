@@ -25,6 +25,10 @@ it('trinity simulate --expert-load prices a saved strategy', function()
     .. 'even one%), fullest rank 2 times an even load, [%d.]+ %% of tokens dropped')
   trinity_says(words .. ' --expert-load zipf:0 --json', 0, '"slowdown": ?1[,}]')
   trinity_says(words .. ' --capacity-factor 2', 2, 'belongs to %-%-expert%-load')
+  trinity_says(words .. ' --expert-load zipf:x', 2, "expected zipf: and a number from 0 to 100, got 'zipf:x'")
+  local alone = tonumber(trinity_says(words .. ' --expert-load zipf:2', 0, 'expert_load'):match 'expert_load%s+step ([%d.]+) s')
+  local sampled = trinity_says(words .. ' --expert-load zipf:2 --noise 0 --draws 1', 0, 'sampled'):match 'sampled%s+([%d.]+) s'
+  expect(tonumber(sampled)):equals(alone)
 end)
 
 describe('experts with unequal loads', function()
@@ -90,6 +94,31 @@ describe('experts with unequal loads', function()
       'placement', 'pipeline' } }
     expect(trinity.stragglers.expert_load(turned, { load = 'uniform' }).step_time_s):equals(turned.metrics.step_time_s)
   end)
+  it('compose with noise, lengths and slow devices', function()
+    local network = trinity.model('mixtral-8x7b', { layers = 2, sequence = 512, batch_size = 1 })
+    local slow = trinity.cluster('dgx_h100x1', { slow = { ['n0/gpu3'] = 2 } })
+    local function on(where)
+      return trinity.problem { graph = network, cluster = where }:strategy { mesh = { data = 4, expert = 4, pipeline = 2 },
+        micro_batches = 2 }
+    end
+    local function mean_s(found, load, more)
+      return trinity.stragglers(found, merged({ noise = 0, draws = 1, remedies = false, experts = load and { load = load } },
+        more)).mean_s
+    end
+    local found, hot, short = on(cluster), { zipf = 1 }, { lengths = function() return 256 end }
+    expect(mean_s(found, 'uniform')):equals(mean_s(found))
+    expect(mean_s(found, hot)):equals(trinity.stragglers.expert_load(found, { load = hot }).step_time_s)
+    expect(mean_s(found, 'uniform', short)):equals(mean_s(found, nil, short))
+    expect(mean_s(found)):below(mean_s(found, hot))
+    expect(mean_s(found, nil, short)):below(mean_s(found, hot, short))
+    expect(mean_s(found, hot, short)):below(mean_s(found, hot))
+    expect(mean_s(found, hot)):below(mean_s(on(slow), hot))
+    local noisy = trinity.stragglers(found, { experts = { load = hot }, noise = 0.1, draws = 50 })
+    expect(noisy.step_time_s):equals(mean_s(found, hot))
+    expect(noisy.step_time_s - 2 * noisy.error_s):below(noisy.mean_s)
+    expect(function() mean_s(found, 'uniform', { experts = { load = 'even' } }) end):raises 'even: cannot read'
+    expect(function() mean_s(found, nil, { experts = {} }) end):raises "option 'load' is missing"
+  end)
   it('go to the expected number of ranks that hold random experts', function()
     expect(dispatcher.destinations(8, 8, 1)):near(1, 1e-12)
     expect(dispatcher.destinations(4, 8, 8)):near(4, 1e-12)
@@ -108,7 +137,8 @@ describe('experts with unequal loads', function()
     trinity.files.write(path, '[[1, 2]]')
     expect(loaded { load = path }):raises 'expected a list of 2 layers, got 1'
     expect(loaded { load = { zipf = -1 } }):raises "option 'load'.*zipf = 0 to 100"
-    expect(loaded { load = function() return 0 end }):raises 'layer 1: expected tokens, got none'
+    expect(loaded { load = function() return 0 end }):raises 'layer 1: expected a finite sum above 0, got 0'
+    expect(loaded { load = function() return 1e308 end }):raises 'layer 1: expected a finite sum above 0, got inf'
     expect(loaded { load = function() return -1 end }):raises 'expert 1: expected 0 or more tokens, got number %-1'
     expect(loaded { load = 'uniform', dispatcher = 'deepep' }):raises "option 'dispatcher'.*experts_per_token"
     expect(loaded { load = 'uniform', place = function() return { 1, 1 } end }):raises 'expected every expert from 1 to 8 once'

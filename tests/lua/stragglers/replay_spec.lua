@@ -101,6 +101,21 @@ describe('a recorded step', function()
     expect(replay.replayed_s[1]):near(14, 1e-9)
     expect(replay.busy_s[1]):near(10, 1e-9)
   end)
+  it('does not depend on the order of rows and columns, on the first second or the first number', function()
+    local rows = chunked(1, 1)
+    local plain, turned = trinity.stragglers.replay(written(rows)), {}
+    for i, row in ipairs(rows) do
+      local moved = merged(row, { [6] = row[6] + 7, [10] = row[10] + 2 ^ 30 })
+      turned[#rows + 1 - i] = {}
+      for k = 1, 11 do turned[#rows + 1 - i][12 - k] = moved[k] end
+    end
+    local names = {}
+    for name in head:gmatch '[^,]+' do table.insert(names, 1, name) end
+    local other = trinity.stragglers.replay(written(turned, table.concat(names, ',')))
+    for _, name in ipairs { 'recorded_s', 'replayed_s', 'busy_s', 'typical_s' } do
+      expect(other[name][1]):near(plain[name][1], 1e-6)
+    end
+  end)
   it('may collect garbage in some steps alone', function()
     local rows = chunked(1)
     for _, row in ipairs(chunked(2)) do
@@ -122,21 +137,29 @@ it('a trace or choice that says something else is refused by name', function()
     return function() trinity.stragglers.replay(written(rows)) end
   end
   expect(replayed(function(rows) rows[1][5] = 'optimiser' end)):raises "column 'optype': expected .*got string 'optimiser'"
-  expect(replayed(function(rows) rows[1][11] = -1 end)):raises "column 'duration_s': expected 0 or more seconds, got %-1"
+  expect(replayed(function(rows) rows[1][11] = -1 end)):raises
+    "column 'duration_s': expected 0 or more seconds from a finite start, got %-1"
+  expect(replayed(function(rows) rows[1][10] = 'inf' end)):raises 'line 2: .*from inf'
   expect(replayed(function(rows) rows[1][6] = 'x' end)):raises "column 'seq_id': expected a number, got string 'x'"
   expect(replayed(function(rows) rows[#rows + 1] = rows[3] end)):raises 'expected one operation [^\n]*, got a second'
   expect(replayed(function(rows) -- a receive that is not there
     for i, row in ipairs(rows) do
       if row[5] == 'backward-recv' then return table.remove(rows, i) end
     end
-  end)):raises 'stage 1 has 4 operations of type backward%-send, its receiver 3 of type backward%-recv'
+  end)):raises 'replica 0, stage [01]: expected 4 operations of type backward%-recv, [^\n]*, got 3'
+  expect(replayed(function(rows) -- a chunk that is not said
+    for _, row in ipairs(rows) do if row[5] == 'forward-compute' then row[9] = '' end end
+  end)):raises "column 'gmc': expected a number, got string ''"
+  expect(replayed(function(rows) -- backward passes that start before what they wait for
+    for _, row in ipairs(rows) do if row[5] == 'backward-compute' and row[3] == 1 then row[10] = -row[10] end end
+  end)):raises 'step 1: expected an order of operations, got some that wait for each other'
   expect(replayed(function(rows) rows[#rows + 1] = { 2, 0, 0, 0, 'optimizer', 0, 0, 0, 0, 0, 1 } end)):raises
     'step 2: expected the 44 operations of step 1, got 1'
   expect(function() trinity.stragglers.replay(written({}, 'step,rank')) end):raises "column 'dp_rank' is missing"
   expect(function() trinity.stragglers.replay(written {}) end):raises 'expected at least one operation, got none'
   local replay = trinity.stragglers.replay(written(chunked(1)))
-  expect(function() replay:what_if { type = 'forward' } end):raises "unknown type of operations 'forward'"
-  expect(function() replay:what_if { worker = 1 } end):raises "option 'worker': expected 0 to 0, got 1"
+  expect(function() replay:what_if { type = 'forward' } end):raises "option 'type': unknown value 'forward'"
+  expect(function() replay:what_if { worker = 1 } end):raises "option 'worker': expected an integer from 0 to 0, got number 1"
   expect(function() replay:what_if {} end):raises 'expected at least one of type, worker and stage'
 end)
 
@@ -152,4 +175,6 @@ it('trinity replay prints the answers, as text and as JSON', function()
   expect(answer.answers[1].stage):equals(1)
   expect(output_of(('"%s" replay "%s" --what-if stage=a 2>&1'):format(program, path))):matches
     "option '%-%-what%-if': expected type=NAME, worker=NUMBER or stage=NUMBER with commas, got 'stage=a'"
+  expect(output_of(('"%s" replay "%s" --what-if stage=0,stage=1 2>&1'):format(program, path))):matches
+    "option '%-%-what%-if': expected each name once, got 'stage' twice"
 end)

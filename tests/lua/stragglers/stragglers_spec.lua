@@ -31,6 +31,14 @@ describe('sampled steps', function()
       end
     end)
   end
+  it('are the simulated step where messages of tensor and data groups overlap on a link', function()
+    local network = trinity.model('decoder', { layers = 4, hidden = 512, heads = 8, feed_forward = 1024, vocabulary = 1024,
+      positions = 0, kernels = 'flash', sequence = 256, batch_size = 2, dtype = 'bfloat16' })
+    local found = trinity.problem { graph = network, cluster = trinity.cluster 'dgx_a100x1' }:strategy {
+      mesh = { data = 2, pipeline = 2, tensor = 2 }, micro_batches = 4, schedule = 'zb-v', virtual_stages = 2, zero_stage = 3,
+      sequence_parallel = true }
+    expect(trinity.stragglers(found, { noise = 0, draws = 1 }).mean_s):near(found.metrics.step_time_s, 1e-9)
+  end)
   it('depend on the seed alone', function()
     local found = strategy(plans['1f1b, ZeRO 1'])
     local function mean(seed) return trinity.stragglers(found, { noise = 0.1, draws = 3, seed = seed }).mean_s end
@@ -84,6 +92,7 @@ describe('sequences of unequal length', function()
     expect(mean { lengths = path, draws = 1 }):near(mean { lengths = function() return 512 end, draws = 1 }, 1e-12)
     trinity.files.write(path, 'length,count\n8192,3\n')
     expect(function() mean { lengths = path } end):raises 'expected integer lengths from 1 to 4096 %(the sequence length%), got number 8192'
+    expect(function() mean { lengths = 3 } end):raises "option 'lengths': expected a string, got number 3"
     expect(function() mean { lengths = skewed, fill = 'packed', deal = 'sorted' } end):raises "option 'deal'.*got 'sorted'"
   end)
 end)
@@ -118,6 +127,15 @@ describe('what helps against a slow device', function()
     expect(rows['layers moved from slow stages'].stages[2]):below(rows['layers moved from slow stages'].stages[1])
     expect(0):below(rows['layers moved from slow stages'].gain)
   end)
+  it('is listed by its gain', function()
+    local four = strategy({ mesh = { data = 4, pipeline = 2 }, micro_batches = 4 },
+      { ['n0/gpu0'] = 2, ['n0/gpu2'] = 2, ['n0/gpu4'] = 1.1, ['n0/gpu6'] = 1.5 })
+    local rows = trinity.stragglers(four, { noise = 0, draws = 1 }).remedies
+    expect(#rows):equals(3)
+    for i = 2, 3 do expect(rows[i].gain <= rows[i - 1].gain):equals(true) end
+    expect(rows[2].what):equals 'replicas with slow devices dropped' -- found last
+    expect(table.concat(rows[2].devices, ' ')):equals '2 4 6 8'
+  end)
   it('is nothing where nothing is slow', function()
     expect(#trinity.stragglers(strategy(plans['1f1b, ZeRO 1']), { noise = 0, draws = 1 }).remedies):equals(0)
   end)
@@ -125,9 +143,11 @@ end)
 
 it('trinity simulate --noise prints the spread and what helps', function()
   local words = "simulate --model mlp --cluster dgx_a100x1 --slow n0/gpu0=2 --noise 0.05 --draws 20 --run none"
-  trinity_says(words, 0, 'sampled%s+[%d.e+-]+ s on average over 20 samples', 'n0/gpu0%s+forward', 'spares for what is slow')
+  trinity_says(words, 0, 'sampled%s+[%d.e+-]+ s on average over 20 samples %(%+%- [%d.e+-]+%), median [%d.e+-]+ s, 95 %% within',
+    'n0/gpu0%s+forward', 'spares for what is slow')
   trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
+  trinity_says('plan --model gpt2 --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-reward p95")
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --lengths none.csv --run none', 2, "option '%-%-lengths': expected %-%-strategy with a mesh")
 end)
