@@ -28,8 +28,6 @@ function late.table(what, open, fields)
 end
 
 --- require(name) without a memory of failures (Ctrl-C, a limit): the next call loads the module again.
----@param name string
----@return any
 function late.require(name)
   local ok, module = pcall(require, name)
   if ok then return module end

@@ -87,8 +87,6 @@ function statistics.signed_rank(differences)
 end
 
 --- Returns statistics of relative errors: count, mean, median and maximum of absolute values, and the signed mean.
----@param list number[]
----@return { count: integer, mean: number, median: number, worst: number, signed: number }
 function statistics.summary(list)
   local sizes = util.map(list, math.abs)
   if #sizes == 0 then return { count = 0, mean = 0 / 0, median = 0 / 0, worst = 0 / 0, signed = 0 / 0 } end
@@ -97,8 +95,6 @@ function statistics.summary(list)
 end
 
 --- Returns Kendall's tau-b of pairs; nil if one side is constant (Kendall, Biometrika 33(3), 1945).
----@param pairs_of { [1]: number, [2]: number }[]
----@return number?
 function statistics.tau(pairs_of)
   local sum, first, second = 0, 0, 0
   local function sign(x) return x > 0 and 1 or x < 0 and -1 or 0 end

@@ -171,7 +171,6 @@ runtimes.priors = { compute_share = prior(0.85, 0.5, 1.2, 0.15), attention_share
   rowwise_cast_share = prior(0.05, 0.015, 0.1, 0.3), update_s = prior(60e-6, 5e-6, 300e-6, 0.5) }
 
 --- Names, sorted.
----@return string[]
 function runtimes.names() return util.sorted_keys(runtimes.list) end
 
 local function named(name)
@@ -181,8 +180,6 @@ local function named(name)
 end
 
 --- All fields of a runtime, complete, with `name`. given: a name, a table, or nil for the default.
----@param given? string|trinity.Runtime
----@return table
 function runtimes.read(given)
   if given == nil or given == '' then given = 'megatron' end
   if type(given) ~= 'string' and type(given) ~= 'table' then
@@ -211,7 +208,6 @@ end
 
 --- torchtitan's selective recomputation: of every layer, attention and every second matmul from the first on are kept,
 --- and everything else is recomputed. A function of the forward operators of one graph, in their order.
----@return fun(op: trinity.Operator): boolean?
 function runtimes.selective_operators()
   local matmuls = {}
   return function(op)

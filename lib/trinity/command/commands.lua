@@ -9,7 +9,6 @@ local util = require 'trinity.base.util'
 local commands = {}
 
 --- Returns the names of the commands, sorted.
----@return string[]
 function commands.names()
   local names = {}
   for _, file in ipairs(core.list_folder(core.home .. '/scripts')) do names[#names + 1] = file:match '^(.*)%.lua$' end
@@ -17,7 +16,6 @@ function commands.names()
 end
 
 --- Raises a usage error for an unknown command, with its replacement or a suggestion.
----@param word string
 function commands.refuse(word)
   if renamed[word] then util.fail_usage("command '%s' was replaced; use 'trinity %s'", word, renamed[word]) end
   local names = commands.names()
@@ -30,8 +28,6 @@ end
 ---@field options table<string, table> by name (command/declared.lua)
 
 --- Returns a command's description and options.
----@param name string
----@return trinity.Command
 function commands.about(name)
   local trinity = require 'trinity'
   local path = ('%s/scripts/%s.lua'):format(core.home, name)

@@ -36,8 +36,6 @@ local most_elements = 16
 
 --- Returns the text for a value: the signature of a library function, or the elements of an array. Returns nil for
 --- other values, which the prompt shows with tostring.
----@param value any
----@return string?
 function prompt.show(value)
   if type(value) == 'function' then
     local about = known_functions()[value]
@@ -77,7 +75,6 @@ help(VALUE)   a function or an object of the library: help(trinity.compare), hel
 Tab completes names, fields, and names in quotes: trinity.model 'res<Tab>]]
 
 --- Shows the help on a name (a string) or on a value of the library.
----@param ... any
 function prompt.help(...)
   if select('#', ...) == 0 then return print(usage) end
   local value = ...

@@ -118,9 +118,6 @@ local function placed_text(strategy, rows)
 end
 
 --- Returns the data of a strategy for a picture. lower_bound_s: lower bound of its step time, if it is known.
----@param strategy trinity.Strategy
----@param lower_bound_s? number
----@return trinity.PlanShown
 function shown.of(strategy, lower_bound_s)
   local mesh, axes = strategy.mesh, {}
   local rows = mesh and mesh_rows(strategy) or placed_rows(strategy)

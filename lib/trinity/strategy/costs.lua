@@ -125,8 +125,6 @@ end
 local shown_types = 6
 
 --- Returns a text on the operators that custom costs cover; nil without custom costs.
----@param problem trinity.Problem
----@return string?
 function costs.text(problem)
   if not problem.cost_coverage then return nil end
   local parts, by_model = {}, {}

@@ -52,9 +52,6 @@ end
 ---@field names string[] names of the entries, in order
 
 --- Opens an archive. Returns the names of its entries and a function that reads one.
----@param path string
----@return trinity.Archive
----@return fun(name: string): string? read
 function archive.open(path)
   local text = util.read_file(path)
   local at, count = directory(path, text)

@@ -114,8 +114,6 @@ local weights = { embedding = 'weight' }
 function operators.type(operator) return types[operator] end
 
 --- Returns whether an operator returns a view of its first input. A view of a weight counts as the weight.
----@param operator string
----@return boolean
 function operators.is_view(operator)
   local type = types[operator]
   return type == 'Transpose' or type == 'Reshape' or type == 'Unsqueeze' or type == 'Squeeze'
@@ -123,13 +121,9 @@ function operators.is_view(operator)
 end
 
 --- Returns whether an argument is a moving statistic (no trainable weight), by its name.
----@param argument string
----@return boolean
 function operators.is_statistic(argument) return argument == 'running_mean' or argument == 'running_var' end
 
 --- Returns the order of inputs for cost rules: names of the first arguments, or nil for the given order.
----@param operator string
----@return string[]?
 function operators.order(operator)
   if operator == 'addmm' then return { 'mat1', 'mat2', 'self' } end
   if operator == 'baddbmm' then return { 'batch1', 'batch2', 'self' } end

@@ -152,8 +152,6 @@ end
 ---  values, outputs
 
 --- Reads the graph of an archive. Errors name the file and the position.
----@param path string
----@return trinity.ExportedProgram
 function program.read(path)
   local opened, read = archive.open(path)
   local text
