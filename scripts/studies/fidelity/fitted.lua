@@ -183,8 +183,8 @@ local head = [[
 -- were left out of the fit. Rows and errors of the fits are in scripts/studies/fidelity/fits.json.
 ]]
 
---- Writes calibrated.lua with these values to a file and fits.json to FILE.json; prints calibrated.lua where the file is
---- ''. some: whether rows are some of a source's, whose others stay; found: { fitted, left_out } groups of
+--- Writes calibrated.lua with these values to a file and fits.json to FILE.json; prints calibrated.lua where the file
+--- is ''. some: whether rows are some of a source's, whose others stay; found: { fitted, left_out } groups of
 --- cross-validation, where rows have the prediction without their network; or nil.
 function fitted.save(path, values, source, rows, some, found)
   local ids, groups = {}, util.merged(fitted.fits().errors[source])

@@ -34,7 +34,8 @@ runs.options = {
     .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
   more_rows = { default = {}, help = 'with --fit, --cross-validate: SOURCE:FILE, rows of another source that are '
     .. 'fitted, too' },
-  save = { default = '', help = 'with --fit, --cross-validate: the file for constants; rows and errors go to FILE.json' },
+  save = { default = '', help = 'with --fit, --cross-validate: the file for constants; rows and errors go to '
+    .. 'FILE.json' },
   picture = { default = '', help = 'predicted against measured values, as PATH.svg and PATH.png' },
   script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
 }
