@@ -33,9 +33,6 @@ local function by_stage(plan, values)
 end
 
 --- A plan as Aceso's runtime reads it.
----@param plan trinity.AcesoPlan
----@param model string gpt_1_3B
----@param layers integer
 function aceso.export(plan, model, layers)
   local name, size = model:match '^(%a+)_(.+)$'
   local known = sizes[size]
@@ -96,8 +93,6 @@ local function stages_of(path, read)
 end
 
 --- Reads a plan as Aceso's runtime has it; an error names the field that is wrong.
----@param path string
----@return trinity.AcesoPlan
 function aceso.import(path)
   local read = json.read(path)
   if type(read) ~= 'table' or type(read.num_stages) ~= 'number' or type(read.micro_batch_size) ~= 'number' then
@@ -107,11 +102,6 @@ function aceso.import(path)
 end
 
 --- The cost of a plan by Aceso's rules. An error names an operator whose choice is not profiled.
----@param read trinity.AcesoProfiles
----@param plan trinity.AcesoPlan
----@param layers integer
----@param gpus_per_node integer
----@return { step_time_ms: number, stage_us: number[], stage_mb: number[] }
 function aceso.price(read, plan, layers, gpus_per_node)
   local rows = price.rows(#read.operators, layers)
   if #rows ~= plan.stages[#plan.stages].last then
@@ -135,7 +125,6 @@ end
 ---@field seconds number
 
 --- Searches for a plan: the best, its cost, and the number of partitions evaluated. `plan` is nil where nothing fits.
----@param options trinity.AcesoOptions
 function aceso.plan(options)
   local gpus = options.gpus
   if gpus < 1 or math.log(gpus) / math.log(2) % 1 > 1e-9 then

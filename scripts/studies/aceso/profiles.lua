@@ -94,9 +94,6 @@ end
 
 --- The profiles that a folder has of a model. A file of operators that is missing leaves its choices out; an error
 --- names what a folder without any lacks, and the models that it has.
----@param folder string
----@param name string
----@return trinity.AcesoProfiles
 function profiles.read(folder, name)
   local self = { name = name, tables = {}, degrees = {}, sequences = {}, collectives = {}, bandwidths = {} }
   local has_degree, has_sequences = {}, {}

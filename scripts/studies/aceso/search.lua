@@ -195,8 +195,6 @@ end
 ---@field told? fun(best: table)
 
 --- The best plan within the time limit; nil where none fits.
----@param self trinity.AcesoProfiles
----@param options trinity.AcesoSearchOptions
 function search.run(self, options)
   local stages = stages_of.new(self, options.layers, options.gpus_per_node)
   local run = setmetatable({ profiles = self, stages = stages, operators = #stages.rows, gpus = options.gpus,

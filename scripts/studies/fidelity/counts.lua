@@ -69,8 +69,6 @@ local function weights_by_device(low, takes)
 end
 
 --- Returns the number of layer weights on the first device of every stage.
----@param found trinity.Strategy
----@return integer[]
 function counts.layer_parameters(found)
   local low = lowered(found.problem, found)
   local count = weights_by_device(low, function(op) return low.part[op] == 2 end)

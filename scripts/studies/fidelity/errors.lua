@@ -20,9 +20,6 @@ end
 
 --- Means over groups of at least `least` rows { predicted, measured, group = }: how many groups, tau, and the choice of
 --- plan with its worst.
----@param rows table[]
----@param least integer
----@return { groups: integer, tau: number, choice: number, worst_choice: number }
 function errors.ranking(rows, least)
   local taus, choices = {}, {}
   for _, group in ipairs(util.grouped(rows, function(row) return row.group end)) do

@@ -14,10 +14,6 @@ local keeping = false -- within fit.keeping
 
 --- Returns the rows whose group has `words` in its name, in order. Raises an error that names the groups if there are
 --- none.
----@param rows any[]
----@param words string
----@param group_of fun(row: any): string
----@return any[]
 function fit.only(rows, words, group_of)
   local found, groups = {}, {}
   for _, row in ipairs(rows) do
@@ -35,10 +31,6 @@ end
 
 --- Returns the result of body() and whether Ctrl-C ended its fits with the best so far. The second Ctrl-C ends the
 --- script. says(name of the signal): returns the message for more than a fit.
----@param body fun(): any
----@param says? fun(signal: string): string
----@return any
----@return boolean
 function fit.keeping(body, says)
   keeping = true
   core.begin_search()
@@ -82,8 +74,6 @@ function fit.each(items, what, body)
 end
 
 --- Returns the result of body(), or nil if Ctrl-C ended it and the previous results are to be kept.
----@param body fun(): any
----@return any
 function fit.attempt(body)
   local ok, result = pcall(body)
   if ok then return result end
@@ -92,16 +82,9 @@ function fit.attempt(body)
 end
 
 --- Returns whether Ctrl-C requested the fit to end with the best so far.
----@return boolean
 function fit.stopping() return keeping and core.stop_requested() end
 
 --- fit.each for parts of a list: body(piece) takes several items at once and returns a list.
----@param items any[]
----@param size integer
----@param what string
----@param body fun(piece: any[]): any[]
----@return any[]
----@return boolean stopped
 function fit.each_piece(items, size, what, body)
   local pieces, results = {}, {}
   for i, item in ipairs(items) do
@@ -217,12 +200,6 @@ end
 --- starts at another value than the prior `start`; errors(values) returns log(predicted / measured), always in the same
 --- order; noise: error above which weights decrease; steps: maximum number; more(errors): additional residuals
 --- (studies.fidelity.order). Within fit.keeping, Ctrl-C ends it with the best so far.
----@param constants table[]
----@param errors fun(values: table<string, number>): number[]
----@param noise number
----@param steps integer
----@param more? fun(errors: number[]): number[]
----@return table<string, number> values
 function fit.constants(constants, errors, noise, steps, more)
   local x, damping = {}, 1e-2
   for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end

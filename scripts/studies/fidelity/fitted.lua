@@ -86,8 +86,6 @@ function fitted.like(kind) return (kept().kinds[kind] or {}).like or kind end
 local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }
 
 --- The parameters of a fit: constants of the rows' kinds of GPU, fields of their runtimes, constants of their sources.
----@param rows table[]
----@return table[]
 function fitted.parameters(rows)
   local found, kinds, names, sources = {}, {}, {}, {}
   for _, row in ipairs(rows) do

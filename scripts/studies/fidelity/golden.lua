@@ -192,8 +192,6 @@ function golden.read(options)
 end
 
 --- The rows with `found`, or why they are refused.
----@param rows table[]
----@return table[]
 function golden.predicted(rows)
   local list = parallel_map(rows, function(row)
     if row.refused then return { refused = row.refused } end
@@ -210,8 +208,6 @@ end
 local refused_off = -0.5 -- what a refused row counts as
 
 --- Errors of peak and resting bytes by family, of all rows, and of wide networks alone: { name, errors } each.
----@param rows table[] predicted
----@return { name: string, errors: number[] }[]
 function golden.groups(rows)
   local list, by = {}, {}
   local function add(name, off)

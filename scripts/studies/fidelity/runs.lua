@@ -309,8 +309,6 @@ local function show(source, all, options)
 end
 
 --- Runs a comparison with the options that the command line gave.
----@param source table
----@param options table<string, any>
 function runs.run(source, options)
   local fits = options.fit or options.cross_validate
   local rows = source.read(options)

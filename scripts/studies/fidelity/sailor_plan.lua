@@ -13,8 +13,6 @@ sailor_plan.gpus = { ['GH-96'] = { kind = 'gh200', card = 25e9 }, ['A100-40'] = 
   ['RTX-2080'] = { kind = 'rtx2080ti' }, ['Titan-RTX'] = { kind = 'titan_rtx' } }
 
 --- Returns the constants for a plan: for nodes with one NIC per GPU, or for mixed nodes with one NIC.
----@param plan table
----@return 'gh200'|'mixed'
 function sailor_plan.family(plan) return sailor_plan.gpus[plan.groups[1][1].gpu].card and 'gh200' or 'mixed' end
 
 local function refuse(plan, message, ...) util.fail('%s: %s', plan.path, message:format(...)) end
@@ -121,8 +119,6 @@ function sailor_plan.read(path, given, info)
 end
 
 --- Returns a text that is equal for plans that differ only in the number of replicas.
----@param plan table
----@return string
 function sailor_plan.configuration(plan)
   local gpus = util.map(plan.groups, function(groups)
     return table.concat(util.map(groups, function(group) return ('%s/%d'):format(group.gpu, group.tp) end), ' ')

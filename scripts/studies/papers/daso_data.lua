@@ -64,7 +64,6 @@ function data.write(task, samples)
 end
 
 --- Removes it.
----@param path string
 function data.remove(path) core.remove_tree(path) end
 
 return data
