@@ -137,15 +137,13 @@ local function values_of(constants, x)
   return values
 end
 
---- Returns the residuals: softened errors, distances of constants from their priors, and the results of `more` for the
---- errors.
-local function residuals(constants, x, errors, noise, more)
+--- Returns the residuals: softened errors, and distances of constants from their priors.
+local function residuals(constants, x, errors, noise)
   local list, found = {}, errors(values_of(constants, x))
   for i, e in ipairs(found) do list[i] = softened(e / noise) end
   for i, constant in ipairs(constants) do
     list[#list + 1] = (x[i] - math.log(constant.start)) / constant.spread
   end
-  for _, one in ipairs(more and more(found) or {}) do list[#list + 1] = one end
   return list
 end
 
@@ -198,9 +196,9 @@ end
 
 --- Returns the fitted values by name. constants: { name, start, least, most, spread } each, with `from` if the search
 --- starts at another value than the prior `start`; errors(values) returns log(predicted / measured), always in the same
---- order; noise: error above which weights decrease; steps: maximum number; more(errors): additional residuals
---- (studies.fidelity.order). Within fit.keeping, Ctrl-C ends it with the best so far.
-function fit.constants(constants, errors, noise, steps, more)
+--- order; noise: error above which weights decrease; steps: maximum number. Within fit.keeping, Ctrl-C ends it with the
+--- best so far.
+function fit.constants(constants, errors, noise, steps)
   local x, damping = {}, 1e-2
   for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end
   local looks, step, priced = progress.new('fit', false), 0, 0
@@ -209,7 +207,7 @@ function fit.constants(constants, errors, noise, steps, more)
     looks:update { text = ('step %d of at most %d, %d predictions'):format(step, steps, priced) }
     return errors(values)
   end
-  local function residuals_at(point) return residuals(constants, point, told, noise, more) end
+  local function residuals_at(point) return residuals(constants, point, told, noise) end
   local here = fit.attempt(function() return residuals_at(x) end)
   if not here then error('interrupted', 0) end
   while step < steps and not fit.stopping() do
