@@ -64,10 +64,7 @@ end
 --- Raises an error if the head of a file lacks one of these columns.
 function csv.check(path, ...) csv.read(path, ...) end
 
---- Returns the rows of a file as tables by column; `row.line` is the first line of the row.
----@param path string
----@param ... string columns that must be there
----@return table<string, string>[]
+--- Returns the rows of a file, which must have these columns, as tables by column; `row.line` is a row's first line.
 function csv.read(path, ...)
   local lines = lines_of(json.text(path):gsub('^\239\187\191', ''), path)
   local head, known = lines[1] or {}, {}

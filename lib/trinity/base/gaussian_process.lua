@@ -71,10 +71,8 @@ function Process:forget()
   self.expected, self.epoch, self.least = 0, self.epoch + 1, #self.rows
 end
 
---- Returns the expected factor, at least 1. Equal tables (by identity) are equal inputs.
----@param input number[]
----@param optimism number standard deviations below the mean
----@return number
+--- Returns the expected factor less `optimism` standard deviations, at least 1. Equal tables (by identity) are equal
+--- inputs.
 function Process:estimate(input, optimism)
   local known = self.known[input]
   if not known then

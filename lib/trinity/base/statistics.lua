@@ -64,9 +64,8 @@ end
 local most_exact = 100 -- differences; for more, the normal approximation is used
 
 --- Returns the two-sided p-value of Wilcoxon's signed-rank test for paired differences (infinite ones are the largest;
---- zeros are ignored). Exact up to 100 differences, with ties.
----@param differences number[]
----@return { p: number, pairs: integer, least_p: number, exact: boolean } least_p: minimum of p for this number of pairs
+--- zeros are ignored): { p, pairs, least_p = the least that so many pairs can have, exact }. Exact up to 100
+--- differences, with ties.
 function statistics.signed_rank(differences)
   local list = {}
   for _, difference in ipairs(differences) do

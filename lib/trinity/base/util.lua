@@ -146,14 +146,8 @@ function util.words(text)
   return list
 end
 
---- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional).
----@param option string
----@param text string
----@param low? number
----@param high? number
----@param integer? boolean
----@param unit? string their unit, which the text may contain (lib/trinity/base/units.lua)
----@return number[]
+--- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional). unit: what the
+--- text may have behind numbers (lib/trinity/base/units.lua).
 function util.numbers(option, text, low, high, integer, unit)
   local list = {}
   for i, word in ipairs(util.words(text)) do

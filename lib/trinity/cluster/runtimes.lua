@@ -87,10 +87,6 @@ local function workspaces(kind)
 end
 
 --- The memory of a runtime on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
----@param runtime table of read()
----@param kind string
----@param mixture? boolean
----@return number bytes
 function runtimes.framework_bytes(runtime, kind, mixture)
   local of_cublas, of_engine = workspaces(kind)
   local engines = (runtime.transformer_engine and 1 or 0) + (mixture and runtime.expert_streams or 0)
@@ -101,9 +97,6 @@ end
 local most_bucket_bytes = 2 ^ 50
 
 --- Bytes of gradients, of 16 bits, that a runtime reduces together where a strategy does not say.
----@param runtime table of read()
----@param strategy trinity.MeshStrategy
----@return integer
 function runtimes.bucket_bytes(runtime, strategy)
   local mesh, by_rank = strategy.mesh, runtime.replica_bucket_elements
   if runtime.bucket_elements == 0 or strategy.zero_stage == 3 and by_rank > 0 then -- FSDP, Megatron-LM's too

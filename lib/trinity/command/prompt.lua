@@ -119,11 +119,7 @@ local function fields_of(path, globals)
   return array.is_metrics(value) and array.metrics_fields or nil
 end
 
---- Returns completions of `word` at the end of `line` that only the library knows, or nil.
----@param line string text up to the cursor
----@param word string last word of the line
----@param globals table
----@return string[]?
+--- Returns completions of `word` at the end of `line` (up to the cursor) that only the library knows, or nil.
 function prompt.complete(line, word, globals)
   local before, found = line:sub(1, #line - #word), {}
   local owner, sign, begun = word:match '^(.*)([.:])([%w_]*)$'

@@ -82,12 +82,8 @@ local function read_field(text, at, stop)
   return (tag - kind) / 8, value, behind
 end
 
---- Calls body(number, value) for every field of a message. Returns whether all of it was valid.
----@param text string
----@param from? integer start of the message, from 1
----@param stop? integer position after its end
----@param body fun(number: integer, value: integer|false|string)
----@return boolean
+--- Calls body(number, value) for every field of a message, from position `from` to before `stop`. Returns whether all
+--- of it was valid.
 function wire.each_field(text, from, stop, body)
   local at = from or 1
   stop = stop or #text + 1

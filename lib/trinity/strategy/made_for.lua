@@ -96,10 +96,8 @@ function made_for.text(fields, graph_name, cluster_name)
     fields.cluster or cluster_name or 'a cluster')
 end
 
---- Returns how a problem differs from the one that a file was made for, or nil if it does not.
----@param problem trinity.Problem
----@param loaded table of what problem.handle:from_json gives made_for, version, notes, same_graph, same_cluster
----@return string?
+--- Returns how a problem differs from the one that a file was made for, or nil if it does not. loaded: made_for,
+--- version, notes, same_graph and same_cluster of problem.handle:from_json.
 function made_for.difference(problem, loaded)
   local of, differ = loaded.made_for, {}
   local function note(same, what) if not same then differ[#differ + 1] = what end end

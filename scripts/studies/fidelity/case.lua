@@ -72,11 +72,7 @@ function case.evaluate(one, values, short)
   return found
 end
 
---- The case as a Lua script that prints what is predicted with all digits.
----@param one table
----@param found table of case.evaluate
----@param comment string
----@return string
+--- The case as a Lua script that prints what is predicted with all digits. found: of case.evaluate.
 function case.script(one, found, comment)
   local strategy = util.merged(one.strategy, { recompute = found.recompute })
   local options = {}

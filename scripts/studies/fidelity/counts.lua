@@ -126,10 +126,6 @@ end
 --- Returns the stages of a strategy: { parameters, weight_bytes, gradient_bytes, optimizer_bytes,
 --- gathered_weight_bytes, activation_bytes by part, collectives, row_weights }. mixture: { experts, top_k, tokens (of a
 --- micro-batch), bytes (of an activation) }, nil for a network without experts.
----@param found trinity.Strategy
----@param plan table its fields
----@param mixture? table
----@return table[]
 function counts.stages(found, plan, mixture)
   local small, alone = row_weight_bytes(plan, mixture), mixture and (plan.mesh.expert or 1) == 1
   local whole, share, low

@@ -6,9 +6,7 @@ local util = require 'trinity.base.util'
 
 local errors = {}
 
---- How much slower the plan that is predicted fastest was than the fastest, as a part.
----@param pairs_of { [1]: number, [2]: number }[] predicted, measured
----@return number
+--- How much slower the plan that is predicted fastest was than the fastest, as a part, of { predicted, measured }.
 function errors.choice(pairs_of)
   local named, fastest = 1, math.huge
   for i, pair in ipairs(pairs_of) do

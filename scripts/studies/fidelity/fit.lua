@@ -48,13 +48,8 @@ function fit.keeping(body, says)
   return result, stopped
 end
 
---- Returns body(item) for every item of a list, in order: all of them, or those done before Ctrl-C. Shows progress, and
---- how far it came.
----@param items any[]
----@param what string items are: 'rows'
----@param body fun(item: any): any
----@return any[]
----@return boolean stopped
+--- Returns body(item) for every item of a list, in order: all of them, or those done before Ctrl-C; and whether it was
+--- pressed. Shows progress, and how many `what` ('rows') are done.
 function fit.each(items, what, body)
   if #items == 0 then return {}, false end
   local results, looks = {}, progress.new('fidelity', false)

@@ -169,10 +169,8 @@ local function predict(one)
     + last.optimizer_bytes + owned.framework + left_bytes(one, last) }
 end
 
---- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree.
----@param options table<string, any>
----@return table[] rows
----@return integer others how many are not
+--- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree; and how
+--- many are not.
 function golden.read(options)
   local rows, others = {}, 0
   for _, line in ipairs(csv.read(options.rows, 'case', 'family', 'platform', 'gpus', 'agrees', 'mem_allocated_bytes',

@@ -17,11 +17,7 @@ function sailor_plan.family(plan) return sailor_plan.gpus[plan.groups[1][1].gpu]
 
 local function refuse(plan, message, ...) util.fail('%s: %s', plan.path, message:format(...)) end
 
---- Returns an entry of nested tables. Raises an error that names a missing one.
----@param plan table
----@param what string the file
----@param list table
----@param ... string
+--- Returns an entry of nested tables. Raises an error that names a missing one. what: the file.
 function sailor_plan.entry(plan, what, list, ...)
   for _, key in ipairs { ... } do
     local found = type(list) == 'table' and list[key]
@@ -101,11 +97,7 @@ local function read_stages(plan, pipeline)
   if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
 end
 
---- Returns a plan from the content of its file.
----@param path string for messages
----@param given any
----@param info table llm_info.json: layers by network and tp
----@return table
+--- Returns a plan from the content of its file. info: llm_info.json, layers by network and tp.
 function sailor_plan.read(path, given, info)
   local plan = { path = util.shortened(path), layers = 0, stages = {}, groups = {} }
   if not is_table(given) then refuse(plan, 'expected an object, got %s', util.describe(given)) end

@@ -171,13 +171,8 @@ local function cost_of(plan, data, values, cluster)
   end
 end
 
---- Returns the arguments of problem:evaluate for a plan. data: { info, profiles, bandwidths } (sailor.data).
----@param plan table
----@param data table
----@param values table<string, number> constants by name
----@param spec? trinity.ClusterSpec instead of the result of sailor_step.cluster
----@return trinity.Problem
----@return trinity.MeshStrategy
+--- Returns a problem and the strategy of a plan. data: { info, profiles, bandwidths } (sailor.data); values: constants
+--- by name; spec: instead of the result of sailor_step.cluster.
 function sailor_step.problem(plan, data, values, spec)
   local cluster = model.cluster(spec or sailor_step.cluster(plan, data.bandwidths, values))
   local problem = problems.simulator { graph = graph_of(plan, data.info, values), cluster = cluster,

@@ -108,9 +108,7 @@ of_type('Constant', 'full zeros ones empty scalar_tensor arange linspace full_li
 -- Arguments that are weights, by operator; other tensors are data.
 local weights = { embedding = 'weight' }
 
---- Returns the type of an operator, or nil if it is unknown.
----@param operator string without overload: conv2d
----@return string?
+--- Returns the type of an operator (without overload: 'conv2d'), or nil if it is unknown.
 function operators.type(operator) return types[operator] end
 
 --- Returns whether an operator returns a view of its first input. A view of a weight counts as the weight.
@@ -187,12 +185,8 @@ local function of_cell(input, state, count)
   return 2 * product(state.shape) * count * (width + hidden)
 end
 
---- Returns the type and attributes of a node, and its FLOP if the type's cost rule cannot compute them.
----@param node table of trinity.ExportedProgram
----@param tensors { inputs: table[], outputs: table[], parameters: table[] } each with a shape
----@return string type
----@return table attributes
----@return number? flops
+--- Returns the type and attributes of a node, and its FLOP if the type's cost rule cannot compute them. tensors: lists
+--- `inputs`, `outputs` and `parameters` of tables with a shape.
 function operators.describe(node, tensors)
   local type = types[node.operator] or node.operator
   local input, output = tensors.inputs[1], tensors.outputs[1]
