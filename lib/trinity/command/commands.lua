@@ -22,12 +22,7 @@ function commands.refuse(word)
   util.fail_usage("no command '%s'%s (known: %s)", word, core.suggestion(word, names), table.concat(names, ', '))
 end
 
----@class trinity.Command
----@field name string
----@field description string
----@field options table<string, table> by name (command/declared.lua)
-
---- Returns a command's description and options.
+--- Returns a command's name, description and options by name (command/declared.lua).
 function commands.about(name)
   local trinity = require 'trinity'
   local path = ('%s/scripts/%s.lua'):format(core.home, name)

@@ -278,10 +278,7 @@ end
 -- What nobody lists: options of scripts, those passed on, those of a link, and what methods of pipelines are given.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
-  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
-  ['trinity.PlanStageShown'] = true,
-  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true,
-  ['trinity.Command'] = true }
+  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }
