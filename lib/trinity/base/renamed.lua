@@ -104,6 +104,7 @@ for name in ([[api clock_s describe_machine describe_torch format_bytes format_t
   renamed['trinity.' .. name] = 'trinity.system.' .. name
 end
 renamed['trinity.compare.out'] = 'a run (--run NAME), in whose folder a comparison goes on'
+renamed['layers.output'] = '{ shape = shape, dtype = net.dtype }'
 renamed['trinity.pipeline.register.own'] = 'values that its function `run` closes over'
 renamed['methods.doppler.baseline_episodes'] = 'baseline_n'
 renamed['methods.doppler.greedy'] = 'epsilon'

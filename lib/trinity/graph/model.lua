@@ -546,12 +546,6 @@ function model.cluster_json(cluster)
     choice = util.picked(how, { 'constants', 'runtime', 'asked' }) }
 end
 
---- Returns what distinguishes step times on clusters: fingerprint, constants and runtime.
-function model.identity(cluster)
-  local how = cluster.basis.runtime and sheets[cluster]
-  return cluster.fingerprint .. (how and json.encode(util.picked(how, { 'constants', 'runtime' })) or '')
-end
-
 --- Returns a device type of a cluster, as described.
 function model.device_type(cluster, name) return descriptions[cluster].device_types[name] end
 
