@@ -64,7 +64,7 @@ end
 local most_exact = 100 -- differences; for more, the normal approximation is used
 
 --- Returns the two-sided p-value of Wilcoxon's signed-rank test for paired differences (infinite ones are the largest;
---- zeros are ignored): { p, pairs, least_p = the least that so many pairs can have, exact }. Exact up to 100
+--- zeros are ignored): { p, pairs, least_p = minimum of p for this number, exact }. Exact up to 100
 --- differences, with ties.
 function statistics.signed_rank(differences)
   local list = {}
