@@ -147,7 +147,7 @@ function util.words(text)
 end
 
 --- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional). unit: what the
---- text may have behind numbers (lib/trinity/base/units.lua).
+--- text may have after numbers (lib/trinity/base/units.lua).
 function util.numbers(option, text, low, high, integer, unit)
   local list = {}
   for i, word in ipairs(util.words(text)) do

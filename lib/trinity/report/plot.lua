@@ -149,7 +149,7 @@ local function axes_of(spec)
       spec.log_x and 0 or 0.03, spec.log_x and 0 or 0.03, spec.log_y and 0 or 0.05, spec.log_y and 0 or 0.05) }
 end
 
--- Plots the series `with` lines or points, and the Pareto front of all of them behind.
+-- Plots the series `with` lines or points; has_front: after the Pareto front of all of them.
 local function draw(owner, path, spec, with, has_front)
   local stem, blocks, parts, all = stem_of(owner, path), {}, {}, {}
   check_spec(owner, spec)

@@ -185,8 +185,8 @@ local function least_us(self, rows)
   return total
 end
 
---- The best plan within the time limit; nil where none fits. options: { layers, gpus, gpus_per_node, seconds, stop =
---- function or nil: whether to end, told = function or nil: called with the best so far }.
+--- The best plan within the time limit; nil where none fits. options: { layers, gpus, gpus_per_node, seconds }, and
+--- functions or nil: `stop`, whether to end, and `told`, called with the best so far.
 function search.run(self, options)
   local stages = stages_of.new(self, options.layers, options.gpus_per_node)
   local run = setmetatable({ profiles = self, stages = stages, operators = #stages.rows, gpus = options.gpus,

@@ -60,7 +60,7 @@ local function build_forward(t, graph)
 end
 
 --- The training step of a forward graph of layers in TensorFlow 1.15's operations, with momentum. Weights, their reads,
---- states, moving averages and updates share a device; gradients share that of their forward operation
+--- states, moving averages and updates share a device; gradients share the one of their forward operation
 --- (colocate_gradients_with_ops); constants are where they are read; every other forward operation may be placed
 --- freely. Control edges are tensors without bytes.
 function tensorflow.lower(graph)
