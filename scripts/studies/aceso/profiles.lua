@@ -7,7 +7,7 @@ local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local util = require 'trinity.base.util'
 
--- What profiles.read returns: { name, operators = names in the model's order (the first, then one layer's, then the
+-- The profiles of a model: { name, operators = names in the model's order (the first, then one layer's, then the
 -- last two), degrees, sequences = those that are profiled, tables = by profiles.key: lists by field and operator,
 -- collectives = ms by kind, GPUs and MB, bandwidths = { intra, inter }: GB/s by powers of two of MB from 1 }.
 local profiles = {}

@@ -16,7 +16,7 @@ local function kept() return require 'trinity.cluster.calibrated' end
 
 local fits
 
---- Of the last fits: { rows = ids by source, errors = by source and group: { rows, fitted, left_out, apart } }; apart:
+--- The last fits: { rows = ids by source, errors = by source and group: { rows, fitted, left_out, apart } }; apart:
 --- the two rows of a group that pull apart most.
 function fitted.fits()
   fits = fits or json.read(core.home .. '/scripts/studies/fidelity/fits.json')
