@@ -30,18 +30,11 @@ local function field(text, at, path)
 end
 
 --- Returns the position of a row: the file and its line, or the row's number if it comes from no file.
----@param path string
----@param row { line: integer?, number: integer? }
----@return string
 function csv.place(path, row)
   return ('%s: %s %d'):format(util.shortened(path), row.line and 'line' or 'row', row.line or row.number)
 end
 
 --- Raises an error about a row with its position.
----@param path string
----@param row table
----@param message string
----@param ... any
 function csv.refuse(path, row, message, ...) util.fail('%s: %s', csv.place(path, row), message:format(...)) end
 
 --- Returns the lines of a text as lists of fields, with their first line number `line`. Empty lines are skipped.
@@ -69,14 +62,9 @@ local function lines_of(text, path)
 end
 
 --- Raises an error if the head of a file lacks one of these columns.
----@param path string
----@param ... string
 function csv.check(path, ...) csv.read(path, ...) end
 
---- Returns the rows of a file as tables by column; `row.line` is the first line of the row.
----@param path string
----@param ... string columns that must be there
----@return table<string, string>[]
+--- Returns the rows of a file, which must have these columns, as tables by column; `row.line` is a row's first line.
 function csv.read(path, ...)
   local lines = lines_of(json.text(path):gsub('^\239\187\191', ''), path)
   local head, known = lines[1] or {}, {}
@@ -100,11 +88,6 @@ function csv.read(path, ...)
 end
 
 --- Returns a number of a row; `otherwise` if the field is empty (required without `otherwise`).
----@param path string
----@param row table<string, string>
----@param column string
----@param otherwise? number
----@return number
 function csv.number(path, row, column, otherwise)
   local text = row[column]
   if (text == nil or text == '') and otherwise ~= nil then return otherwise end
@@ -116,12 +99,6 @@ function csv.number(path, row, column, otherwise)
 end
 
 --- Returns an integer of a row from `least` (1) to 2^31; `otherwise` if the field is empty.
----@param path string
----@param row table<string, string>
----@param column string
----@param otherwise? integer
----@param least? integer
----@return integer
 function csv.whole(path, row, column, otherwise, least)
   local value = csv.number(path, row, column, otherwise)
   if not (value >= (least or 1) and value % 1 == 0 and value <= 2 ^ 31) then
@@ -132,12 +109,6 @@ function csv.whole(path, row, column, otherwise, least)
 end
 
 --- Returns the word of a row's field, one of `known`; `otherwise` if the field is empty.
----@param path string
----@param row table<string, string>
----@param column string
----@param known string[]
----@param otherwise? string
----@return string
 function csv.word(path, row, column, known, otherwise)
   local word = row[column]
   if (word == nil or word == '') and otherwise then return otherwise end
@@ -147,10 +118,6 @@ function csv.word(path, row, column, known, otherwise)
 end
 
 --- Returns the results of body(...), or nil and its error message without the position in a Lua file.
----@param body function
----@param ... any
----@return any
----@return string?
 function csv.attempt(body, ...)
   local ok, found = pcall(body, ...)
   if ok then return found end
@@ -159,9 +126,6 @@ function csv.attempt(body, ...)
 end
 
 --- Returns read(row, i) for every row of a list, or { id = its own or i, refused = message } if it raises an error.
----@param rows table[]
----@param read fun(row: table, i: integer): table
----@return table[]
 function csv.attempted(rows, read)
   return util.map(rows, function(row, i)
     local found, why = csv.attempt(read, row, i)
@@ -171,9 +135,6 @@ end
 
 --- Returns the rows that are not refused; refused ones are warnings. Raises an error if all are, after before(), which
 --- prints other output.
----@param all table[]
----@param before? fun()
----@return table[]
 function csv.accepted(all, before)
   local found = {}
   for _, row in ipairs(all) do if not row.refused then found[#found + 1] = row end end

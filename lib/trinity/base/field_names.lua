@@ -12,7 +12,6 @@ given.names = {
   ['trinity.AgentProfile'] = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],
   ['trinity.AgentReport'] = [[mean_reward loss learning_rate baseline entropy_groups entropy_devices clipped_share
     gradient_norm]],
-  ['trinity.Archive'] = [[path names]],
   ['trinity.Bounds'] = [[step_time_s critical_path_s work_s interval_s peak_memory_bytes least_devices]],
   ['trinity.Builder'] = [[]],
   ['trinity.Cluster'] = [[name queue fingerprint device_count devices basis]],
@@ -20,7 +19,6 @@ given.names = {
   ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
   ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
-  ['trinity.Command'] = [[name description options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped]],
   ['trinity.ComparisonRow'] = [[method label runs best failures by_seed fixed]],
   ['trinity.ContextDegree'] = [[what mesh micro_batches mean_s p50_s p95_s error_s degrees]],
@@ -47,7 +45,6 @@ given.names = {
     accuracy accuracies samples_per_s held_out_loss held_out_samples]],
   ['trinity.ExpertLoad'] = [[step_time_s slowdown rank_factor expert_factor dropped peak_memory_bytes fullest_device]],
   ['trinity.ExportedFile'] = [[name text]],
-  ['trinity.ExportedProgram'] = [[path torch_version tensors inputs outputs nodes]],
   ['trinity.ExposedSeconds'] = [[splits activations weights gradients]],
   ['trinity.FeatureColumn'] = [[name first count]],
   ['trinity.FeatureColumns'] = [[time output_bytes depth depth_waves node2vec]],
@@ -107,8 +104,6 @@ given.names = {
     own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
     straddles cost_of fused stopped nearest impossible seconds]],
-  ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert placed stages]],
-  ['trinity.PlanStageShown'] = [[device name layers peak_bytes busy_s passes]],
   ['trinity.PlanTotals'] = [[work_s gap_s after_s update_s spread_update_s weight_bytes spread_weight_bytes
     optimizer_bytes spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s
     forward_share]],
@@ -178,8 +173,6 @@ given.nested = {
   ['trinity.PipelineResult'] = [[stages=PipelineStage* machine=PipelineMachine infeasibility=PipelineInfeasibility
     least_infeasible=PipelineResult]],
   ['trinity.PlanResult'] = [[plans=FoundPlan* pareto=FoundPlan* simulated=FoundPlan*]],
-  ['trinity.PlanShown'] = [[stages=PlanStageShown*]],
-  ['trinity.PlanStageShown'] = [[peak_bytes=PeakBytes]],
   ['trinity.Profile'] = [[machine=Machine links=ProfileLink*]],
   ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],

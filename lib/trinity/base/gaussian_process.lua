@@ -9,10 +9,6 @@ local prior_weight, kept = 4, 64
 
 --- kernel(a, b, from): covariance of two inputs; from: the first observed input. mean, deviation: prior mean and
 --- standard deviation of the logarithm. noise: variance of one observation, if the kernel of an input is about 1.
----@param kernel fun(a: number[], b: number[], from: number[]): number
----@param mean number
----@param deviation number
----@param noise number
 function Process.new(kernel, mean, deviation, noise)
   return setmetatable({ kernel = kernel, prior = mean, deviation = deviation, noise = noise, expected = 0, epoch = 0 },
     Process):clear()
@@ -52,8 +48,6 @@ local function append(self, input, value)
 end
 
 --- Adds an observation.
----@param input number[]
----@param factor number
 function Process:add(input, factor)
   if #self.rows == 2 * kept then
     local inputs, observed = self.inputs, self.observed
@@ -77,10 +71,8 @@ function Process:forget()
   self.expected, self.epoch, self.least = 0, self.epoch + 1, #self.rows
 end
 
---- Returns the expected factor, at least 1. Equal tables (by identity) are equal inputs.
----@param input number[]
----@param optimism number standard deviations below the mean
----@return number
+--- Returns the expected factor less `optimism` standard deviations, at least 1. Equal tables (by identity) are equal
+--- inputs.
 function Process:estimate(input, optimism)
   local known = self.known[input]
   if not known then

@@ -8,11 +8,7 @@ local util = require 'trinity.base.util'
 local late = {}
 
 --- Returns a table that gets the fields of open() at the first use of a field not in `fields`. If open() fails, that
---- use fails, and the next one tries again. Unknown fields then raise errors.
----@param what string in messages
----@param open fun(): table
----@param fields? table fields that exist immediately
----@return table
+--- use fails, and the next one tries again. Unknown fields then raise errors, which call the table `what`.
 function late.table(what, open, fields)
   local function fill(self)
     local source = open()
@@ -28,8 +24,6 @@ function late.table(what, open, fields)
 end
 
 --- require(name) without a memory of failures (Ctrl-C, a limit): the next call loads the module again.
----@param name string
----@return any
 function late.require(name)
   local ok, module = pcall(require, name)
   if ok then return module end
@@ -49,10 +43,6 @@ end
 
 --- Returns the table `what` of `build`, in which `require` is executed at the first use of a field. A name `a.b` is
 --- field b of module a.
----@generic T
----@param what string in messages
----@param build fun(): T
----@return T
 function late.modules(what, build)
   setfenv(build, { require = function(name) return setmetatable({ module = name }, Later) end })
   local waiting, fields, inner = {}, {}, {}

@@ -16,9 +16,6 @@ end
 
 --- Returns a function that sets the text of print() for a table (its type and the named fields, or the text of a
 --- function) and returns the table: 'bounds: step_time_s 0.25 s, peak_memory_bytes 3 GB'.
----@param kind string
----@param fields string[]|fun(t: table): string
----@return fun(t: table): table
 function printed.as(kind, fields)
   local meta = { __printed = true, __tostring = function(self)
     if type(fields) == 'function' then return ('%s: %s'):format(kind, fields(self)) end

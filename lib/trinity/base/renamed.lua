@@ -5,9 +5,9 @@ local renamed = {
   compare = 'search --method A,B',
   completion = 'help --completion SHELL',
   doctor = 'help --check',
-  equal_time = 'study equal_time',
+  equal_time = 'study placement --folder paper --seconds 10',
   fidelity = 'study fidelity',
-  figure4 = 'study figure4',
+  figure4 = 'runs report NAME',
   launch = 'help processes',
   placement_benchmark = 'study placement',
   policy = 'study policy',
@@ -104,6 +104,8 @@ for name in ([[api clock_s describe_machine describe_torch format_bytes format_t
   renamed['trinity.' .. name] = 'trinity.system.' .. name
 end
 renamed['trinity.compare.out'] = 'a run (--run NAME), in whose folder a comparison goes on'
+renamed['layers.output'] = '{ shape = shape, dtype = net.dtype }'
+renamed['trinity.pipeline.register.own'] = 'values that its function `run` closes over'
 renamed['methods.doppler.baseline_episodes'] = 'baseline_n'
 renamed['methods.doppler.greedy'] = 'epsilon'
 

@@ -64,9 +64,8 @@ end
 local most_exact = 100 -- differences; for more, the normal approximation is used
 
 --- Returns the two-sided p-value of Wilcoxon's signed-rank test for paired differences (infinite ones are the largest;
---- zeros are ignored). Exact up to 100 differences, with ties.
----@param differences number[]
----@return { p: number, pairs: integer, least_p: number, exact: boolean } least_p: minimum of p for this number of pairs
+--- zeros are ignored): { p, pairs, least_p = minimum of p for this number, exact }. Exact up to 100
+--- differences, with ties.
 function statistics.signed_rank(differences)
   local list = {}
   for _, difference in ipairs(differences) do
@@ -87,8 +86,6 @@ function statistics.signed_rank(differences)
 end
 
 --- Returns statistics of relative errors: count, mean, median and maximum of absolute values, and the signed mean.
----@param list number[]
----@return { count: integer, mean: number, median: number, worst: number, signed: number }
 function statistics.summary(list)
   local sizes = util.map(list, math.abs)
   if #sizes == 0 then return { count = 0, mean = 0 / 0, median = 0 / 0, worst = 0 / 0, signed = 0 / 0 } end
@@ -97,8 +94,6 @@ function statistics.summary(list)
 end
 
 --- Returns Kendall's tau-b of pairs; nil if one side is constant (Kendall, Biometrika 33(3), 1945).
----@param pairs_of { [1]: number, [2]: number }[]
----@return number?
 function statistics.tau(pairs_of)
   local sum, first, second = 0, 0, 0
   local function sign(x) return x > 0 and 1 or x < 0 and -1 or 0 end

@@ -16,9 +16,6 @@ local texts = { bytes = 'bytes (500000, 80GB, 25GiB)', ['bytes/s'] = 'bytes a se
 units.texts = texts
 
 --- Returns the number of a text, or nil. `unit`: its unit ('bytes', 'bytes/s'), which the text may contain.
----@param text string
----@param unit? string
----@return number?
 function units.number(text, unit)
   local grouped = text:match '^%d+,[%d,]*' -- groups of three digits
   if grouped and grouped:gsub(',%d%d%d%f[%D]', ''):find '^%d%d?%d?$' then

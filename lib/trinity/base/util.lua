@@ -85,8 +85,6 @@ function util.sorted_keys(t)
 end
 
 --- Returns a new table with the fields of the given tables (nil: none); later ones win.
----@param ... table?
----@return table
 function util.merged(...)
   local all = {}
   for i = 1, select('#', ...) do
@@ -96,10 +94,6 @@ function util.merged(...)
 end
 
 --- Returns a new table with the fields `names` of `from`, except values equal to `unset`.
----@param from table
----@param names string[]
----@param unset? any
----@return table
 function util.picked(from, names, unset)
   local some = {}
   for _, name in ipairs(names) do
@@ -109,10 +103,6 @@ function util.picked(from, names, unset)
 end
 
 --- Returns the list of f(entry, i) over the entries of a list.
----@generic T, R
----@param list T[]
----@param f fun(entry: T, i: integer): R
----@return R[]
 function util.map(list, f)
   local made = {}
   for i = 1, #list do made[i] = f(list[i], i) end
@@ -120,10 +110,6 @@ function util.map(list, f)
 end
 
 --- Groups the entries of a list by key_of(entry): lists with `name`, in the order of their first entries.
----@generic T
----@param list T[]
----@param key_of fun(entry: T): any
----@return table[]
 function util.grouped(list, key_of)
   local groups, by = {}, {}
   for i = 1, #list do
@@ -138,10 +124,6 @@ function util.grouped(list, key_of)
 end
 
 --- Returns the list of make(i) for i from 1 to `count`.
----@generic R
----@param count integer
----@param make fun(i: integer): R
----@return R[]
 function util.listed(count, make)
   local made = {}
   for i = 1, count do made[i] = make(i) end
@@ -149,9 +131,6 @@ function util.listed(count, make)
 end
 
 --- Returns the entries of all lists as one list.
----@generic T
----@param ... T[]
----@return T[]
 function util.joined(...)
   local made = {}
   for i = 1, select('#', ...) do
@@ -161,22 +140,14 @@ function util.joined(...)
 end
 
 --- Splits a text at commas and blanks.
----@param text string
----@return string[]
 function util.words(text)
   local list = {}
   for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
   return list
 end
 
---- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional).
----@param option string
----@param text string
----@param low? number
----@param high? number
----@param integer? boolean
----@param unit? string their unit, which the text may contain (lib/trinity/base/units.lua)
----@return number[]
+--- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional). unit: what the
+--- text may have after numbers (lib/trinity/base/units.lua).
 function util.numbers(option, text, low, high, integer, unit)
   local list = {}
   for i, word in ipairs(util.words(text)) do

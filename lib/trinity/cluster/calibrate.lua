@@ -111,13 +111,6 @@ end
 --- { { kind, rows, mean_error, like } } }. choice: of constants.read; runtime: of runtimes.read; asked: whether the
 --- caller named the runtime, which then applies to device types without constants too; traits: of the network, or nil,
 --- which leaves links unchanged: the part of messages that overlap hides is a property of a step, not of a link.
----@param spec trinity.ClusterSpec
----@param choice table
----@param runtime table
----@param asked boolean
----@param traits? { experts?: boolean, float8?: boolean }
----@return trinity.ClusterSpec
----@return table basis
 function calibrate.apply(spec, choice, runtime, asked, traits)
   local mixture = traits and traits.experts
   if type(spec.device_types or {}) ~= 'table' then return spec, { name = choice.name, kinds = {} } end
@@ -173,7 +166,6 @@ end
 local warned = {}
 
 --- Warns once of every kind whose numbers are its data sheet's though no run confirms them.
----@param basis table
 function calibrate.warn(basis)
   for _, one in ipairs(basis.name ~= 'data_sheet' and basis.kinds or {}) do
     if not one.rows and not one.own and not constants.is_compared(one.kind) and not warned[one.kind] then
@@ -185,8 +177,6 @@ function calibrate.warn(basis)
 end
 
 --- The basis of numbers on a cluster, as a line.
----@param basis table
----@return string
 function calibrate.text(basis)
   local kinds = util.map(basis.kinds, kind_text)
   if #kinds == 0 then kinds = { "the cluster's own" } end

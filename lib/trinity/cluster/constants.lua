@@ -61,9 +61,6 @@ local function calibrated() return require('trinity.cluster.calibrated').kinds e
 
 --- The calibrated constants of a kind of GPU, complete, and { rows, mean_error, like, fitted (names) }; nil for a kind
 --- that was never compared with a run.
----@param kind string
----@return table<string, number|string>?
----@return table? about
 function constants.calibrated(kind)
   local found = calibrated()[kind]
   if not found then return nil end
@@ -73,7 +70,6 @@ function constants.calibrated(kind)
 end
 
 --- Kinds of GPU with fitted constants of their own, sorted.
----@return string[]
 function constants.kinds()
   local list = {}
   for name, one in util.sorted_pairs(calibrated()) do if not one.like then list[#list + 1] = name end end
@@ -135,8 +131,6 @@ local function from_file(path)
 end
 
 --- The meaning of the option `constants`: { name =, kinds = own values by kind or nil }.
----@param given? string|table
----@return { name: string, kinds?: table }
 function constants.read(given)
   if given == nil or given == 'calibrated' or given == '' then return { name = 'calibrated', kinds = {} } end
   if given == 'data_sheet' then return { name = 'data_sheet' } end
@@ -148,10 +142,6 @@ function constants.read(given)
 end
 
 --- The constants of a kind under such a choice, and what they rest on; nil where it is the data sheet alone.
----@param choice { name: string, kinds?: table }
----@param kind string
----@return table<string, number|string>?
----@return table? about
 function constants.of(choice, kind)
   if not choice.kinds then return nil end
   local values, about = constants.calibrated(kind)

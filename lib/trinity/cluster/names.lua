@@ -59,8 +59,6 @@ end
 
 --- The cluster that a text means but does not name exactly: a machine in another spelling, or a number of GPUs
 --- ('A100', '8xH100', 'h200x16'), which is part of a machine or whole machines. nil: no such cluster.
----@param text string
----@return string?
 function names.cluster(text)
   local word = suggestions.plain(text)
   if word ~= text and nodes.is(word) then return word end

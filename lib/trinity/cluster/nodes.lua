@@ -139,7 +139,6 @@ function layouts.pcie(net, kind, name, gpus)
 end
 
 --- Names of all kinds, sorted.
----@return string[]
 function nodes.names() return util.sorted_keys(kinds) end
 
 --- The machine of the same name whose GPUs have more memory ('dgx_a100_80gb' of 'dgx_a100x2'), or nil.
@@ -151,9 +150,6 @@ function nodes.larger(name)
 end
 
 --- The GPUs of a machine of this kind, and which; nil where there is none.
----@param name string
----@return integer? gpus
----@return string? type
 function nodes.find(name)
   local kind = kinds[check.argument('nodes.find', 1, 'name', name, 'string')]
   if kind then return kind.gpus, kind.gpu end
@@ -179,17 +175,12 @@ end
 
 --- Whether a name consists of machines alone; if it has the form of several machines or of parts, also the word that
 --- names no machine.
----@param name string
----@return boolean
----@return string? unknown
 function nodes.is(name)
   local parts, unknown = parse(name)
   return parts ~= nil, not parts and name:find '[+:]' and unknown or nil
 end
 
 --- The description of a cluster by the names of its machines.
----@param name string
----@return trinity.ClusterSpec
 function nodes.spec(name)
   local parts = parse(check.argument('nodes.spec', 1, 'name', name, 'string'))
   if not parts then refuse(name, 'expected kinds of machines') end
@@ -215,8 +206,6 @@ function nodes.spec(name)
 end
 
 --- A function of a count, as a file of models/clusters returns it.
----@param name string
----@return fun(machines: integer): trinity.ClusterSpec
 function nodes.machines(name)
   return function(machines) return nodes.spec(('%sx%d'):format(name, machines)) end
 end
@@ -224,9 +213,6 @@ end
 --- Machines with `gpus` GPUs for a job, as a name that trinity.cluster takes. Schedulers give a job segments of equal
 --- size (64 of a rack's 72 GPUs for 256): the fewest machines that divide the GPUs, up to twice the minimum, or else
 --- full machines and a last one with the remainder.
----@param machine string
----@param gpus integer
----@return string
 function nodes.job(machine, gpus)
   local whole = nodes.find(machine)
   local fewest = math.ceil(gpus / whole)

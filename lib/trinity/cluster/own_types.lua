@@ -33,8 +33,6 @@ local function named(list, types, names)
 end
 
 --- A description of a cluster in which all types have names.
----@param spec trinity.ClusterSpec
----@return trinity.ClusterSpec
 return function(spec)
   if spec.device_types ~= nil and type(spec.device_types) ~= 'table' then return spec end
   local types, names = util.merged(spec.device_types), {}

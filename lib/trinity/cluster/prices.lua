@@ -95,13 +95,6 @@ end
 
 --- The cost of a cluster's devices per second: a list by device, the unit, and a text with its basis. what:
 --- 'dollars' or 'joules'. given: a user's rows, or the CSV file that has them.
----@param owner string
----@param what string
----@param cluster trinity.Cluster
----@param given? table<string, trinity.PriceRow>|string
----@return number[] per_s
----@return string unit
----@return string text
 function prices.of(owner, what, cluster, given)
   local asked, own = units[what], rows_of(owner, given)
   local per_s, said, words = {}, {}, {}

@@ -123,9 +123,7 @@ local function add(by_dimension, name)
 end
 
 --- The rules of a runtime by dimension: { allows(value, point), values (whether the value alone decides), text,
---- source }.
----@param runtime? string nil: none
----@return table<string, table[]>
+--- source }; none without a runtime.
 function rules.of(runtime)
   if not runtime then return {} end
   if not rules.list[runtime] and not runtimes.list[runtime] then

@@ -87,10 +87,6 @@ local function workspaces(kind)
 end
 
 --- The memory of a runtime on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
----@param runtime table of read()
----@param kind string
----@param mixture? boolean
----@return number bytes
 function runtimes.framework_bytes(runtime, kind, mixture)
   local of_cublas, of_engine = workspaces(kind)
   local engines = (runtime.transformer_engine and 1 or 0) + (mixture and runtime.expert_streams or 0)
@@ -101,9 +97,6 @@ end
 local most_bucket_bytes = 2 ^ 50
 
 --- Bytes of gradients, of 16 bits, that a runtime reduces together where a strategy does not say.
----@param runtime table of read()
----@param strategy trinity.MeshStrategy
----@return integer
 function runtimes.bucket_bytes(runtime, strategy)
   local mesh, by_rank = strategy.mesh, runtime.replica_bucket_elements
   if runtime.bucket_elements == 0 or strategy.zero_stage == 3 and by_rank > 0 then -- FSDP, Megatron-LM's too
@@ -171,7 +164,6 @@ runtimes.priors = { compute_share = prior(0.85, 0.5, 1.2, 0.15), attention_share
   rowwise_cast_share = prior(0.05, 0.015, 0.1, 0.3), update_s = prior(60e-6, 5e-6, 300e-6, 0.5) }
 
 --- Names, sorted.
----@return string[]
 function runtimes.names() return util.sorted_keys(runtimes.list) end
 
 local function named(name)
@@ -181,8 +173,6 @@ local function named(name)
 end
 
 --- All fields of a runtime, complete, with `name`. given: a name, a table, or nil for the default.
----@param given? string|trinity.Runtime
----@return table
 function runtimes.read(given)
   if given == nil or given == '' then given = 'megatron' end
   if type(given) ~= 'string' and type(given) ~= 'table' then
@@ -211,7 +201,6 @@ end
 
 --- torchtitan's selective recomputation: of every layer, attention and every second matmul from the first on are kept,
 --- and everything else is recomputed. A function of the forward operators of one graph, in their order.
----@return fun(op: trinity.Operator): boolean?
 function runtimes.selective_operators()
   local matmuls = {}
   return function(op)

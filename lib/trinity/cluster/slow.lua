@@ -78,8 +78,6 @@ local function suggestion(name, spec)
 end
 
 --- The factors that a text says: 'n7/gpu3=1.3,n1/nic0=2'; nil of an empty one.
----@param text? string
----@return table<string, number>?
 function slow.read(text)
   if text == nil or text == '' then return nil end
   local factors = {}
@@ -96,10 +94,6 @@ end
 
 --- A description in which devices and links are slower. factors, by name: of a device (by which its operators take
 --- longer), of another end of links or of a link 'A -> B' (by which their bandwidth falls).
----@param owner string
----@param spec table
----@param factors table<string, number>
----@return table
 function slow.apply(owner, spec, factors)
   for name, factor in util.sorted_pairs(factors) do
     if type(name) ~= 'string' or type(factor) ~= 'number' or not (factor > 0 and factor < math.huge) then

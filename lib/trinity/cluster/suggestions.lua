@@ -40,9 +40,6 @@ local function far_from(word, name)
 end
 
 --- ", did you mean 'a' or 'b'?" with at most three names that are near or that contain the word; "" without any.
----@param text string
----@param known string[]
----@return string
 function suggestions.near(text, known)
   local word, near = suggestions.plain(text):gsub('x%d+$', ''):gsub('^%d+_?x_?', ''), {}
   if #word > 64 then return '' end

@@ -9,7 +9,6 @@ local util = require 'trinity.base.util'
 local commands = {}
 
 --- Returns the names of the commands, sorted.
----@return string[]
 function commands.names()
   local names = {}
   for _, file in ipairs(core.list_folder(core.home .. '/scripts')) do names[#names + 1] = file:match '^(.*)%.lua$' end
@@ -17,21 +16,13 @@ function commands.names()
 end
 
 --- Raises a usage error for an unknown command, with its replacement or a suggestion.
----@param word string
 function commands.refuse(word)
   if renamed[word] then util.fail_usage("command '%s' was replaced; use 'trinity %s'", word, renamed[word]) end
   local names = commands.names()
   util.fail_usage("no command '%s'%s (known: %s)", word, core.suggestion(word, names), table.concat(names, ', '))
 end
 
----@class trinity.Command
----@field name string
----@field description string
----@field options table<string, table> by name (command/declared.lua)
-
---- Returns a command's description and options.
----@param name string
----@return trinity.Command
+--- Returns a command's name, description and options by name (command/declared.lua).
 function commands.about(name)
   local trinity = require 'trinity'
   local path = ('%s/scripts/%s.lua'):format(core.home, name)

@@ -82,7 +82,7 @@ examples['trinity.Layers'] = {
   average_pool = "net:average_pool('p', image, { kernel = 2 })",
   global_average_pool = "net:global_average_pool('p', image)",
   zero_pad = "net:zero_pad('p', image, { 1, 1, 1, 1 })", crop = "net:crop('p', image, { 1, 1, 1, 1 })",
-  output = 'net:output { 2, 4 }', weight = "net:weight('w', { 8, 4 })",
+  weight = "net:weight('w', { 8, 4 })",
   operator = "net:operator('Work', 'w', { shapes = { { 2, 4 } } })", input = "net:input('tokens', { 2, 6 }, 'int64')",
   constant = "net:constant('one', 1, { 2, 4 })", variable = "net:variable('state', { 2, 4 })",
   relu = "net:relu('y', x)", sigmoid = "net:sigmoid('y', x)", tanh = "net:tanh('y', x)", gelu = "net:gelu('y', x)",

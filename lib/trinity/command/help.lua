@@ -94,7 +94,6 @@ local function show_model(name, about)
 end
 
 --- Returns all topics except entries of the reference.
----@return string[]
 function help.topics()
   local all = { 'methods', 'formats' }
   for _, list in ipairs { commands.names(), manual.names(), model.names() } do
@@ -104,7 +103,6 @@ function help.topics()
 end
 
 --- Shows what there is about a name or some words; without any, the names of commands and pages.
----@param topic? string
 function help.show(topic)
   if not topic then return show_all() end
   if topic == 'methods' then return show_methods() end

@@ -28,7 +28,6 @@ local aliases = { export_formats = 'exporting', gpus = 'executing', networks = '
 function manual.parts() return parts end
 
 --- Names of the pages, in order.
----@return string[]
 function manual.names()
   local names = {}
   for _, part in ipairs(parts) do
@@ -38,8 +37,6 @@ function manual.names()
 end
 
 --- The page that a name stands for: a page's own, or one of an earlier version; nil for no page.
----@param name string
----@return string?
 function manual.page(name)
   name = aliases[name] or name
   for _, page in ipairs(manual.names()) do
@@ -148,8 +145,6 @@ local function continues(line)
 end
 
 --- Converts Markdown to plain text for a terminal: aligned tables, wrapped paragraphs, indented blocks of code.
----@param source string
----@return string
 function manual.plain(source)
   local lines, from = {}, reader(source)
   for line in from.next do

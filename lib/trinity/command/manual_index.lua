@@ -72,8 +72,6 @@ local function words_of(phrase)
 end
 
 --- The rows of the glossary whose terms have the words: { term, meaning, names of others }.
----@param text string
----@return string[][]
 function index.terms(text)
   local rows, phrase = {}, normal(text)
   local words = words_of(phrase)
@@ -88,8 +86,6 @@ function index.terms(text)
 end
 
 --- Pages that use the words, the most prominent first: { page, section }.
----@param text string
----@return string[][]
 function index.find(text)
   local phrase, rows = normal(text), {}
   local words = words_of(phrase)

@@ -13,7 +13,6 @@ end
 
 --- Makes print and io.write in a table of globals show control characters as text. Commands send control sequences of
 --- their own with io.stdout:write.
----@param globals table<string, any>
 function output.guard(globals)
   local print_raw, library = rawget(globals, 'print'), rawget(globals, 'io')
   rawset(globals, 'print', function(...) print_raw(printable(...)) end)

@@ -36,10 +36,6 @@ end
 
 --- Measures a profile of `graph` on `devices`, writes it to options.profile and prints it. Operators are measured on
 --- the first device. If it was stopped early, returns the number of measured steps.
----@param graph trinity.Graph
----@param devices string[]
----@param options table of the command execute
----@return integer?
 return function(graph, devices, options)
   local profile, stopped = require('trinity').profile.measure(graph, { devices = devices, steps = options.steps or 10,
     warm_up = options.warm_up, copies = options.copies, sizes = measure.copy_sizes(options.largest_copy),

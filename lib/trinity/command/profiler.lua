@@ -34,8 +34,7 @@ local function sample(thread, vm)
   add(state.shares, leaf or 'Lua', passed)
 end
 
---- Starts profiling. Raises an error before the script runs if FILE cannot be written.
----@param path string file for the folded stacks
+--- Starts profiling, with folded stacks to `path`. Raises an error before the script runs if it cannot be written.
 function profiler.start(path)
   local ok, message = pcall(core.check_output, path)
   if not ok then
@@ -47,9 +46,7 @@ function profiler.start(path)
   sampler.start('fi' .. interval_ms, function(thread, _, vm) sample(thread, vm) end)
 end
 
---- Returns the time of all stacks as lines `frame;frame;frame MICROSECONDS` (flamegraph.pl, speedscope), sorted.
----@param stacks table<string, number> seconds by stack
----@return string
+--- Returns the seconds of all stacks as lines `frame;frame;frame MICROSECONDS` (flamegraph.pl, speedscope), sorted.
 function profiler.folded(stacks)
   local lines = {}
   for stack, seconds in util.sorted_pairs(stacks) do

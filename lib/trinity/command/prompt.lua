@@ -36,8 +36,6 @@ local most_elements = 16
 
 --- Returns the text for a value: the signature of a library function, or the elements of an array. Returns nil for
 --- other values, which the prompt shows with tostring.
----@param value any
----@return string?
 function prompt.show(value)
   if type(value) == 'function' then
     local about = known_functions()[value]
@@ -77,7 +75,6 @@ help(VALUE)   a function or an object of the library: help(trinity.compare), hel
 Tab completes names, fields, and names in quotes: trinity.model 'res<Tab>]]
 
 --- Shows the help on a name (a string) or on a value of the library.
----@param ... any
 function prompt.help(...)
   if select('#', ...) == 0 then return print(usage) end
   local value = ...
@@ -122,11 +119,7 @@ local function fields_of(path, globals)
   return array.is_metrics(value) and array.metrics_fields or nil
 end
 
---- Returns completions of `word` at the end of `line` that only the library knows, or nil.
----@param line string text up to the cursor
----@param word string last word of the line
----@param globals table
----@return string[]?
+--- Returns completions of `word` at the end of `line` (up to the cursor) that only the library knows, or nil.
 function prompt.complete(line, word, globals)
   local before, found = line:sub(1, #line - #word), {}
   local owner, sign, begun = word:match '^(.*)([.:])([%w_]*)$'

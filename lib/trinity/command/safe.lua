@@ -99,8 +99,6 @@ end
 for _, name in ipairs { 'bit', 'coroutine', 'math', 'string', 'table' } do env[name] = copy(globals[name]) end
 env.os = {}
 for _, name in ipairs { 'clock', 'time', 'date', 'difftime', 'exit' } do env.os[name] = os[name] end
-local plot = require 'trinity.base.plot'
-copy(plot).picture = nil -- commands of gnuplot, which start programs
 
 -- A script sees only metatables that it set itself; for others it gets the name.
 local own = set({}, { __mode = 'k' })
@@ -141,7 +139,7 @@ end
 -- Modules that safe scripts may use. All others are excluded: modules that access memory (all with the FFI), that read
 -- data of workers or files, or that write runs.
 local public = {}
-for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.nodes cluster.topology
+for name in ([[base.json base.progress base.text base.util cluster.devices cluster.nodes cluster.topology
     command.cli command.serve
     command.options command.prompt command.reference dist dist.daso execute execute.profile
     graph graph.decoder.network graph.layers graph.model learn methods

@@ -28,9 +28,6 @@ local function assign(option, values, name, value)
 end
 
 --- Parses the texts of an option: { NAME = true, false, a number, a text or a list of these }.
----@param option string the option's name, for messages
----@param texts string[]
----@return table<string, any>
 function settings.read(option, texts)
   local values = {}
   for _, text in ipairs(texts) do

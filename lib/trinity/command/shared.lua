@@ -28,11 +28,8 @@ local options = {
 }
 
 --- Returns a declaration for trinity.options with the shared options `names` and the options `own`. Fields of `own`
---- replace fields of a shared option of the same name (another default or help). `rare` are left to --help-all.
----@param names string names with spaces
----@param own table
----@param rare? string names with spaces
----@return table
+--- replace fields of a shared option of the same name (another default or help). `rare` are left to --help-all. Names
+--- have blanks between them.
 return function(names, own, rare)
   local declaration = util.merged(own)
   for name in names:gmatch '%S+' do declaration[name] = util.merged(options[name], own[name]) end

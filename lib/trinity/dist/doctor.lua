@@ -156,7 +156,6 @@ end
 
 --- Prints the results of all checks, and problems of any rank on standard error. Returns the number of problems over
 --- all ranks.
----@return integer
 function doctor.look()
   look_at_machine()
   look_at_name()

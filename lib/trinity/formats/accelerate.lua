@@ -190,10 +190,6 @@ local function join_tied(map, tied, unspoken)
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
----@param outline table
----@param options trinity.ExportOptions
----@return trinity.ExportedFile[] files
----@return string[] lost
 function accelerate.write(outline, options)
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
   local map = setmetatable({ device = {}, paths = {} }, Map)

@@ -225,9 +225,6 @@ function Trace:text(rank)
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
----@param outline table
----@return trinity.ExportedFile[] files
----@return string[] lost
 function chakra.write(outline)
   local trace = new_trace(outline.strategy)
   trace:add_tasks()

@@ -338,9 +338,6 @@ end
 --- ranks and groups.json with the ranks of groups are next to it). Operators are called NODE@RANK. The operators of a
 --- rank are one colocation unit and have its number as attribute `rank`, so that a placement assigns ranks to devices.
 --- `source.ranks` is the number of ranks.
----@param path string
----@param new_builder fun(options: { name: string }): trinity.Builder
----@return trinity.Graph
 function reader.graph(path, new_builder)
   local files = {}
   for r, one in ipairs(rank_paths(path)) do

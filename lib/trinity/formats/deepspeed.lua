@@ -10,8 +10,6 @@ local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, J
 local said = unsaid.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
 
 --- Returns the dtype of the weights of matmuls.
----@param graph trinity.Graph
----@return string?
 function deepspeed.dtype(graph)
   for i = 1, graph.operators do
     for _, parameter in ipairs(graph:operator(i).parameters or {}) do
@@ -47,9 +45,6 @@ local function check_pipeline(outline, unspoken)
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
----@param outline table
----@return trinity.ExportedFile[] files
----@return string[] lost
 function deepspeed.write(outline)
   if not outline.strategy.mesh then
     util.fail("export: deepspeed: expected a mesh, got a placement of operators; use a plan of "

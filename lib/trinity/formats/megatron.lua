@@ -151,9 +151,6 @@ end
 
 --- Returns the arguments of a plan as a list of texts (a flag and its values each), and the settings that they cannot
 --- represent.
----@param outline table
----@return string[] lines
----@return string[] lost
 function megatron.arguments(outline)
   local lines, mesh, unspoken = {}, outline.mesh, unsaid.of(outline, said)
   local function add(flag, value) lines[#lines + 1] = value and ('%s %s'):format(flag, value) or flag end
@@ -178,9 +175,6 @@ function megatron.arguments(outline)
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
----@param outline table
----@return trinity.ExportedFile[] files
----@return string[] lost
 function megatron.write(outline)
   if not outline.strategy.mesh and not outline.stages then
     util.fail('export: megatron: expected a mesh or a pipeline of whole layers: %s',

@@ -54,8 +54,6 @@ local function is_decoder(outline)
 end
 
 --- Returns whether the embeddings are tied.
----@param graph trinity.Graph
----@return boolean
 function modules.is_tied(graph)
   for i = 1, graph.operators do
     local op = graph:operator(i)
@@ -71,8 +69,6 @@ local function family_of(outline)
 end
 
 --- Returns the module of every forward operator that is no source, by number: from the file's paths or operator names.
----@param outline table
----@return table<integer, string>
 function modules.paths(outline)
   local given, paths = core.module_paths(outline.graph.handle), {}
   outline:each_operator(function(i, op)
@@ -124,8 +120,6 @@ end
 
 --- Returns the block of every forward operator in a block, by number: from the modules of a file, or else the repeated
 --- layer of the network. Blocks contain an addition, around which a residual connection may lead.
----@param outline table
----@return (string|false)[]
 function modules.blocks(outline)
   local given, blocks, adds = core.module_paths(outline.graph.handle), {}, {}
   local sum_of = sums_of_tables(outline, given)
@@ -143,8 +137,6 @@ end
 
 --- Calls body(parameter, i, weight) for every weight and buffer that a forward operator i has or reads, in order.
 --- `weight` is the separate operator of a weight that several operators may read, or nil.
----@param outline table
----@param body fun(parameter: table, i: integer, weight: integer?)
 function modules.each_weight(outline, body)
   local parameter_of = {}
   local function read(source)
@@ -164,8 +156,6 @@ function modules.each_weight(outline, body)
 end
 
 --- Returns whether a network is a program exported by PyTorch, whose weights have the names of its state.
----@param outline table
----@return boolean
 function modules.is_exported(outline)
   local found = false
   outline:each_operator(function(_, op) found = found or op.attributes.target ~= nil end)
@@ -196,9 +186,6 @@ end
 
 --- Returns the module names of a network. library: 'torchtitan', or nil: transformers if it has the network, else its
 --- own paths.
----@param outline table
----@param library? string
----@return table
 function modules.of(outline, library)
   local family = family_of(outline)
   if library == 'torchtitan' then return torchtitan end
@@ -211,10 +198,6 @@ function modules.is_decoder(outline) return is_decoder(outline) end
 
 --- Returns the module of an operator of a decoder in transformers that is in no layer; nil if unknown (reductions, the
 --- loss).
----@param names table
----@param outline table
----@param i integer
----@return string?
 function modules.outside_layers(names, outline, i)
   local top = { embed = names.before[1], ['embed/token'] = names.before[1], ['embed/position'] = names.before[2],
     norm = names.after[1], logits = names.after[2] }

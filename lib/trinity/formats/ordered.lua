@@ -7,8 +7,6 @@ local ordered = {}
 local Object = {}
 
 --- Returns an object of pairs { key, value }, in order.
----@param pairs_of [string, any][]
----@return table
 function ordered.object(pairs_of) return setmetatable(pairs_of, Object) end
 
 local function scalar(value) return (core.to_json(value):gsub('%s+$', '')) end
@@ -51,8 +49,6 @@ function write(value, indent, out)
 end
 
 --- Returns JSON text of objects (ordered.object), lists and plain values, with a final newline.
----@param value any
----@return string
 function ordered.text(value)
   local out = {}
   write(value, '', out)

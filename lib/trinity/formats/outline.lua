@@ -152,8 +152,6 @@ local function batch_size(graph)
 end
 
 --- Returns the outline of a strategy. It is fast for a mesh of any size, because nothing is lowered.
----@param strategy trinity.Strategy
----@return table
 function outline.of(strategy)
   local graph = strategy.problem.graph
   local layers, stem, layer_of = core.repeated_layers(graph.handle)
@@ -165,7 +163,6 @@ function outline.of(strategy)
 end
 
 --- Returns whether stages are assigned to ranks round-robin, as in Megatron-LM and looped schedules.
----@return boolean
 function Outline:in_turn()
   for s, stage in ipairs(self.stages or {}) do
     if stage.rank ~= (s - 1) % self.pipeline then return false end
@@ -174,13 +171,11 @@ function Outline:in_turn()
 end
 
 --- Returns the number of devices of the mesh.
----@return integer
 function Outline:device_count()
   return self.mesh.data * self.mesh.tensor * self.mesh.pipeline * self.mesh.context * self.mesh.placement
 end
 
 --- Calls body(number, operator) for forward operators that are no sources, in order.
----@param body fun(i: integer, op: trinity.Operator)
 function Outline:each_operator(body)
   for i = 1, self.graph.operators do
     local op = self.graph:operator(i)

@@ -24,9 +24,6 @@ local function spec_of(outline)
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
----@param outline table
----@return trinity.ExportedFile[] files
----@return string[] lost
 function pytorch_schedule.write(outline)
   if not outline.stage_of then
     util.fail 'export: pytorch_schedule: expected a pipeline, got a schedule without stages'

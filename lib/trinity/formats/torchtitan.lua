@@ -22,8 +22,6 @@ local schedules = { gpipe = 'GPipe', ['1f1b'] = '1F1B', interleaved = 'Interleav
 local known = { llama = true, qwen3 = true, qwen3_moe = true, deepseek_v3 = true }
 
 --- Returns the module names of every stage. Each module is in exactly one stage, which torchtitan does not check.
----@param outline table
----@return string[][]
 function torchtitan.stage_modules(outline)
   local names = modules.of(outline, 'torchtitan')
   return util.map(outline.stages, function(stage)
@@ -101,9 +99,6 @@ local function recompute_of(outline, unspoken)
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
----@param outline table
----@return trinity.ExportedFile[] files
----@return string[] lost
 function torchtitan.write(outline)
   if not outline.strategy.mesh and not outline.stage_of then
     util.fail("export: torchtitan: expected a mesh or a pipeline, got a placement of operators; use a plan of "

@@ -69,9 +69,6 @@ local features = {
 }
 
 --- Returns texts about the features of `outline` that are not in `said` (names as keys).
----@param outline table
----@param said table<string, boolean>
----@return string[]
 function unsaid.of(outline, said)
   local list = {}
   for _, feature in ipairs(features) do
@@ -82,8 +79,6 @@ function unsaid.of(outline, said)
 end
 
 --- Returns a set of names.
----@param names string
----@return table<string, boolean>
 function unsaid.set(names)
   local set = {}
   for name in names:gmatch '%S+' do set[name] = true end

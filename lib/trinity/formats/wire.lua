@@ -6,8 +6,6 @@ local ffi = require 'ffi'
 local wire = {}
 
 --- Encodes a number from 0 to 2^53 as a varint.
----@param value integer
----@return string
 function wire.varint(value)
   local bytes = {}
   repeat
@@ -51,10 +49,6 @@ local largest = 2 ^ 53
 
 --- Decodes the varint at a position (from 1) and returns it with the position after it; false for a number of more than
 --- 53 bits (including negative ones), nil if the text ends within it or it has more than ten bytes.
----@param text string
----@param at integer
----@return integer|false|nil value
----@return integer after
 function wire.read_varint(text, at)
   local value, scale = 0, 1
   for _ = 1, 10 do
@@ -88,12 +82,8 @@ local function read_field(text, at, stop)
   return (tag - kind) / 8, value, behind
 end
 
---- Calls body(number, value) for every field of a message. Returns whether all of it was valid.
----@param text string
----@param from? integer start of the message, from 1
----@param stop? integer position after its end
----@param body fun(number: integer, value: integer|false|string)
----@return boolean
+--- Calls body(number, value) for every field of a message, from position `from` to before `stop`. Returns whether all
+--- of it was valid.
 function wire.each_field(text, from, stop, body)
   local at = from or 1
   stop = stop or #text + 1

@@ -193,8 +193,6 @@ local recipes = setmetatable({}, { __mode = 'k' })
 
 --- Returns how trinity.model or trinity.cluster made a graph or a cluster: { name =, options = }, or nil if a script
 --- described it.
----@param of trinity.Graph|trinity.Cluster
----@return { name: string, options: table<string, any> }?
 function model.recipe(of) return recipes[of] end
 
 local function with_recipe(made, name, options)
@@ -218,10 +216,6 @@ function model.load(name, options)
 end
 
 --- Loads a model with a default micro-batch size, which a file with fixed sizes ignores.
----@param name string
----@param options? trinity.ModelOptions
----@param batch_size? integer
----@return trinity.Graph
 function model.load_by_default(name, options, batch_size)
   local shared, rest, given = split(util.merged({ batch_size = batch_size }, options))
   shared.is_default_batch = rest.batch_size ~= (options or {}).batch_size
@@ -517,9 +511,6 @@ end
 
 --- Returns the engine's cluster for steps of a network: with link constants for messages within a step, and the
 --- efficiencies of expert kernels and FP8 copies.
----@param network trinity.Graph
----@param cluster trinity.Cluster
----@return userdata
 function model.handle_for(network, cluster)
   local how = sheets[cluster]
   calibrate.warn(cluster.basis)
@@ -553,14 +544,6 @@ function model.cluster_json(cluster)
   if not cluster.basis.runtime then return json.encode { kind = kept_kind, cluster = descriptions[cluster] } end
   return json.encode { kind = kept_kind, cluster = util.merged(how.spec, { name = cluster.name }),
     choice = util.picked(how, { 'constants', 'runtime', 'asked' }) }
-end
-
---- Returns what distinguishes step times on clusters: fingerprint, constants and runtime.
----@param cluster trinity.Cluster
----@return string
-function model.identity(cluster)
-  local how = cluster.basis.runtime and sheets[cluster]
-  return cluster.fingerprint .. (how and json.encode(util.picked(how, { 'constants', 'runtime' })) or '')
 end
 
 --- Returns a device type of a cluster, as described.

@@ -21,7 +21,7 @@ local pipeline = {
   schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
 }
 
--- Methods by name: { run = function(instance) return result end, help =, own = its options }.
+-- Methods by name: { run = function(instance) return result end, help = }.
 local methods, builtin = {}, {}
 
 local most_devices = 65536
@@ -60,9 +60,6 @@ local declared = options_of.declare('trinity.PipelineOptions', { help = 'Options
   { 'data_parallel', 'boolean', true, help = 'piper: stages may be replicated' },
   { 'tensor_parallel', 'boolean', true, help = 'piper: layers may be split' },
 })
-
--- Rules of options of custom methods.
-local own_rules = {}
 
 --- Returns one number per level, innermost first, from a number or a list.
 local function levels_of(option, value, low, integer)
@@ -157,8 +154,6 @@ local method_spec = options_of.declare('trinity.PipelineMethod', { kind = 'field
   { 'run', 'function', needed = true, as = 'fun(instance: trinity.PipelineInstance): trinity.PipelineResult',
     help = 'function that returns feasible, max_load, optimal, stages, assignment' },
   { 'help', 'string', '', help = 'description in one line' },
-  { 'own', 'table', as = 'table<string, any>',
-    help = 'options of the method, with rules as in lib/trinity/base/check.lua' },
 })
 
 --- Adds a custom method, or replaces the custom method of that name. Raises an error for a built-in name. Example:
@@ -170,7 +165,6 @@ function pipeline.register(method, spec)
   check.argument(name .. '.register', 2, 'spec', spec, 'table')
   method_spec:check(name .. '.register', spec)
   methods[method] = { run = spec.run, help = spec.help or '' }
-  for key, rule in util.sorted_pairs(spec.own or {}) do own_rules[key] = own_rules[key] or rule end
 end
 
 --- Returns the sorted names of the methods. Example: `trinity.pipeline.methods()[1]`
@@ -373,17 +367,6 @@ local function check_levels(method, levels)
   end
 end
 
---- Returns the caller's options with defaults, including options of custom methods.
-local function read_options(given)
-  if given == nil then given = {} end
-  local known, own = {}, {}
-  for key, value in util.sorted_pairs(check.argument(name, 2, 'options', given, 'table')) do
-    if own_rules[key] ~= nil and not declared.by_name[key] then own[key] = value else known[key] = value end
-  end
-  util.refuse_unknown(name, known, util.merged(own_rules, declared.by_name))
-  return util.merged(check.fields(name, own, own_rules), declared:read(name, 2, 'options', known))
-end
-
 local result_of = printed.as('pipeline', { 'network', 'method', 'stages', 'max_load', 'feasible', 'optimal' })
 
 -- The function that a call of the module runs.
@@ -391,7 +374,7 @@ local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')
   end
-  options = read_options(options)
+  options = declared:read(name, 2, 'options', options)
   local method = check.choice(name, 'option', 'method', options.method, methods)
   local network, cluster, whole = read(source, options)
   local instance = { network = network, about = network:about(), source = source, options = options }

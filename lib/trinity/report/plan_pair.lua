@@ -14,8 +14,6 @@ local util = require 'trinity.base.util'
 local plan_pair = {}
 
 --- Returns the plan of a file on its own network, cluster and batch, in the form of a search result.
----@param path string
----@return table
 function plan_pair.read(path)
   local made = made_for.read(path)
   if not (made.model and made.cluster and made.micro_batch) then
@@ -60,9 +58,6 @@ for _, part in ipairs(text.parts) do
 end
 
 --- Returns a table of two files and a sentence.
----@param a string
----@param b string
----@return string
 function plan_pair.text(a, b)
   local plans, rows = { plan_pair.read(a), plan_pair.read(b) }, {}
   for _, plan in ipairs(plans) do plan.shares = text.shares(plan) end

@@ -194,8 +194,6 @@ local function memory_legend(stages)
 end
 
 --- Returns the picture as text.
----@param plan trinity.PlanShown
----@return string
 function picture.svg(plan)
   local self = setmetatable({}, Drawing)
   local stages, step_s = list_of(plan.stages), number(plan.step_time_s)
@@ -228,7 +226,6 @@ function picture.svg(plan)
 end
 
 --- Adds pictures of the plans to a run's result of kind 'plan'; plans without stored data have none.
----@param data table
 function picture.add_to(data)
   for _, plan in ipairs(list_of(data.plans)) do
     if type(plan) == 'table' and type(plan.shown) == 'table' then

@@ -1,7 +1,9 @@
--- trinity.plot: plots of experiments as SVG and PNG, and their numbers as CSV.
+-- trinity.plot: plots of experiments as SVG and PNG by gnuplot, if it is installed, and their numbers as CSV. The
+-- colours are from Okabe and Ito (2008), which colour-blind people can distinguish; bars also differ in their patterns,
+-- curves in their points.
 
-local base = require 'trinity.base.plot'
 local check = require 'trinity.base.check'
+local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -14,7 +16,56 @@ local plot = {}
 
 --- Returns whether gnuplot, which draws the plots, is installed. Example: `trinity.plot.available()`
 ---@return boolean
-function plot.available() return base.available() end
+function plot.available() return os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
+
+local colours = { '#0072B2', '#E69F00', '#009E73', '#CC79A7', '#56B4E9', '#D55E00', '#F0E442', '#8C8C8C' }
+local shapes = { 7, 5, 9, 13, 11, 4, 6, 8 } -- points, full ones first
+local fillings = { 'solid 0.9', 'pattern 4', 'solid 0.55', 'pattern 5' }
+
+local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
+
+-- Returns a gnuplot string, with special characters as numbers; gnuplot's '' fails if several follow each other.
+local function exactly(words)
+  return '"' .. words:gsub('[^%w ,.:;()=\128-\255_-]', function(c) return ('\\%03o'):format(c:byte()) end) .. '"'
+end
+
+-- Returns a text in gnuplot's quotes, on one line. SVG is XML, in which ]]>, U+FFFE and U+FFFF are invalid.
+local function in_quotes(words)
+  return exactly((tostring(words):gsub('%c', ' '):gsub(']]>', ']] >'):gsub('\239\191[\190\191]', '\239\191\189')))
+end
+
+local function preamble()
+  local lines = { 'set encoding utf8' }
+  for i, colour in ipairs(colours) do
+    lines[#lines + 1] = ("set linetype %d linecolor rgb '%s' linewidth 2 pointtype %d"):format(i, colour, shapes[i])
+  end
+  lines[#lines + 1] = "set grid linetype 1 linecolor rgb '#DDDDDD' linewidth 1\nset border linecolor rgb '#444444'\n"
+  return table.concat(lines, '\n')
+end
+
+-- Runs gnuplot on `commands` for PATH.svg and PATH.png. Saves the commands as PATH.gp.
+local function picture(path, commands, width, height)
+  width, height = width or 800, height or 500
+  if path:sub(1, 1) == '|' then path = './' .. path end -- gnuplot would start a command
+  local drawing = "set output %s\n%s\nunset output\n"
+  local script = ("%sset terminal svg size %d,%d font 'sans,12' background 'white'\n"):format(preamble(), width, height)
+    .. drawing:format(exactly(path .. '.svg'), commands)
+    .. ("reset session\n%sset terminal pngcairo size %d,%d font 'sans,10' background 'white'\n"):format(preamble(),
+      width, height) .. drawing:format(exactly(path .. '.png'), commands)
+  core.write_file(path .. '.gp', script)
+  if not plot.available() then return nil, 'gnuplot is not installed (scripts/bootstrap installs it)' end
+  local status = os.execute('gnuplot ' .. quoted(path .. '.gp'))
+  if status ~= 0 then return nil, ('gnuplot failed with status %d on %s.gp'):format(status, path) end
+  return path .. '.svg'
+end
+
+-- Returns data for gnuplot's commands, called `name`: one line per row of numbers.
+local function block(name, rows)
+  local lines = util.map(rows, function(row)
+    return table.concat(util.map(row, function(number) return ('%.9g'):format(number) end), ' ')
+  end)
+  return ('$%s << EOD\n%s\nEOD\n'):format(name, table.concat(lines, '\n'))
+end
 
 local y = { 'y', 'string', help = 'title of the y axis' }
 local title = { 'title', 'string', help = 'title above the plot' }
@@ -88,9 +139,9 @@ end
 
 local function axes_of(spec)
   return table.concat { range_of(spec, 1, 'x'), range_of(spec, 2, 'y'),
-    spec.title and ('set title %s noenhanced\n'):format(base.in_quotes(spec.title)) or '',
-    ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(base.in_quotes(spec.x or ''),
-      base.in_quotes(spec.y or '')),
+    spec.title and ('set title %s noenhanced\n'):format(in_quotes(spec.title)) or '',
+    ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(in_quotes(spec.x or ''),
+      in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
     -- A logarithmic axis ends at decades; a margin would add decades.
     'set key outside top center horizontal\nset autoscale noextend\n',
@@ -98,15 +149,22 @@ local function axes_of(spec)
       spec.log_x and 0 or 0.03, spec.log_x and 0 or 0.03, spec.log_y and 0 or 0.05, spec.log_y and 0 or 0.05) }
 end
 
--- Plots the series `with` lines or points; `parts` are in the background, with their data in `blocks`.
-local function draw(owner, path, spec, with, blocks, parts)
+-- Plots the series `with` lines or points; has_front: after the Pareto front of all of them.
+local function draw(owner, path, spec, with, has_front)
+  local stem, blocks, parts, all = stem_of(owner, path), {}, {}, {}
+  check_spec(owner, spec)
   for s, series in ipairs(spec.series) do
-    blocks[#blocks + 1] = base.block('series' .. s, series.points)
-    parts[#parts + 1] = ('$series%d using 1:2 with %s linetype %d %s'):format(s, with, s, series.name
-      and ('title %s noenhanced'):format(base.in_quotes(series.name)) or 'notitle')
+    blocks[s] = block('series' .. s, series.points)
+    parts[s] = ('$series%d using 1:2 with %s linetype %d %s'):format(s, with, s, series.name
+      and ('title %s noenhanced'):format(in_quotes(series.name)) or 'notitle')
+    for _, point in ipairs(series.points) do all[#all + 1] = { point[1], point[2] } end
   end
-  return base.picture(stem_of(owner, path), table.concat(blocks) .. axes_of(spec) .. 'plot '
-    .. table.concat(parts, ', \\\n  '), spec.width, spec.height)
+  if has_front then
+    table.insert(blocks, 1, block('front', plot.front(all)))
+    table.insert(parts, 1, "$front using 1:2 with steps linewidth 2 linecolor rgb '#444444' title 'Pareto front'")
+  end
+  return picture(stem, table.concat(blocks) .. axes_of(spec) .. 'plot ' .. table.concat(parts, ', \\\n  '), spec.width,
+    spec.height)
 end
 
 --- Plots curves with points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.lines('curve', {
@@ -115,10 +173,7 @@ end
 ---@param spec trinity.PlotSpec
 ---@return string? svg
 ---@return string? reason
-function plot.lines(path, spec)
-  stem_of('plot.lines', path)
-  return draw('plot.lines', path, check_spec('plot.lines', spec), 'linespoints', {}, {})
-end
+function plot.lines(path, spec) return draw('plot.lines', path, spec, 'linespoints') end
 
 --- Plots points. Returns the path of the SVG, or nil and a reason. Example: `trinity.plot.scatter('points', { series =
 --- { { points = { { 1, 2 } } } } })`
@@ -126,10 +181,7 @@ end
 ---@param spec trinity.PlotSpec
 ---@return string? svg
 ---@return string? reason
-function plot.scatter(path, spec)
-  stem_of('plot.scatter', path)
-  return draw('plot.scatter', path, check_spec('plot.scatter', spec), 'points pointsize 0.9', {}, {})
-end
+function plot.scatter(path, spec) return draw('plot.scatter', path, spec, 'points pointsize 0.9') end
 
 --- Returns the Pareto front of points, where smaller x and y are better: entries of the list that no other entry
 --- dominates, sorted by x; of equal points the first. Example: `trinity.plot.front { { 1, 3 }, { 2, 2 }, { 3, 3 } }`
@@ -163,22 +215,38 @@ end
 ---@param spec trinity.PlotSpec
 ---@return string? svg
 ---@return string? reason
-function plot.pareto(path, spec)
-  stem_of('plot.pareto', path)
-  check_spec('plot.pareto', spec)
-  local all = {}
-  for _, series in ipairs(spec.series) do
-    for _, point in ipairs(series.points) do all[#all + 1] = point end
+function plot.pareto(path, spec) return draw('plot.pareto', path, spec, 'points pointsize 0.9', true) end
+
+-- Returns the position of a bar: groups are at 1, 2, ..., with adjacent bars in a width of 0.8.
+local function bar_place(group, series, count) return group + ((series - 0.5) / count - 0.5) * 0.8 end
+
+-- Checks the option `name` of bars and returns, by series, the rows { x, y } of its numbers, and labels of its texts.
+local function bar_rows(owner, spec, name, expected, fits)
+  local rows, labels = {}, {}
+  for g in ipairs(spec.groups) do
+    for s in ipairs(spec.series) do
+      local value, x = type(spec[name][g]) == 'table' and spec[name][g][s] or nil, bar_place(g, s, #spec.series)
+      if not fits(value) then
+        check.refuse(owner, 'option', name, 'group %d, series %d: expected %s, got %s', g, s, expected,
+          util.describe(value))
+      end
+      rows[s] = rows[s] or {}
+      if type(value) == 'number' then rows[s][#rows[s] + 1] = { x, value } end
+      if type(value) == 'string' then
+        labels[#labels + 1] = ("set label %s at first %.6g, graph 0.012 rotate by 90 font ',9' noenhanced\n"):format(
+          in_quotes(value), x)
+      end
+    end
   end
-  local front = util.map(plot.front(all), function(point) return { point[1], point[2] } end)
-  return draw('plot.pareto', path, spec, 'points pointsize 0.9', { base.block('front', front) },
-    { "$front using 1:2 with steps linewidth 2 linecolor rgb '#444444' title 'Pareto front'" })
+  return rows, table.concat(labels)
 end
 
 local bar_options = options_of.declare('trinity.BarsSpec', { help = 'Options of trinity.plot.bars.',
   { 'groups', 'table', needed = true, as = 'string[]', help = 'names of the groups' },
   { 'series', 'table', needed = true, as = 'string[]', help = 'names of the bars in a group' },
   { 'values', 'table', needed = true, as = '(number|string)[][]', help = 'values by group and series' },
+  { 'marks', 'table', as = 'number[][]', help = 'points over the bars, by group and series' },
+  { 'mark', 'string', help = 'name of the marks' },
   y, title, width, height,
 })
 
@@ -194,16 +262,47 @@ function plot.bars(path, spec)
   bar_options:check(owner, check.argument(owner, 2, 'spec', spec, 'table'))
   check.list(owner, 'option', 'groups', spec.groups, 'string')
   check.list(owner, 'option', 'series', spec.series, 'string')
-  for g in ipairs(spec.groups) do
-    for s in ipairs(spec.series) do
-      local value = type(spec.values[g]) == 'table' and spec.values[g][s]
-      if type(value) ~= 'string' and not (is_finite(value) and value >= 0) then
-        check.refuse(owner, 'option', 'values', 'group %d, series %d: expected a number from 0 or a text, got %s', g, s,
-          util.describe(value))
-      end
+  local bars, labels = bar_rows(owner, spec, 'values', 'a number from 0 or a text', function(value)
+    return type(value) == 'string' or is_finite(value) and value >= 0
+  end)
+  local marks = spec.marks and bar_rows(owner, spec, 'marks', 'a number or nil', function(value)
+    return value == nil or is_finite(value)
+  end) or {}
+  local blocks, parts, legend = {}, {}, spec.mark and ('title %s noenhanced'):format(in_quotes(spec.mark)) or 'notitle'
+  local tics = util.map(spec.groups, function(label, g) return ('%s %d'):format(in_quotes(label), g) end)
+  local function add(name, rows, how)
+    if not rows or #rows == 0 then return false end
+    blocks[#blocks + 1], parts[#parts + 1] = block(name, rows), ('$%s using 1:2 with %s'):format(name, how)
+    return true
+  end
+  for s, name in ipairs(spec.series) do
+    add('bars' .. s, bars[s], ('boxes linetype %d linewidth 1 fillstyle %s title %s noenhanced'):format(s,
+      fillings[(s - 1) % #fillings + 1], in_quotes(name)))
+  end
+  for s in ipairs(spec.series) do
+    if add('marks' .. s, marks[s], 'points pointtype 12 pointsize 0.9 linewidth 1.5 linecolor black ' .. legend) then
+      legend = 'notitle'
     end
   end
-  return base.bars(stem, util.merged({ y = '' }, spec))
+  if #parts == 0 then return nil, 'there is nothing to plot' end
+  return picture(stem, table.concat(blocks) .. labels .. ([[
+set boxwidth %.6g
+set xrange [0.4:%.6g]
+set yrange [0:*]
+set xtics (%s) rotate by 40 right noenhanced
+set bmargin 9
+set lmargin 13
+set ylabel %s noenhanced
+set key outside top center horizontal
+%splot %s]]):format(0.8 / #spec.series, #spec.groups + 0.6, table.concat(tics, ', '),
+    in_quotes(spec.y or ''), spec.title and 'set title ' .. in_quotes(spec.title) .. ' noenhanced\n' or '',
+    table.concat(parts, ', \\\n  ')), spec.width or math.max(700, 90 + #spec.groups * #spec.series * 16),
+    spec.height or 480)
+end
+
+local function cell(value)
+  if type(value) == 'number' then return text.digits(value) end
+  return value == nil and '' or tostring(value)
 end
 
 --- Writes rows of texts and numbers below `head` as CSV; numbers keep all their digits. Example:
@@ -224,7 +323,8 @@ function plot.csv(path, head, rows)
       end
     end
   end
-  base.csv(path, head, rows)
+  local cells = util.map(rows, function(row) return util.listed(#head, function(c) return cell(row[c]) end) end)
+  core.write_file(path, text.csv(head, cells) .. '\n')
   return path
 end
 

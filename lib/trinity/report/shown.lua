@@ -77,24 +77,6 @@ local function passes(strategy, devices)
   return count <= most_passes and list or nil
 end
 
----@class trinity.PlanShown
----@field text string
----@field step_time_s number
----@field lower_bound_s number
----@field capacity_bytes number memory of one device
----@field axes { name: string, size: integer }[] axes with several devices, outermost first
----@field expert integer expert-parallel degree
----@field placed boolean true: rows are devices of a placement
----@field stages trinity.PlanStageShown[]
-
----@class trinity.PlanStageShown
----@field device integer first device
----@field name? string name of the device, with a placement
----@field layers? { [1]: integer, [2]: integer }[] first and last layer of its virtual stages
----@field peak_bytes trinity.PeakBytes
----@field busy_s number
----@field passes? { micro_batch: integer, phase: trinity.Phase, start_s: number, end_s: number, busy_s: number }[]
-
 local function mesh_rows(strategy)
   return util.map(owners.of_stages(strategy), function(row)
     return { device = row.device, layers = row.chunks, peak_bytes = row.peak_bytes, busy_s = row.compute_busy_s }
@@ -117,10 +99,11 @@ local function placed_text(strategy, rows)
     strategy.schedule or 'fifo', strategy.micro_batches or 1)
 end
 
---- Returns the data of a strategy for a picture. lower_bound_s: lower bound of its step time, if it is known.
----@param strategy trinity.Strategy
----@param lower_bound_s? number
----@return trinity.PlanShown
+--- Returns the data of a strategy for a picture: { text, step_time_s, lower_bound_s, capacity_bytes = of a device,
+--- axes = { name, size } of those with several devices, outermost first, expert, placed = whether rows are devices of a
+--- placement, stages = { device = the first, name = with a placement, layers = { first, last } of its virtual stages,
+--- peak_bytes, busy_s, passes = nil or { micro_batch, phase, start_s, end_s, busy_s } each } each }. lower_bound_s: of
+--- its step time, if it is known.
 function shown.of(strategy, lower_bound_s)
   local mesh, axes = strategy.mesh, {}
   local rows = mesh and mesh_rows(strategy) or placed_rows(strategy)

@@ -41,21 +41,24 @@ function run_list.before(a, b)
   return key(a) < key(b)
 end
 
---- Returns the fastest strategy that fits in the searches of a run: { step_time_s =, over_bound =, search =, method =,
---- evaluations = }, or nil; and the number of searches.
-local function best_search(path)
-  local best, count = nil, 0
-  for _, id in ipairs(core.list_folder(path .. '/searches')) do
-    local about = json.try(('%s/searches/%s/search.json'):format(path, id))
-    local step_time_s = about and field(about, 'best_step_time_s', 'number')
-    count = count + 1
-    if step_time_s and about.fits ~= false and (not best or step_time_s < best.step_time_s) then
-      local bound_s = field(about, 'lower_bound_s', 'number')
-      best = { step_time_s = step_time_s, over_bound = bound_s and bound_s > 0 and step_time_s / bound_s or nil,
-        search = id, method = field(about, 'method', 'string'), evaluations = field(about, 'evaluations', 'number') }
-    end
+--- Returns the searches of a run in order: the content of search.json, with `id`.
+function run_list.searches(run)
+  local list = util.map(core.list_folder(run.path .. '/searches'), function(id)
+    local about = json.try(('%s/searches/%s/search.json'):format(run.path, id))
+    return util.merged(about or { status = 'running' }, { id = id })
+  end)
+  table.sort(list, function(a, b) return run_list.before(a.id, b.id) end)
+  return list
+end
+
+--- Returns the results of a run: labels, and content of files.
+function run_list.results(run)
+  local list = {}
+  for _, file in ipairs(core.list_folder(run.path .. '/results')) do
+    list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
   end
-  return best, count
+  table.sort(list, function(a, b) return run_list.before(tostring(a.label), tostring(b.label)) end)
+  return list
 end
 
 --- Returns the step time in a result: of a simulated or executed strategy, or of the best plan; nil for others.
@@ -68,16 +71,27 @@ local function step_of(result)
   return step_time_s, best and 'plan' or field(data, 'method', 'string')
 end
 
---- Returns the shortest step time in the results of a run: { step_time_s =, method = }, or nil.
-local function best_result(path)
-  local best
-  for _, file in ipairs(core.list_folder(path .. '/results')) do
-    local step_time_s, method = step_of(json.try(('%s/results/%s'):format(path, file)))
+--- Returns the fastest strategy that fits in the searches of a run or else in its results: { step_time_s =, over_bound
+--- =, search =, method =, evaluations = }, or nil; and the number of searches.
+local function best_of(run)
+  local best, searches = nil, run_list.searches(run)
+  local function consider(step_time_s, about)
     if step_time_s and (not best or step_time_s < best.step_time_s) then
-      best = { step_time_s = step_time_s, method = method }
+      best = util.merged(about, { step_time_s = step_time_s })
     end
   end
-  return best
+  for _, about in ipairs(searches) do
+    local step_time_s = about.fits ~= false and field(about, 'best_step_time_s', 'number') or nil
+    local bound_s = field(about, 'lower_bound_s', 'number')
+    consider(step_time_s, { over_bound = step_time_s and bound_s and bound_s > 0 and step_time_s / bound_s or nil,
+      search = about.id, method = field(about, 'method', 'string'),
+      evaluations = field(about, 'evaluations', 'number') })
+  end
+  for _, result in ipairs(best and {} or run_list.results(run)) do
+    local step_time_s, method = step_of(result)
+    consider(step_time_s, { method = method })
+  end
+  return best, #searches
 end
 
 --- Returns the current status: a run whose process has ended without a status was killed.
@@ -95,8 +109,7 @@ end
 function run_list.read(path)
   local about = json.try(path .. '/run.json')
   if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is no run folder'):format(path) end
-  local best, searches = best_search(path)
-  best = best or best_result(path)
+  local best, searches = best_of { path = path }
   local started_s = epoch(field(about, 'started_at', 'string'))
   local status, note = status_of(path, about)
   local run = { path = path, name = path:match '([^/]*)$', status = status, note = note, about = about,
@@ -146,28 +159,6 @@ function run_list.sort(runs, key)
     if x == nil or y == nil then return y == nil end
     return x < y
   end)
-end
-
---- Returns the searches of a run in order: the content of search.json, with `id`.
-function run_list.searches(run)
-  local list = {}
-  for _, id in ipairs(core.list_folder(run.path .. '/searches')) do
-    local about = json.try(('%s/searches/%s/search.json'):format(run.path, id)) or { status = 'running' }
-    about.id = id
-    list[#list + 1] = about
-  end
-  table.sort(list, function(a, b) return run_list.before(a.id, b.id) end)
-  return list
-end
-
---- Returns the results of a run: labels, and content of files.
-function run_list.results(run)
-  local list = {}
-  for _, file in ipairs(core.list_folder(run.path .. '/results')) do
-    list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
-  end
-  table.sort(list, function(a, b) return run_list.before(tostring(a.label), tostring(b.label)) end)
-  return list
 end
 
 --- Returns the step times of a run's searches and other results: { { method =, step_time_s = }, ... }.

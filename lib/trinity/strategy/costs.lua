@@ -88,12 +88,7 @@ local function of_rows(owner, rows, graph, cluster)
   end
 end
 
---- Returns the cost function of option `cost`.
----@param owner string
----@param cost any a function, rows, or the path of a CSV file
----@param graph trinity.Graph
----@param cluster trinity.Cluster
----@return function
+--- Returns the cost function of option `cost`: a function, rows, or the path of a CSV file.
 function costs.of(owner, cost, graph, cluster)
   if type(cost) == 'function' then return cost end
   if type(cost) ~= 'string' and type(cost) ~= 'table' or array.is_int32(cost) then
@@ -125,8 +120,6 @@ end
 local shown_types = 6
 
 --- Returns a text on the operators that custom costs cover; nil without custom costs.
----@param problem trinity.Problem
----@return string?
 function costs.text(problem)
   if not problem.cost_coverage then return nil end
   local parts, by_model = {}, {}

@@ -25,8 +25,6 @@ local function text_of(stage)
 end
 
 --- Returns the layout text of stages. Consecutive equal inner stages are written once: (tt|)*3.
----@param stages table[]
----@return string
 function layout.text(stages)
   local parts, i = {}, 1
   while i <= #stages do
@@ -78,9 +76,6 @@ local function read_stage(owner, units, number)
 end
 
 --- Parses a layout. `owner` begins error messages (a file, an option).
----@param text string
----@param owner? string
----@return table[]
 function layout.read(text, owner)
   owner = owner or 'layout'
   local stages, flat = {}, expanded(owner, text)
@@ -117,12 +112,6 @@ end
 
 --- Returns why Megatron-LM refuses stages (of layout.read) on `pipeline` ranks, or nil if it accepts them. `empty`
 --- allows stages without units, which Megatron-LM accepts but users saw hang.
----@param stages table[]
----@param pipeline integer
----@param layers integer
----@param ahead? integer
----@param empty? boolean
----@return string?
 function layout.refusal(stages, pipeline, layers, ahead, empty)
   if #stages % pipeline ~= 0 then
     return ('%d stages, expected a multiple of pipeline-model-parallel-size = %d'):format(#stages, pipeline)
@@ -156,11 +145,6 @@ end
 --- Returns the number of layers of every virtual stage of a layout, for a pipeline with `pipeline` ranks. Raises an
 --- error if Megatron-LM refuses the layout, or if multi-token-prediction layers are not in the stage of the head.
 --- graph: nil accepts any number of layers.
----@param text string
----@param pipeline integer
----@param graph? trinity.Graph
----@param owner string
----@return integer[]
 function layout.stages(text, pipeline, graph, owner)
   local stages = layout.read(text, owner)
   local layers, ahead = count_of(stages, 'layers'), count_of(stages, 'ahead')

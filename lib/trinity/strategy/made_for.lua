@@ -53,9 +53,6 @@ end
 local function filled(options) return options and next(options) ~= nil and options or nil end
 
 --- Returns the made_for fields of a plan of a problem.
----@param problem trinity.Problem
----@param plan trinity.Plan
----@return table<string, any>
 function made_for.of(problem, plan)
   local parts = type(plan) == 'table' and plan or problem.default_schedule or {}
   local replicas = parallelism.is(plan) and plan.mesh.data or 1
@@ -71,10 +68,6 @@ function made_for.of(problem, plan)
 end
 
 --- Reads the made_for fields of a file and its version (version 2 has none); `options` are options of trinity.model.
----@param path string
----@return table<string, any> fields
----@return integer version
----@return { graph: string, cluster: string, graph_fingerprint: string, cluster_fingerprint: string } names
 function made_for.read(path)
   local file = json.decode(util.read_file(path), path)
   if type(file) ~= 'table' or file.format ~= 'trinity-strategy' then
@@ -103,10 +96,8 @@ function made_for.text(fields, graph_name, cluster_name)
     fields.cluster or cluster_name or 'a cluster')
 end
 
---- Returns how a problem differs from the one that a file was made for, or nil if it does not.
----@param problem trinity.Problem
----@param loaded table of what problem.handle:from_json gives made_for, version, notes, same_graph, same_cluster
----@return string?
+--- Returns how a problem differs from the one that a file was made for, or nil if it does not. loaded: made_for,
+--- version, notes, same_graph and same_cluster of problem.handle:from_json.
 function made_for.difference(problem, loaded)
   local of, differ = loaded.made_for, {}
   local function note(same, what) if not same then differ[#differ + 1] = what end end
@@ -125,9 +116,6 @@ function made_for.difference(problem, loaded)
 end
 
 --- Does the same for a file that the engine refuses for this problem, as far as it can be read.
----@param problem trinity.Problem
----@param path string
----@return string?
 function made_for.difference_of_file(problem, path)
   local ok, fields, _, names = pcall(made_for.read, path)
   if not ok then return nil end

@@ -22,8 +22,6 @@ owners.list = {
 }
 
 --- Returns the owners with any memory in one of these peaks.
----@param peaks trinity.PeakBytes[]
----@return { key: string, name: string, colour: string }[]
 function owners.of_any(peaks)
   local found = {}
   for _, owner in ipairs(owners.list) do
@@ -35,8 +33,6 @@ function owners.of_any(peaks)
 end
 
 --- Returns the sum over owners.
----@param peak trinity.PeakBytes
----@return number
 function owners.sum(peak)
   local sum = 0
   for _, bytes in util.sorted_pairs(peak) do sum = sum + bytes end
@@ -62,8 +58,6 @@ local stages = setmetatable({}, { __mode = 'k' }) -- by strategy; shared by tabl
 
 --- Returns for the first device of every stage of a mesh: stage, device, layers, chunks (parallelism.chunks),
 --- peak_bytes, memory_bytes, compute_busy_s.
----@param strategy trinity.Strategy
----@return table[]
 function owners.of_stages(strategy)
   if stages[strategy] then return stages[strategy] end
   local first = parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(strategy, { 'mesh', 'order',

@@ -5,9 +5,6 @@ local util = require 'trinity.base.util'
 
 --- How many groups of ranks along each axis of a strategy's mesh have devices on several machines, as words; nil where
 --- the strategy is on one machine.
----@param strategy trinity.MeshStrategy
----@param cluster trinity.Cluster
----@return string?
 return function(strategy, cluster)
   local at = core.mesh_coordinates(util.picked(strategy, { 'mesh', 'order', 'devices' }))
   local words, axes = {}, { 'tensor', 'context', 'data', 'pipeline' }

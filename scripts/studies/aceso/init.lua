@@ -1,9 +1,8 @@
--- `trinity plan --aceso FOLDER`: plans of GPT under the search space and the cost rules of Aceso (Liu et al., EuroSys
+-- `trinity study aceso`: plans of GPT under the search space and the cost rules of Aceso (Liu et al., EuroSys
 -- 2024), found by our search and written as its runtime reads them. profiles.lua reads the measurements, `price.lua`
 -- has the cost rules, stage.lua the best choices of a stage, search.lua the stages.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local price = require 'studies.aceso.price'
 local profiles = require 'studies.aceso.profiles'
 local progress = require 'trinity.base.progress'
@@ -33,9 +32,6 @@ local function by_stage(plan, values)
 end
 
 --- A plan as Aceso's runtime reads it.
----@param plan trinity.AcesoPlan
----@param model string gpt_1_3B
----@param layers integer
 function aceso.export(plan, model, layers)
   local name, size = model:match '^(%a+)_(.+)$'
   local known = sizes[size]
@@ -63,55 +59,7 @@ function aceso.export(plan, model, layers)
   }
 end
 
---- Reads the fields of a folder's plan; refuses fields whose size differs from the stages.
-local function stages_of(path, read)
-  local function list(field)
-    local value = read[field]
-    if type(value) ~= 'table' or #value ~= read.num_stages then
-      util.fail("%s: field '%s': expected a list of %s stages, got %s", util.shortened(path), field,
-        tostring(read.num_stages), util.describe(value))
-    end
-    return value
-  end
-  local plan = { micro_batch = read.micro_batch_size, stages = {}, tensor = {}, data = {}, algorithm = {},
-    recompute = {} }
-  local columns = { tensor = list 'model_parallel_size_of_each_op', data = list 'data_parallel_size_of_each_op',
-    algorithm = list 'algo_of_each_op', recompute = list 'recompute_ops' }
-  local gpus, at = list 'num_gpus', 1
-  for s, count in ipairs(list 'num_ops_in_each_stage') do
-    plan.stages[s] = { gpus = gpus[s], first = at, last = at + count - 1 }
-    for column, stages in util.sorted_pairs(columns) do
-      for i = 1, count do
-        local value = type(stages[s]) == 'table' and stages[s][i]
-        if type(value) ~= 'number' then
-          util.fail("%s: stage %d: expected %d numbers of '%s', got %s", util.shortened(path), s, count, column,
-            util.describe(value))
-        end
-        plan[column][at + i - 1] = value
-      end
-    end
-    at = at + count
-  end
-  return plan, at - 1
-end
-
---- Reads a plan as Aceso's runtime has it; an error names the field that is wrong.
----@param path string
----@return trinity.AcesoPlan
-function aceso.import(path)
-  local read = json.read(path)
-  if type(read) ~= 'table' or type(read.num_stages) ~= 'number' or type(read.micro_batch_size) ~= 'number' then
-    util.fail("%s: expected a plan of Aceso with 'num_stages' and 'micro_batch_size'", util.shortened(path))
-  end
-  return (stages_of(path, read))
-end
-
 --- The cost of a plan by Aceso's rules. An error names an operator whose choice is not profiled.
----@param read trinity.AcesoProfiles
----@param plan trinity.AcesoPlan
----@param layers integer
----@param gpus_per_node integer
----@return { step_time_ms: number, stage_us: number[], stage_mb: number[] }
 function aceso.price(read, plan, layers, gpus_per_node)
   local rows = price.rows(#read.operators, layers)
   if #rows ~= plan.stages[#plan.stages].last then
@@ -126,16 +74,9 @@ function aceso.price(read, plan, layers, gpus_per_node)
   return price.of(read, plan, rows, gpus_per_node)
 end
 
----@class trinity.AcesoOptions
----@field folder string of profiles
----@field model string gpt_1_3B
----@field gpus integer a power of two
----@field gpus_per_node integer
----@field layers? integer by default of the model's size
----@field seconds number
-
 --- Searches for a plan: the best, its cost, and the number of partitions evaluated. `plan` is nil where nothing fits.
----@param options trinity.AcesoOptions
+--- options: { folder = of profiles, model = 'gpt_1_3B', gpus = a power of two, gpus_per_node, layers = nil: the
+--- model's, seconds }.
 function aceso.plan(options)
   local gpus = options.gpus
   if gpus < 1 or math.log(gpus) / math.log(2) % 1 > 1e-9 then

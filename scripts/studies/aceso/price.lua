@@ -13,21 +13,13 @@ local absent_ms = 100000 -- of a collective that is not profiled
 
 -- A plan as Aceso's runtime reads it and its rules evaluate it: rows of its tables, not operators of a graph. It is no
 -- trinity strategy: degrees differ by operator within a stage, and replicas by stage, which no mesh can express.
----@class trinity.AcesoPlan
----@field micro_batch integer sequences of all replicas together
----@field stages { gpus: integer, first: integer, last: integer }[] operators from 1
----@field tensor integer[] by operator
----@field data integer[] by operator
----@field algorithm integer[] by operator: 0 column then row, 1 the other way
----@field recompute integer[] by operator: 0, 1
+-- { micro_batch = sequences of all replicas together, stages = { { gpus, first, last = operators from 1 }, ... }, and
+-- by operator: tensor, data, algorithm (0: column then row, 1: the other way), recompute (0, 1) }
 
 -- Where a layer's operators begin and end in the tables: one row comes before the layers, two come after them.
 local first_of_layer, behind_layers = 2, 2
 
 --- Rows of the tables by operator of a model of `layers` layers.
----@param rows integer of a table
----@param layers integer
----@return integer[]
 function price.rows(rows, layers)
   local list = { 1 }
   for _ = 1, layers do

@@ -4,99 +4,67 @@
 -- collectives by size, p2p_{intra,inter}_node.csv bandwidths by powers of two of MB.
 
 local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local util = require 'trinity.base.util'
 
+-- The profiles of a model: { name, operators = names in the model's order (the first, then one layer's, then the
+-- last two), degrees, sequences = those that are profiled, tables = by profiles.key: lists by field and operator,
+-- collectives = ms by kind, GPUs and MB, bandwidths = { intra, inter }: GB/s by powers of two of MB from 1 }.
 local profiles = {}
 
----@class trinity.AcesoProfiles
----@field name string of the model: gpt_1_3B
----@field operators string[] names in the model's order: the first, then one layer's, then the last two
----@field degrees integer[] tensor-parallel degrees that are profiled
----@field sequences integer[] micro-batches of an operator that are profiled
----@field tables table<integer, table> by profiles.key: columns of numbers by operator
----@field collectives table<string, table<integer, table<integer, number>>> ms by kind, GPUs and MB
----@field bandwidths { intra: number[], inter: number[] } GB/s by powers of two of MB from 1
-
-local columns = { 'forward-compute', 'backward-compute', 'input_size', 'output_size', 'weights', 'activations',
-  'fwd_reserved', 'bwd_reserved' }
-local fields = { 'forward_us', 'backward_us', 'input_mb', 'output_mb', 'weights_mb', 'activations_mb',
-  'forward_reserved_mb', 'backward_reserved_mb' }
+-- Columns of a table of operators by field.
+local columns = { forward_us = 'forward-compute', backward_us = 'backward-compute', input_mb = 'input_size',
+  output_mb = 'output_size', weights_mb = 'weights', activations_mb = 'activations',
+  forward_reserved_mb = 'fwd_reserved', backward_reserved_mb = 'bwd_reserved' }
 local kinds = { 'all_gather', 'all_to_all' }
 local degrees = { 1, 2, 4, 8 }
 
 --- The key of a table: sequences of a micro-batch, tensor-parallel degree, algorithm (0, 1).
 function profiles.key(sequences, degree, algorithm) return (sequences * 16 + degree) * 2 + algorithm end
 
---- Lines of a file as lists of fields without spaces around them.
-local function lines_of(path)
-  local lines = {}
-  for line in util.read_file(path):gmatch '[^\r\n]+' do
-    local row = {}
-    for part in (line .. ','):gmatch '([^,]*),' do row[#row + 1] = part:match '^%s*(.-)%s*$' end
-    lines[#lines + 1] = row
-  end
-  return lines
+local function number(path, row, column)
+  local value = csv.number(path, row, column)
+  if value >= 0 and value < math.huge then return value end
+  csv.refuse(path, row, "column '%s': expected a number that is not negative, got %s", column, row[column])
 end
 
-local function number(path, line, column, text)
-  local value = tonumber(text)
-  if value and value >= 0 and value < math.huge then return value end
-  util.fail('%s: line %d: %s: expected a number that is not negative, got %s', util.shortened(path), line, column,
-    util.describe(text))
-end
-
-local function check_head(path, line, expected)
-  for i, name in ipairs(expected) do
-    if not line or line[i] ~= name then
-      util.fail("%s: line 1: column %d: expected '%s', got %s", util.shortened(path), i, name,
-        util.describe(line and line[i]))
-    end
-  end
-end
-
---- One table of operators: its columns by name, each from 1, and the operators' names.
+--- One table of operators: its columns by field, each from 1, and the operators' names.
 local function read_operators(path)
-  local lines = lines_of(path)
-  check_head(path, lines[1], { 'op_name', unpack(columns) })
-  local read, names = {}, {}
-  for _, field in ipairs(fields) do read[field] = {} end
-  for l = 2, #lines do
-    names[l - 1] = lines[l][1]
-    for c, field in ipairs(fields) do read[field][l - 1] = number(path, l, columns[c], lines[l][c + 1]) end
-  end
-  if #names < 4 then
+  local rows, read = csv.read(path, 'op_name', unpack(util.map(util.sorted_keys(columns), function(field)
+    return columns[field]
+  end))), {}
+  if #rows < 4 then
     util.fail('%s: expected one operator before the layers, the operators of a layer and two after them, got %d rows',
-      util.shortened(path), #names)
+      util.shortened(path), #rows)
   end
-  return read, names
+  for field, column in util.sorted_pairs(columns) do
+    read[field] = util.map(rows, function(row) return number(path, row, column) end)
+  end
+  return read, util.map(rows, function(row) return row.op_name end)
 end
 
 local function read_collective(path)
-  local lines, by_mb = lines_of(path), {}
-  check_head(path, lines[1], { 'data_size(MB)', 'time(ms)' })
-  for l = 2, #lines do
-    by_mb[number(path, l, 'data_size(MB)', lines[l][1])] = number(path, l, 'time(ms)', lines[l][2])
+  local by_mb = {}
+  for _, row in ipairs(csv.read(path, 'data_size(MB)', 'time(ms)')) do
+    by_mb[number(path, row, 'data_size(MB)')] = number(path, row, 'time(ms)')
   end
   return by_mb
 end
 
+--- The head of a table of bandwidths has the MB: 1, 2, 4, ...
 local function read_bandwidths(path)
-  local lines = lines_of(path)
-  if #lines < 2 or #lines[2] < 1 then
-    util.fail('%s: expected a line of MB and a line of GB/s', util.shortened(path))
+  local row, list = csv.read(path, '1')[1], {}
+  while row and row[('%d'):format(2 ^ #list)] do
+    local column = ('%d'):format(2 ^ #list)
+    list[#list + 1] = number(path, row, column)
+    if list[#list] == 0 then csv.refuse(path, row, "column '%s': expected a bandwidth above 0, got 0", column) end
   end
-  return util.map(lines[2], function(text)
-    local value = number(path, 2, 'GB/s', text)
-    if value == 0 then util.fail('%s: line 2: expected bandwidths above 0, got 0', util.shortened(path)) end
-    return value
-  end)
+  if not row then util.fail('%s: expected a line of MB and a line of GB/s', util.shortened(path)) end
+  return list
 end
 
 --- The profiles that a folder has of a model. A file of operators that is missing leaves its choices out; an error
 --- names what a folder without any lacks, and the models that it has.
----@param folder string
----@param name string
----@return trinity.AcesoProfiles
 function profiles.read(folder, name)
   local self = { name = name, tables = {}, degrees = {}, sequences = {}, collectives = {}, bandwidths = {} }
   local has_degree, has_sequences = {}, {}

@@ -12,7 +12,6 @@ local search = {}
 local most_stages = 16
 local precision = 2e-6     -- of the bisection, relative
 local kept = 1.1             -- of the best time: partitions within it are gone on from
-local followed = math.huge
 
 -- Search: the state of a search.
 local Search = {}
@@ -148,18 +147,18 @@ end
 
 --- Neighbours of the best few, round by round, until none is new or the time is up.
 function Search:improve()
-  local followed_already = {}
+  local followed = {}
   while not self:over() do
     table.sort(self.found, function(x, y)
       if x.step_time_ms ~= y.step_time_ms then return x.step_time_ms < y.step_time_ms end
       return table.concat(x.gpus, ',') .. x.micro_batch < table.concat(y.gpus, ',') .. y.micro_batch
     end)
     local from
-    for i = 1, math.min(#self.found, followed) do
-      if not followed_already[self.found[i]] then from = self.found[i]; break end
+    for _, one in ipairs(self.found) do
+      if not followed[one] then from = one; break end
     end
     if not from then return end
-    followed_already[from] = true
+    followed[from] = true
     for _, gpus in ipairs(neighbours(from.gpus)) do
       if self:over() then return end
       self:try(from.micro_batch, gpus)
@@ -186,17 +185,8 @@ local function least_us(self, rows)
   return total
 end
 
----@class trinity.AcesoSearchOptions
----@field layers integer
----@field gpus integer
----@field gpus_per_node integer
----@field seconds number
----@field stop? fun(): boolean
----@field told? fun(best: table)
-
---- The best plan within the time limit; nil where none fits.
----@param self trinity.AcesoProfiles
----@param options trinity.AcesoSearchOptions
+--- The best plan within the time limit; nil where none fits. options: { layers, gpus, gpus_per_node, seconds }, and
+--- functions or nil: `stop`, whether to end, and `told`, called with the best so far.
 function search.run(self, options)
   local stages = stages_of.new(self, options.layers, options.gpus_per_node)
   local run = setmetatable({ profiles = self, stages = stages, operators = #stages.rows, gpus = options.gpus,

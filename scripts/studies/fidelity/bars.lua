@@ -22,9 +22,6 @@ local function holds(words, group)
 end
 
 --- The bar of a group, { mean, worst }; nil for none.
----@param source string
----@param group string
----@return table?
 function bars.of(source, group)
   for _, bar in ipairs(list[source] or {}) do if holds(bar[1], group) then return bar end end
   return nil

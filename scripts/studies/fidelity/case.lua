@@ -17,8 +17,6 @@ local case = {}
 local headroom = 0.9 -- of a GPU's memory: the allocator needs the rest
 
 --- The runtime of a case and those that it is based on, the last first.
----@param one table
----@return string[]
 function case.runtimes(one)
   local list, name = {}, type(one.runtime) == 'table' and one.runtime.base or one.runtime
   while name do
@@ -40,8 +38,6 @@ local function with_values(one, values)
 end
 
 --- The problem of a case; close it and its graph after use.
----@param one table
----@return trinity.Problem
 function case.problem(one)
   local graph = one.graph and one.graph() or model.load(one.model, one.model_options)
   return problems.simulator { graph = graph, cost = one.cost,
@@ -62,10 +58,6 @@ end
 
 --- Seconds of a step, bytes of the fullest GPU, and the recomputation that fits. values: of a fit, in place of the
 --- calibrated ones; short: nearly the same for less work.
----@param one table
----@param values? { constants: table, runtimes: table }
----@param short? boolean
----@return { step_time_s: number, memory_bytes: number, recompute: string }
 function case.evaluate(one, values, short)
   local problem = case.problem(with_values(one, values))
   local most, found = headroom * problem.cluster.devices[1].capacity_bytes, nil
@@ -80,11 +72,7 @@ function case.evaluate(one, values, short)
   return found
 end
 
---- The case as a Lua script that prints what is predicted with all digits.
----@param one table
----@param found table of case.evaluate
----@param comment string
----@return string
+--- The case as a Lua script that prints what is predicted with all digits. found: of case.evaluate.
 function case.script(one, found, comment)
   local strategy = util.merged(one.strategy, { recompute = found.recompute })
   local options = {}
@@ -99,9 +87,6 @@ function case.script(one, found, comment)
 end
 
 --- Layers of every stage; nil where they divide. Embedding and head count as a layer each.
----@param layers integer
----@param stages integer
----@return integer[]?
 function case.stages(layers, stages)
   if layers % stages == 0 then return nil end
   local each, over, list = math.floor((layers + 2) / stages), (layers + 2) % stages, {}

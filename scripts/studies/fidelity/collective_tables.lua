@@ -82,8 +82,6 @@ local function aiconfigurator(path)
 end
 
 --- The rows of a file, or of all tables of a folder, by csv.read, with their `number`; nil where `path` is none.
----@param path string
----@return table<string, string>[]?
 function tables.read(path)
   if not core.exists(path .. '/.') then return aiconfigurator(path) end
   local names, found = core.list_folder(path), {}

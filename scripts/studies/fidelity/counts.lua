@@ -69,8 +69,6 @@ local function weights_by_device(low, takes)
 end
 
 --- Returns the number of layer weights on the first device of every stage.
----@param found trinity.Strategy
----@return integer[]
 function counts.layer_parameters(found)
   local low = lowered(found.problem, found)
   local count = weights_by_device(low, function(op) return low.part[op] == 2 end)
@@ -128,10 +126,6 @@ end
 --- Returns the stages of a strategy: { parameters, weight_bytes, gradient_bytes, optimizer_bytes,
 --- gathered_weight_bytes, activation_bytes by part, collectives, row_weights }. mixture: { experts, top_k, tokens (of a
 --- micro-batch), bytes (of an activation) }, nil for a network without experts.
----@param found trinity.Strategy
----@param plan table its fields
----@param mixture? table
----@return table[]
 function counts.stages(found, plan, mixture)
   local small, alone = row_weight_bytes(plan, mixture), mixture and (plan.mesh.expert or 1) == 1
   local whole, share, low

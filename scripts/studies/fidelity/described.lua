@@ -91,7 +91,6 @@ end
 
 --- The machine that a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network,
 --- in_network; nil and a reason where the widths of its links are not stated.
----@param row table<string, string|number> gpus, nodes, inside, between, system, algorithm
 function systems.describe(row)
   local count, nodes = tonumber(row.gpus), tonumber(row.nodes)
   local domain = tonumber(row.inside:match 'domain (%d+)') or count / nodes
@@ -178,10 +177,7 @@ end
 -- Where the kind is not known: collectives do not ask for it.
 local any_device = { peak_flops_per_s = { float32 = 1e13 }, memory_bandwidth_bytes_per_s = 1e12, memory_bytes = 2 ^ 34 }
 
---- The description of a cluster, as trinity.cluster takes it.
----@param found table what systems.describe returned
----@param constants table<string, number>
----@return trinity.ClusterSpec
+--- The description of a cluster, as trinity.cluster takes it. found: what systems.describe returned.
 function systems.cluster(found, constants)
   local net, a_node = topology.new { name = 'described', queue = 'route' }, found.gpus / found.nodes
   if not found.device then net:device_type('gpu', any_device) end

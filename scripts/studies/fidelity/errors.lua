@@ -6,9 +6,7 @@ local util = require 'trinity.base.util'
 
 local errors = {}
 
---- How much slower the plan that is predicted fastest was than the fastest, as a part.
----@param pairs_of { [1]: number, [2]: number }[] predicted, measured
----@return number
+--- How much slower the plan that is predicted fastest was than the fastest, as a part, of { predicted, measured }.
 function errors.choice(pairs_of)
   local named, fastest = 1, math.huge
   for i, pair in ipairs(pairs_of) do
@@ -20,9 +18,6 @@ end
 
 --- Means over groups of at least `least` rows { predicted, measured, group = }: how many groups, tau, and the choice of
 --- plan with its worst.
----@param rows table[]
----@param least integer
----@return { groups: integer, tau: number, choice: number, worst_choice: number }
 function errors.ranking(rows, least)
   local taus, choices = {}, {}
   for _, group in ipairs(util.grouped(rows, function(row) return row.group end)) do

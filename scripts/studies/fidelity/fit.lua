@@ -14,10 +14,6 @@ local keeping = false -- within fit.keeping
 
 --- Returns the rows whose group has `words` in its name, in order. Raises an error that names the groups if there are
 --- none.
----@param rows any[]
----@param words string
----@param group_of fun(row: any): string
----@return any[]
 function fit.only(rows, words, group_of)
   local found, groups = {}, {}
   for _, row in ipairs(rows) do
@@ -35,10 +31,6 @@ end
 
 --- Returns the result of body() and whether Ctrl-C ended its fits with the best so far. The second Ctrl-C ends the
 --- script. says(name of the signal): returns the message for more than a fit.
----@param body fun(): any
----@param says? fun(signal: string): string
----@return any
----@return boolean
 function fit.keeping(body, says)
   keeping = true
   core.begin_search()
@@ -56,13 +48,8 @@ function fit.keeping(body, says)
   return result, stopped
 end
 
---- Returns body(item) for every item of a list, in order: all of them, or those done before Ctrl-C. Shows progress, and
---- how far it came.
----@param items any[]
----@param what string items are: 'rows'
----@param body fun(item: any): any
----@return any[]
----@return boolean stopped
+--- Returns body(item) for every item of a list, in order: all of them, or those done before Ctrl-C; and whether it was
+--- pressed. Shows progress, and how many `what` ('rows') are done.
 function fit.each(items, what, body)
   if #items == 0 then return {}, false end
   local results, looks = {}, progress.new('fidelity', false)
@@ -82,8 +69,6 @@ function fit.each(items, what, body)
 end
 
 --- Returns the result of body(), or nil if Ctrl-C ended it and the previous results are to be kept.
----@param body fun(): any
----@return any
 function fit.attempt(body)
   local ok, result = pcall(body)
   if ok then return result end
@@ -92,16 +77,9 @@ function fit.attempt(body)
 end
 
 --- Returns whether Ctrl-C requested the fit to end with the best so far.
----@return boolean
 function fit.stopping() return keeping and core.stop_requested() end
 
 --- fit.each for parts of a list: body(piece) takes several items at once and returns a list.
----@param items any[]
----@param size integer
----@param what string
----@param body fun(piece: any[]): any[]
----@return any[]
----@return boolean stopped
 function fit.each_piece(items, size, what, body)
   local pieces, results = {}, {}
   for i, item in ipairs(items) do
@@ -154,15 +132,13 @@ local function values_of(constants, x)
   return values
 end
 
---- Returns the residuals: softened errors, distances of constants from their priors, and the results of `more` for the
---- errors.
-local function residuals(constants, x, errors, noise, more)
+--- Returns the residuals: softened errors, and distances of constants from their priors.
+local function residuals(constants, x, errors, noise)
   local list, found = {}, errors(values_of(constants, x))
   for i, e in ipairs(found) do list[i] = softened(e / noise) end
   for i, constant in ipairs(constants) do
     list[#list + 1] = (x[i] - math.log(constant.start)) / constant.spread
   end
-  for _, one in ipairs(more and more(found) or {}) do list[#list + 1] = one end
   return list
 end
 
@@ -215,15 +191,9 @@ end
 
 --- Returns the fitted values by name. constants: { name, start, least, most, spread } each, with `from` if the search
 --- starts at another value than the prior `start`; errors(values) returns log(predicted / measured), always in the same
---- order; noise: error above which weights decrease; steps: maximum number; more(errors): additional residuals
---- (studies.fidelity.order). Within fit.keeping, Ctrl-C ends it with the best so far.
----@param constants table[]
----@param errors fun(values: table<string, number>): number[]
----@param noise number
----@param steps integer
----@param more? fun(errors: number[]): number[]
----@return table<string, number> values
-function fit.constants(constants, errors, noise, steps, more)
+--- order; noise: error above which weights decrease; steps: maximum number. Within fit.keeping, Ctrl-C ends it with the
+--- best so far.
+function fit.constants(constants, errors, noise, steps)
   local x, damping = {}, 1e-2
   for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end
   local looks, step, priced = progress.new('fit', false), 0, 0
@@ -232,7 +202,7 @@ function fit.constants(constants, errors, noise, steps, more)
     looks:update { text = ('step %d of at most %d, %d predictions'):format(step, steps, priced) }
     return errors(values)
   end
-  local function residuals_at(point) return residuals(constants, point, told, noise, more) end
+  local function residuals_at(point) return residuals(constants, point, told, noise) end
   local here = fit.attempt(function() return residuals_at(x) end)
   if not here then error('interrupted', 0) end
   while step < steps and not fit.stopping() do

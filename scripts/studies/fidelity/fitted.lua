@@ -1,7 +1,10 @@
 -- Values that fits move: constants of kinds of GPU, fields of runtimes, and what a source adds to them, as
--- lib/trinity/cluster/calibrated.lua keeps them. A parameter is { id, name, and kind, runtime or source with `of` }.
+-- lib/trinity/cluster/calibrated.lua keeps them; fits.json has the rows of the fits and the errors that they left.
+-- A parameter is { id, name, and kind, runtime or source with `of` }.
 
 local constants = require 'trinity.cluster.constants'
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
 local lua_text = require 'studies.fidelity.lua_text'
 local runtimes = require 'trinity.cluster.runtimes'
 local statistics = require 'trinity.base.statistics'
@@ -10,6 +13,15 @@ local util = require 'trinity.base.util'
 local fitted = {}
 
 local function kept() return require 'trinity.cluster.calibrated' end
+
+local fits
+
+--- The last fits: { rows = ids by source, errors = by source and group: { rows, fitted, left_out, apart } }; apart:
+--- the two rows of a group that pull apart most.
+function fitted.fits()
+  fits = fits or json.read(core.home .. '/scripts/studies/fidelity/fits.json')
+  return fits
+end
 
 --- All values: { constants = { KIND = {...} }, runtimes = { NAME = {...} }, sources = { NAME = { OF = {...} } } }.
 function fitted.values()
@@ -74,8 +86,6 @@ function fitted.like(kind) return (kept().kinds[kind] or {}).like or kind end
 local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }
 
 --- The parameters of a fit: constants of the rows' kinds of GPU, fields of their runtimes, constants of their sources.
----@param rows table[]
----@return table[]
 function fitted.parameters(rows)
   local found, kinds, names, sources = {}, {}, {}, {}
   for _, row in ipairs(rows) do
@@ -105,7 +115,7 @@ end
 --- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set.
 function fitted.rows(source)
   local set = {}
-  for _, id in ipairs(kept().rows[source] or {}) do set[id] = true end
+  for _, id in ipairs(fitted.fits().rows[source] or {}) do set[id] = true end
   return set
 end
 
@@ -168,14 +178,14 @@ local head = [[
 -- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
 -- `trinity study fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
 -- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
--- were left out of the fit; errors by group of rows as well, fitted and left out, and the two rows of a group that pull
--- apart most.
+-- were left out of the fit. Rows and errors of the fits are in scripts/studies/fidelity/fits.json.
 ]]
 
---- The text of calibrated.lua with these values. some: whether rows are some of a source's, whose others stay; found:
---- { fitted, left_out } groups of cross-validation, where rows have the prediction without their network; or nil.
-function fitted.text(values, source, rows, some, found)
-  local ids, groups = {}, util.merged(kept().errors[source])
+--- Writes calibrated.lua with these values to a file and fits.json to FILE.json; prints calibrated.lua where the file
+--- is ''. some: whether rows are some of a source's, whose others stay; found: { fitted, left_out } groups of
+--- cross-validation, where rows have the prediction without their network; or nil.
+function fitted.save(path, values, source, rows, some, found)
+  local ids, groups = {}, util.merged(fitted.fits().errors[source])
   for _, row in ipairs(found and {} or rows) do
     local name = row.source and row.source.name or source
     ids[name] = ids[name] or (some or name ~= source) and fitted.rows(name) or {}
@@ -186,9 +196,12 @@ function fitted.text(values, source, rows, some, found)
     groups[group.name] = { rows = #group, fitted = summary(found.fitted[i]), left_out = summary(group),
       apart = apart(found.fitted[i], group) }
   end
-  return head .. 'return ' .. lua_text.of(rounded { kinds = kinds_with(values, found and rows or {}),
-    runtimes = values.runtimes, sources = values.sources, rows = util.merged(kept().rows, ids),
-    errors = util.merged(kept().errors, { [source] = groups }) }) .. '\n'
+  local written = head .. 'return ' .. lua_text.of(rounded { kinds = kinds_with(values, found and rows or {}),
+    runtimes = values.runtimes, sources = values.sources }) .. '\n'
+  if path == '' then return io.write(written) end
+  core.write_file(path, written)
+  core.write_file(path .. '.json', core.to_json(rounded { rows = util.merged(fitted.fits().rows, ids),
+    errors = util.merged(fitted.fits().errors, { [source] = groups }) }) .. '\n')
 end
 
 return fitted

@@ -169,10 +169,8 @@ local function predict(one)
     + last.optimizer_bytes + owned.framework + left_bytes(one, last) }
 end
 
---- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree.
----@param options table<string, any>
----@return table[] rows
----@return integer others how many are not
+--- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree; and how
+--- many are not.
 function golden.read(options)
   local rows, others = {}, 0
   for _, line in ipairs(csv.read(options.rows, 'case', 'family', 'platform', 'gpus', 'agrees', 'mem_allocated_bytes',
@@ -192,8 +190,6 @@ function golden.read(options)
 end
 
 --- The rows with `found`, or why they are refused.
----@param rows table[]
----@return table[]
 function golden.predicted(rows)
   local list = parallel_map(rows, function(row)
     if row.refused then return { refused = row.refused } end
@@ -210,8 +206,6 @@ end
 local refused_off = -0.5 -- what a refused row counts as
 
 --- Errors of peak and resting bytes by family, of all rows, and of wide networks alone: { name, errors } each.
----@param rows table[] predicted
----@return { name: string, errors: number[] }[]
 function golden.groups(rows)
   local list, by = {}, {}
   local function add(name, off)

@@ -89,7 +89,7 @@ end
 
 --- Prints the errors that the last fits left, by source and group of rows: of rows in the fit, and of rows left out.
 local function show_errors(options)
-  local recorded, cells = require('trinity.cluster.calibrated').errors, {}
+  local recorded, cells = require('studies.fidelity.fitted').fits().errors, {}
   if options.json then return print(json.encode(recorded)) end
   local function shares(one)
     local list = one and { one.mean, one.median, one.worst } or {}

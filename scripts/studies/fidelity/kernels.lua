@@ -105,10 +105,7 @@ local function exchanges(path)
   return found
 end
 
---- By group of wide matmuls, the factor that corrects the kind's rate: the median of predicted / measured.
----@param path string
----@param kind string of GPU
----@return table<string, number>
+--- By group of wide matmuls of a kind of GPU, the factor that corrects its rate: the median of predicted / measured.
 function kernels.factors(path, kind)
   local found = {}
   for _, group in ipairs(util.grouped(matmuls({ rows = path, every = kernels.options.every.default }, kind),

@@ -21,11 +21,8 @@ local function entries_of(value, indent)
   return entries
 end
 
---- Returns the source of a value. Lines after the first begin with `indent` blanks; tables that do not fit one line
+--- Returns the source of a value. Lines after the first begin with `indent` (0) blanks; tables that do not fit one line
 --- have several entries per line, except entries of several lines.
----@param value any
----@param indent? integer default 0
----@return string
 function lua_text.of(value, indent)
   if type(value) == 'number' then return text.digits(value) end
   if type(value) == 'string' then return string_text(value) end

@@ -65,9 +65,6 @@ local function choose(list)
 end
 
 --- Every group of a table with at least `least` measured rows; after Ctrl-C the groups before it.
----@param path string
----@param least integer
----@return table[]
 function measured.groups(path, least)
   local rows, groups = {}, {}
   for _, row in ipairs(csv.accepted(vtrain.read { rows = path, cluster = '' })) do

@@ -24,8 +24,6 @@ local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages'
 
 --- Dense rows of a table that state their plan, in its order; not those whose note says that the source does not, and
 --- that a recipe was assumed. `states_virtual`: whether model chunks of a GPU are stated, too.
----@param path string
----@return table[]
 function published.rows(path)
   local list = {}
   for _, row in ipairs(csv.read(path, 'id', unpack(stated))) do
@@ -176,9 +174,6 @@ local function compare(row, options)
 end
 
 --- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
----@param path string
----@param options { whole: boolean, simulations: integer, tasks: integer }
----@return table[]
 function published.compare(path, options)
   local same = util.grouped(published.rows(path), function(row)
     return json.encode { row.case, row.tokens } .. tostring(row.states_virtual)

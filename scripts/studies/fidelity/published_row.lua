@@ -308,9 +308,6 @@ end
 --- A row as read: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
 --- plan, network, case }. left_out: the key of rows that a fit leaves out together: a network on a kind of GPU, however
 --- its name is written.
----@param path string
----@param row table<string, string>
----@return table
 function published_row.read(path, row)
   row.path = path
   local assumed = {}
@@ -341,8 +338,6 @@ function published_row.read(path, row)
 end
 
 --- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.
----@param path string
----@return table[]
 function published_row.all(path)
   local lines = csv.read(path)
   local translate = lines[1] and tables.translation(lines[1])

@@ -34,7 +34,8 @@ runs.options = {
     .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
   more_rows = { default = {}, help = 'with --fit, --cross-validate: SOURCE:FILE, rows of another source that are '
     .. 'fitted, too' },
-  save = { default = '', help = 'with --fit, --cross-validate: the file for constants and errors' },
+  save = { default = '', help = 'with --fit, --cross-validate: the file for constants; rows and errors go to '
+    .. 'FILE.json' },
   picture = { default = '', help = 'predicted against measured values, as PATH.svg and PATH.png' },
   script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
 }
@@ -218,8 +219,7 @@ local function show_fit(source, rows, options)
   local used = fit.only(with(rows, 'measured'), options.only, function(row) return row.group end)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values, stopped = fit.keeping(function() return fitted_to(source, used, options.parameters) end)
-  local written = fitted.text(values, source.name, used, options.only ~= '' or options.parameters ~= '')
-  if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  fitted.save(options.save, values, source.name, used, options.only ~= '' or options.parameters ~= '')
   if stopped then return end
   errors.print('rows that the constants were fitted to', groups_of(used, predict(source, used, values, true)))
 end
@@ -261,8 +261,8 @@ local function cross_validate(source, rows, options)
   local groups = groups_of(reached)
   if options.save ~= '' then
     local refitted = served(reached, true)
-    core.write_file(options.save, fitted.text(values, source.name, refitted, true, { left_out = groups_of(refitted),
-      fitted = groups_of(refitted, predict(source, refitted, nil, true)) }))
+    fitted.save(options.save, values, source.name, refitted, true, { left_out = groups_of(refitted),
+      fitted = groups_of(refitted, predict(source, refitted, nil, true)) })
   end
   draw(source, options.picture, reached)
   print_rows(source, reached)
@@ -309,8 +309,6 @@ local function show(source, all, options)
 end
 
 --- Runs a comparison with the options that the command line gave.
----@param source table
----@param options table<string, any>
 function runs.run(source, options)
   local fits = options.fit or options.cross_validate
   local rows = source.read(options)

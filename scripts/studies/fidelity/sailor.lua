@@ -60,8 +60,6 @@ local function object(folder, name, optional)
 end
 
 --- Sizes of layers (info), profiles and bandwidths of a folder.
----@param folder string
----@return { info: table, profiles: table, bandwidths: table }
 function sailor.data(folder)
   local data = { info = object(folder, 'llm_info.json'), profiles = object(folder, 'profiles_tmp.json'),
     bandwidths = object(folder, 'providers/multizone_bandwidths_het.json') }
@@ -103,8 +101,6 @@ local function row_of(plan, id, data)
 end
 
 --- All plans of a folder, each with `id`, its path there; one that is refused is { id, refused }.
----@param options table<string, any>
----@return table[]
 function sailor.read(options)
   local data, folder = sailor.data(options.data), options.plans
   if not core.exists(folder .. '/.') then

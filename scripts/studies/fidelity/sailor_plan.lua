@@ -13,17 +13,11 @@ sailor_plan.gpus = { ['GH-96'] = { kind = 'gh200', card = 25e9 }, ['A100-40'] = 
   ['RTX-2080'] = { kind = 'rtx2080ti' }, ['Titan-RTX'] = { kind = 'titan_rtx' } }
 
 --- Returns the constants for a plan: for nodes with one NIC per GPU, or for mixed nodes with one NIC.
----@param plan table
----@return 'gh200'|'mixed'
 function sailor_plan.family(plan) return sailor_plan.gpus[plan.groups[1][1].gpu].card and 'gh200' or 'mixed' end
 
 local function refuse(plan, message, ...) util.fail('%s: %s', plan.path, message:format(...)) end
 
---- Returns an entry of nested tables. Raises an error that names a missing one.
----@param plan table
----@param what string the file
----@param list table
----@param ... string
+--- Returns an entry of nested tables. Raises an error that names a missing one. what: the file.
 function sailor_plan.entry(plan, what, list, ...)
   for _, key in ipairs { ... } do
     local found = type(list) == 'table' and list[key]
@@ -103,11 +97,7 @@ local function read_stages(plan, pipeline)
   if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
 end
 
---- Returns a plan from the content of its file.
----@param path string for messages
----@param given any
----@param info table llm_info.json: layers by network and tp
----@return table
+--- Returns a plan from the content of its file. info: llm_info.json, layers by network and tp.
 function sailor_plan.read(path, given, info)
   local plan = { path = util.shortened(path), layers = 0, stages = {}, groups = {} }
   if not is_table(given) then refuse(plan, 'expected an object, got %s', util.describe(given)) end
@@ -121,8 +111,6 @@ function sailor_plan.read(path, given, info)
 end
 
 --- Returns a text that is equal for plans that differ only in the number of replicas.
----@param plan table
----@return string
 function sailor_plan.configuration(plan)
   local gpus = util.map(plan.groups, function(groups)
     return table.concat(util.map(groups, function(group) return ('%s/%d'):format(group.gpu, group.tp) end), ' ')

@@ -111,10 +111,6 @@ local curve_at_bytes = 16 * 2 ^ 20
 
 --- Returns the cluster of a plan: one GPU per group, in the order of a mesh (replicas of the first stage, then of the
 --- next). Groups without their own NICs share the bandwidth of their node.
----@param plan table
----@param bandwidths table multizone_bandwidths_het.json
----@param values table<string, number>
----@return trinity.ClusterSpec
 function sailor_step.cluster(plan, bandwidths, values)
   local spec, all = { name = 'sailor', queue = 'receiver', device_types = {}, devices = {}, links = {} }, {}
   local function link(from, to, rate, latency_s)
@@ -175,13 +171,8 @@ local function cost_of(plan, data, values, cluster)
   end
 end
 
---- Returns the arguments of problem:evaluate for a plan. data: { info, profiles, bandwidths } (sailor.data).
----@param plan table
----@param data table
----@param values table<string, number> constants by name
----@param spec? trinity.ClusterSpec instead of the result of sailor_step.cluster
----@return trinity.Problem
----@return trinity.MeshStrategy
+--- Returns a problem and the strategy of a plan. data: { info, profiles, bandwidths } (sailor.data); values: constants
+--- by name; spec: instead of the result of sailor_step.cluster.
 function sailor_step.problem(plan, data, values, spec)
   local cluster = model.cluster(spec or sailor_step.cluster(plan, data.bandwidths, values))
   local problem = problems.simulator { graph = graph_of(plan, data.info, values), cluster = cluster,
@@ -191,11 +182,6 @@ function sailor_step.problem(plan, data, values, spec)
 end
 
 --- Returns the seconds per iteration, and the bytes of the fullest GPU as its driver counts them.
----@param plan table
----@param data table
----@param values table<string, number>
----@param spec? trinity.ClusterSpec
----@return { predicted_s: number, predicted_memory_bytes: number }
 function sailor_step.predict(plan, data, values, spec)
   local problem, strategy = sailor_step.problem(plan, data, values, spec)
   local metrics = problem:evaluate(strategy)

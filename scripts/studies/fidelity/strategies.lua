@@ -101,11 +101,7 @@ local function cluster_of(count)
   return model.cluster(spec)
 end
 
---- The strategy of a case, with its network on the number of devices that it takes.
----@param owner string what begins messages
----@param case table
----@return trinity.Strategy
----@return table plan
+--- The strategy of a case, with its network on the number of devices that it takes, and its plan.
 function strategies.lowered(owner, case)
   fields.strategy:check(owner .. ': strategy', case.strategy)
   local graph, micro_batches = graph_of(owner, case)
@@ -133,9 +129,6 @@ local function checked(owner, case)
 end
 
 --- Evaluates every case of a list; a contradictory one is refused in a sentence.
----@param path string of the file, for messages
----@param cases table[]
----@return table[]
 function strategies.cases(path, cases)
   return util.map(cases, function(case, i)
     local name = type(case) == 'table' and case.name or null

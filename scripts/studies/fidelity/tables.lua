@@ -59,8 +59,6 @@ local function of_bloom(row)
 end
 
 --- The translation for a table with these columns; nil where it has published speeds' own.
----@param row table<string, string>
----@return (fun(row: table, number: integer): table?, string?)?
 function tables.translation(row)
   return row.benchmark and of_mlperf or row.sharding and of_mpt or row.outcome and of_bloom or nil
 end

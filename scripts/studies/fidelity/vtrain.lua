@@ -175,8 +175,6 @@ local function complete(row, describe)
 end
 
 --- The rows of a file, for runs.lua; one that is refused is { id, refused }, with the sentence.
----@param options table<string, any>
----@return table[]
 function vtrain.read(options)
   local describe = describer(options.cluster)
   local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)

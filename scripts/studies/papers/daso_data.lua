@@ -51,10 +51,6 @@ data.tasks = {
 
 --- Writes the data of a task: `samples` samples to train on, and 1000 more that are held out. Returns the file, which
 --- the caller removes with data.remove, and the number of rows for training.
----@param task table of data.tasks
----@param samples integer
----@return string path
----@return integer train_rows
 function data.write(task, samples)
   local path = os.tmpname()
   core.remove_tree(path)
@@ -64,7 +60,6 @@ function data.write(task, samples)
 end
 
 --- Removes it.
----@param path string
 function data.remove(path) core.remove_tree(path) end
 
 return data

@@ -2,27 +2,19 @@
 
 local jobs = require 'studies.papers.daso_jobs'
 local page = require 'studies.papers.page'
+local statistics = require 'trinity.base.statistics'
 
 local parity = {}
 
 --- The tolerance of mean losses: two standard deviations of a difference of two means of that number of seeds, with the
 --- spread of the synchronous trainings alone, and never less than 1 % of their mean.
 function parity.tolerance(losses)
-  local n, mean, squares = #losses, 0, 0
-  for _, loss in ipairs(losses) do mean = mean + loss / n end
-  for _, loss in ipairs(losses) do squares = squares + (loss - mean) ^ 2 end
-  return math.max(2 * math.sqrt(squares / (n - 1)) * math.sqrt(2 / n), 0.01 * mean)
-end
-
-local function mean(values)
-  local sum = 0
-  for _, value in ipairs(values) do sum = sum + value end
-  return sum / #values
+  return math.max(2 * statistics.deviation(losses) * math.sqrt(2 / #losses), 0.01 * statistics.mean(losses))
 end
 
 --- Whether DASO's losses on held-out data agree with bsp's: agrees, difference of means, tolerance.
 function parity.compare(bsp, daso)
-  local difference, tolerance = mean(daso) - mean(bsp), parity.tolerance(bsp)
+  local difference, tolerance = statistics.mean(daso) - statistics.mean(bsp), parity.tolerance(bsp)
   return math.abs(difference) <= tolerance, difference, tolerance
 end
 
@@ -62,6 +54,5 @@ parity.section = { name = 'parity', title = 'The same loss, and time over a slow
     return 'Tolerance of losses: two standard deviations of a difference of means, from the spread over seeds in step '
       .. 'alone; at least 1 %.'
   end }
-
 
 return parity

@@ -7,7 +7,7 @@ local model = require 'trinity.graph.model'
 local networks = require 'studies.papers.pase_networks'
 local page = require 'studies.papers.page'
 local parallel_map = require 'trinity.parallel'
-local plot = require 'trinity.base.plot'
+local plot = require 'trinity.report.plot'
 local util = require 'trinity.base.util'
 
 -- Proposals of FlexFlow's chain. A state of InceptionV3 over 32 devices is 33,000 operators, half a second.
@@ -90,7 +90,7 @@ local function draw(path, cells, all)
     for k, kind in ipairs(kinds) do
       local one = all[c][kind[1]]
       if one and #one > 0 then one = middle(one) end
-      if one then figure.values[c][k] = all[c].data_parallel.step_time_s / one.step_time_s end
+      figure.values[c][k] = one and all[c].data_parallel.step_time_s / one.step_time_s or ''
       figure.marks[c][k] = networks.claimed[cell.name][cell.cluster][cell.p][kind[3]] or nil
     end
   end

@@ -46,16 +46,9 @@ local function chosen(option, text, known)
   return set
 end
 
---- Options of scripts that choose among these rows, for trinity.options.
-paper.options = {
-  only = { default = '', help = "models with commas; '': all five of the paper" },
-  cards = { default = '2,4', help = 'numbers of GPUs' },
-  cluster = { default = 'p100_paper', help = 'a cluster that takes a count' },
-  granularity = { default = 'framework', help = "framework (TensorFlow 1.15's operators) or layer" },
-}
-
---- A declaration for trinity.options: `own` in addition to paper.options.
-function paper.declare(own) return util.merged(paper.options, own) end
+--- Option of studies that place these networks.
+paper.granularity = { default = 'framework',
+  help = "of the paper's networks: framework (TensorFlow 1.15's operators) or layer" }
 
 --- The graph of a network as TensorFlow's operations, or with granularity 'layer' as layers.
 function paper.load(name, options, granularity)
@@ -81,7 +74,7 @@ function paper.rows(options, reward)
     models[row.model] = true
     for _, cell in ipairs(row) do counts[tostring(cell.cards)] = true end
   end
-  local only, wanted = chosen('only', options.only, models), chosen('cards', options.cards, counts)
+  local only, wanted = chosen('only', options.only, models), chosen('devices', options.cards, counts)
   return coroutine.wrap(function()
     local any = false
     for _, row in ipairs(paper.table4) do
@@ -99,7 +92,7 @@ function paper.rows(options, reward)
       end
     end
     if not any then
-      util.fail_usage("no row of the paper has a model of --only '%s' and GPUs of --cards '%s'", options.only,
+      util.fail_usage("no row of the paper has a model of --only '%s' and GPUs of --devices '%s'", options.only,
         options.cards)
     end
   end)

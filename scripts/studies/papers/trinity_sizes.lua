@@ -19,7 +19,7 @@ return { name = 'table3', title = 'Table 3: sizes of the graphs',
   run = function(rows, settings)
     for _, network in ipairs(networks) do
       if not settings.models or settings.models[network.model] then
-        local graph = tensorflow.load(network.model, { sequence = network.sequence, optimizer = 'momentum' })
+        local graph = tensorflow.load(network.model, { sequence = network.sequence })
         rows:add { what = network.model .. ', operators', claimed = network.operators, ours = graph.operators,
           verdict = page.verdict { claimed = network.operators, got = graph.operators, fitted = network.fitted } }
         rows:add { what = network.model .. ', edges', claimed = network.edges, ours = graph.edges,

@@ -3,7 +3,7 @@
 
 local cells = require 'studies.papers.trinity_cells'
 local page = require 'studies.papers.page'
-local plot = require 'trinity.base.plot'
+local plot = require 'trinity.report.plot'
 local util = require 'trinity.base.util'
 
 local fitted_time = 'the dispatch of p100_paper, to this cell'

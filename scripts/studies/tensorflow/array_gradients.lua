@@ -9,7 +9,7 @@ local rules = {}
 --- _ReshapeToInput.
 local function to_input(t, node, grad) return { t:reshape('Reshape', grad, node.inputs[1].shape, 'Shape') } end
 
-rules.Reshape, rules.Squeeze, rules.ExpandDims = to_input, to_input, to_input
+rules.Reshape, rules.Squeeze = to_input, to_input
 
 local function inverse_order(order)
   local inverse = {}
@@ -23,26 +23,11 @@ function rules.Transpose(t, node, grad)
     { dtype = grad.dtype, order = inverse_order(node.order) }) }
 end
 
---- _ConcatGradHelper above 16 inputs: sizes along the axis, then one split.
-local function split_concatenation(t, parts, grad, axis)
-  local sizes, output = {}, {}
-  for i, part in ipairs(parts) do
-    sizes[i] = t:shape_constant('Shape', #part.shape)
-    output[i] = { shape = part.shape, dtype = grad.dtype }
-  end
-  local rank = #grad.shape
-  local stack = t:op('Pack', 'stack', sizes, { rank, #parts })
-  local begin = t:op('Pack', 'Slice/begin', { axis, t:axis_constant 'Slice/begin/1' }, { 2 })
-  local row = t:op('Slice', 'Slice', { stack, begin, t:shape_constant('Slice/size', 2) }, { 1, #parts })
-  local lengths = t:op('Squeeze', 'Squeeze', { row }, { #parts })
-  return t:operation('SplitV', 'split', { grad, lengths, axis }, output).outputs
-end
-
--- _ConcatGradHelper.
+-- _ConcatGradHelper, of at most 16 inputs.
 function rules.ConcatV2(t, node, grad)
   local parts = util.listed(#node.inputs - 1, function(i) return node.inputs[i] end)
+  if #parts > 16 then util.fail('TensorFlow: %s: expected at most 16 tensors, got %d', node.name, #parts) end
   local axis = t:op('FloorMod', 'mod', { node.inputs[#node.inputs], t:axis_constant 'Rank' }, {})
-  if #parts > 16 then return split_concatenation(t, parts, grad, axis) end
   local sizes, outputs, list = { axis }, {}, {}
   for i, part in ipairs(parts) do
     sizes[i + 1] = t:shape_constant('Shape', #part.shape)
@@ -59,12 +44,6 @@ function rules.Split(t, node, _, grads)
   local parts = util.listed(#node.outputs, function(i) return grads[i] end)
   parts[#parts + 1] = node.inputs[1]
   return { false, t:op('ConcatV2', 'concat', parts, node.inputs[2].shape) }
-end
-
-function rules.SplitV(t, node, _, grads)
-  local parts = util.listed(#node.outputs, function(i) return grads[i] end)
-  parts[#parts + 1] = node.inputs[3]
-  return { t:op('ConcatV2', 'concat', parts, node.inputs[1].shape) }
 end
 
 function rules.Pack(t, node, grad)
@@ -90,28 +69,6 @@ function rules.Pad(t, node, grad)
   local before = t:op('Slice', 'Slice', { paddings, t:shape_constant('Slice/begin', 2), column }, { rank, 1 })
   local begin = t:reshape('Reshape', before, { rank })
   return { t:op('Slice', 'Slice', { grad, begin, t:shape_constant('Shape', rank) }, x.shape) }
-end
-
--- _TileGrad.
-function rules.Tile(t, node, grad)
-  local x, rank = node.inputs[1], #node.inputs[1].shape
-  local pairs_of = t:op('Pack', 'stack', { node.inputs[2], t:shape_constant('Shape', rank) }, { 2, rank })
-  local turned = t:transpose('transpose', pairs_of, { 2, 1 })
-  local split = t:reshape('Reshape', turned, { 2 * rank })
-  local axes = t:op('Range', 'range', { t:axis_constant 'range/start', t:axis_constant 'Size',
-    t:axis_constant 'range/delta' }, { rank })
-  local parts = t:op('Reshape', 'Reshape', { grad, split }, grad.shape)
-  return { t:op('Sum', 'Sum', { parts, axes }, x.shape) }
-end
-
--- _BroadcastToGrad.
-function rules.BroadcastTo(t, node, grad)
-  local x = node.inputs[1]
-  local shape = t:shape_constant('Shape', #x.shape)
-  local axes = t:operation('BroadcastGradientArgs', 'BroadcastGradientArgs', { node.inputs[2], shape },
-    { { shape = { #grad.shape }, dtype = 'int32' }, { shape = { #x.shape }, dtype = 'int32' } }).outputs
-  local sum = t:op('Sum', 'Sum', { grad, axes[2] }, x.shape)
-  return { t:op('Reshape', 'Reshape', { sum, shape }, x.shape) }
 end
 
 -- _GatherV2Grad along axis 0: rows of the table and their numbers.

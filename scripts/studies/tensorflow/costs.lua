@@ -11,24 +11,21 @@ local shapes = require 'studies.tensorflow.shapes'
 
 local costs = {}
 
-local bytes_of = { float64 = 8, int64 = 8, float32 = 4, int32 = 4, float16 = 2, bfloat16 = 2, int16 = 2, int8 = 1,
-  uint8 = 1, bool = 1 }
+local bytes_of = { int64 = 8, float32 = 4, int32 = 4, bool = 1 }
 
 function costs.bytes(tensor) return shapes.elements(tensor.shape) * bytes_of[tensor.dtype] end
 
 -- FLOP per element of the output, 1 where none is given.
 local per_output = {
-  Sigmoid = 4, Tanh = 6, Exp = 10, Log = 10, Erf = 10, Pow = 10, Softmax = 5, Rsqrt = 4, Sqrt = 4, Reciprocal = 4,
-  Elu = 10, Selu = 10, Softplus = 10, Softsign = 3, SquaredDifference = 2, RandomUniform = 10, LRN = 10,
-  SigmoidGrad = 3, TanhGrad = 3, RsqrtGrad = 4, SqrtGrad = 2, ReciprocalGrad = 3, LRNGrad = 20,
-  FusedBatchNormGradV3 = 12,
+  Sigmoid = 4, Tanh = 6, Softmax = 5, Rsqrt = 4, Sqrt = 4, SquaredDifference = 2, RandomUniform = 10, SigmoidGrad = 3,
+  TanhGrad = 3, RsqrtGrad = 4, SqrtGrad = 2, FusedBatchNormGradV3 = 12,
 }
 for _, type in ipairs { 'ConcatV2', 'Split', 'SplitV', 'Pack', 'Unpack', 'Slice', 'StridedSlice', 'StridedSliceGrad',
-  'Pad', 'Transpose', 'Tile', 'BroadcastTo', 'GatherV2', 'Fill', 'ZerosLike', 'Assign', 'Unique' } do
+  'Pad', 'Transpose', 'Tile', 'GatherV2', 'Fill', 'ZerosLike', 'Unique' } do
   per_output[type] = 0
 end
 -- FLOP per element of the first input.
-local per_input = { Sum = 1, Mean = 1, L2Loss = 2, BiasAddGrad = 1, UnsortedSegmentSum = 1 }
+local per_input = { Sum = 1, Mean = 1, BiasAddGrad = 1, UnsortedSegmentSum = 1 }
 -- Types that take no time: the engine's rules say so (engine/graph/operator_types.cpp).
 local view = {}
 for _, type in ipairs { 'VariableV2', 'Placeholder', 'NoOp', 'Identity', 'StopGradient', 'PreventGradient', 'Reshape',
@@ -79,9 +76,8 @@ local function update_cost(node)
     elseif tensor.node ~= node.applies_to then gradient = math.max(gradient, costs.bytes(tensor)) end
   end
   local part = node.sparse and math.min(gradient / whole, 1) or 1
-  local kept = states + (node.persistent_bytes and 1 or 0)
   local count = part * shapes.elements(weight.shape)
-  return 2 * (states + 1) * count, 2 * part * whole + gradient + 2 * kept * 4 * count
+  return 2 * (states + 1) * count, 2 * part * whole + gradient + 2 * states * 4 * count
 end
 
 local function traffic_of(node)

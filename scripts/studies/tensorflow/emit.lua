@@ -22,31 +22,16 @@ local function new_sets()
   end
 end
 
---- Whether an operation reads a weight.
-local function reads_weight(node)
-  for _, tensor in ipairs(node.inputs) do
-    local variable = tensor.node.serves
-    if tensor.node.type == 'Identity' and variable and variable.is_variable then return true end
-  end
-  return false
-end
-
---- Who shares a device. colocate 'forward': operations follow what they serve: gradients their forward
---- operation, reads, moving averages, states and updates their weight. 'parameters': gradients follow
---- only a forward operation that reads weights, and are else on a device of their own together. Either
---- way constants follow their first reader.
-local function shared_devices(nodes, colocate)
+--- Who shares a device: operations follow what they serve (gradients their forward operation; reads, moving averages,
+--- states and updates their weight), and constants their first reader.
+local function shared_devices(nodes)
   local root, join = new_sets()
-  local first_reader, first_gradient = {}, {}
+  local first_reader = {}
   for _, node in ipairs(nodes) do
     for _, tensor in ipairs(node.inputs) do first_reader[tensor.node] = first_reader[tensor.node] or node end
   end
   for _, node in ipairs(nodes) do
     local serves = node.serves
-    if serves and colocate == 'parameters' and node.phase == 'backward' and not reads_weight(serves) then
-      first_gradient[serves] = first_gradient[serves] or node
-      serves = first_gradient[serves]
-    end
     if serves and serves ~= node then join(serves, node) end
     if node.type == 'Const' and not node.serves and first_reader[node] then join(node, first_reader[node]) end
   end
@@ -62,7 +47,7 @@ local function outputs_of(node, is_awaited)
   return outputs
 end
 
---- The forward operation that a gradient or an update serves: through AddN and clipping to the first one.
+--- The forward operation that a gradient or an update serves: through AddN to the first one.
 local function forward_of(node)
   local serves = node.serves
   while serves and serves.phase ~= 'forward' do serves = serves.serves end
@@ -87,13 +72,13 @@ local function add(builder, node, o)
 end
 
 --- The graph of these operations, which are in an order in which they can run.
-function emit.graph(name, nodes, colocate)
+function emit.graph(name, nodes)
   local builder = graph.new { name = name }
   local awaited = {}
   for _, node in ipairs(nodes) do
     for _, before in ipairs(node.controls) do awaited[before] = true end
   end
-  local o = { made = {}, known = {}, leaders = {}, awaited = awaited, root = shared_devices(nodes, colocate) }
+  local o = { made = {}, known = {}, leaders = {}, awaited = awaited, root = shared_devices(nodes) }
   for _, node in ipairs(nodes) do add(builder, node, o) end
   return builder:build()
 end

@@ -68,97 +68,13 @@ function rules.RealDiv(t, node, grad)
   return { gx, reduce(t:binary('Mul', 'mul', grad, ratio), 2) }
 end
 
--- _PowGrad, likewise.
-function rules.Pow(t, node, grad)
-  local x, y = node.inputs[1], node.inputs[2]
-  local scaled = t:binary('Mul', 'mul', grad, y)
-  local gx = t:binary('Mul', 'mul', scaled, t:binary('Pow', 'Pow', x, t:with_number('Sub', 'sub', y)))
-  gx = reduce_to(t, x, gx)
-  local mask = t:op('Greater', 'Greater', { x, t:constant('Greater/y', {}, x.dtype) }, x.shape, { dtype = 'bool' })
-  local ones = t:op('Fill', 'ones_like', { t:shape_constant('ones_like/Shape', #x.shape),
-    t:constant('ones_like/Const', {}, x.dtype) }, x.shape, { dtype = x.dtype })
-  local safe = t:op('Select', 'Select', { mask, x, ones }, x.shape, { dtype = x.dtype })
-  local log = t:op('Select', 'Select', { mask, t:unary('Log', 'Log', safe),
-    t:filled('zeros_like', x.shape, x.dtype) }, x.shape, { dtype = x.dtype })
-  local gy = t:binary('Mul', 'mul', t:binary('Mul', 'mul', grad, node.outputs[1]), log)
-  return { gx, reduce_to(t, y, gy) }
-end
-
--- _MaximumMinimumGrad.
-local function extremum(comparison)
-  return function(t, node, grad)
-    local x, y = node.inputs[1], node.inputs[2]
-    local sx, sy = t:shape_constant('Shape', #x.shape), t:shape_constant('Shape_1', #y.shape)
-    local zeros = t:op('Fill', 'zeros', { t:shape_constant('Shape_2', #grad.shape),
-      t:constant('zeros/Const', {}, x.dtype) }, grad.shape, { dtype = x.dtype })
-    local mask = t:op(comparison, comparison, { x, y }, grad.shape, { dtype = 'bool' })
-    local axes = t:operation('BroadcastGradientArgs', 'BroadcastGradientArgs', { sx, sy },
-      { { shape = { #x.shape }, dtype = 'int32' }, { shape = { #y.shape }, dtype = 'int32' } }).outputs
-    local function side(operand, kept, other, shape)
-      local part = t:op('Select', 'Select', { mask, kept, other }, grad.shape, { dtype = grad.dtype })
-      local sum = t:op('Sum', 'Sum', { part, axes[operand] }, shape)
-      return t:op('Reshape', 'Reshape', { sum, operand == 1 and sx or sy }, shape)
-    end
-    return { side(1, grad, zeros, x.shape), side(2, zeros, grad, y.shape) }
-  end
-end
-rules.Maximum = extremum 'GreaterEqual'
-rules.Minimum = extremum 'LessEqual'
-
--- Functions of one tensor whose gradient is one operation: of (output, gradient) or of (gradient, input
--- or output).
-for _, type in ipairs { 'Sigmoid', 'Tanh', 'Sqrt', 'Rsqrt', 'Reciprocal' } do
+-- Functions of one tensor whose gradient is one operation of (output, gradient).
+for _, type in ipairs { 'Sigmoid', 'Tanh', 'Sqrt', 'Rsqrt' } do
   rules[type] = function(t, node, grad)
     return { t:op(type .. 'Grad', type .. 'Grad', { node.outputs[1], grad }, grad.shape) }
   end
 end
-for _, type in ipairs { 'Relu', 'Relu6', 'Elu', 'Selu' } do
-  rules[type] = function(t, node, grad)
-    return { t:op(type .. 'Grad', type .. 'Grad', { grad, node.outputs[1] }, grad.shape) }
-  end
-end
-for _, type in ipairs { 'LeakyRelu', 'Softsign' } do
-  rules[type] = function(t, node, grad)
-    return { t:op(type .. 'Grad', type .. 'Grad', { grad, node.inputs[1] }, grad.shape) }
-  end
-end
-function rules.LRN(t, node, grad)
-  return { t:op('LRNGrad', 'LRNGrad', { grad, node.inputs[1], node.outputs[1] }, grad.shape) }
-end
-
-function rules.Softplus(t, node, grad)
-  return { t:binary('Mul', 'mul', grad, t:unary('Sigmoid', 'Sigmoid', node.inputs[1])) }
-end
-
-function rules.Neg(t, _, grad) return { t:unary('Neg', 'Neg', grad) } end
-
-function rules.Exp(t, node, grad) return { t:binary('Mul', 'mul', grad, node.outputs[1]) } end
-
-function rules.Log(t, node, grad)
-  local inverse = t:unary('Reciprocal', 'Reciprocal', node.inputs[1], { controls = { grad.node } })
-  return { t:binary('Mul', 'mul', grad, inverse) }
-end
-
-function rules.Abs(t, node, grad) return { t:binary('Mul', 'mul', grad, t:unary('Sign', 'Sign', node.inputs[1])) } end
-
-function rules.Square(t, node, grad)
-  local two = t:constant('Const', {}, grad.dtype, { controls = { grad.node } })
-  local doubled = t:op('Mul', 'Mul', { node.inputs[1], two }, grad.shape)
-  return { t:binary('Mul', 'Mul', grad, doubled) }
-end
-
-function rules.Erf(t, node, grad)
-  local scaled = t:op('Mul', 'mul', { grad, t:constant('Const', {}, grad.dtype) }, grad.shape)
-  local square = t:unary('Square', 'Square', node.inputs[1], { controls = { grad.node } })
-  return { t:binary('Mul', 'mul', scaled, t:unary('Exp', 'Exp', t:unary('Neg', 'Neg', square))) }
-end
-
-function rules.L2Loss(t, node, grad) return { t:binary('Mul', 'mul', node.inputs[1], grad) } end
-
-function rules.Cast(t, node, grad)
-  local from = node.inputs[1].dtype
-  return { from:find 'float' and t:unary('Cast', 'Cast', grad, { dtype = from }) }
-end
+function rules.Relu(t, node, grad) return { t:op('ReluGrad', 'ReluGrad', { grad, node.outputs[1] }, grad.shape) } end
 
 function rules.Identity(_, _, grad) return { grad } end
 
@@ -166,7 +82,7 @@ function rules.AddN(_, node, grad) return util.listed(#node.inputs, function() r
 
 function rules.Softmax(t, node, grad)
   local y = node.outputs[1]
-  local sum = t:reduce('Sum', 'Sum', t:binary('Mul', 'mul', grad, y), { #y.shape }, true)
+  local sum = t:reduce('Sum', 'Sum', t:binary('Mul', 'mul', grad, y), { #y.shape })
   return { t:binary('Mul', 'mul', t:binary('Sub', 'sub', grad, sum), y) }
 end
 

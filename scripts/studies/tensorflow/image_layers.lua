@@ -90,9 +90,7 @@ rules.MaxPool, rules.AveragePool = pool 'MaxPool', pool 'AvgPool'
 function rules.GlobalAveragePool(t, _, inputs)
   local axes = {}
   for axis = 3, #inputs[1].shape do axes[#axes + 1] = axis end
-  return { t:reduce('Mean', 'Mean', inputs[1], axes, true) }
+  return { t:reduce('Mean', 'Mean', inputs[1], axes) }
 end
-
-function rules.LRN(t, layer, inputs) return { t:unary('LRN', 'LRN', inputs[1], { flops = layer.flops }) } end
 
 return rules

@@ -4,10 +4,10 @@ local normalisation = {}
 
 --- nn.moments over these axes, kept as 1: mean and variance.
 function normalisation.moments(t, x, axes)
-  local mean = t:reduce('Mean', 'moments/mean', x, axes, true)
+  local mean = t:reduce('Mean', 'moments/mean', x, axes)
   local stopped = t:unary('StopGradient', 'moments/StopGradient', mean)
   local squares = t:binary('SquaredDifference', 'moments/SquaredDifference', x, stopped)
-  return mean, t:reduce('Mean', 'moments/variance', squares, axes, true)
+  return mean, t:reduce('Mean', 'moments/variance', squares, axes)
 end
 
 --- nn.batch_normalization with an offset, and a scale if any.

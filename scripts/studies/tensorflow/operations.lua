@@ -45,11 +45,10 @@ function Tape:reshape(name, x, shape, constant)
   return self:op('Reshape', name, { x, target }, shape)
 end
 
---- math_ops.reduce_sum and the like over these axes; with `keep` they stay as 1.
-function Tape:reduce(type, name, x, axes, keep)
+--- math_ops.reduce_sum and the like over these axes, which stay as 1.
+function Tape:reduce(type, name, x, axes)
   local indices = self:shape_constant(name .. '/reduction_indices', #axes)
-  local shape = keep and shapes.reduced(x.shape, axes) or shapes.without(x.shape, axes)
-  return self:op(type, name, { x, indices }, shape, { axes = axes })
+  return self:op(type, name, { x, indices }, shapes.reduced(x.shape, axes), { axes = axes })
 end
 
 --- The same over all axes, to a scalar: its constant is called 'Const'.

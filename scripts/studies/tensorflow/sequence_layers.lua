@@ -1,7 +1,6 @@
 -- Matmuls, embeddings, LSTM cells and losses as tf.layers, rnn_cell and contrib.seq2seq build them in
 -- TensorFlow 1.15. See studies.tensorflow.layers for what a rule is.
 
-local normalisation = require 'studies.tensorflow.normalisation'
 local shapes = require 'studies.tensorflow.shapes'
 
 local rules = {}
@@ -37,7 +36,7 @@ function rules.Gemm(t, layer, inputs)
   if not matrix or #matrix.shape ~= 2 then return nil end
   local y
   if #shape == 3 and shape[3] == 1 and matrix.node.type ~= 'Identity' and not bias then
-    y = t:reduce('Sum', 'Sum', t:binary('Mul', 'mul', matrix, x), { 3 }, true)
+    y = t:reduce('Sum', 'Sum', t:binary('Mul', 'mul', matrix, x), { 3 })
   elseif #shape > 2 then
     y = tensordot(t, x, matrix, shape, layer.flops)
   else
@@ -68,32 +67,9 @@ function rules.Gather(t, layer, inputs)
   return { is_table and t:unary('Identity', 'embedding_lookup/Identity', y) or y }
 end
 
---- contrib.layers.layer_norm over the last axis.
-function rules.LayerNormalization(t, layer, inputs)
-  local x = inputs[1]
-  if not layer.parameters[2] or #layer.parameters[1].shape ~= 1 then return nil end
-  local offset = t:variable('beta', layer.parameters[2])
-  local scale = t:variable('gamma', layer.parameters[1])
-  local mean, variance = normalisation.moments(t, x, { #x.shape })
-  return { normalisation.normalise(t, x, mean, variance, offset, scale) }
-end
-
---- x * rsqrt(mean(x^2) + epsilon) * scale, as in mesh_tensorflow's layer_norm.
-function rules.RMSNormalization(t, layer, inputs)
-  local x = inputs[1]
-  if not layer.parameters[1] then return nil end
-  local square = t:reduce('Mean', 'Mean', t:unary('Square', 'Square', x), { #x.shape }, true)
-  local inverse = t:unary('Rsqrt', 'Rsqrt', t:with_number('AddV2', 'add', square))
-  local scale = t:variable('scale', layer.parameters[1])
-  return { t:binary('Mul', 'mul', t:binary('Mul', 'mul', x, inverse), scale) }
-end
-
 --- rnn_cell_impl.BasicLSTMCell.call.
 function rules.LSTMCell(t, layer, inputs)
   local x, h, c, kernel, bias = unpack(inputs, 1, 5)
-  if layer.parameters[2] then
-    kernel, bias = t:variable('kernel', layer.parameters[1]), t:variable('bias', layer.parameters[2])
-  end
   if not bias then return nil end
   local width = 4 * h.shape[2]
   local axis = t:axis_constant 'Const'

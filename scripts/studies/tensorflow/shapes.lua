@@ -37,14 +37,4 @@ function shapes.reduced(shape, axes)
   return result
 end
 
---- The shape without these axes (counted from 1).
-function shapes.without(shape, axes)
-  local gone, result = {}, {}
-  for _, axis in ipairs(axes) do gone[axis] = true end
-  for axis, extent in ipairs(shape) do
-    if not gone[axis] then result[#result + 1] = extent end
-  end
-  return result
-end
-
 return shapes

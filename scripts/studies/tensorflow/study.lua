@@ -10,19 +10,15 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   "Builds a network as TensorFlow 1.15's operations of one training step.",
   'keeps no run',
-  model = { default = 'inception_v3', position = true, help = 'a model in models/, or a file with types and shapes' },
+  model = { default = 'inception_v3', position = true,
+    help = 'inception_v3, nasnet_large, pnasnet_large, gnmt or nmt' },
   set = settings.of_model,
   batch_size = { default = 0, help = "samples of a step; 0: the model's own", min = 0, integer = true },
-  optimizer = { default = '', help = "sgd, momentum or adam; '': the model's own" },
-  weight_decay = { default = false, help = 'the optimiser decays weights' },
-  clip_gradients = { default = false, help = 'gradients are clipped to their global norm' },
   save = { default = '', writes = '', help = 'a JSON file for the graph' },
 }
 
 local graph = tensorflow.load(options.model, util.merged(settings.read('set', options.set), {
-  batch_size = options.batch_size > 0 and options.batch_size or nil,
-  optimizer = options.optimizer ~= '' and options.optimizer or nil,
-  weight_decay = options.weight_decay, clip_gradients = options.clip_gradients }))
+  batch_size = options.batch_size > 0 and options.batch_size or nil }))
 local counts = {}
 for i = 1, graph.operators do
   local type = graph:operator(i).type

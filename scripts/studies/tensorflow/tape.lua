@@ -9,7 +9,6 @@
 --   attributes, parameters, flops, persistent_bytes   as graph builders take them, where it has any
 --   axes, order       of reductions and of Transpose, counted from 1
 --   is_variable, read          a VariableV2, and the tensor that its Identity gives
---   is_layer, backward_flops   a layer that TensorFlow has no operations for
 --   applies_to, sparse         the variable that an update changes, in all or in some rows
 -- A tensor is { node =, index =, shape =, dtype = }, a scalar's shape is {}. A gradient of gathered rows is
 -- { sparse = true, values =, indices =, dense_shape =, shape =, dtype = }, TensorFlow's IndexedSlices.
@@ -79,27 +78,10 @@ function Tape:variable(name, parameter)
   return variable.read
 end
 
---- A gradient of rows as a tensor: ops.py's _IndexedSlicesToTensor, called from gradient and from AddN.
-local function dense(self, grad)
-  if not grad.sparse then return grad end
-  local rows = self:strided_slice_of('strided_slice', grad.dense_shape, {})
-  return self:op('UnsortedSegmentSum', 'inputs', { grad.values, grad.indices, rows }, grad.shape)
-end
-
---- The sum of the gradients that arrive at one tensor: backprop.py's aggregate_indexed_slices_gradients
---- for rows alone, AddN for everything else.
+--- The sum of the gradients that arrive at one tensor: AddN.
 local function aggregate(self, list)
   if #list == 1 then return list[1] end
-  local rows = true
-  for _, grad in ipairs(list) do rows = rows and grad.sparse end
-  if rows then
-    local values, indices = {}, {}
-    for i, grad in ipairs(list) do values[i], indices[i] = grad.values, grad.indices end
-    return { sparse = true, values = self:concat('concat', values, 1), indices = self:concat('concat_1', indices, 1),
-      dense_shape = list[1].dense_shape, shape = list[1].shape, dtype = list[1].dtype }
-  end
-  local tensors = util.map(list, function(grad) return dense(self, grad) end)
-  return self:op('AddN', 'AddN', tensors, tensors[1].shape)
+  return self:op('AddN', 'AddN', list, list[1].shape)
 end
 
 --- control_flow_ops.tuple: nobody goes on with one of the gradients before all are there.
@@ -107,7 +89,7 @@ local function gate(self, list, count)
   local operations, seen = {}, {}
   for i = 1, count do
     local grad = list[i]
-    local node = grad and (grad.sparse and grad.values or grad).node
+    local node = grad and grad.node
     if node and not seen[node] then
       seen[node] = true
       operations[#operations + 1] = node
@@ -120,12 +102,7 @@ local function gate(self, list, count)
   local gated = {}
   for i = 1, count do
     local grad = list[i]
-    if grad and grad.sparse then
-      gated[i] = { sparse = true, values = pass(grad.values), indices = pass(grad.indices),
-        dense_shape = pass(grad.dense_shape), shape = grad.shape, dtype = grad.dtype }
-    else
-      gated[i] = grad and pass(grad)
-    end
+    gated[i] = grad and pass(grad)
   end
   return gated
 end
@@ -162,32 +139,14 @@ local function output_gradients(self, node, grads)
   return any and result
 end
 
---- The gradient of a layer that TensorFlow has no operations for: one operation.
-local function generic_gradient(self, node, _, grads)
-  local inputs, outputs, list = {}, {}, {}
-  for i = 1, #node.outputs do inputs[#inputs + 1] = grads[i] end
-  for _, tensors in ipairs { node.inputs, node.outputs } do
-    for _, tensor in ipairs(tensors) do inputs[#inputs + 1] = tensor end
-  end
-  for i, tensor in ipairs(node.inputs) do
-    list[i] = floats[tensor.dtype] and #outputs + 1
-    if list[i] then outputs[list[i]] = { shape = tensor.shape, dtype = tensor.dtype } end
-  end
-  local type = node.type .. 'Grad'
-  local made = self:operation(type, type, inputs, outputs, { flops = node.backward_flops }).outputs
-  for i = 1, #node.inputs do list[i] = list[i] and made[list[i]] end
-  return list
-end
-
 local function backpropagate(self, node, grads)
-  local rule = node.is_layer and generic_gradient or gradients[node.type]
+  local rule = gradients[node.type]
   local out = output_gradients(self, node, grads)
   if not out or not rule then return end
   for i, output in ipairs(node.outputs) do
     if not out[i] and floats[output.dtype] then
       out[i] = self:op('ZerosLike', 'zeros_like', { output }, output.shape)
     end
-    if out[i] and node.type ~= 'Identity' then out[i] = dense(self, out[i]) end
   end
   self.scope = ('gradients/%s_grad'):format(node.name)
   local wanted, list = 0, rule(self, node, out[1], out)

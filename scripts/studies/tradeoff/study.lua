@@ -5,7 +5,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -89,33 +88,21 @@ end
 print(('\npeak communication rises on %d of 4 steps of beta, peak memory on %d of 4 steps of gamma'):format(
   rises('beta', 'sends'), rises('gamma', 'holds')))
 
-plot.csv(options.output .. '.csv', { 'line', 'alpha', 'beta', 'gamma', 'step_time_s', 'peak_communication_bytes',
-  'peak_memory_bytes' }, cells)
+trinity.plot.csv(options.output .. '.csv', { 'line', 'alpha', 'beta', 'gamma', 'step_time_s',
+  'peak_communication_bytes', 'peak_memory_bytes' }, cells)
 
---- Points of a line in gnuplot's inline form.
-local function block(name, line, what)
-  local lines = { ('$%s << EOD'):format(name) }
+--- Points of a line: GB and seconds.
+local function points(line, what)
+  local list = {}
   for i, f in ipairs(found) do
-    if settings[i][4] == line or settings[i][4] == 'both' then
-      lines[#lines + 1] = ('%.9g %.9g "%g"'):format(f[what] / 1e9, f.time_s, settings[i][line == 'beta' and 2 or 3])
-    end
+    if settings[i][4] == line or settings[i][4] == 'both' then list[#list + 1] = { f[what] / 1e9, f.time_s } end
   end
-  lines[#lines + 1] = 'EOD\n'
-  return table.concat(lines, '\n')
+  return list
 end
-local picture, reason = plot.picture(options.output, block('sends', 'beta', 'sends')
-  .. block('holds', 'gamma', 'holds') .. ([[
-set title %s noenhanced
-set xlabel 'GB of the fullest device'
-set ylabel 'step time in s'
-set key top right
-set grid
-plot $sends using 1:2 with linespoints pt 7 title 'peak communication, beta as labelled', \
-  $sends using 1:2:3 with labels offset 1.5,0.8 notitle, \
-  $holds using 1:2 with linespoints pt 5 title 'peak memory, gamma as labelled', \
-  $holds using 1:2:3 with labels offset 1.5,0.8 notitle
-]]):format(plot.in_quotes(('%s on %s: Trinity under weights of communication (beta) and memory (gamma)'):format(
-  graph.name, cluster.name))))
+local picture, reason = trinity.plot.lines(options.output, { x = 'GB of the fullest device', y = 'step time in s',
+  title = ('%s on %s: Trinity under weights of communication (beta) and memory (gamma)'):format(graph.name,
+    cluster.name), series = { { name = 'peak communication by beta', points = points('beta', 'sends') },
+    { name = 'peak memory by gamma', points = points('gamma', 'holds') } } })
 print(('in %s.csv%s'):format(options.output, picture and ' and ' .. picture or '; no picture: ' .. reason))
 local words = 'simulated; medians of seeds 1 to %d, %d evaluations%s a search\nmade by: trinity study tradeoff %s'
 print(words:format(

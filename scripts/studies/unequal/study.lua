@@ -5,7 +5,7 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local plot = require 'trinity.base.plot'
+local plot = require 'trinity.report.plot'
 local progress = require 'trinity.base.progress'
 local baselines = require 'studies.unequal.baselines'
 local util = require 'trinity.base.util'

@@ -9,7 +9,7 @@ local cli = require 'trinity.command.cli'
 local fidelity = require 'studies.papers.figure9'
 local measure = require 'trinity.execute.measure'
 local mixtures = require 'studies.whole_loop.mixtures'
-local plot = require 'trinity.base.plot'
+local plot = require 'trinity.report.plot'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 

@@ -19,9 +19,9 @@ local attempts = {
     'return require "../tests/lua/run"',
     'return require "trinity.\0core"',
     'return require("trinity.report.read")',
+    'return require("trinity.report.plot")',
     'return require("trinity.base.serialise").decode("x")',
     'return require("trinity.runs.folder")' },
-  { false, 'return require("trinity.base.plot").picture' },
   { 'require: expected the name of a module',
     'return require(setmetatable({}, { __tostring = function() return "ffi" end }))' },
   -- Code: what it sees is `walk`, below.

@@ -52,7 +52,7 @@ describe('--set', function()
     local small = ' --run none --set layers=1,hidden=32,heads=4,vocabulary=50,sequence=8,batch_size=1'
     for _, command in ipairs { 'info gpt2', 'export gpt2 --output ' .. temporary(), 'simulate --model gpt2', 'pipeline gpt2 --method max_load_dp',
         'search --model gpt2 --method metis', 'search --model gpt2 --method metis --seeds 1', 'simulate --model gpt2 --trace ' .. temporary(),
-        'execute --model gpt2 --steps 1', 'study figure4 --model gpt2 --method metis --output ' .. temporary(),
+        'execute --model gpt2 --steps 1',
         'execute --model gpt2 --steps 1 --warm_up 0 --copies 1 --largest_copy 64Ki --profile ' .. temporary(),
         'quickstart --model gpt2 --steps 1 --samples 2 --output ' .. temporary(),
         'study tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do

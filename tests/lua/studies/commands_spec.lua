@@ -7,10 +7,7 @@ local masked = setfenv(loadfile(root .. '/tests/lua/support/script_masks.lua'), 
 local util = require 'trinity.base.util'
 
 local small = {
-  equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
-    .. temporary(),
   fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
-  figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
   papers = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
   placement = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
   policy = 'show --graphs vgg16:8 --evaluations 60 --seeds 2',
@@ -112,8 +109,8 @@ end)
 
 describe('rows of the paper Trinity', function()
   it('are chosen by names that exist', function()
-    trinity_says('study equal_time --only inception_v3,gmnt', 2,
+    trinity_says('study placement --folder paper --only inception_v3,gmnt', 2,
       "option '%-%-only': no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,")
-    trinity_says('study equal_time --cards 3', 2, "option '%-%-cards': no row of the paper has '3' %(known: 2, 4%)")
+    trinity_says('study placement --folder paper --devices 3', 2, "option '%-%-devices': no row of the paper has '3' %(known: 2, 4%)")
   end)
 end)

@@ -364,7 +364,6 @@ local function layer(name, make)
   examples.arguments['trinity.Layers.' .. name] = function(net) return make(tensors_of(net)) end
 end
 
-layer('output', function() return { { 1, 2 } } end)
 layer('weight', function() return { 'w', { 1, 2 }, false } end)
 layer('operator', function() return { 'Work', 'work', { shapes = { { 1 } } } } end)
 layer('input', function() return { 'x', { 1, 2 }, 'float32' } end)

@@ -110,7 +110,7 @@ local goes_on = {
     after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
   { name = 'study placement', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
     .. '--methods random,annealing'):format(home), kept = best, seed = false, after = 'test -e runs/r/searches/2',
-    says = '%d+ of %d+ rows are done' },
+    says = '%d+ rows are done' },
   { name = 'study policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
     seed = false, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
   { name = 'study policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false,

@@ -37,7 +37,6 @@ local tables = {
   compare = function(heading, cells, column) -- p belongs to the best, which may vary
     return heading == 'p' or usual(heading, cells, column)
   end,
-  equal_time = columns { { 4, 5, 6, 7 } },
   execute = columns { { 2, 3, 4, 5 } },
   placement = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
@@ -58,7 +57,6 @@ local measured_tables = {
 }
 
 local texts = {
-  equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
   execute = { { 'measured: step time[^\n]*', 'measured: step time ~' } },
   help = { { 'pages of the manual.*', 'pages ~\n' } },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },

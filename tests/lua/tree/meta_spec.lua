@@ -278,10 +278,7 @@ end
 -- Options that nobody lists: of scripts, options passed on, of a link, and arguments of pipeline methods.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
-  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
-  ['trinity.PlanStageShown'] = true,
-  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true,
-  ['trinity.Command'] = true }
+  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true }
 
 -- Classes whose objects have fields of their own in addition to the declared ones.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true }

@@ -177,8 +177,7 @@ end)
 it('every command that takes --evaluations, --seconds, --minutes or --steps is in the table', function()
   local listed, missing = {}, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
-  local short = { quickstart = 'search', ['study aceso'] = 'plan', ['study equal_time'] = 'search',
-    ['study figure4'] = 'simulate', ['study unequal'] = 'plan',
+  local short = { quickstart = 'search', ['study aceso'] = 'plan', ['study unequal'] = 'plan',
     ['study whole_loop'] = 'execute' } -- experiments that run the searches of another command
   local options_of = {}
   for _, name in ipairs(declared.names()) do options_of[name] = declared.about(name).options end

@@ -125,14 +125,8 @@ local function made(path, text, values, given, dtype, otherwise)
 end
 
 --- Returns the forward graph of a config.json, with graph.source, and its default training: Adam with float32 gradients
---- of 16-bit weights (mixed precision as in Megatron-LM).
----@param path string
----@param given table<string, any> options of trinity.DecoderOptions
----@param dtype? string default: from the file
----@param otherwise? string where the file says none: bfloat16
----@return trinity.Graph
----@return trinity.TrainingOptions
----@return string dtype
+--- of 16-bit weights (mixed precision as in Megatron-LM); and the dtype: the given one, the file's, or `otherwise`
+--- (bfloat16). given: options of trinity.DecoderOptions.
 function config.load(path, given, dtype, otherwise)
   check.path('trinity.model', 1, 'name', path)
   local text = util.read_file(path)
@@ -140,13 +134,6 @@ function config.load(path, given, dtype, otherwise)
 end
 
 --- The same of a published network (trinity.graph.decoder.published).
----@param name string
----@param given table<string, any> options of trinity.DecoderOptions
----@param dtype? string otherwise `otherwise`
----@param otherwise? string bfloat16
----@return trinity.Graph
----@return trinity.TrainingOptions
----@return string dtype
 function config.published(name, given, dtype, otherwise)
   return made(name, '', published[name].config, given, dtype, otherwise)
 end

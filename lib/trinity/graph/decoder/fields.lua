@@ -11,10 +11,6 @@ Fields.__index = Fields
 local fields = {}
 
 --- Returns the fields of a JSON object.
----@param path string
----@param values table<string, any>
----@param text string
----@return table
 function fields.new(path, values, text)
   return setmetatable({ path = path, values = values, text = text, warnings = {} }, Fields)
 end

@@ -112,10 +112,7 @@ end
 
 --- Returns the forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32),
 --- logit_bytes (see models/decoder.lua).
----@param about table
----@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean,
 ---  logit_bytes?: integer }
----@return trinity.Graph
 function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
   run = util.merged(run)

@@ -47,14 +47,7 @@ local function wide_fields(text, from, to, size, offset)
   return size, offset
 end
 
----@class trinity.Archive
----@field path string
----@field names string[] names of the entries, in order
-
---- Opens an archive. Returns the names of its entries and a function that reads one.
----@param path string
----@return trinity.Archive
----@return fun(name: string): string? read
+--- Opens an archive. Returns { path, names = of its entries, in order } and a function that reads one.
 function archive.open(path)
   local text = util.read_file(path)
   local at, count = directory(path, text)

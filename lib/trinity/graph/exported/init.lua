@@ -159,9 +159,6 @@ end
 
 --- Returns the forward graph of an exported program. Symbolic sizes have the values of the example input at export.
 --- Attributes of an operator give its origin: `module` (path) and `target`.
----@param path string
----@param new_builder fun(options: { name: string }): trinity.Builder
----@return trinity.Graph
 function exported.graph(path, new_builder)
   local read = program.read(path)
   local name = path:match '([^/]*)%.pt2$' or path

@@ -108,14 +108,10 @@ of_type('Constant', 'full zeros ones empty scalar_tensor arange linspace full_li
 -- Arguments that are weights, by operator; other tensors are data.
 local weights = { embedding = 'weight' }
 
---- Returns the type of an operator, or nil if it is unknown.
----@param operator string without overload: conv2d
----@return string?
+--- Returns the type of an operator (without overload: 'conv2d'), or nil if it is unknown.
 function operators.type(operator) return types[operator] end
 
 --- Returns whether an operator returns a view of its first input. A view of a weight counts as the weight.
----@param operator string
----@return boolean
 function operators.is_view(operator)
   local type = types[operator]
   return type == 'Transpose' or type == 'Reshape' or type == 'Unsqueeze' or type == 'Squeeze'
@@ -123,13 +119,9 @@ function operators.is_view(operator)
 end
 
 --- Returns whether an argument is a moving statistic (no trainable weight), by its name.
----@param argument string
----@return boolean
 function operators.is_statistic(argument) return argument == 'running_mean' or argument == 'running_var' end
 
 --- Returns the order of inputs for cost rules: names of the first arguments, or nil for the given order.
----@param operator string
----@return string[]?
 function operators.order(operator)
   if operator == 'addmm' then return { 'mat1', 'mat2', 'self' } end
   if operator == 'baddbmm' then return { 'batch1', 'batch2', 'self' } end
@@ -193,12 +185,8 @@ local function of_cell(input, state, count)
   return 2 * product(state.shape) * count * (width + hidden)
 end
 
---- Returns the type and attributes of a node, and its FLOP if the type's cost rule cannot compute them.
----@param node table of trinity.ExportedProgram
----@param tensors { inputs: table[], outputs: table[], parameters: table[] } each with a shape
----@return string type
----@return table attributes
----@return number? flops
+--- Returns the type and attributes of a node, and its FLOP if the type's cost rule cannot compute them. tensors: lists
+--- `inputs`, `outputs` and `parameters` of tables with a shape.
 function operators.describe(node, tensors)
   local type = types[node.operator] or node.operator
   local input, output = tensors.inputs[1], tensors.outputs[1]

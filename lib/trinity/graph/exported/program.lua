@@ -142,18 +142,9 @@ local function check_made(path, made)
   end
 end
 
----@class trinity.ExportedProgram
----@field path string
----@field torch_version string
----@field tensors table<string, { name: string, shape: integer[], dtype: string, floating: boolean, odd: boolean }>
----@field inputs { kind: string, tensor: string?, name: string? }[]
----@field outputs string[]
----@field nodes table[] in their order: target, operator, name, module, tensors, by_name,
----  values, outputs
-
---- Reads the graph of an archive. Errors name the file and the position.
----@param path string
----@return trinity.ExportedProgram
+--- Reads the graph of an archive: { path, torch_version, tensors = by name { name, shape, dtype, floating, odd },
+--- inputs = { kind, tensor, name } each, outputs = names, nodes = in their order { target, operator, name, module,
+--- tensors, by_name, values, outputs } }. Errors name the file and the position.
 function program.read(path)
   local opened, read = archive.open(path)
   local text

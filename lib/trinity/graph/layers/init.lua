@@ -16,13 +16,6 @@ local util = require 'trinity.base.util'
 local Layers = { __name = 'layers' }
 Layers.__index = Layers
 
---- Returns the description of an output tensor with this shape and the network's dtype, for graph builders.
----@param shape integer[]
----@return trinity.TensorSpec
-function Layers:output(shape)
-  return { shape = check.integers('layers:output', 1, 'shape', shape, 1), dtype = self.dtype }
-end
-
 --- Returns the description of a weight with the network's dtype, for graph builders.
 ---@param name string
 ---@param shape integer[]

@@ -1,11 +1,5 @@
 -- A row-parallel linear layer. In Megatron-LM its bias is a separate operator after the all-reduce over tensor ranks.
 
----@param net trinity.Layers
----@param name string
----@param x trinity.Tensor
----@param features integer
----@param o { kernels: string, bias: boolean }
----@return trinity.Tensor
 return function(net, name, x, features, o)
   x = net:operand(name .. '/input', x)
   if o.kernels == 'onnx' or not o.bias then return net:linear(name, x, features, { bias = o.bias }) end

@@ -224,7 +224,7 @@ describe('trinity study fidelity collectives', function()
     local path, saved = table_of(unpack(rows)), temporary()
     trinity_says(("study fidelity collectives --fit --rows '%s' --save '%s'"):format(path, saved), 0, 'rows that the constants')
     local kept = dofile(saved)
-    expect(kept.rows.collectives[1]):equals 'r'
+    expect(json.read(saved .. '.json').rows.collectives[1]):equals 'r'
     local fitted = kept.sources.collectives.wires
     local function reached(v) -- by rings, of the line rate: 300 of 450 GB/s were measured, against a start of 0.83
       return 1.75 / (1.75 / v.nvlink4_share + 450e9 / 8 / copy_bandwidth('h100', v.copy_share))
@@ -248,7 +248,7 @@ describe('runs that are left out', function()
     end
     trinity_says(("study fidelity collectives --cross_validate --rows '%s' --save '%s'"):format(table_of(unpack(rows)), record), 0,
       'predicted by constants that were fitted to the others')
-    local found = dofile(record).errors.collectives
+    local found = json.read(record .. '.json').errors.collectives
     for _, run in ipairs { 'slow', 'fast' } do
       expect(found[run].rows):equals(4)
       expect(found[run].left_out.mean > 0.05):truthy()

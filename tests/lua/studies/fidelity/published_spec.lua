@@ -252,7 +252,7 @@ describe('constants', function()
     local saved = temporary '.lua'
     trinity_says(("study fidelity published --rows '%s' --fit --save '%s'"):format(file_of({ value = '30000' }), saved), 0)
     local after, before = dofile(saved), require 'trinity.cluster.calibrated'
-    expect(table.concat(after.rows.published, ' ')):equals 'r1'
+    expect(table.concat(json.read(saved .. '.json').rows.published, ' ')):equals 'r1'
     expect(after.kinds.gb300.values.mxfp8):near(before.kinds.gb300.values.mxfp8, 1e-3)
     expect(after.kinds.h100.values.compute_efficiency ~= before.kinds.h100.values.compute_efficiency):truthy()
   end)
@@ -263,7 +263,7 @@ describe('constants', function()
     expect(after.kinds.h100.values.attention):near(before.kinds.h100.values.attention, 1e-9)
     trinity_says(("study fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0,
       'every network predicted by constants that were fitted to the others')
-    expect(dofile(saved).errors.published['H100-80GB, dense, 16 bits'].rows):equals(1)
+    expect(json.read(saved .. '.json').errors.published['H100-80GB, dense, 16 bits'].rows):equals(1)
     local some = ("study fidelity published --rows '%s' --fit --parameters 'h100.fp8,gb300.mx' --save '%s'"):format(path, saved)
     trinity_says(some, 0)
     local one = dofile(saved).kinds
@@ -337,13 +337,13 @@ describe('rows that pull apart', function()
     local path = file_of({ id = 'slow', value = '20000' }, { id = 'fast', value = '60000', global_batch = '128', source = 'a table' },
       { id = 'other', model = 'GPT other', value = '5000' })
     trinity_says(("study fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0)
-    local found = dofile(saved).errors.published['H100-80GB, dense, 16 bits'].apart
+    local found = json.read(saved .. '.json').errors.published['H100-80GB, dense, 16 bits'].apart
     expect(found[1].row .. ' ' .. found[2].row):equals 'slow fast'
     expect(found[1].fitted > found[2].fitted):truthy()
     expect(found[1].left_out ~= nil and found[2].from == 'a table'):truthy()
   end)
   it('are printed for groups beyond their bar alone', function()
-    local said, recorded = trinity_says('study fidelity errors', 0), require('trinity.cluster.calibrated').errors
+    local said, recorded = trinity_says('study fidelity errors', 0), require('studies.fidelity.fitted').fits().errors
     local shown, missed = said:match 'rows that pull apart.*' or '', 0
     for source, groups in util.sorted_pairs(recorded) do
       for group, one in util.sorted_pairs(groups) do
