@@ -38,6 +38,8 @@ describe('sampled steps', function()
       mesh = { data = 2, pipeline = 2, tensor = 2 }, micro_batches = 4, schedule = 'zb-v', virtual_stages = 2, zero_stage = 3,
       sequence_parallel = true }
     expect(trinity.stragglers(found, { noise = 0, draws = 1 }).mean_s):near(found.metrics.step_time_s, 1e-9)
+    local noisy = trinity.stragglers(found, { noise = 0.1, draws = 200 })
+    expect(found.metrics.step_time_s - 2 * noisy.error_s):below(noisy.mean_s)
   end)
   it('depend on the seed alone', function()
     local found = strategy(plans['1f1b, ZeRO 1'])
