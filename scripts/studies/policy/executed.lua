@@ -85,14 +85,14 @@ local function simulated_search(simulated, ranker, start, options)
   return comparison.search('trinity', case, { evaluations = simulated_evaluations }, options.seed, ranker).placement
 end
 
--- Returns the entries { name, placement } that are compared, the start first and once more as a check of the noise.
+-- Returns the entries { name, placement } that are compared: the start, the start again as a check of the noise, ...
 local function found_by(simulated, executing, ranker, start, options, say)
   local budget = { evaluations = options.evaluations }
   local entries = { { name = 'start', placement = start }, { name = 'start again', placement = start } }
   local function add(name, placement) entries[#entries + 1] = { name = name, placement = placement } end
   local case = { problem = executing, starts = { { placement = start } } }
-  for _, entry in ipairs { { 'policy', 'trinity', ranker }, { 'random moves', 'trinity', comparison.uniform }, { 'annealing' },
-    { 'local_search' } } do
+  for _, entry in ipairs { { 'policy', 'trinity', ranker }, { 'random moves', 'trinity', comparison.uniform },
+    { 'annealing' }, { 'local_search' } } do
     say('%s', entry[1])
     add(entry[1], comparison.search(entry[2] or entry[1], case, budget, options.seed, entry[3]).placement)
   end
@@ -105,14 +105,16 @@ end
 
 -- Returns the entries of option `heuristics`.
 local function heuristic_entries(simulated, ranker, options)
-  local entries = {}
+  local entries, best = {}, nil
   for _, name in ipairs(warm_start.portfolio) do
     local found = methods.get(name)(simulated, { quiet = true })
-    if found then entries[#entries + 1] = { name = name, placement = found.placement, step_time_s = found.metrics.step_time_s } end
+    if found then
+      entries[#entries + 1] = { name = name, placement = found.placement }
+      if not best or found.metrics.step_time_s < best.metrics.step_time_s then best = found end
+    end
   end
-  local best = entries[1]
-  for _, entry in ipairs(entries) do if entry.step_time_s < best.step_time_s then best = entry end end
-  entries[#entries + 1] = { name = 'simulated', placement = simulated_search(simulated, ranker, best.placement, options) }
+  entries[#entries + 1] = { name = 'simulated',
+    placement = simulated_search(simulated, ranker, best.placement, options) }
   return entries
 end
 
@@ -162,7 +164,9 @@ function executed.row(network, ranker, options, say)
   local row = { network = network.text, units = simulated.graph.units, entries = {}, heuristics = {},
     over = options.heuristics and 'over the fastest heuristic' or 'over the start',
     bound_s = simulated:bounds().step_time_s }
-  for i, entry in ipairs(heuristics) do row.heuristics[i] = util.picked(entry, { 'name', 'simulated_s', 'executed_s' }) end
+  for i, entry in ipairs(heuristics) do
+    row.heuristics[i] = util.picked(entry, { 'name', 'simulated_s', 'executed_s' })
+  end
   for i, entry in ipairs(entries) do
     local ratio, p = compared(entry, start)
     row.entries[i] = { name = entry.name, step_time_s = util.median(entry.times_s), ratio = ratio, p = p,
@@ -181,9 +185,12 @@ function executed.print(rows)
         return { entry.name, ms(entry.step_time_s), ('%.3f'):format(entry.ratio), ('%.2g'):format(entry.p),
           ms(entry.simulated_s) }
       end)))
-    if #row.heuristics > 0 then print('\nheuristics, executed once (simulated): ' .. table.concat(util.map(row.heuristics, function(entry)
+    local heuristics = util.map(row.heuristics, function(entry)
       return ('%s %s (%s)'):format(entry.name, ms(entry.executed_s), ms(entry.simulated_s))
-    end), ', ')) end
+    end)
+    if #heuristics > 0 then
+      print('\nheuristics, executed once (simulated): ' .. table.concat(heuristics, ', '))
+    end
   end
 end
 

@@ -87,8 +87,8 @@ function study.ranker(name, from, say)
   end
 end
 
---- Who searches: { name, method, rank, of_case = rank of a case, most = evaluations of its largest budget }. First the methods without a ranker, then the trained
---- one, random moves and the oracle of moves.
+-- Who searches: { name, method, rank, of_case = rank of a case, most = evaluations of its largest budget }. First the
+-- methods without a ranker, then the trained one, random moves and the oracle of moves.
 local function searches_of(family, options, say)
   local list = { { 'annealing' }, { 'best' }, { 'local_search' }, { 'plain annealing' },
     { 'trained', 'trinity', weights_of(family, options, { 32, 32 }, '', say) },

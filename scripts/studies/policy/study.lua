@@ -19,7 +19,8 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
   what = { default = {}, position = true,
-    help = "show, and a file of weights (default: method trinity's); study; optima; front, and other weights; executed" },
+    help = "show, and a file of weights (default: method trinity's); study; optima; front, and other weights; "
+      .. 'executed' },
   graphs = { default = '', help = "MODEL or MODEL:BATCH, with commas ('': no searches); MODEL@tensorflow: "
     .. "in TensorFlow's operations" },
   clusters = { default = 'p100x4', help = 'with commas' },
@@ -38,8 +39,10 @@ local options = trinity.options {
   units = { default = '100,300,1000', help = 'of optima, with commas' },
   samples = { default = 6000, help = 'optima: placements that a policy may sample', min = 20, integer = true },
   networks = { default = '', help = "executed: of its networks those with these words in their names; '': all" },
-  rounds = { default = 15, help = 'executed: interleaved rounds of everything that was found', min = 1, integer = true },
-  steps = { default = 2, help = 'executed: steps of an execution, after one that is not counted', min = 1, integer = true },
+  rounds = { default = 15, help = 'executed: interleaved rounds of everything that was found', min = 1,
+    integer = true },
+  steps = { default = 2, help = 'executed: steps of an execution, after one that is not counted', min = 1,
+    integer = true },
   heuristics = { default = false, help = 'executed: all heuristics and the search by simulation, nothing searched by '
     .. 'executions' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
@@ -114,8 +117,8 @@ end
 local function print_ratios(name, kind, list)
   if #list == 0 then return end
   local mean, low, high, p = comparison.summary(list)
-  print(('trained over %-15s %-14s %2d rows: %.3f, 95 %% %.3f to %.3f, p %.2g; worst row %.3f'):format(name, kind .. ',',
-    #list, mean, low, high, p, math.max(unpack(list))))
+  print(('trained over %-15s %-14s %2d rows: %.3f, 95 %% %.3f to %.3f, p %.2g; worst row %.3f'):format(name,
+    kind .. ',', #list, mean, low, high, p, math.max(unpack(list))))
 end
 
 -- Ratios of the trained search over every heuristic: lists by name.
@@ -304,8 +307,9 @@ local function show_executed()
       for _, word in ipairs(words) do chosen = chosen or network.text:find(word, 1, true) ~= nil end
       local function tell(...) say('%s: %s', network.text, (...):format(select(2, ...))) end
       if chosen then
-        rows[#rows + 1] = executed.row(network, study.ranker(network.family, options, say), { devices = { 'cpu:0', 'cpu:1' },
-          evaluations = budgets[1].evaluations, steps = options.steps, rounds = options.rounds, seed = 1,
+        local ranker = study.ranker(network.family, options, say)
+        rows[#rows + 1] = executed.row(network, ranker, { devices = { 'cpu:0', 'cpu:1' }, seed = 1,
+          evaluations = budgets[1].evaluations, steps = options.steps, rounds = options.rounds,
           heuristics = options.heuristics }, tell)
       end
     end
