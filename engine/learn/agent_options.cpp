@@ -62,6 +62,18 @@ AgentOptions AgentOptions::code() {
   return options;
 }
 
+AgentOptions AgentOptions::scratch() {
+  AgentOptions options;
+  options.contiguity = 0;
+  options.switch_probability = 0;
+  options.action_credit = true;
+  options.dealt = 0.98;
+  options.schedule_learns = false;
+  options.entropy_weight = 1;
+  options.entropy_updates = 300;
+  return options;
+}
+
 namespace {
 
 /// Every value as text.

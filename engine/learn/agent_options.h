@@ -62,6 +62,9 @@ struct AgentOptions {
 
   static AgentOptions paper();
   static AgentOptions code();
+  /// Learns from nothing, with a group per device: no prior on placements, an advantage for every
+  /// action, and an entropy weight that falls (scripts/studies/policy/RESULTS.md).
+  static AgentOptions scratch();
 
   /// Every option with its value as text, in a fixed order. Two runs that agree in all of them and
   /// in their problem are the same.

@@ -12,8 +12,9 @@ AgentOptions read_preset(const std::string& name) {
   if (name == "default") return {};
   if (name == "paper") return AgentOptions::paper();
   if (name == "code") return AgentOptions::code();
-  throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper, code)", name,
-                                  suggestion(name, {"default", "paper", "code"})));
+  if (name == "scratch") return AgentOptions::scratch();
+  throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper, code, scratch)", name,
+                                  suggestion(name, {"default", "paper", "code", "scratch"})));
 }
 
 /// agent_options() -> the agent's options but for preset and seed, as OptionList has them; options of

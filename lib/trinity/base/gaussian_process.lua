@@ -16,7 +16,8 @@ end
 
 function Process:clear()
   -- rows: of the Cholesky factor of the kernel of the inputs; values, ones: what it makes of observations and of 1
-  self.inputs, self.observed, self.rows, self.values, self.ones, self.known = {}, {}, {}, {}, {}, {}
+  self.inputs, self.observed, self.rows, self.values, self.ones = {}, {}, {}, {}, {}
+  self.known = setmetatable({}, { __mode = 'k' }) -- by input, as long as the caller keeps it
   return self
 end
 

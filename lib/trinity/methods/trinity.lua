@@ -58,7 +58,7 @@ local stage_options = options_of.declare('trinity.StageOptions', { extends = heu
   { 'resume', 'string', '', help = 'a checkpoint to go on from' },
 })
 
-local preset = options_of.words('trinity.Preset', { 'default', 'paper', 'code' })
+local preset = options_of.words('trinity.Preset', { 'default', 'paper', 'code', 'scratch' })
 local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_engine({ extends = stage_options,
   help = "Settings of methods.trinity: its stages, then the policy's, with the defaults of the default preset.",
   { 'policy', 'any', false, late = true, check = checked_later, as = 'boolean|number',
@@ -70,7 +70,8 @@ local agent_options = options_of.declare('trinity.AgentOptions', options_of.of_e
   { 'load', 'string', '', help = 'weights of a trained policy to start from' },
   { 'save', 'string', '', help = 'where the weights of the trained policy go' },
   { 'preset', preset, 'default', late = true,
-    help = "'paper': the settings that the paper prints; 'code': the settings of the released code" },
+    help = "'paper': the settings that the paper prints; 'code': the settings of the released code; 'scratch': the "
+      .. 'policy learns from nothing, with a group per device' },
   { 'node2vec', features.node2vec, late = true, off = true,
     help = 'columns of the surroundings in the graph; false: none' },
 }, core.agent_options()))
@@ -96,7 +97,7 @@ end
 --- The stages: { entries = of the warm start, policy = share of the rest, refine = whether }. learns: whether there may
 --- be a policy.
 local function stages_of(owner, methods, given, learns)
-  local plain = given.preset == 'paper' or given.preset == 'code'
+  local plain = (given.preset or 'default') ~= 'default'
   local warm = given.warm_start
   if warm == nil then warm = not plain end
   local refine, refine_given = stage(owner, given, 'refine', not plain)
@@ -119,19 +120,20 @@ local function stages_of(owner, methods, given, learns)
 end
 
 -- The agent's part of the caller's options, checked.
-local function agent_settings(owner, given, seed)
+local function agent_settings(owner, given, seed, devices)
   local settings, job = { seed = seed }, dist.current()
   for _, name in ipairs(of_agent) do settings[name] = given[name] end
+  if given.preset == 'scratch' then settings.groups = settings.groups or devices end
   local ok, message = pcall(core.check_agent, settings, job and job.size or 1)
   if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.check_agent: ', ''))) end
   return settings
 end
 
 --- Reads the options of method `name` by `declared`: the search's, the stages' and, where it learns, the agent's.
-local function read_options(name, declared, methods, given)
+local function read_options(name, declared, methods, given, devices)
   local owner, learns = 'methods.' .. name, declared == agent_options
   local options = search.options(name, declared, given)
-  local settings = learns and agent_settings(owner, given, options.seed)
+  local settings = learns and agent_settings(owner, given, options.seed, devices)
   local stages = declared == heuristic_options and { warm_start = given.warm_start, refine = false } or given
   stages = stages_of(owner, methods, stages, learns)
   local _ = stages.policy > 0 and core.agent -- without LibTorch an error before anything is computed
@@ -151,10 +153,11 @@ local function wait_for_all(self)
 end
 
 -- Rewards of a batch of `total`, from number `first` on sampled here, which of its placements do not fit (option
--- exclude_failing_after), and for credit = 'action' the gradients of the rewards.
+-- exclude_failing_after), and for credit = 'action', as preset 'scratch' has it, the gradients of the rewards.
 local function price(self, batch, first, total)
   local rewards, metrics = dist_search.evaluate(self, self.job, batch, first, total)
-  local by_cost = self.options.credit == 'action' and slopes(self.problem, metrics, batch) or nil
+  local credit = self.options.credit or self.options.preset == 'scratch' and 'action'
+  local by_cost = credit == 'action' and slopes(self.problem, metrics, batch) or nil
   local failing = array.int32(#metrics)
   for i = 1, #metrics do failing[i] = metrics[i].feasible and 0 or 1 end
   return rewards, failing, by_cost
@@ -357,7 +360,7 @@ local function register(methods, name, declared, about)
   local learns = declared == agent_options
   about.options = declared
   methods.register(name, function(problem, given)
-    local options, settings, stages = read_options(name, declared, methods, given or {})
+    local options, settings, stages = read_options(name, declared, methods, given or {}, #problem.cluster.devices)
     return search.run(name, problem, options, function(self)
       self.job = dist_search.begin(self, dist.current())
       checkpoints.begin(self, dist_search.share(self.job))

@@ -13,13 +13,10 @@ local util = require 'trinity.base.util'
 local updates = 1000 -- in which the entropy weight falls: 20,000 placements; --quick has fewer
 local most_hierarchical = 1000 -- placements of Hierarchical, which take half a second each
 
---- The settings with which a policy learns from nothing, in addition to the default preset without its own start: every
---- action learns from its own contribution; each group starts on one device and stays there, so that the partition
---- network alone learns; and the entropy weight falls from 1.
+--- Preset 'scratch' with a group per GPU: every action learns from its own contribution; each group starts on one
+--- device and stays there, so that the partition network alone learns; and the entropy weight falls from 1.
 local function scratch_options(cards, seed, count)
-  return { seed = seed, samples = paper.samples, groups = cards, contiguity = 0, switch_probability = 0,
-    credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 1, entropy_last = 0.05,
-    entropy_updates = count }
+  return { preset = 'scratch', seed = seed, samples = paper.samples, groups = cards, entropy_updates = count }
 end
 
 --- Trains or, frozen, only samples: the largest reward of count updates' placements.

@@ -19,18 +19,49 @@ end
 --- The cases of graphs on clusters, as training has them; a graph may be MODEL@tensorflow.
 function comparison.cases(graphs, clusters) return move_training.cases(graphs, clusters, nil, load) end
 
---- Runs a method from the best heuristic, whose evaluation counts in the budget { evaluations = } or { seconds = }: its
---- step time, and what a ranker came to. rank: option of method trinity.
-function comparison.run(method, case, budget, seed, rank)
+--- Runs a method from the best heuristic, whose evaluation counts in the budget { evaluations = } or { seconds = }:
+--- returns its strategy. rank: option of method trinity. `plain annealing` starts where annealing does by default.
+function comparison.search(method, case, budget, seed, rank)
   local start, options = case.starts[1].placement, util.merged(budget, { seed = seed, quiet = true })
   if method == 'annealing' or method == 'local_search' then
     options.starts = { start }
-  else
+  elseif method ~= 'plain annealing' then
     options.warm_start, options.rank = { start }, rank
   end
-  local found = methods[method](case.problem, options)
+  local found = methods[method == 'plain annealing' and 'annealing' or method](case.problem, options)
   if found.stopped then util.fail 'interrupted' end
+  return found
+end
+
+--- Returns the step time that comparison.search finds, and what a ranker came to.
+function comparison.run(...)
+  local found = comparison.search(...)
   return found.metrics.step_time_s, found.ranking
+end
+
+--- A ranker that gives all candidates the same score: random moves of the ranked search.
+function comparison.uniform(candidates)
+  return util.listed(candidates.count, function() return 0 end)
+end
+
+--- Returns the oracle of moves of a problem: a ranker that simulates every candidate, outside the budget, and takes the
+--- best.
+function comparison.oracle(problem)
+  local best = 1e9 -- of scores relative to the best candidate, so that no other one is sampled
+  return function(candidates)
+    local trials, times = {}, {}
+    for i = 1, candidates.count do
+      local units, device = candidates:move(i)
+      local moved = {}
+      for _, unit in ipairs(units) do moved[unit] = device end
+      trials[i] = problem:placement_by_unit(function(unit) return moved[unit] or candidates.device_of[unit] end)
+    end
+    for i, metrics in ipairs(#trials > 0 and problem:evaluate_batch(trials) or {}) do
+      times[i] = metrics.step_time_s * (metrics.feasible and 1 or 10)
+    end
+    local least = math.min(math.huge, unpack(times))
+    return util.map(times, function(time_s) return -best * (time_s / least - 1) end)
+  end
 end
 
 --- Step times of the search with a ranker over another method's, one per seed: a list. budget: { evaluations = }

@@ -85,8 +85,7 @@ end
 
 -- A policy that has sampled nothing yet.
 local function policy(case, seed)
-  return make_agent(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
-    switch_probability = 0, credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 1,
+  return make_agent(case.problem, { preset = 'scratch', seed = seed, samples = samples, groups = 2,
     entropy_last = 0.1, entropy_updates = updates })
 end
 

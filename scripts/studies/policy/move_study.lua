@@ -39,6 +39,7 @@ study.of_fronts = {
   { name = 'with memory features', rounds = study.rounds, memory_features = true, reward = training.front_reward },
   { name = 'without memory features', rounds = study.rounds, reward = training.front_reward },
 }
+local most_of_oracle = 100 -- evaluations, each with some 50 simulations
 local front_evaluations = 400 -- of an episode by such a reward
 
 --- A hand-made score of the same features: the part of the critical path that a move takes along, less the work that it
@@ -79,10 +80,22 @@ local function weights_by(how, family, from, say)
   return weights_of(family, from, { 32, 32 }, '-' .. how.name:gsub(' ', '-'):lower(), say, how)
 end
 
---- Who searches: the search with what was trained, and what it is held against. `rank` of a family's variants.
+--- Returns the ranker of a family, trained without it where the folder of `from` has none.
+function study.ranker(name, from, say)
+  for _, family in ipairs(study.families) do
+    if family.name == name then return weights_of(family, from, { 32, 32 }, '', say) end
+  end
+end
+
+-- Who searches: { name, method, rank, of_case = rank of a case, most = evaluations of its largest budget }. First the
+-- methods without a ranker, then the trained one, random moves and the oracle of moves.
 local function searches_of(family, options, say)
-  local list = { { 'annealing' }, { 'best' }, { 'local_search' },
-    { 'trained', 'trinity', weights_of(family, options, { 32, 32 }, '', say) } }
+  local list = { { 'annealing' }, { 'best' }, { 'local_search' }, { 'plain annealing' },
+    { 'trained', 'trinity', weights_of(family, options, { 32, 32 }, '', say) },
+    { 'random moves', 'trinity', comparison.uniform } }
+  if options.budgets[1].evaluations <= most_of_oracle then
+    list[#list + 1] = { 'oracle', 'trinity', of_case = comparison.oracle, most = most_of_oracle }
+  end
   if options.variants then
     list[#list + 1] = { 'untrained', 'trinity', rankers.new { seed = 7 } }
     list[#list + 1] = { 'linear', 'trinity', weights_of(family, options, {}, '-linear', say) }
@@ -94,9 +107,19 @@ local function searches_of(family, options, say)
   return list
 end
 
+-- Returns the searches that run under a budget.
+local function of_budget(searches, budget)
+  local list = {}
+  for _, search in ipairs(searches) do
+    if not search.most or budget.evaluations <= search.most then list[#list + 1] = search end
+  end
+  return list
+end
+
 --- Runs it: options { folder =, training_seed =, budgets = list of { evaluations = } or { seconds = }, seeds =,
 --- variants =, trainings = whether, families = nil or set of names }. Adds rows { label, family, times = {
---- [budget][search] = step times, one a seed }, best_s = of all } as they are done; returns the names of searches.
+--- [budget][search] = step times, one a seed }, best_s = of all, bound_s, heuristics = { { name, step_time_s } }, the
+--- best first } as they are done; returns the names of searches.
 function study.run(options, say, rows)
   local names = {}
   for _, family in ipairs(study.families) do
@@ -105,13 +128,16 @@ function study.run(options, say, rows)
       names = util.map(searches, function(search) return search[1] end)
       for _, entry in ipairs(family) do
         for _, case in ipairs((comparison.cases(entry[1], entry[2]))) do
-          local row = { label = case.label, family = family.name, times = {}, best_s = math.huge }
+          local row = { label = case.label, family = family.name, times = {}, best_s = case.starts[1].step_time_s,
+            bound_s = case.problem:bounds().step_time_s, heuristics = util.map(case.starts, function(start)
+              return util.picked(start, { 'name', 'step_time_s' })
+            end) }
           for b, budget in ipairs(options.budgets) do
             row.times[b] = {}
-            for _, search in ipairs(searches) do
-              local times = {}
+            for _, search in ipairs(of_budget(searches, budget)) do
+              local times, rank = {}, search.of_case and search.of_case(case.problem) or search[3]
               for seed = 1, options.seeds do
-                times[seed] = comparison.run(search[2] or search[1], case, budget, seed, search[3])
+                times[seed] = comparison.run(search[2] or search[1], case, budget, seed, rank)
                 row.best_s = math.min(row.best_s, times[seed])
               end
               row.times[b][search[1]] = times
@@ -148,14 +174,20 @@ function study.ratio(row, budget, search, other)
   return math.exp(sum / #times)
 end
 
---- Whether improvement is possible: annealing, on average at its 1,000 evaluations (or the last budget of `budgets`
---- where 1,000 is none of them), is more than 3 % above the best that anything found.
-function study.has_room(row, budgets)
-  local judged = #budgets
-  for b, budget in ipairs(budgets) do if budget.evaluations == 1000 then judged = b end end
-  local sum, times = 0, row.times[judged].annealing
-  for seed = 1, #times do sum = sum + math.log(times[seed] / row.best_s) end
-  return math.exp(sum / #times) > 1.03
+--- The geometric mean over seeds of annealing's step in a row under a budget.
+function study.annealing_s(row, budget)
+  return row.heuristics[1].step_time_s * study.over_heuristic(row, budget, 'annealing', 1)
+end
+
+--- Whether the best heuristic is more than 3 % above the best known step of any search and budget of the row.
+function study.has_headroom(row) return row.heuristics[1].step_time_s / row.best_s > 1.03 end
+
+--- Returns the geometric mean over seeds of a search over heuristic number i of a row.
+function study.over_heuristic(row, budget, search, i)
+  local times = row.times[budget][search]
+  local sum = 0
+  for seed = 1, #times do sum = sum + math.log(times[seed] / row.heuristics[i].step_time_s) end
+  return math.exp(sum / #times)
 end
 
 return study

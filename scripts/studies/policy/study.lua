@@ -3,11 +3,12 @@
 -- same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
 -- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
 -- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker with
--- or without memory features (front).
+-- or without memory features (front). What searches find by executed steps on two cores (executed).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local comparison = require 'studies.policy.comparison'
+local executed = require 'studies.policy.executed'
 local known_optima = require 'studies.policy.known_optima'
 local fronts = require 'studies.policy.move_fronts'
 local study = require 'studies.policy.move_study'
@@ -18,7 +19,8 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
   what = { default = {}, position = true,
-    help = "show, and a file of weights (default: method trinity's); study; optima; front, and other weights" },
+    help = "show, and a file of weights (default: method trinity's); study; optima; front, and other weights; "
+      .. 'executed' },
   graphs = { default = '', help = "MODEL or MODEL:BATCH, with commas ('': no searches); MODEL@tensorflow: "
     .. "in TensorFlow's operations" },
   clusters = { default = 'p100x4', help = 'with commas' },
@@ -36,14 +38,21 @@ local options = trinity.options {
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
   units = { default = '100,300,1000', help = 'of optima, with commas' },
   samples = { default = 6000, help = 'optima: placements that a policy may sample', min = 20, integer = true },
+  networks = { default = '', help = "executed: of its networks those with these words in their names; '': all" },
+  rounds = { default = 15, help = 'executed: interleaved rounds of everything that was found', min = 1,
+    integer = true },
+  steps = { default = 2, help = 'executed: steps of an execution, after one that is not counted', min = 1,
+    integer = true },
+  heuristics = { default = false, help = 'executed: all heuristics and the search by simulation, nothing searched by '
+    .. 'executions' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 -- Policies are trained and compared on machines as their data sheets describe them.
 require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' }
 local action, file = options.what[1] or 'show', options.what[2] or trinity.search.rankers.shipped
-local actions = { show = true, study = true, optima = true, front = true }
+local actions = { show = true, study = true, optima = true, front = true, executed = true }
 if not actions[action] or options.what[(action == 'show' or action == 'front') and 3 or 2] then
-  util.fail_usage("trinity study policy: expected show FILE, study, optima or front [FILE], got '%s'",
+  util.fail_usage("trinity study policy: expected show FILE, study, optima, executed or front [FILE], got '%s'",
     table.concat(options.what, ' '))
 end
 
@@ -104,40 +113,53 @@ local function family_set()
   return families
 end
 
+-- One line about ratios of the trained search over another one, or over a heuristic.
+local function print_ratios(name, kind, list)
+  if #list == 0 then return end
+  local mean, low, high, p = comparison.summary(list)
+  print(('trained over %-15s %-14s %2d rows: %.3f, 95 %% %.3f to %.3f, p %.2g; worst row %.3f'):format(name,
+    kind .. ',', #list, mean, low, high, p, math.max(unpack(list))))
+end
+
+-- Ratios of the trained search over every heuristic: lists by name.
+local function over_heuristics(b, rows)
+  local lists = {}
+  for _, row in ipairs(rows) do
+    for i, heuristic in ipairs(row.heuristics) do
+      for _, name in ipairs { heuristic.name, i == 1 and 'best heuristic' or nil } do
+        lists[name] = lists[name] or {}
+        table.insert(lists[name], study.over_heuristic(row, b, 'trained', i))
+      end
+    end
+  end
+  return lists
+end
+
 -- A study's rows under budget number b.
-local function print_budget(b, rows, names)
-  local cells, own, with_room = {}, {}, {}
-  for r, row in ipairs(rows) do
-    local room = study.has_room(row, budgets)
-    cells[r] = { row.label, row.family, room and 'yes' or 'no' }
-    for _, name in ipairs(names) do
-      if name ~= 'annealing' then
-        local ratio = study.ratio(row, b, name, 'annealing')
-        table.insert(cells[r], ('%.3f'):format(ratio))
-      end
-      if name ~= 'trained' then
-        local ratio = study.ratio(row, b, 'trained', name)
-        own[name] = own[name] or {}
-        with_room[name] = with_room[name] or {}
-        table.insert(own[name], ratio)
-        if room then table.insert(with_room[name], ratio) end
-      end
-    end
-  end
-  local heads = { 'held out', 'family', 'room' }
+local function print_budget(b, rows, all)
+  local with, names = {}, {}
+  for _, name in ipairs(all) do if rows[1].times[b][name] then names[#names + 1] = name end end
+  for _, row in ipairs(rows) do if study.has_headroom(row) then with[#with + 1] = row end end
+  local heads = { 'held out', 'best heuristic', 'best known' }
   for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
-  print(('\n%s, %d seeds: step time over annealing from the same start\n'):format(name_of(budgets[b]),
-    options.seeds))
-  print(trinity.system.format_table(heads, cells))
+  print(('\n%s, %d seeds: step time over annealing from the same start\n'):format(name_of(budgets[b]), options.seeds))
+  print(trinity.system.format_table(heads, util.map(rows, function(row)
+    local annealing_s = study.annealing_s(row, b)
+    local cells = { row.label, ('%.3f'):format(row.heuristics[1].step_time_s / annealing_s),
+      ('%.3f'):format(row.best_s / annealing_s) }
+    for _, name in ipairs(names) do
+      if name ~= 'annealing' then cells[#cells + 1] = ('%.3f'):format(study.ratio(row, b, name, 'annealing')) end
+    end
+    return cells
+  end)))
   for _, name in ipairs(names) do
-    for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with headroom', with_room[name] } } or {}) do
-      if #list[2] > 0 then
-        local mean, low, high, p = comparison.summary(list[2])
-        print(('trained over %-12s %-9s %2d rows: %.4f, 95 %% %.4f to %.4f, p %.3g; worst row %.3f'):format(name,
-          list[1] .. ',', #list[2], mean, low, high, p, math.max(unpack(list[2]))))
-      end
+    local function ratio(row) return study.ratio(row, b, 'trained', name) end
+    if name ~= 'trained' then
+      print_ratios(name, 'all', util.map(rows, ratio))
+      print_ratios(name, 'with headroom', util.map(with, ratio))
     end
   end
+  for name, list in util.sorted_pairs(over_heuristics(b, rows)) do print_ratios(name, 'all', list) end
 end
 
 local function show_study()
@@ -159,7 +181,8 @@ local function show_study()
     return leave_if(stopped, #rows, 'rows')
   end
   for b = 1, #budgets do print_budget(b, rows, names) end
-  print '\nroom: annealing at 1,000 evaluations is over 3 % above the best found; p: signed ranks over rows (Wilcoxon)'
+  print '\nheadroom: the best heuristic is over 3 % above the best known step; plain annealing starts on one device;'
+  print 'oracle: simulates every candidate move outside the budget; p: signed ranks over rows (Wilcoxon)'
   print(('made by: trinity study policy %s'):format(cli.words()))
 end
 
@@ -276,7 +299,32 @@ local function show_front()
   leave_if(stopped, #rows, 'rows')
 end
 
-local shown = { front = show_front, optima = show_optima, study = show_study }
+local function show_executed()
+  local rows, words = {}, util.words(options.networks)
+  local stopped = is_stopped_in(function()
+    for _, network in ipairs(executed.networks) do
+      local chosen = #words == 0
+      for _, word in ipairs(words) do chosen = chosen or network.text:find(word, 1, true) ~= nil end
+      local function tell(...) say('%s: %s', network.text, (...):format(select(2, ...))) end
+      if chosen then
+        local ranker = study.ranker(network.family, options, say)
+        rows[#rows + 1] = executed.row(network, ranker, { devices = { 'cpu:0', 'cpu:1' }, seed = 1,
+          evaluations = budgets[1].evaluations, steps = options.steps, rounds = options.rounds,
+          heuristics = options.heuristics }, tell)
+      end
+    end
+  end)
+  keep(rows, 'networks')
+  if options.json then
+    print(trinity.files.json.encode { rows = rows })
+  else
+    executed.print(rows)
+    print(('made by: trinity study policy %s'):format(cli.words()))
+  end
+  leave_if(stopped, #rows, 'networks')
+end
+
+local shown = { executed = show_executed, front = show_front, optima = show_optima, study = show_study }
 if shown[action] then return shown[action]() end
 local ranker = trinity.search.rankers.load(file)
 local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }

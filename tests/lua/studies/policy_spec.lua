@@ -2,9 +2,12 @@
 -- on problems whose optimum is known and which a greedy scheduler does not solve.
 
 local trinity = require 'trinity'
+local bayesian = require 'studies.policy.bayesian'
 local comparison = require 'studies.policy.comparison'
+local executed = require 'studies.policy.executed'
 local fronts = require 'studies.policy.move_fronts'
 local known = require 'studies.policy.known_optima'
+local util = require 'trinity.base.util'
 
 describe('fronts', function()
   local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 8 }), cluster = trinity.cluster 'p100x4' }
@@ -23,6 +26,42 @@ describe('fronts', function()
     local ranker = trinity.search.rankers.new { hidden = { 4 }, seed = 3, memory_features = true }
     local area = fronts.run('trinity', case, { evaluations = 60 }, 1, ranker)
     expect(area > 0 and area < 1):equals(true)
+  end)
+end)
+
+describe('searches that the study compares with', function()
+  local case = comparison.cases('vgg16:8', 'p100x4')[1]
+  local function step_time_s(rank, seed)
+    return (comparison.run('trinity', case, { evaluations = 30 }, seed, rank))
+  end
+  it('have an oracle that takes the best of all candidates', function()
+    local oracle = comparison.oracle(case.problem)
+    local function rank(candidates)
+      local scores, trials = oracle(candidates), {}
+      for i = 1, candidates.count do
+        local units, device = candidates:move(i)
+        local placement = case.problem:placement_by_unit(function(unit)
+          for _, moved in ipairs(units) do if moved == unit then return device end end
+          return candidates.device_of[unit]
+        end)
+        trials[i] = case.problem:evaluate(placement).step_time_s
+      end
+      local best, least = math.max(unpack(scores)), math.min(unpack(trials))
+      expect(best):equals(0)
+      for i = 1, candidates.count do expect(scores[i] == best):equals(trials[i] == least) end
+      return scores
+    end
+    expect(step_time_s(rank, 1)):equals(step_time_s(oracle, 1))
+    expect(step_time_s(oracle, 1) <= step_time_s(comparison.uniform, 1)):truthy()
+  end)
+  it('have Bayesian optimisation, which keeps to its budget and is the same from the same seed', function()
+    local function run(seed)
+      return bayesian(case.problem, { start = case.starts[1].placement, evaluations = 30, seed = seed })
+    end
+    local found = run(1)
+    expect(found.evaluations):equals(30)
+    expect(found.metrics.step_time_s):below(case.starts[1].step_time_s)
+    expect(table.concat(run(1).placement:totable(), ' ')):equals(table.concat(found.placement:totable(), ' '))
   end)
 end)
 
@@ -48,6 +87,27 @@ describe('the command policy', function()
 end)
 
 with_torch()
+
+describe('searches by executed steps', function()
+  local network = { text = 'rnnlm:1:sequence=3:hidden=16:vocabulary=40' }
+  local options = { devices = { 'cpu:0', 'cpu:1' }, evaluations = 3, steps = 1, rounds = 2, seed = 1 }
+  local function names_of(row) return table.concat(util.map(row.entries, function(entry) return entry.name end), ' ') end
+  it('give every method the same executions, and pairs of rounds', function()
+    local row = executed.row(network, comparison.uniform, options, function() end)
+    expect(names_of(row)):equals 'start start again policy random moves annealing local_search bayesian simulated'
+    expect(row.entries[1].ratio == 1 and row.entries[1].p == 1):truthy()
+    for i, entry in ipairs(row.heuristics) do
+      expect(entry.executed_s >= row.heuristics[math.max(1, i - 1)].executed_s):truthy()
+    end
+  end)
+  it('or compare what simulation finds with the fastest heuristic', function()
+    options.heuristics = true
+    local row = executed.row(network, comparison.uniform, options, function() end)
+    expect(row.entries[#row.entries].name):equals 'simulated'
+    expect(#row.heuristics):equals(0)
+    for _, entry in ipairs(row.entries) do expect(entry.step_time_s > 0):truthy() end
+  end)
+end)
 
 describe('known optima', function()
   it('equal exhaustive search where that is possible', function()
