@@ -39,7 +39,8 @@ std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredReplica& replic
 
 ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   find_lanes(replica, whole);
-  if (!replica.lanes.empty()) {
+  repeats_ = !replica.lanes.empty();
+  if (repeats_) {
     repeat_kinds(replica);
   } else {
     find_groups(replica);
@@ -116,6 +117,14 @@ int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
     add_group(std::move(devices));
   }
   return known_.at(group);
+}
+
+int32_t ReplicaLanes::group_of(int32_t collective, int32_t device) const {
+  const int32_t group = group_of_[collective];
+  if (!repeats_) return group;
+  if (group >= first_joined()) return joined_of(device);
+  const auto &own = lanes_[lane_of_[device]].groups, &made = lanes_[lanes_[lane_of_[device]].kind].groups;
+  return own[at(std::find(made.begin(), made.end(), group) - made.begin())];
 }
 
 std::vector<int32_t> ReplicaLanes::outline() const {

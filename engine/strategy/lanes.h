@@ -42,7 +42,8 @@ class ReplicaLanes {
   int32_t joined_of(int32_t device) const {
     return first_joined_ + device / place_ * parts_ + device % parts_;
   }
-  int32_t group_of(int32_t collective) const { return group_of_[collective]; }
+  /// The group of a collective, or of the one that repeats it on a device of the same class (repeated()).
+  int32_t group_of(int32_t collective, int32_t device) const;
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
   /// Everything but operators, as numbers: equal lists mean equal pipeline groups, groups and
   /// sends.
@@ -74,6 +75,7 @@ class ReplicaLanes {
   int32_t parts_ = 1;          // `tensor`
   int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
+  bool repeats_ = false;       // one pipeline group per class is made
 };
 
 }  // namespace trinity
