@@ -240,7 +240,9 @@ class OrderEngine {
   // order_periods.cpp: find and skip repetitions.
   void seek_period();
   bool runs_in_turn();
+  void join_devices();
   bool find_components();
+  bool count_rows();
   bool runs_each_time(const Route& route) const { return !route.last && !problem_->once(route.op); }
   /// -1: what runs in the last micro-batch alone.
   int32_t component_of(const Group& group) const {

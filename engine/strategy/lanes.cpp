@@ -6,7 +6,9 @@
 #include <unordered_set>
 
 #include "base/index.h"
+#include "graph/experts.h"
 #include "graph/layers.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
@@ -46,6 +48,7 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
     find_groups(replica);
     find_kinds(replica);
   }
+  if (!replica.joined.empty()) find_joined_copies(replica);
 }
 
 /// For pipeline groups of which one per class was lowered: its collectives represent its class.
@@ -222,6 +225,40 @@ void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   for (size_t c = 0; c < group_of_.size(); ++c)
     if (group_of_[c] == kJoins)
       group_of_[c] = joined_of(replica.device_of(replica.graph.collectives()[c].members[0]));
+}
+
+/// Exchanges of tokens, and what is gathered or reduced over replicas alone (Replication::is_reduced()).
+void ReplicaLanes::find_joined_copies(const LoweredReplica& replica) {
+  const auto& graph = replica.graph;
+  const auto sums = [&](int32_t op) { return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0; };
+  std::vector<bool> meets(graph.tensors().size(), false);  // is reduced by a joined collective, or was
+  const auto joins = [&](int32_t op) {
+    return graph.op(op).collective >= 0 && replica.joined[at(graph.op(op).collective)];
+  };
+  const auto spread = [&](int32_t op, bool ahead) {
+    const auto& about = graph.op(op);
+    const auto &from = ahead ? about.outputs : about.inputs, &to = ahead ? about.inputs : about.outputs;
+    for (size_t i = 0; i < to.size(); ++i)
+      meets[at(to[i])] = meets[at(to[i])] || joins(op) || (sums(op) && i < from.size() && meets[at(from[i])]);
+  };
+  for (int32_t op = graph.operator_count() - 1; op >= 0; --op) spread(op, true);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) spread(op, false);
+  joins_copies_.fill(false);
+  const auto note_copies = [&](int32_t op) {
+    const auto among = replica.roles[at(op)].spread > 1 ? LoweredCopies::Among::alike : LoweredCopies::Among::all;
+    joins_copies_[static_cast<size_t>(among)] = true;
+  };
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    if (is_exchange(graph.op(op))) joins_copies_[static_cast<size_t>(LoweredCopies::Among::run)] = true;
+    if (replica.roles[at(op)].gathered > 0 && replica.roles[at(op)].together < 0) note_copies(op);
+    for (const int32_t input : graph.op(op).inputs) {
+      const int32_t from = graph.tensor(input).producer;
+      const bool updates = graph.op(op).collective < 0 && graph.op(op).forward >= 0;
+      if (graph.op(op).phase == Phase::update && !is_variable(graph.op(from)) && !meets[at(input)] &&
+          (graph.op(from).phase == Phase::backward || updates))
+        note_copies(from);
+    }
+  }
 }
 
 void ReplicaLanes::find_kinds(const LoweredReplica& replica) {

@@ -58,8 +58,8 @@ bool OrderEngine::runs_in_turn() {
   });
 }
 
-/// Returns false if a message of every micro-batch joins no device with such work.
-bool OrderEngine::find_components() {
+/// Sets component_of_ to the first device of each component, and the queues' users.
+void OrderEngine::join_devices() {
   auto& root = component_of_;
   root.resize(devices_.size());
   std::iota(root.begin(), root.end(), 0);
@@ -85,22 +85,28 @@ bool OrderEngine::find_components() {
   }
   for (const auto& group : groups_) {
     if (group.once) continue;
-    for (int32_t i = group.devices_begin; i < group.devices_end; ++i)
-      join(group_devices_[group.devices_begin], group_devices_[i]);
-    use(group, group_devices_[group.devices_begin]);
+    const int32_t first = group_devices_[group.devices_begin];
+    for (int32_t i = group.devices_begin; i < group.devices_end; ++i) join(first, group_devices_[i]);
+    use(group, first);
   }
-  std::vector<int32_t> number(devices_.size(), -1);
+  for (size_t d = 0; d < root.size(); ++d) root[d] = find(static_cast<int32_t>(d));
+}
+
+/// Returns false if there are none, or a message of every micro-batch joins no device with such work.
+bool OrderEngine::find_components() {
+  join_devices();
+  const auto each_time = [this](int32_t list) {
+    return !problem_->once(pieces_->operators[pieces_->list_first[list]]);
+  };
+  std::vector<int32_t> number(devices_.size(), -1);  // [first device]
   size_t count = 0;
   for (int32_t list = 0; list < pieces_->lists(); ++list)
-    if (int32_t& of = number[find(list_device_[list])];
-        of < 0 && !problem_->once(pieces_->operators[pieces_->list_first[list]]))
+    if (int32_t& of = number[component_of_[list_device_[list]]]; of < 0 && each_time(list))
       of = static_cast<int32_t>(count++);
-  for (size_t d = 0; d < devices_.size(); ++d) find(static_cast<int32_t>(d));
-  for (size_t d = 0; d < devices_.size(); ++d) number[d] = number[find(static_cast<int32_t>(d))];
-  component_of_ = std::move(number);
+  for (int32_t& of : component_of_) of = number[of];
   components_.resize(count);
   for (auto& component : components_) {
-    component.lists.clear(), component.devices.clear(), component.queues.clear(), component.pieces.clear();
+    component.lists.clear(), component.devices.clear(), component.queues.clear();
     component.rows = component.last_mark = component.first_open = component.newest = component.micros = 0;
     component.kept = 0;
     component.keeps_every = 1;
@@ -108,27 +114,32 @@ bool OrderEngine::find_components() {
   for (size_t d = 0; d < devices_.size(); ++d)
     if (component_of_[d] >= 0) components_[component_of_[d]].devices.push_back(static_cast<int32_t>(d));
   for (int32_t list = 0; list < pieces_->lists(); ++list)
-    if (!problem_->once(pieces_->operators[pieces_->list_first[list]]))
-      components_[component_of_[list_device_[list]]].lists.push_back(list);
+    if (each_time(list)) components_[component_of_[list_device_[list]]].lists.push_back(list);
+  return count > 0 && count_rows();
+}
+
+/// Lists the queues of every component, and counts what runs in a micro-batch.
+bool OrderEngine::count_rows() {
+  bool counted = true;
+  const auto count = [&](int32_t of) {
+    counted = counted && of >= 0;
+    if (counted) ++components_[of].rows;
+  };
   for (size_t queue = 0; queue < queue_user_.size(); ++queue) {
     if (queue_user_[queue] < 0) continue;
     const int32_t of = component_of_[queue_user_[queue]];
     if (of < 0) return false;
     components_[of].queues.push_back(static_cast<int32_t>(queue));
   }
-  const auto count_row = [&](int32_t of) {
-    if (of >= 0) ++components_[of].rows;
-    return of >= 0;
-  };
   for (const auto& group : groups_)
-    if (!group.once && !count_row(component_of(group))) return false;
+    if (!group.once) count(component_of(group));
   for (const auto& route : routes_)
-    if (runs_each_time(route) && !count_row(component_of_[route.from])) return false;
+    if (runs_each_time(route)) count(component_of_[route.from]);
   left_.clear();
   for (int32_t micro = 0; micro < micros_; ++micro)
     for (const auto& component : components_)
       left_.push_back(component.rows + static_cast<int32_t>(component.lists.size()));
-  return count > 0;
+  return counted;
 }
 
 /// Adds table rows for all micro-batches up to `micro`; a run that stops at a mark needs few.

@@ -202,6 +202,7 @@ class Refinement : LaneCopies {
     std::vector<size_t> seen(colour_.size() + groups_.size() + at(queue_count()), 0);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& group = groups_[g];
+      if (!group.meets) continue;
       bool any = false, all = true;
       const auto for_members = [&](auto visit) {
         for (const int32_t u : group.members)
@@ -283,8 +284,10 @@ class Refinement : LaneCopies {
       for (int32_t g = 0; at(g) < lanes_.groups().size(); ++g)
         for (const int32_t r : result.replicas) inner.push_back(add(place(g, r, among)));
       for (int32_t u = 0; u < devices_; ++u)
-        for (const int32_t r : result.replicas)
-          across_them.push_back(simulated(lanes_.lane_of(u), r) ? add(across(u, r, among)) : -1);
+        for (const int32_t r : result.replicas) {
+          const bool meets = lanes_.joins_copies(among) && simulated(lanes_.lane_of(u), r);
+          across_them.push_back(meets ? add(across(u, r, among)) : -1);
+        }
     }
   }
 

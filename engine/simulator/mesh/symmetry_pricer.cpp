@@ -151,7 +151,8 @@ int64_t operators_of_all(const LoweredReplica& replica) {
   return made == 0 ? each : each * std::ssize(replica.lanes) / made;
 }
 
-/// Devices of the copies' operators among a symmetry's representatives.
+/// Devices of the copies' operators among a symmetry's representatives; empty if a collective joins devices that the
+/// search for symmetry did not consider (ReplicaLanes::joins_copies()).
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes) {
@@ -173,8 +174,8 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
                                                              : -1;
     const auto among = static_cast<size_t>(copies.among[c]);
     const auto& of = group < 0 ? symmetry.across[among] : symmetry.inner[among];
-    quotient.group.push_back(
-        of[at(group < 0 ? device : group) * at(made) + at(copy)]);
+    quotient.group.push_back(of[at(group < 0 ? device : group) * at(made) + at(copy)]);
+    if (quotient.group.back() < 0) return {};
   }
   return placement;
 }
@@ -265,6 +266,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   result->made = make(structure, *symmetry);
   result->placement =
       bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
+  if (result->placement.empty()) result->made.reset();
   return result;
 }
 

@@ -42,8 +42,8 @@ describe('what is slow', function()
     for _, case in ipairs {
       { { data = 128, pipeline = 8, tensor = 8 }, 4 },
       { { data = 1024, pipeline = 8 }, 2 },
-      { { data = 128, pipeline = 4, tensor = 4, context = 4 }, 8 },
-      { { data = 64, pipeline = 2, tensor = 8, context = 8 }, 8 },
+      { { data = 128, pipeline = 4, tensor = 4, context = 4 }, 6 },
+      { { data = 64, pipeline = 2, tensor = 8, context = 8 }, 6 },
     } do
       local plan = { mesh = case[1], micro_batches = 16, zero_stage = 1, sequence_parallel = (case[1].tensor or 1) > 1 }
       local quiet_s, quiet = measure(plan, 0)
