@@ -32,9 +32,9 @@ namespace trinity {
 /// time send at one instant over one queue from two devices, or if a collective takes no time. In
 /// these cases run() returns false.
 ///
-/// Micro-batches repeat (mesh/order_periods.cpp). Once the state of a run equals an earlier state,
-/// shifted in time, the run is periodic for as long as the order is. Periods are then skipped, and
-/// the results follow from a run with fewer micro-batches.
+/// Micro-batches repeat (mesh/order_periods.cpp). Once the state of devices that send each other messages in every
+/// micro-batch equals an earlier state, shifted in time, they are periodic for as long as the order is. Periods are
+/// then skipped, and the results follow from a run with fewer micro-batches.
 ///
 /// Terms: a *row* is a collective or the route of a transfer (collectives come first); a *cell* is
 /// a row in one micro-batch. A *segment* is a run of operators on one device without an incoming
@@ -54,7 +54,7 @@ class OrderEngine {
            const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
 
   /// Number of micro-batches that the last run skipped as repetitions.
-  int32_t left_out() const { return period_.copies * period_.micros; }
+  int32_t left_out() const { return period_.micros; }
 
  private:
   static constexpr size_t kMostQueues = size_t{1} << 24;
@@ -155,13 +155,26 @@ class OrderEngine {
     int64_t end_ns;
     int32_t row, micro;
   };
-  /// Part of an order that is skipped: `copies` repetitions of what ran between two marks, each
-  /// with `micros` micro-batches.
+  /// Devices that transfers and collectives of every micro-batch join. Until the last micro-batch nothing joins two
+  /// components, so each repeats in its own time.
+  struct Component {
+    std::vector<int32_t> lists, devices, queues;  // lists: run in every micro-batch
+    int32_t rows = 0;  // collectives and routes
+    int32_t last_mark = 0, first_open = 0;  // earlier micro-batches are finished
+    int32_t newest = 0;                     // last micro-batch begun
+    size_t kept = 0;                        // valid entries of `marks`
+    int32_t keeps_every = 1;                // interval of marks in micro-batches
+    std::vector<Mark> marks;
+    // Two marks with one state:
+    int32_t micros = 0;  // micro-batches between them; 0: not found
+    int64_t time_ns = 0;
+    std::vector<std::pair<int32_t, int32_t>> pieces, between;  // by `devices`: piece and position at each mark
+  };
+  /// Micro-batches of an order that are skipped, as repetitions of those between two marks of each component.
   struct Period {
-    int32_t copies = 0, micros = 0;
-    int64_t time_ns = 0, step_before_ns = 0;  // end of the step so far, after the second mark
+    int32_t micros = 0;
     std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the two marks
-    OrderPieces rest;                         // the order without the copies
+    OrderPieces rest;                         // the order without these micro-batches
   };
   /// Memory held from the run of its operator (or the start of a member's collective, or of a
   /// route's transfer) until its last use.
@@ -228,22 +241,48 @@ class OrderEngine {
   // order_periods.cpp: find and skip repetitions.
   void seek_period();
   bool runs_in_turn();
-  /// False in the last quarter of the run: skipping saves time only if it removes an eighth of it.
-  bool seeks_now() const { return seeks_ && 4 * pieces_done_[0] < 3 * micros_; }
-  bool reached_mark() const { return seeks_now() && pieces_done_[0] > last_mark_; }
-  void mark();
-  void keep(int64_t now_ns, uint64_t hash);
+  void join_devices();
+  bool find_components();
+  bool count_rows();
+  bool runs_each_time(const Route& route) const { return !route.last && !problem_->once(route.op); }
+  /// -1: what runs in the last micro-batch alone.
+  int32_t component_of(const Group& group) const {
+    return group.once ? -1 : component_of_[group_devices_[group.devices_begin]];
+  }
+  int32_t component_of(const Event& event) const {
+    const int32_t what = what_of(event);
+    if (kind_of(event) == kBooks) return component_of(groups_[what]);
+    return problem_->once(what) ? -1 : component_of_[placement_[what]];
+  }
+  int32_t component_of_row(int32_t row) const {
+    return row < collectives() ? component_of(groups_[row]) : component_of_[routes_[row - collectives()].from];
+  }
+  int32_t& left(int32_t component, int32_t micro) {
+    return left_[static_cast<size_t>(micro) * components_.size() + static_cast<size_t>(component)];
+  }
+  /// Counts a list or row that has run in a micro-batch.
+  void count_run(int32_t component, int32_t micro) {
+    if (seeks_ && component >= 0) --left(component, micro);
+  }
+  bool reached_mark(int32_t number) const {
+    const auto& component = components_[number];
+    return component.micros == 0 && pieces_done_[component.lists[0]] > component.last_mark;
+  }
+  void mark(int32_t number);
+  void keep(Component& component, int64_t now_ns, uint64_t hash);
   void note(int64_t value) { state_.push_back(value); }
-  void note_state(int64_t now_ns, int32_t first);
-  void note_devices(int64_t now_ns, int32_t micro);
-  void note_events(int64_t now_ns, int32_t micro);
-  int32_t position(size_t number, const Device& device) const;
+  void note_state(int32_t number, int64_t now_ns, int32_t first);
+  void note_devices(const Component& component, int64_t now_ns);
+  void note_events(int32_t number, int64_t now_ns);
+  int32_t position(int32_t number, const Device& device) const;
   bool begins_last() const;
-  int32_t copies_between(const Mark& before) const;
-  int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
-  int32_t equal_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
-  void leave_out(const Mark& before, int32_t copies);
+  void set_period(Component& component, const Mark& before);
+  int32_t micros_to_skip(const Component& component) const;
+  int32_t equal_in_order(int32_t device, int32_t first, int32_t pieces, int32_t micros) const;
+  void find_period();
+  void leave_out(int32_t micros);
   void pass_copies();
+  void shift(int32_t number, int64_t time_ns);
   bool run_rest(int64_t limit_ns);
   int64_t change(int32_t number) const;
 
@@ -358,14 +397,12 @@ class OrderEngine {
   bool unsure_ = false, rejected_ = false;
 
   bool seeks_ = false;
-  int32_t last_mark_ = 0, first_open_ = 0;              // earlier micro-batches are finished
-  std::vector<int32_t> left_;                           // per micro-batch: rows to come
-  int32_t each_left_ = 0, newest_ = 0;  // initial value of left_; last micro-batch begun
+  std::vector<Component> components_;
+  std::vector<int32_t> component_of_;                   // per device; -1: it runs in the last micro-batch alone
+  std::vector<int32_t> queue_user_;                     // per queue: a device; -1: none in every micro-batch
+  std::vector<int32_t> left_;                           // [micro][component]: lists and rows to come
   std::vector<Flight> flights_;                         // in order of booking; some have arrived
   std::vector<int64_t> state_;                          // state at a mark
-  std::vector<Mark> marks_;                             // first kept_ entries are valid
-  size_t kept_ = 0;
-  int32_t keeps_every_ = 1;                             // interval of marks in micro-batches
   Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device

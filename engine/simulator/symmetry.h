@@ -19,13 +19,13 @@
 
 namespace trinity {
 
-/// Equivalence classes of replicas and pipeline groups: one representative per class is simulated.
+/// Equivalence classes of the pipeline groups in all replicas: one representative per class is simulated.
 /// The classes are an equitable partition (argument: mesh/DESIGN.md).
 struct Symmetry {
-  std::vector<bool> devices;      ///< per device of a replica: its pipeline group is simulated
-  std::vector<int32_t> replicas;  ///< representatives, ascending
+  std::vector<bool> devices;      ///< per device of a replica: some replica's is simulated
+  std::vector<int32_t> replicas;  ///< of which a pipeline group is simulated, ascending
   Quotient quotient;              ///< without `group`, which depends on the copies that are made
-  /// [device of a replica][simulated replica]: device index in `quotient`
+  /// [device of a replica][such a replica]: device index in `quotient`; -1: it is not simulated
   std::vector<int32_t> number;
   /// Index into members of `Quotient` per (pipeline group, simulated replica) or (device, simulated
   /// replica), for each scope LoweredCopies::Among; -1: no simulated replica is in such a group.

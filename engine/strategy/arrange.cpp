@@ -1,5 +1,6 @@
 // The placement of a lowered graph, and the part of a strategy that determines the graph.
 #include <algorithm>
+#include <map>
 
 #include "base/index.h"
 #include "graph/subgraph.h"
@@ -116,6 +117,142 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
     if (!replica.joined.empty()) result.joined.push_back(replica.joined[collective]);
   }
   return result;
+}
+
+LoweredCopies kept(const LoweredCopies& copies, const std::vector<bool>& operators) {
+  const auto& lowered = copies.lowered;
+  auto part = subgraph(lowered.graph, operators);
+  LoweredCopies result;
+  result.lowered.graph = std::move(part.graph);
+  result.lowered.home = lowered.home;
+  result.lowered.layers = lowered.layers;
+  result.lowered.pipeline = lowered.pipeline;
+  using List = std::vector<int32_t> LoweredGraph::*;
+  for (const List list : {&LoweredGraph::origin, &LoweredGraph::stage, &LoweredGraph::rank, &LoweredGraph::layer,
+                          &LoweredGraph::turn})
+    for (const int32_t op : part.origin)
+      if (!(lowered.*list).empty()) (result.lowered.*list).push_back((lowered.*list)[at(op)]);
+  for (const int32_t collective : part.collective) {
+    result.collective.push_back(copies.collective[at(collective)]);
+    result.among.push_back(copies.among[at(collective)]);
+  }
+  return result;
+}
+
+namespace {
+
+/// Builds repeated(). A copy is a pipeline group at a distance from the one of its class. Used once.
+class LaneRepeats {
+ public:
+  LaneRepeats(const LoweredReplica& replica, const std::vector<bool>& devices)
+      : replica_(replica), graph_(replica.graph), width_(replica.of.mesh.width()), builder_(graph_.name()) {
+    const auto& kinds = replica.lanes;
+    copies_on_.resize(devices.size());
+    for (size_t d = 0; d < devices.size(); ++d) {
+      if (!devices[d]) continue;
+      const auto lane = static_cast<int32_t>(d) % width_, kind = kinds[at(lane)];
+      const auto found = std::find(distances_.begin(), distances_.end(), lane - kind);
+      copies_on_[d - at(lane) + at(kind)].push_back(static_cast<int32_t>(found - distances_.begin()));
+      if (found == distances_.end()) distances_.push_back(lane - kind);
+    }
+    ids_.assign(distances_.size() * at(graph_.operator_count()), -1);
+    tensors_.assign(distances_.size() * graph_.tensors().size(), -1);
+  }
+
+  LoweredReplica run() {
+    result_.of = replica_.of;
+    result_.home = replica_.home;
+    result_.home_rank = replica_.home_rank;
+    result_.ranks = replica_.ranks;
+    result_.layers = replica_.layers;
+    result_.pipeline = replica_.pipeline;
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      for (const int32_t copy : copies_of(op)) add(op, copy);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      for (const int32_t copy : copies_of(op))
+        if (const int32_t forward = graph_.op(op).forward; forward >= 0)
+          builder_.op(id(op, copy)).forward = id(forward, copy);
+    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) colocate(graph_.unit(unit));
+    for (size_t c = 0; c < graph_.collectives().size(); ++c) join(c);
+    std::vector<int32_t> numbers;
+    result_.graph = builder_.build(&numbers);
+    for (const int32_t number : numbers) result_.roles.push_back(roles_[at(number)]);
+    return std::move(result_);
+  }
+
+ private:
+  const std::vector<int32_t>& copies_of(int32_t op) const { return copies_on_[at(replica_.device_of(op))]; }
+  int32_t device_of(int32_t op, int32_t copy) const { return replica_.device_of(op) + distances_[at(copy)]; }
+  int32_t& id(int32_t op, int32_t copy) { return ids_[at(copy) * at(graph_.operator_count()) + at(op)]; }
+  int32_t& tensor(int32_t number, int32_t copy) {
+    return tensors_[at(copy) * graph_.tensors().size() + at(number)];
+  }
+
+  void add(int32_t op, int32_t copy) {
+    Operator made = graph_.op(op);
+    for (int32_t& input : made.inputs) input = tensor(input, copy);
+    made.outputs.clear();
+    const int32_t number = id(op, copy) = builder_.add_operator(std::move(made));
+    for (const int32_t output : graph_.op(op).outputs)
+      tensor(output, copy) = builder_.add_output(number, graph_.tensor(output));
+    auto& role = roles_.emplace_back(replica_.roles[at(op)]);
+    role.device = device_of(op, copy);
+    if (role.together < 0) return;
+    const auto key = std::pair(role.together, role.device % replica_.of.mesh.tensor);
+    role.together = together_.emplace(key, static_cast<int32_t>(together_.size())).first->second;
+  }
+
+  void colocate(std::span<const int32_t> unit) {
+    for (size_t copy = 0; copy < distances_.size(); ++copy) {
+      int32_t lead = -1;
+      for (const int32_t op : unit) {
+        const int32_t number = id(op, static_cast<int32_t>(copy));
+        if (number >= 0 && lead >= 0) builder_.colocate(lead, number);
+        lead = number >= 0 ? number : lead;
+      }
+    }
+  }
+
+  /// The first pipeline group of a collective's group, or the copy, if the collective is over no axes.
+  int32_t group_of(size_t c, int32_t device, int32_t copy) const {
+    const int32_t lane = device % width_, tensor = replica_.of.mesh.tensor;
+    if (!replica_.joined.empty() && replica_.joined[c]) return lane % tensor;
+    const int32_t axes = graph_.collectives()[c].axes;
+    if (axes < 0) return copy;
+    return ((axes & kOverTensor) != 0 ? 0 : lane % tensor) + ((axes & kOverContext) != 0 ? 0 : lane / tensor * tensor);
+  }
+
+  void join(size_t c) {
+    const auto& of = graph_.collectives()[c];
+    std::map<int32_t, std::vector<int32_t>> groups;
+    for (const int32_t member : of.members)
+      for (const int32_t copy : copies_of(member))
+        groups[group_of(c, device_of(member, copy), copy)].push_back(id(member, copy));
+    for (auto& [group, members] : groups) {
+      Collective all = of;
+      all.members = std::move(members);
+      builder_.add_collective(std::move(all));
+      result_.collective.push_back(replica_.collective[c]);
+      if (!replica_.joined.empty()) result_.joined.push_back(replica_.joined[c]);
+    }
+  }
+
+  const LoweredReplica& replica_;
+  const Graph& graph_;
+  const int32_t width_;
+  GraphBuilder builder_;
+  std::vector<int32_t> distances_;               // [copy]
+  std::vector<std::vector<int32_t>> copies_on_;  // [device of a class]
+  std::vector<int32_t> ids_, tensors_;           // [copy][operator or tensor]; -1: none
+  std::vector<OperatorRole> roles_;              // [operator of the builder]
+  std::map<std::pair<int32_t, int32_t>, int32_t> together_;
+  LoweredReplica result_;
+};
+
+}  // namespace
+
+LoweredReplica repeated(const LoweredReplica& replica, const std::vector<bool>& devices) {
+  return LaneRepeats(replica, devices).run();
 }
 
 std::vector<CycleStep> cycle_of(const Strategy& strategy) {

@@ -6,7 +6,9 @@
 #include <unordered_set>
 
 #include "base/index.h"
+#include "graph/experts.h"
 #include "graph/layers.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
@@ -39,12 +41,14 @@ std::vector<std::pair<int32_t, int32_t>> find_sends(const LoweredReplica& replic
 
 ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   find_lanes(replica, whole);
-  if (!replica.lanes.empty()) {
+  repeats_ = !replica.lanes.empty();
+  if (repeats_) {
     repeat_kinds(replica);
   } else {
     find_groups(replica);
     find_kinds(replica);
   }
+  if (!replica.joined.empty()) find_joined_copies(replica);
 }
 
 /// For lowering with one pipeline group per class: its collectives represent its class.
@@ -116,6 +120,14 @@ int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
     add_group(std::move(devices));
   }
   return known_.at(group);
+}
+
+int32_t ReplicaLanes::group_of(int32_t collective, int32_t device) const {
+  const int32_t group = group_of_[collective];
+  if (!repeats_) return group;
+  if (group >= first_joined()) return joined_of(device);
+  const auto &own = lanes_[lane_of_[device]].groups, &made = lanes_[lanes_[lane_of_[device]].kind].groups;
+  return own[at(std::find(made.begin(), made.end(), group) - made.begin())];
 }
 
 std::vector<int32_t> ReplicaLanes::outline() const {
@@ -213,6 +225,40 @@ void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   for (size_t c = 0; c < group_of_.size(); ++c)
     if (group_of_[c] == kJoins)
       group_of_[c] = joined_of(replica.device_of(replica.graph.collectives()[c].members[0]));
+}
+
+/// Exchanges of tokens, and what is gathered or reduced over replicas alone (Replication::is_reduced()).
+void ReplicaLanes::find_joined_copies(const LoweredReplica& replica) {
+  const auto& graph = replica.graph;
+  const auto sums = [&](int32_t op) { return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0; };
+  std::vector<bool> meets(graph.tensors().size(), false);  // is reduced by a joined collective, or was
+  const auto joins = [&](int32_t op) {
+    return graph.op(op).collective >= 0 && replica.joined[at(graph.op(op).collective)];
+  };
+  const auto spread = [&](int32_t op, bool ahead) {
+    const auto& about = graph.op(op);
+    const auto &from = ahead ? about.outputs : about.inputs, &to = ahead ? about.inputs : about.outputs;
+    for (size_t i = 0; i < to.size(); ++i)
+      meets[at(to[i])] = meets[at(to[i])] || joins(op) || (sums(op) && i < from.size() && meets[at(from[i])]);
+  };
+  for (int32_t op = graph.operator_count() - 1; op >= 0; --op) spread(op, true);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) spread(op, false);
+  joins_copies_.fill(false);
+  const auto note_copies = [&](int32_t op) {
+    const auto among = replica.roles[at(op)].spread > 1 ? LoweredCopies::Among::alike : LoweredCopies::Among::all;
+    joins_copies_[static_cast<size_t>(among)] = true;
+  };
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    if (is_exchange(graph.op(op))) joins_copies_[static_cast<size_t>(LoweredCopies::Among::run)] = true;
+    if (replica.roles[at(op)].gathered > 0 && replica.roles[at(op)].together < 0) note_copies(op);
+    for (const int32_t input : graph.op(op).inputs) {
+      const int32_t from = graph.tensor(input).producer;
+      const bool updates = graph.op(op).collective < 0 && graph.op(op).forward >= 0;
+      if (graph.op(op).phase == Phase::update && !is_variable(graph.op(from)) && !meets[at(input)] &&
+          (graph.op(from).phase == Phase::backward || updates))
+        note_copies(from);
+    }
+  }
 }
 
 void ReplicaLanes::find_kinds(const LoweredReplica& replica) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -42,7 +43,10 @@ class ReplicaLanes {
   int32_t joined_of(int32_t device) const {
     return first_joined_ + device / place_ * parts_ + device % parts_;
   }
-  int32_t group_of(int32_t collective) const { return group_of_[collective]; }
+  /// The group of a collective, or of the one that repeats it on a device of the same class (repeated()).
+  int32_t group_of(int32_t collective, int32_t device) const;
+  /// Whether collectives between replicas join copies of one device, not of a group that joins replicas.
+  bool joins_copies(LoweredCopies::Among among) const { return joins_copies_[static_cast<size_t>(among)]; }
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
   /// Everything but operators, as numbers: equal lists mean equal pipeline groups, groups and
   /// sends.
@@ -52,6 +56,7 @@ class ReplicaLanes {
   void find_lanes(const LoweredReplica& replica, bool whole);
   void find_groups(const LoweredReplica& replica);
   void add_joined(const LoweredReplica& replica);
+  void find_joined_copies(const LoweredReplica& replica);
   void find_kinds(const LoweredReplica& replica);
   void repeat_kinds(const LoweredReplica& replica);
   int32_t add_group(std::vector<int32_t> devices);
@@ -74,6 +79,8 @@ class ReplicaLanes {
   int32_t parts_ = 1;          // `tensor`
   int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
+  bool repeats_ = false;       // one pipeline group per class is made
+  std::array<bool, 3> joins_copies_ = {true, true, true};  // [LoweredCopies::Among]
 };
 
 }  // namespace trinity

@@ -338,9 +338,11 @@ void check_groups(const LoweredReplica& lane, const LoweredReplica& replica,
                   const LoweredReplica& all) {
   const ReplicaLanes made(lane, false), whole(replica, false);
   REQUIRE(made.lanes().size() == whole.lanes().size());
-  for (size_t c = 0; c < lane.graph.collectives().size(); ++c)
-    CHECK(made.groups()[static_cast<size_t>(made.group_of(static_cast<int32_t>(c)))] ==
-          whole.groups()[static_cast<size_t>(whole.group_of(all.collective[c]))]);
+  for (size_t c = 0; c < lane.graph.collectives().size(); ++c) {
+    const int32_t device = lane.device_of(lane.graph.collectives()[c].members[0]);
+    CHECK(made.groups()[static_cast<size_t>(made.group_of(static_cast<int32_t>(c), device))] ==
+          whole.groups()[static_cast<size_t>(whole.group_of(all.collective[c], device))]);
+  }
   for (size_t l = 0; l < made.lanes().size(); ++l) {
     CHECK(made.lanes()[l].devices == whole.lanes()[l].devices);
     const auto kind = static_cast<size_t>(made.lanes()[l].kind);  // their class

@@ -60,19 +60,6 @@ class Colours {
   std::vector<size_t> end_{0};
 };
 
-/// For each i in [0, count): the first index whose list key_of(index) equals key_of(i).
-template <class Key>
-std::vector<int32_t> first_alike(int32_t count, Key key_of) {
-  Colours colours;
-  std::vector<int32_t> first, result;
-  for (int32_t i = 0; i < count; ++i) {
-    const int32_t colour = colours.of(key_of(i));
-    if (at(colour) == first.size()) first.push_back(i);
-    result.push_back(first[colour]);
-  }
-  return result;
-}
-
 /// Multiset of classes, for comparing lists independently of their order. Not thread-safe.
 class ColourCounts {
  public:

@@ -100,7 +100,7 @@ class LaneCopies {
       }
     for (const int32_t u : lane.devices)
       for (const Among among : all)
-        if (among == Among::all || experts_ > 1) visit(across(u, replica, among));
+        if ((among == Among::all || experts_ > 1) && lanes_.joins_copies(among)) visit(across(u, replica, among));
   }
 
   /// Calls visit(queue) for what a transfer between two devices of the cluster occupies.
@@ -157,27 +157,32 @@ class LaneCopies {
     std::iota(each_.begin(), each_.end(), 0);
     std::vector<int32_t> devices;
     const auto add = [&](Group group) {
+      if (!group.meets) return groups_.push_back(group);
       members_of(group, devices);
       const bool run_of_experts = experts_ > 1 && group.step == 1 && group.count == experts_;
       const bool exchanges = group.inner ? lanes_.exchanges() : run_of_experts;
       group.price = pieces_alike_ ? prices_.of_alike(devices, exchanges) : prices_.of(devices, exchanges);
       groups_.push_back(group);
     };
-    const auto add_ways = [&](std::span<const int32_t> members, std::span<const uint64_t> places) {
-      add({members, places, 0, 1, replicas_});
+    const auto add_ways = [&](std::span<const int32_t> members, std::span<const uint64_t> places, bool copies) {
+      const auto group = [&](Among among, int32_t first, int32_t step, int32_t count) {
+        Group made{members, places, first, step, count};
+        made.meets = !copies || lanes_.joins_copies(among);
+        add(made);
+      };
+      group(Among::all, 0, 1, replicas_);
       if (experts_ == 1) return;
-      for (int32_t r = 0; r < copies_; r += experts_) add({members, places, r, 1, experts_});
-      for (int32_t i = 0; i < experts_; ++i)
-        add({members, places, i, experts_, replicas_ / experts_});
+      for (int32_t r = 0; r < copies_; r += experts_) group(Among::run, r, 1, experts_);
+      for (int32_t i = 0; i < experts_; ++i) group(Among::alike, i, experts_, replicas_ / experts_);
     };
     find_places();
     for (size_t g = 0; g < lanes_.groups().size(); ++g) {
       const auto& members = lanes_.groups()[g];
       const bool joins = g >= at(lanes_.first_joined());
       for (int32_t r = 0; r < copies_ && !joins; ++r) add({members, places_[g], r, 1, 1, true});
-      if (joins) add_ways(members, places_[g]);
+      if (joins) add_ways(members, places_[g], false);
     }
-    for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1), {});
+    for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1), {}, true);
   }
 
   /// For every group the index of its members in their pipeline group, and its own index there.
@@ -212,9 +217,9 @@ class LaneCopies {
         queues_.group[queue] = static_cast<int32_t>(g);
         group_queues_.all.push_back(queue);
       };
-      if (goes_on(groups_[g])) {
+      if (goes_on(groups_[g]) && groups_[g].meets) {
         for_ways(groups_[g], add);
-      } else {
+      } else if (groups_[g].meets) {
         members_of(groups_[g], ring);
         for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
           for_path(ring[i], ring[(i + 1) % ring.size()], add);

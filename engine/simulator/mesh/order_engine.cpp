@@ -31,8 +31,8 @@ bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement
   find_holds();
   seek_period();
   if (!simulate(limit_ns)) return false;
-  if (period_.copies > 0 && !run_rest(limit_ns)) {
-    period_.copies = 0;
+  if (period_.micros > 0 && !run_rest(limit_ns)) {
+    period_.micros = 0;
     pieces_ = &pieces;
     micros_ = pieces.micro_batches;
     if (!compile()) return false;
@@ -307,9 +307,9 @@ bool OrderEngine::simulate(int64_t limit_ns) {
 bool OrderEngine::go_on(int64_t limit_ns) {
   StopPoll stop;
   for (; !events_.empty() && !unsure_; stop.step()) {
-    if (reached_mark()) {
-      mark();
-      if (period_.copies > 0) return true;
+    if (const int32_t of = seeks_ ? component_of(events_.back()) : -1; of >= 0 && reached_mark(of)) {
+      mark(of);
+      if (period_.micros > 0) return true;
     }
     const Event event = events_.back();
     now_ns_ = event.time_ns;
@@ -356,11 +356,7 @@ void OrderEngine::begin() {
   now_ns_ = step_ns_ = 0;
   booked_ = 0;
   unsure_ = rejected_ = false;
-  left_.assign(at(micros_), each_left_);
-  last_mark_ = newest_ = first_open_ = 0;
   flights_.clear();
-  kept_ = 0;
-  keeps_every_ = 1;
 }
 
 /// Clears tables that grow during a run; reserves their full size if that is small.
@@ -402,7 +398,7 @@ void OrderEngine::advance(int32_t number) {
     device.segment = 0;
     device.base += pieces_->list_first[at(list) + 1] - pieces_->list_first[list];
     ++pieces_done_[list];
-    --left_[micro];
+    count_run(seeks_ ? component_of_[number] : -1, micro);
   }
   device.blocked = -1;
 }
@@ -411,7 +407,8 @@ void OrderEngine::begin_segment(int32_t number, int32_t which, int32_t list, int
                                 int64_t start_ns) {
   auto& device = devices_[number];
   const auto& segment = segments_[which];
-  newest_ = std::max(newest_, micro);
+  if (const int32_t of = seeks_ ? component_of_[number] : -1; of >= 0)
+    components_[of].newest = std::max(components_[of].newest, micro);
   started_[number].push_back(
       {start_ns, device.base + segment.begin - pieces_->list_first[list], which});
   device.free_ns = start_ns + segment.length_ns;
@@ -461,8 +458,9 @@ int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t duration_ns) 
 
 void OrderEngine::note_booked(int32_t row, int32_t micro, int64_t end_ns) {
   cell_of(row, micro) = {end_ns, Cell::kBooked};
-  if (seeks_now()) flights_.push_back({end_ns, row, micro});
-  --left_[micro];
+  if (!seeks_) return;
+  flights_.push_back({end_ns, row, micro});
+  count_run(component_of_row(row), micro);
 }
 
 void OrderEngine::send(int32_t op, int32_t of, bool last, bool free) {

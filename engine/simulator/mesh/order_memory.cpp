@@ -293,13 +293,13 @@ void OrderEngine::find_levels() {
     for (auto hold = each; hold != end; ++hold)
       if (hold->accumulates) add(hold->bytes, hold->first, hold->last);
     sum_levels(d);
-    levels_repeat_ = levels_repeat_ && (period_.copies == 0 || change(d) == 0);
+    levels_repeat_ = levels_repeat_ && (period_.micros == 0 || change(d) == 0);
   }
 }
 
 void OrderEngine::account(Metrics& metrics) {
   // otherwise done by run_rest()
-  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)
+  if (problem_->rules().memory == MemoryModel::slots && period_.micros == 0)
     find_levels();
   finish(metrics);
 }

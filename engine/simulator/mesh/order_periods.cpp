@@ -1,13 +1,15 @@
 // Repetition in a run of many micro-batches, which is simulated only once.
 //
-// A mark is the state of a run right before an event at time t: everything that decides the future,
-// with times relative to t and micro-batches relative to those that the first list has run. Past
+// Devices that messages of every micro-batch join are a component; until the last micro-batch nothing joins two of
+// them. A mark is the state of a component right before one of its events at time t: everything that decides its
+// future, with times relative to t and micro-batches relative to those that its first list has run. Past
 // events (a free queue, an available tensor) count as happening at t, because nothing is booked or
 // started earlier any more. Two marks with equal states, d ns and m micro-batches apart, have equal
 // futures as long as the devices' orders are equal. Everything between them therefore repeats after
 // the second mark, d ns later, if the order there equals the order between them with m added; and
 // so on. This holds until an event of the last micro-batch, for which accumulations and updates
-// wait, is distinguished from others; the last micro-batch is never skipped.
+// wait, is distinguished from others; the last micro-batch is never skipped. Replicas of which one is slow
+// drift apart, so that their common state never returns, but the state of each does.
 //
 // A state needs no cells. Every list runs its micro-batches in order, so devices' positions
 // determine what has begun; what ended after t belongs to a recorded segment. A row whose inputs
@@ -15,12 +17,13 @@
 // input by input, what is booked and what is missing; of bookings, those that arrive after t are
 // recorded. Earlier micro-batches are finished in both states.
 //
-// A run without `copies` repetitions of the stretch between the marks passes through the same
-// states otherwise: its counters lack `copies` times the stretch's counters, and its step that many
-// times d. Memory changes equally at equal positions of every copy, because a tensor belongs to one
-// micro-batch or accumulates from the first to the last one. If the changes of a stretch sum to
-// zero, every copy has the levels of the first.
+// When every component has two equal marks, all skip one number of micro-batches, a multiple of all m, and the
+// clock of each is set forward by that many times d / m, its past included: only differences of times in one component
+// matter until the last micro-batch. Memory changes equally at equal positions of every copy, because a tensor belongs
+// to one micro-batch or accumulates from the first to the last one. If the changes of a stretch sum to zero, every copy
+// has the levels of the first.
 #include <algorithm>
+#include <numeric>
 
 #include "base/index.h"
 #include "simulator/order_engine.h"
@@ -36,19 +39,13 @@ int64_t since(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_n
 
 }  // namespace
 
-/// Before a run: decides whether to search, and finds what a micro-batch consists of.
+/// Before a run: decides whether to search.
 void OrderEngine::seek_period() {
-  period_.copies = 0;
+  period_.micros = 0;
   const bool waits = std::none_of(groups_.begin(), groups_.end(), [](const Group& group) {
     return !group.once && group.missing == 0;
   });
-  const bool each = list_device_.size() > 0 && !problem_->once(pieces_->operators[0]);
-  seeks_ = micros_ >= kFewestMicros && waits && each && runs_in_turn();
-  each_left_ = 0;
-  for (int32_t list = 0; list < pieces_->lists(); ++list)
-    each_left_ += !problem_->once(pieces_->operators[pieces_->list_first[list]]);
-  for (const auto& group : groups_) each_left_ += !group.once;
-  for (const auto& route : routes_) each_left_ += !route.last && !problem_->once(route.op);
+  seeks_ = micros_ >= kFewestMicros && waits && runs_in_turn() && find_components();
 }
 
 /// True if every list runs its micro-batches in order.
@@ -61,80 +58,172 @@ bool OrderEngine::runs_in_turn() {
   });
 }
 
+/// Sets component_of_ to the first device of each component, and the queues' users.
+void OrderEngine::join_devices() {
+  auto& root = component_of_;
+  root.resize(devices_.size());
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&root](int32_t d) {
+    while (root[d] != d) d = root[d] = root[root[d]];
+    return d;
+  };
+  const auto join = [&](int32_t a, int32_t b) {
+    a = find(a), b = find(b);
+    root[std::max(a, b)] = std::min(a, b);
+  };
+  queue_user_.assign(queue_count_, -1);
+  const auto use = [&](const auto& row, int32_t device) {
+    for (const int32_t queue : queues_of(row)) {
+      if (queue_user_[queue] < 0) queue_user_[queue] = device;
+      join(queue_user_[queue], device);
+    }
+  };
+  for (const auto& route : routes_) {
+    if (!runs_each_time(route)) continue;
+    join(route.from, route.to);
+    use(route, route.from);
+  }
+  for (const auto& group : groups_) {
+    if (group.once) continue;
+    const int32_t first = group_devices_[group.devices_begin];
+    for (int32_t i = group.devices_begin; i < group.devices_end; ++i) join(first, group_devices_[i]);
+    use(group, first);
+  }
+  for (size_t d = 0; d < root.size(); ++d) root[d] = find(static_cast<int32_t>(d));
+}
+
+/// Returns false if there are none, or a message of every micro-batch joins no device with such work.
+bool OrderEngine::find_components() {
+  join_devices();
+  const auto each_time = [this](int32_t list) {
+    return !problem_->once(pieces_->operators[pieces_->list_first[list]]);
+  };
+  std::vector<int32_t> number(devices_.size(), -1);  // [first device]
+  size_t count = 0;
+  for (int32_t list = 0; list < pieces_->lists(); ++list)
+    if (int32_t& of = number[component_of_[list_device_[list]]]; of < 0 && each_time(list))
+      of = static_cast<int32_t>(count++);
+  for (int32_t& of : component_of_) of = number[of];
+  components_.resize(count);
+  for (auto& component : components_) {
+    component.lists.clear(), component.devices.clear(), component.queues.clear();
+    component.rows = component.last_mark = component.first_open = component.newest = component.micros = 0;
+    component.kept = 0;
+    component.keeps_every = 1;
+  }
+  for (size_t d = 0; d < devices_.size(); ++d)
+    if (component_of_[d] >= 0) components_[component_of_[d]].devices.push_back(static_cast<int32_t>(d));
+  for (int32_t list = 0; list < pieces_->lists(); ++list)
+    if (each_time(list)) components_[component_of_[list_device_[list]]].lists.push_back(list);
+  return count > 0 && count_rows();
+}
+
+/// Lists the queues of every component, and counts what runs in a micro-batch.
+bool OrderEngine::count_rows() {
+  bool counted = true;
+  const auto count = [&](int32_t of) {
+    counted = counted && of >= 0;
+    if (counted) ++components_[of].rows;
+  };
+  for (size_t queue = 0; queue < queue_user_.size(); ++queue) {
+    if (queue_user_[queue] < 0) continue;
+    const int32_t of = component_of_[queue_user_[queue]];
+    if (of < 0) return false;
+    components_[of].queues.push_back(static_cast<int32_t>(queue));
+  }
+  for (const auto& group : groups_)
+    if (!group.once) count(component_of(group));
+  for (const auto& route : routes_)
+    if (runs_each_time(route)) count(component_of_[route.from]);
+  left_.clear();
+  for (int32_t micro = 0; micro < micros_; ++micro)
+    for (const auto& component : components_)
+      left_.push_back(component.rows + static_cast<int32_t>(component.lists.size()));
+  return counted;
+}
+
 /// Adds table rows for all micro-batches up to `micro`; a run that stops at a mark needs few.
 void OrderEngine::open_rows(int32_t micro) {
   for (; opened_ <= micro; ++opened_)
     cells_.insert(cells_.end(), first_cells_.begin(), first_cells_.end());
 }
 
-/// Compares the present state with stored ones, latest first, and stores it. If too many are
-/// stored, every second one is dropped and the interval of marks doubles.
-void OrderEngine::mark() {
-  last_mark_ = pieces_done_[0];
+/// Compares the present state of a component with stored ones, latest first, and stores it. If too many are
+/// stored, every second one is dropped and the interval of marks doubles. In the last quarter of the run the search
+/// ends: skipping saves time only if it removes an eighth of the run.
+void OrderEngine::mark(int32_t number) {
+  auto& component = components_[number];
+  component.last_mark = pieces_done_[component.lists[0]];
+  seeks_ = 4 * component.last_mark < 3 * micros_;
+  if (!seeks_) return;
   const int64_t now_ns = events_.back().time_ns;
   std::erase_if(flights_, [now_ns](const Flight& flight) { return flight.end_ns <= now_ns; });
-  while (first_open_ < micros_ && left_[first_open_] == 0) ++first_open_;
-  int32_t first = first_open_;
-  for (const auto& flight : flights_) first = std::min(first, flight.micro);
+  while (component.first_open < micros_ && left(number, component.first_open) == 0) ++component.first_open;
+  int32_t first = component.first_open;
+  for (const auto& flight : flights_)
+    if (component_of_row(flight.row) == number) first = std::min(first, flight.micro);
   if (first < 1) return;  // the first is always unique
-  note_state(now_ns, first);
+  note_state(number, now_ns, first);
   uint64_t hash = 0;
   for (const int64_t value : state_) {
     hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
     hash ^= hash >> 32;
   }
-  for (size_t i = kept_; i-- > 0;) {
-    if (marks_[i].hash != hash || marks_[i].state != state_) continue;
-    if (const int32_t copies = copies_between(marks_[i]); copies > 0)
-      return leave_out(marks_[i], copies);
+  for (size_t i = component.kept; i-- > 0;) {
+    if (component.marks[i].hash != hash || component.marks[i].state != state_) continue;
+    set_period(component, component.marks[i]);
+    if (8 * micros_to_skip(component) >= micros_) return find_period();
+    component.micros = 0;
   }
-  if (last_mark_ % keeps_every_ == 0) keep(now_ns, hash);
+  if (component.last_mark % component.keeps_every == 0) keep(component, now_ns, hash);
 }
 
 /// Stores the present state.
-void OrderEngine::keep(int64_t now_ns, uint64_t hash) {
-  if (kept_ == marks_.size()) marks_.emplace_back();
-  auto& mark = marks_[kept_++];
-  mark.micro = last_mark_;
+void OrderEngine::keep(Component& component, int64_t now_ns, uint64_t hash) {
+  auto& marks = component.marks;
+  if (component.kept == marks.size()) marks.emplace_back();
+  auto& mark = marks[component.kept++];
+  mark.micro = component.last_mark;
   mark.time_ns = now_ns;
   mark.hash = hash;
   mark.state = state_;
-  mark.devices = devices_;
-  if (kept_ * state_.size() < kMostKept) return;
-  keeps_every_ *= 2;
-  const auto end = marks_.begin() + static_cast<std::ptrdiff_t>(kept_);
-  kept_ = at(std::partition(marks_.begin(), end, [this](const Mark& one) {
-               return one.micro % keeps_every_ == 0;
-             }) - marks_.begin());
+  mark.devices.clear();
+  for (const int32_t device : component.devices) mark.devices.push_back(devices_[device]);
+  if (component.kept * state_.size() < kMostKept) return;
+  component.keeps_every *= 2;
+  const auto end = marks.begin() + static_cast<std::ptrdiff_t>(component.kept);
+  component.kept = at(std::partition(marks.begin(), end, [&](const Mark& one) {
+                        return one.micro % component.keeps_every == 0;
+                      }) - marks.begin());
 }
 
 /// Writes the full state; micro-batches from `first` on are open.
-void OrderEngine::note_state(int64_t now_ns, int32_t first) {
-  const int32_t micro = last_mark_;
+void OrderEngine::note_state(int32_t number, int64_t now_ns, int32_t first) {
+  const auto& component = components_[number];
+  const int32_t micro = component.last_mark;
   state_.clear();
   note(first - micro);
-  note(newest_ - micro);
-  for (size_t list = 0; list < pieces_done_.size(); ++list) {
-    const bool once = problem_->once(pieces_->operators[pieces_->list_first[list]]);
-    note(once ? pieces_done_[list] : pieces_done_[list] - micro);
-  }
-  for (size_t queue = 0; queue < free_ns_.size(); ++queue) {
+  note(component.newest - micro);
+  for (const int32_t list : component.lists) note(pieces_done_[list] - micro);
+  for (const int32_t queue : component.queues) {
     note(since(free_ns_[queue], now_ns));
     note(asked_ns_[queue] == now_ns ? asked_by_[queue] : -1);
   }
-  note_devices(now_ns, micro);
-  note_events(now_ns, micro);
+  note_devices(component, now_ns);
+  note_events(number, now_ns);
   for (const auto& [end_ns, row, of] : flights_) {
+    if (component_of_row(row) != number) continue;
     note(end_ns - now_ns);
     note(row);
     note(of - micro);
   }
 }
 
-void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
-  for (size_t d = 0; d < devices_.size(); ++d) {
+void OrderEngine::note_devices(const Component& component, int64_t now_ns) {
+  const int32_t micro = component.last_mark;
+  for (const int32_t d : component.devices) {
     const auto& device = devices_[d];
-    const bool over = device.piece == pieces_->piece_first[d + 1];
+    const bool over = device.piece == pieces_->piece_first[at(d) + 1];
     const auto piece = over ? OrderPieces::Piece{-1, micro} : pieces_->pieces[device.piece];
     for (const int64_t value : {int64_t{piece.list}, int64_t{piece.micro_batch - micro},
                                 int64_t{device.segment}, int64_t{device.blocked},
@@ -152,27 +241,24 @@ void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
   }
 }
 
-void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
+/// The order of events with tickets follows from their order in the list: later tickets are greater.
+void OrderEngine::note_events(int32_t number, int64_t now_ns) {
+  const int32_t micro = components_[number].last_mark;
+  int64_t count = 0;
   for (const auto& event : events_) {
-    const uint64_t kind = kind_of(event);
-    auto number = static_cast<int64_t>(event.key << 2 >> 2);
-    if (kind == kTaskSends)
-      number -= int64_t{micro} * static_cast<int64_t>(list_of_.size());
-    else if (kind == kBooks)
-      number -= int64_t{micro} * static_cast<int64_t>(groups_.size());
-    else
-      number -= static_cast<int64_t>(ticket_);
-    for (const int64_t value : {event.time_ns - now_ns, static_cast<int64_t>(kind), number,
+    if (component_of(event) != number) continue;
+    ++count;
+    for (const int64_t value : {event.time_ns - now_ns, static_cast<int64_t>(kind_of(event)),
                                 int64_t{what_of(event)}, int64_t{micro_of(event) - micro},
                                 int64_t{last_of(event)}})
       note(value);
   }
-  note(static_cast<int64_t>(events_.size()));
+  note(count);
 }
 
 /// Position of the segment that a device begins next.
-int32_t OrderEngine::position(size_t number, const Device& device) const {
-  if (device.piece == pieces_->piece_first[number + 1]) return device.base;
+int32_t OrderEngine::position(int32_t number, const Device& device) const {
+  if (device.piece == pieces_->piece_first[at(number) + 1]) return device.base;
   const int32_t list = pieces_->pieces[device.piece].list;
   const auto& segment = segments_[segment_first_[list] + device.segment];
   return device.base + segment.begin - pieces_->list_first[list];
@@ -186,31 +272,41 @@ bool OrderEngine::begins_last() const {
          });
 }
 
-/// Number of times that the interval since the mark can be skipped in the remaining order; 0 if
-/// that saves little.
-int32_t OrderEngine::copies_between(const Mark& before) const {
-  if (begins_last()) return 0;
-  const int32_t micros = last_mark_ - before.micro;
-  int32_t busiest = newest_ + 1;
-  for (const int32_t done : pieces_done_) busiest = std::max(busiest, done);
-  int32_t copies = (micros_ - busiest - 2) / micros;
-  for (size_t d = 0; d < devices_.size(); ++d)
-    copies = std::min(copies, copies_in_order(d, before.devices[d].piece,
-                                              devices_[d].piece - before.devices[d].piece, micros));
-  return 8 * copies * micros >= micros_ ? copies : 0;
+/// The present state equals a mark's.
+void OrderEngine::set_period(Component& component, const Mark& before) {
+  component.micros = component.last_mark - before.micro;
+  component.time_ns = events_.back().time_ns - before.time_ns;
+  component.pieces.clear();
+  component.between.clear();
+  for (size_t i = 0; i < component.devices.size(); ++i) {
+    const int32_t d = component.devices[i];
+    component.pieces.emplace_back(before.devices[i].piece, devices_[d].piece);
+    component.between.emplace_back(position(d, before.devices[i]), position(d, devices_[d]));
+  }
 }
 
-/// Number of times that a device's order repeats its `pieces` pieces from `first` on.
-int32_t OrderEngine::copies_in_order(size_t device, int32_t first, int32_t pieces,
-                                     int32_t micros) const {
-  return pieces == 0 ? micros_ : (equal_in_order(device, first, pieces, micros) - 1) / pieces;
+/// How many micro-batches of a component can be skipped from now on, as whole repetitions.
+int32_t OrderEngine::micros_to_skip(const Component& component) const {
+  if (begins_last()) return 0;
+  int32_t busiest = component.newest + 1;
+  for (const int32_t list : component.lists) busiest = std::max(busiest, pieces_done_[list]);
+  int32_t copies = std::max(0, (micros_ - busiest - 2) / component.micros);
+  for (size_t i = 0; i < component.devices.size(); ++i) {
+    const int32_t d = component.devices[i];
+    const auto [first, second] = component.pieces[i];
+    const int32_t pieces = second - first;
+    if (pieces == 0) continue;
+    const int32_t equal = equal_in_order(d, first, pieces, component.micros);
+    copies = std::min(copies, (second + equal - 1 - devices_[d].piece) / pieces);
+  }
+  return std::max(0, copies) * component.micros;
 }
 
 /// Number of pieces from `first` on that recur `pieces` later, for micro-batches `micros` later.
-int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces,
+int32_t OrderEngine::equal_in_order(int32_t device, int32_t first, int32_t pieces,
                                     int32_t micros) const {
   int32_t equal = 0;
-  for (int32_t i = first; i + pieces < pieces_->piece_first[device + 1]; ++i, ++equal) {
+  for (int32_t i = first; i + pieces < pieces_->piece_first[at(device) + 1]; ++i, ++equal) {
     const auto& here = pieces_->pieces[i];
     const auto& there = pieces_->pieces[i + pieces];
     if (here.list != there.list || here.micro_batch + micros != there.micro_batch) break;
@@ -218,50 +314,85 @@ int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces
   return equal;
 }
 
-void OrderEngine::leave_out(const Mark& before, int32_t copies) {
-  period_.copies = copies;
-  period_.micros = last_mark_ - before.micro;
-  period_.time_ns = events_.back().time_ns - before.time_ns;
-  period_.step_before_ns = step_ns_;
-  period_.between.clear();
+/// If all components repeat: how many micro-batches all of them skip. The search ends if that saves little.
+void OrderEngine::find_period() {
+  int64_t together = 1;
+  int32_t most = micros_;
+  for (const auto& component : components_) {
+    if (component.micros == 0) return;
+    together = std::min<int64_t>(std::lcm(together, int64_t{component.micros}), micros_);
+    most = std::min(most, micros_to_skip(component));
+  }
+  const auto skipped = static_cast<int32_t>(most / together * together);
+  const bool all = std::all_of(components_.begin(), components_.end(),
+                               [&](const Component& one) { return skipped % one.micros == 0; });
+  if (all && 8 * skipped >= micros_)
+    leave_out(skipped);
+  else
+    seeks_ = false;
+}
+
+void OrderEngine::leave_out(int32_t micros) {
+  period_.micros = micros;
+  period_.between.assign(devices_.size(), {0, 0});
+  std::vector<int32_t> skipped(devices_.size(), 0);  // pieces
+  for (const auto& component : components_)
+    for (size_t i = 0; i < component.devices.size(); ++i) {
+      const auto [first, second] = component.pieces[i];
+      period_.between[at(component.devices[i])] = component.between[i];
+      skipped[at(component.devices[i])] = micros / component.micros * (second - first);
+    }
   auto& rest = period_.rest;
-  rest = {micros_ - copies * period_.micros, pieces_->operators, pieces_->list_first, {}, {}};
+  rest = {micros_ - micros, pieces_->operators, pieces_->list_first, {}, {}};
   for (size_t d = 0; d < devices_.size(); ++d) {
-    const auto& then = before.devices[d];
-    const int32_t done = devices_[d].piece, pieces = done - then.piece;
     rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
     const auto begin = pieces_->pieces.begin();
+    const int32_t done = devices_[d].piece;
     rest.pieces.insert(rest.pieces.end(), begin + pieces_->piece_first[d], begin + done);
-    for (int32_t i = done + copies * pieces; i < pieces_->piece_first[d + 1]; ++i)
-      rest.pieces.push_back({begin[i].list, begin[i].micro_batch - copies * period_.micros});
-    period_.between.emplace_back(position(d, then), position(d, devices_[d]));
+    for (int32_t i = done + skipped[d]; i < pieces_->piece_first[d + 1]; ++i)
+      rest.pieces.push_back({begin[i].list, begin[i].micro_batch - micros});
   }
   rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
 }
 
-/// Continues after the copies.
+/// Continues after the copies, with the clock of every component as if these had run.
 void OrderEngine::pass_copies() {
   for (size_t d = 0; d < devices_.size(); ++d)
     devices_[d].piece += period_.rest.piece_first[d] - pieces_->piece_first[d];
   for (int32_t& micros : waiting_) micros -= left_out();
+  for (size_t c = 0; c < components_.size(); ++c)
+    shift(static_cast<int32_t>(c), left_out() / components_[c].micros * components_[c].time_ns);
+  std::sort(events_.begin(), events_.end(), std::greater<>());
+  step_ns_ = 0;  // of what is skipped or has run, everything runs again later
   pieces_ = &period_.rest;
   micros_ = pieces_->micro_batches;  // several, so the compiled order stays valid
   seeks_ = false;
 }
 
-/// Runs the remainder and adds what was skipped. Returns false if everything must be run.
+void OrderEngine::shift(int32_t number, int64_t time_ns) {
+  const auto& component = components_[number];
+  for (auto& event : events_)
+    if (component_of(event) == number) event.time_ns += time_ns;
+  for (const int32_t queue : component.queues) {
+    free_ns_[queue] += time_ns;
+    if (asked_ns_[queue] >= 0) asked_ns_[queue] += time_ns;
+  }
+  for (const int32_t d : component.devices) {
+    devices_[d].free_ns += time_ns;
+    for (auto& started : started_[d]) started.time_ns += time_ns;
+  }
+  for (int32_t row = 0; at(row) < rows(); ++row)
+    if (component_of_row(row) == number)
+      for (int32_t micro = 0; micro < opened_; ++micro) cell_of(row, micro).time_ns += time_ns;
+}
+
+/// Runs the remainder. Returns false if everything must be run.
 bool OrderEngine::run_rest(int64_t limit_ns) {
   pass_copies();
   if (!order_lists() || !go_on(limit_ns)) return false;
-  if (rejected_) return true;
-  if (step_ns_ <= period_.step_before_ns) return false;
-  if (problem_->rules().memory == MemoryModel::slots) {
-    find_levels();
-    if (!levels_repeat_) return false;
-  }
-  step_ns_ += period_.copies * period_.time_ns;
-  rejected_ = step_ns_ > limit_ns;
-  return true;
+  if (rejected_ || problem_->rules().memory != MemoryModel::slots) return true;
+  find_levels();
+  return levels_repeat_;
 }
 
 /// Change of a device's memory (delta_) between the marks.

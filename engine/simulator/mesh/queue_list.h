@@ -43,6 +43,7 @@ struct ReplicaGroup {
   bool inner = false;  // within one replica, whatever their number
   int32_t price = 0;   // groups with equal values cost the same
   int32_t colour = 0;
+  bool meets = true;  // a collective may join these devices
 
   bool has(int32_t replica) const {
     const int32_t on = replica - first;

@@ -31,7 +31,7 @@ class Refinement : LaneCopies {
     do {
       if (told_apart()) return std::nullopt;
       refine();
-    } while ((queued_ && (part_equals() || part_meetings() || part_copies())) || part_groups());
+    } while ((queued_ && (part_equals() || part_meetings())) || part_groups());
     return result();
   }
 
@@ -60,9 +60,6 @@ class Refinement : LaneCopies {
     const auto& about = lanes_.lanes()[lane];
     std::vector<uint64_t> key = {0, static_cast<uint64_t>(about.kind),
                                  apart_[replica] ? uint64_t{1} + static_cast<uint64_t>(replica) : 0};
-    if (!lane_for_.empty())
-      for (const int32_t first : {lane_for_[lane], replica_for_[replica]})
-        key.push_back(static_cast<uint64_t>(first));
     for (const int32_t u : about.devices)
       key.push_back(static_cast<uint64_t>(problem_.cost_class(where(u, replica))));
     for (const auto& [from, to] : about.sends) {
@@ -180,41 +177,21 @@ class Refinement : LaneCopies {
     return found;
   }
 
-  /// Finds, per pipeline group and replica, the first one whose copies have equal classes.
+  /// Finds the first copy of every class, which is simulated: of the first replica that has any.
   void find_first() {
-    const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
-    const auto of = [this](int32_t l, int32_t r) { return static_cast<uint64_t>(colour(l, r)); };
-    std::vector<uint64_t> key;
-    replica_for_ = first_alike(copies_, [&](int32_t r) {
-      key.clear();
-      for (int32_t l = 0; l < lanes; ++l) key.push_back(of(l, r));
-      return std::span(key);
-    });
-    for (int32_t r = copies_; r < replicas_; ++r) replica_for_.push_back(replica_for_[r % copies_]);
-    lane_for_ = first_alike(lanes, [&](int32_t l) {
-      key.clear();
-      for (int32_t r = 0; r < copies_; ++r) key.push_back(of(l, r));
-      return std::span(key);
-    });
-  }
-
-  /// Distinguishes copies that are both simulated because their groups or replicas differ
-  /// elsewhere: they would use one queue in place of two. Returns true if there were any.
-  bool part_copies() {
-    find_first();
-    std::vector<bool> seen(colour_.size() + groups_.size() + at(queue_count()), false);
-    for (size_t l = 0; l < lane_for_.size(); ++l)
-      for (int32_t r = 0; r < replicas_; ++r) {
-        const auto lane = static_cast<int32_t>(l);
-        if (!simulated(lane, r)) continue;
-        if (seen[colour(lane, r)]) return true;
-        seen[colour(lane, r)] = true;
+    first_.assign(colour_.size() + groups_.size() + at(queue_count()), -1);
+    for (int32_t r = 0; r < copies_; ++r)
+      for (size_t l = 0; l < lanes_.lanes().size(); ++l) {
+        const auto id = static_cast<int32_t>(l) * copies_ + r;
+        if (int32_t& first = first_[at(colour_[at(id)])]; first < 0) first = id;
       }
-    return false;
   }
 
+  int32_t first_of(int32_t lane, int32_t replica) const {
+    return first_[at(colour_[at(lane) * at(copies_) + at(replica % copies_)])];
+  }
   bool simulated(int32_t lane, int32_t replica) const {
-    return lane_for_[lane] == lane && replica_for_[replica] == replica;
+    return first_of(lane, replica) == lane * copies_ + replica;
   }
 
   /// A group with a simulated member needs one member of every class that its collectives wait
@@ -225,6 +202,7 @@ class Refinement : LaneCopies {
     std::vector<size_t> seen(colour_.size() + groups_.size() + at(queue_count()), 0);
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto& group = groups_[g];
+      if (!group.meets) continue;
       bool any = false, all = true;
       const auto for_members = [&](auto visit) {
         for (const int32_t u : group.members)
@@ -247,15 +225,18 @@ class Refinement : LaneCopies {
     find_first();
     Symmetry result;
     std::vector<int32_t> position(at(replicas_), -1);
-    for (int32_t r = 0; r < replicas_; ++r)
-      if (replica_for_[r] == r) {
-        position[r] = static_cast<int32_t>(result.replicas.size());
-        result.replicas.push_back(r);
+    std::vector<bool> lane(lanes_.lanes().size(), false);
+    for (int32_t r = 0; r < copies_; ++r) {
+      bool any = false;
+      for (size_t l = 0; l < lane.size(); ++l) {
+        if (!simulated(static_cast<int32_t>(l), r)) continue;
+        any = lane[l] = true;
       }
-    for (int32_t u = 0; u < devices_; ++u) {
-      const int32_t lane = lanes_.lane_of(u);
-      result.devices.push_back(lane_for_[lane] == lane);
+      if (!any) continue;
+      position[r] = static_cast<int32_t>(result.replicas.size());
+      result.replicas.push_back(r);
     }
+    for (int32_t u = 0; u < devices_; ++u) result.devices.push_back(lane[at(lanes_.lane_of(u))]);
     number_devices(result, position);
     list_groups(result);
     if (queued_) list_queues(result);
@@ -267,7 +248,8 @@ class Refinement : LaneCopies {
     auto& quotient = result.quotient;
     result.number.assign(at(devices_) * made, -1);
     for (int32_t u = 0; u < devices_; ++u)
-      for (size_t k = 0; k < made && result.devices[u]; ++k) {
+      for (size_t k = 0; k < made; ++k) {
+        if (!simulated(lanes_.lane_of(u), result.replicas[k])) continue;
         result.number[at(u) * made + k] = static_cast<int32_t>(quotient.devices.size());
         quotient.devices.push_back(where(u, result.replicas[k]));
       }
@@ -275,9 +257,9 @@ class Refinement : LaneCopies {
     quotient.copies.assign(quotient.devices.size(), 0);
     for (int32_t u = 0; u < devices_; ++u)
       for (int32_t r = 0; r < replicas_; ++r) {
-        const int32_t lane = lane_for_[lanes_.lane_of(u)];
-        const int32_t same = lanes_.lanes()[lane].devices[lanes_.place_of(u)];
-        const int32_t number = result.number[at(same) * made + at(position[replica_for_[r]])];
+        const int32_t first = first_of(lanes_.lane_of(u), r);
+        const int32_t same = lanes_.lanes()[at(first / copies_)].devices[lanes_.place_of(u)];
+        const int32_t number = result.number[at(same) * made + at(position[first % copies_])];
         quotient.of[where(u, r)] = number;
         ++quotient.copies[number];
       }
@@ -302,8 +284,10 @@ class Refinement : LaneCopies {
       for (int32_t g = 0; at(g) < lanes_.groups().size(); ++g)
         for (const int32_t r : result.replicas) inner.push_back(add(place(g, r, among)));
       for (int32_t u = 0; u < devices_; ++u)
-        for (const int32_t r : result.replicas)
-          across_them.push_back(result.devices[u] ? add(across(u, r, among)) : -1);
+        for (const int32_t r : result.replicas) {
+          const bool meets = lanes_.joins_copies(among) && simulated(lanes_.lane_of(u), r);
+          across_them.push_back(meets ? add(across(u, r, among)) : -1);
+        }
     }
   }
 
@@ -318,8 +302,9 @@ class Refinement : LaneCopies {
     };
     const size_t made = result.replicas.size();
     for (const auto& lane : lanes_.lanes())
-      for (size_t k = 0; k < made && result.devices[lane.devices[0]]; ++k)
+      for (size_t k = 0; k < made; ++k)
         for (const auto& [from, to] : lane.sends) {
+          if (result.number[at(from) * made + k] < 0) break;
           Quotient::Path path{result.number[at(from) * made + k], result.number[at(to) * made + k],
                               {}};
           for_path(where(from, result.replicas[k]), where(to, result.replicas[k]),
@@ -341,7 +326,7 @@ class Refinement : LaneCopies {
   Colours group_sets_;           // the groups of a queue that has none or several
   Colours queue_colours_;
   std::vector<int32_t> queue_colour_;
-  std::vector<int32_t> lane_for_, replica_for_;  // find_first()
+  std::vector<int32_t> first_;   // [class]: its first copy; find_first()
 };
 
 bool takes(const Problem& problem) {

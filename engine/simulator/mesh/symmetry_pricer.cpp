@@ -17,12 +17,41 @@ namespace trinity {
 
 namespace {
 
-/// The graph of some replicas and pipeline groups.
+/// The graph of some pipeline groups in some replicas.
 struct Copies {
-  std::vector<bool> devices;
+  std::vector<int32_t> number;    // Symmetry::number
   std::vector<int32_t> replicas;  // if experts are sharded; else the first ones
   LoweredCopies copies;
 };
+
+/// True if exactly the lowered devices of every stage are simulated (LoweredReplica::lanes).
+bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
+  for (size_t u = 0; u < symmetry.devices.size(); ++u) {
+    const auto lane = static_cast<int32_t>(u % lanes.size());
+    if (symmetry.devices[u] != (lanes[at(lane)] == lane)) return false;
+  }
+  return true;
+}
+
+/// Where an operator of some copies of a replica runs: the device of the replica, and the copy.
+struct CopyOf {
+  int32_t device, copy;
+};
+CopyOf copy_of(int32_t rank, int32_t width, int32_t copies) {
+  return {rank / width / copies * width + rank % width, rank / width % copies};
+}
+
+/// The pipeline groups that are simulated, of all that some replica simulates.
+LoweredCopies simulated_alone(LoweredCopies copies, const Symmetry& symmetry, int32_t width) {
+  const auto count = static_cast<int32_t>(symmetry.replicas.size());
+  std::vector<bool> keep;
+  for (const int32_t rank : copies.lowered.rank) {
+    const auto [device, copy] = copy_of(rank, width, count);
+    keep.push_back(symmetry.number[at(device) * at(count) + at(copy)] >= 0);
+  }
+  if (std::find(keep.begin(), keep.end(), false) == keep.end()) return copies;
+  return kept(copies, keep);
+}
 
 }  // namespace
 
@@ -48,17 +77,19 @@ struct SymmetryPricer::Lowered {
     auto replicas = symmetry.replicas;
     if (replica.ranks.empty()) std::iota(replicas.begin(), replicas.end(), 0);
     for (const auto& made : copies)
-      if (made->replicas == replicas && made->devices == symmetry.devices) return made;
+      if (made->replicas == replicas && made->number == symmetry.number) return made;
     auto made = std::make_shared<Copies>();
-    made->devices = symmetry.devices;
+    made->number = symmetry.number;
     made->replicas = std::move(replicas);
     const Nameless nameless;
-    const bool all = !replica.lanes.empty() ||
-                     std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
-                                 [](bool simulated) { return simulated; });
+    const auto& devices = symmetry.devices;
+    const bool all = replica.lanes.empty() ? std::find(devices.begin(), devices.end(), false) == devices.end()
+                                           : made_alone(symmetry, replica.lanes);
     const auto count = static_cast<int32_t>(made->replicas.size());
-    made->copies = all ? copy_replica(replica, count, made->replicas)
-                       : copy_replica(kept(replica, symmetry.devices), count, made->replicas);
+    made->copies = all                      ? copy_replica(replica, count, made->replicas)
+                   : replica.lanes.empty() ? copy_replica(kept(replica, devices), count, made->replicas)
+                                           : copy_replica(repeated(replica, devices), count, made->replicas);
+    made->copies = simulated_alone(std::move(made->copies), symmetry, replica.of.mesh.width());
     copies.push_back(made);
     return made;
   }
@@ -103,49 +134,48 @@ bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
   return true;
 }
 
-/// True if exactly the lowered devices of every stage are simulated (LoweredReplica::lanes).
-bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
-  for (size_t u = 0; u < symmetry.devices.size(); ++u) {
-    const auto lane = static_cast<int32_t>(u % lanes.size());
-    if (symmetry.devices[u] != (lanes[at(lane)] == lane)) return false;
-  }
-  return true;
-}
-
 /// True if input-gradient reductions overlap with W operators: they coincide with others at one
 /// instant in an order that differs between pipeline groups.
 bool sums_aside(const Parallelism& given) { return given.overlap_tp_grad_allreduce && given.mesh.tensor > 1; }
 
 bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
   return symmetry.replicas.size() == at(mesh.data) &&
-         std::count(symmetry.devices.begin(), symmetry.devices.end(), false) == 0;
+         std::find(symmetry.devices.begin(), symmetry.devices.end(), false) == symmetry.devices.end();
 }
 
-/// Devices of the copies' operators among a symmetry's representatives.
+/// Operators of all replicas and pipeline groups.
+int64_t operators_of_all(const LoweredReplica& replica) {
+  int64_t made = 0;
+  for (size_t lane = 0; lane < replica.lanes.size(); ++lane) made += at(replica.lanes[lane]) == lane;
+  const int64_t each = replica.of.mesh.data * int64_t{replica.graph.operator_count()};
+  return made == 0 ? each : each * std::ssize(replica.lanes) / made;
+}
+
+/// Devices of the copies' operators among a symmetry's representatives; empty if a collective joins devices that the
+/// search for symmetry did not consider (ReplicaLanes::joins_copies()).
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes) {
   const auto made = static_cast<int32_t>(symmetry.replicas.size());
   const int32_t width = mesh.width();
-  const auto device_of = [&](int32_t rank) {
-    return rank / width / made * width + rank % width;
-  };
-  const auto copy_of = [&](int32_t rank) { return rank / width % made; };
   const auto& lowered = copies.lowered;
   std::vector<int32_t> placement;
-  for (const int32_t rank : lowered.rank)
-    placement.push_back(symmetry.number[at(device_of(rank)) * at(made) + at(copy_of(rank))]);
+  for (const int32_t rank : lowered.rank) {
+    const auto [device, copy] = copy_of(rank, width, made);
+    placement.push_back(symmetry.number[at(device) * at(made) + at(copy)]);
+  }
   quotient = symmetry.quotient;
   for (size_t c = 0; c < copies.collective.size(); ++c) {
     const int32_t rank = lowered.rank[lowered.graph.collectives()[c].members[0]];
+    const auto [device, copy] = copy_of(rank, width, made);
     const int32_t inner = copies.collective[c];
-    const int32_t group = inner >= 0                         ? lanes.group_of(inner)
-                          : inner == LoweredCopies::kJoins ? lanes.joined_of(device_of(rank))
+    const int32_t group = inner >= 0                         ? lanes.group_of(inner, device)
+                          : inner == LoweredCopies::kJoins ? lanes.joined_of(device)
                                                              : -1;
     const auto among = static_cast<size_t>(copies.among[c]);
     const auto& of = group < 0 ? symmetry.across[among] : symmetry.inner[among];
-    quotient.group.push_back(
-        of[at(group < 0 ? device_of(rank) : group) * at(made) + at(copy_of(rank))]);
+    quotient.group.push_back(of[at(group < 0 ? device : group) * at(made) + at(copy)]);
+    if (quotient.group.back() < 0) return {};
   }
   return placement;
 }
@@ -219,9 +249,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
   auto found = find(structure.lowered->lanes_of(false), mesh);
-  if (const auto& made = structure.lowered->replica.lanes;
-      !made.empty() &&
-      (found->share || (found->symmetry && !made_alone(*found->symmetry, made)))) {
+  if (!structure.lowered->replica.lanes.empty() && found->share) {
     structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
     structure.made.clear();  // their collective numbers are outdated
     found = find(structure.lowered->lanes_of(false), mesh);
@@ -231,15 +259,14 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
   const auto& replica = structure.lowered->replica;
-  if (all_differ(*symmetry, mesh) &&
-      mesh.data * int64_t{replica.graph.operator_count()} > kMostOperators)
-    return result;  // too large to be kept
+  if (all_differ(*symmetry, mesh) && operators_of_all(replica) > kMostOperators) return result;  // too large to be kept
   if (sums_aside(structure.lowered->replica.of) &&
       (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
     return result;
   result->made = make(structure, *symmetry);
   result->placement =
       bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
+  if (result->placement.empty()) result->made.reset();
   return result;
 }
 

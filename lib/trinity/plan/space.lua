@@ -270,8 +270,9 @@ local function check_rules(self, runtime)
     local given = self.given[name]
     if given ~= nil and type(given) ~= 'function' then
       for _, value in ipairs(listed(self.owner, name, given)) do
-        local rule = rules.broken({ [name] = util.map(by_name, function(one) return one.values and one or nil end) },
-          name, value)
+        local rule = rules.broken({ [name] = util.map(by_name, function(one)
+          return (one.values or name == 'rank_order') and one or nil -- other functions depend on the point
+        end) }, name, value)
         if rule then
           check.refuse(self.owner, 'dimension', name, "runtime '%s' runs %s (%s), got %s; 'any' has no such rules",
             runtime, rule.text, rule.source, tostring(value))

@@ -29,6 +29,11 @@ local kernels = {
 local systems = { a100_sxm = { 'a100_80gb', 'dgx_a100_80gb' }, h100_sxm = { 'h100', 'dgx_h100' },
   h200_sxm = { 'h200', 'dgx_h200' }, b200_sxm = { 'b200', 'dgx_b200' }, b300_sxm = { 'b300', 'dgx_b300' },
   gb200 = { 'gb200', 'gb200_nvl72' }, gb300 = { 'gb300', 'gb300_nvl72' }, l40s = { 'l40s' } }
+
+-- How many times slower network adapters are than the machine's: AIConfigurator states 25 GB/s per GPU for its H100
+-- nodes (src/aiconfigurator/systems/h100_sxm.yaml, inter_node_bw), half of a DGX H100's.
+local slow_adapters = { h100_sxm = 2 }
+
 local dtypes = { bfloat16 = 'bfloat16', fp8 = 'float8' }
 
 local classes = { { 1e10, 'below 10 GFLOP' }, { 1e11, '10 to 100 GFLOP' }, { 1e12, '0.1 to 1 TFLOP' },
@@ -77,6 +82,17 @@ local function matmuls(options, kind)
   return found
 end
 
+--- Machines of a system with the rate of its network adapters.
+local function cluster_of(system, name)
+  local slow, factor = {}, slow_adapters[system]
+  for _, link in ipairs(factor and nodes.spec(name).links or {}) do
+    for _, adapter in ipairs { link.from, link.to } do
+      if tostring(adapter):find '/nic%d+$' then slow[adapter] = factor end
+    end
+  end
+  return model.cluster(name, { slow = next(slow) and slow or nil })
+end
+
 --- Rows of all-to-alls of the same form: every GPU's tokens go to the GPUs of their experts and back, 20 or 24
 --- multiprocessors copy them. Dispatch sends FP8 with a scale of 32 bits per 128 values, whatever `dtype` states:
 --- between nodes it takes half as long as combination, and 16 bits would exceed the rate of the network adapters.
@@ -87,7 +103,7 @@ local function exchanges(path)
     local system, ep = systems[row.system], csv.whole(path, row, 'ep')
     if system and system[2] and row.mode == 'normal' and (row.sms == '20' or row.sms == '24') then
       local key = system[2] .. ep
-      clusters[key] = clusters[key] or model.cluster(nodes.job(system[2], ep))
+      clusters[key] = clusters[key] or cluster_of(row.system, nodes.job(system[2], ep))
       local tokens, top_k = csv.whole(path, row, 'tokens_per_gpu'), csv.whole(path, row, 'top_k')
       local members = {}
       for i = 1, ep do members[i] = i end

@@ -54,6 +54,10 @@ describe('orders of ranks in a plan', function()
         "dimension 'rank_order': expected 'default' or different axes from the innermost")
     end
   end)
+  it('is refused with the orders that the runtime has', function()
+    expect(function() search('dgx_h100:3x2', { runtime = 'megatron', space = { rank_order = 'pipeline-tensor-data' } }) end)
+      :raises "runtime 'megatron' runs tensor, context, expert, then data and pipeline, or pipeline and data .*got pipeline%-tensor%-data"
+  end)
 
   it('are those that the runtime has', function()
     local function wrong(order, runtime)

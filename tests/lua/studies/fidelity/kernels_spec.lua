@@ -40,10 +40,15 @@ describe('measured kernels', function()
     expect(list[3].form):near(0, 1e-9)
   end)
   it('of experts are compared with a message of DeepEP, which dispatches in FP8', function()
-    local members = {}
-    for i = 1, 16 do members[i] = i end
+    local members, slow = {}, {} -- AIConfigurator's H100 nodes: adapters of half a DGX's rate
+    for i = 1, 16 do
+      members[i] = i
+      slow[('n%d/nic%d'):format((i - 1) / 8, (i - 1) % 8)] = 2
+    end
+    local cluster = trinity.cluster('dgx_h100x2', { slow = slow })
+    expect(select(2, cluster:wire(1, 9))):equals(select(2, trinity.cluster('dgx_h100x2'):wire(1, 9)) / 2)
     local function time_s(bytes)
-      return dispatcher.message_s('deepep', trinity.cluster 'dgx_h100x2', members, { tokens = 4096, top_k = 8, experts = 256,
+      return dispatcher.message_s('deepep', cluster, members, { tokens = 4096, top_k = 8, experts = 256,
         token_bytes = bytes, multiprocessors = 20 })
     end
     local list = json.decode(says('', exchange:format(2, 16, 2e6 * time_s(7168 + 4 * 7168 / 128), 0.5e6 * time_s(2 * 7168)), 0)).kernels
