@@ -41,7 +41,6 @@ class Program {
   explicit Program(std::shared_ptr<const Graph> graph);
 
   const Graph& graph() const { return *graph_; }
-  std::shared_ptr<const Graph> shared_graph() const { return graph_; }
   Duty duty(int32_t op) const { return duty_[op]; }
   /// Kernel of an operator that runs forward, recomputes, or moves data.
   Kernel kernel(int32_t op) const { return kernels_[op]; }

@@ -11,12 +11,12 @@ class PartTensors {
   PartTensors(const Graph& graph, const RunLayout& layout, GraphBuilder& builder)
       : graph_(graph), layout_(layout), builder_(builder) {}
 
-  /// The builder's tensor that an operator reads for a tensor that is `whole` there.
-  int32_t read(int32_t op, int32_t tensor, int32_t whole) {
+  /// What an operator reads for a tensor.
+  int32_t read(int32_t op, int32_t tensor) {
     const auto& of = graph_.op(op);
     const int32_t producer = graph_.tensor(tensor).producer;
     const bool here = layout_.device_of(producer) == layout_.device_of(op);
-    if (of.collective < 0 || !needs_part(of) || here) return whole;
+    if (of.collective < 0 || !needs_part(of) || here) return tensor;
     const auto [found, is_new] = parts_.try_emplace(tensor, -1);
     if (is_new) {
       const auto members =
@@ -43,21 +43,12 @@ bool needs_part(const Operator& member) {
 }
 
 WrittenOut write_out(const Graph& graph, const RunLayout& layout) {
-  GraphBuilder builder(graph.name());
-  std::vector<int32_t> tensor(graph.tensors().size(), -1);
-  for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    Operator copy = graph.op(op);
-    copy.inputs.clear();
-    copy.collective = -1;
-    builder.add_operator(std::move(copy));
-    for (const int32_t output : graph.op(op).outputs)
-      tensor[output] = builder.add_output(op, graph.tensor(output));
-  }
+  GraphBuilder builder(graph);
+  builder.take_collectives();
   PartTensors parts(graph, layout, builder);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) builder.op(op).inputs.clear();
   for (int32_t op = 0; op < graph.operator_count(); ++op)
-    for (const int32_t input : layout.reads(op))
-      builder.read(op, parts.read(op, input, tensor[input]));
-  builder.colocate_as(graph, {});
+    for (const int32_t input : layout.reads(op)) builder.read(op, parts.read(op, input));
   WrittenOut result;
   result.graph = builder.build(&result.origin);
   std::vector<int32_t> number(result.origin.size());

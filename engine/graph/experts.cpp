@@ -220,25 +220,14 @@ class Spreading {
       : graph_(graph),
         layers_(std::move(layers)),
         ranks_(ranks),
-        builder_(graph.name()),
+        builder_(graph),
         of_(at(graph.operator_count()), -1),
-        fate_(of_.size(), Fate::same),
-        id_(of_.size(), -1),
-        tensor_(graph.tensors().size(), -1) {}
+        fate_(of_.size(), Fate::same) {}
 
   SpreadExperts run() {
     find_fates();
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if (fate_[op] != Fate::gone) add(op);
-    for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
-      int32_t lead = -1;
-      for (const int32_t op : graph_.unit(unit)) {
-        if (id_[op] < 0) continue;
-        if (lead >= 0) builder_.colocate(lead, id_[op]);
-        lead = lead < 0 ? id_[op] : lead;
-      }
-    }
-    builder_.add_collectives_of(graph_, id_);
+      fate_[op] == Fate::gone ? builder_.remove(op) : change(op);
     return finish();
   }
 
@@ -309,7 +298,6 @@ class Spreading {
 
   Operator shared(int32_t op) const {
     Operator copy = graph_.op(op);
-    copy.inputs.clear();
     const auto r = static_cast<double>(ranks_);
     const double weights = weight_traffic(op);
     if (fate_[op] == Fate::batched) {
@@ -362,26 +350,26 @@ class Spreading {
     return copy;
   }
 
-  void add(int32_t op) {
-    Operator copy = shared(op);
-    if (copy.forward >= 0)
-      copy.forward = follows_exchange(op) ? exchange_of(op) : id_[copy.forward];
+  void change(int32_t op) {
+    Operator changed = shared(op);
+    if (changed.forward >= 0 && follows_exchange(op)) changed.forward = exchange_of(op);
+    changed.inputs.clear();
     for (const int32_t input : graph_.op(op).inputs) {
       if (fate_[producer(input)] == Fate::gone) {
         if (fate_[op] != Fate::joint) refuse(op, input);
         continue;
       }
-      copy.inputs.push_back(read(op, input));
+      changed.inputs.push_back(read(op, input));
     }
-    const bool apart = fate_[op] == Fate::joint;
-    id_[op] = builder_.add_operator(std::move(copy));
-    made_.push_back({op, op});
     const auto& outputs = graph_.op(op).outputs;
+    changed.outputs.clear();
     for (size_t o = 0; o < outputs.size(); ++o) {
-      const bool one = apart && !has_experts(outputs[o], of_[op]);
+      const bool one = fate_[op] == Fate::joint && !has_experts(outputs[o], of_[op]);
       if (one && static_cast<int64_t>(o) >= layers_[of_[op]].experts / ranks_) break;
-      tensor_[outputs[o]] = builder_.add_output(id_[op], shared_tensor(outputs[o]));
+      changed.outputs.push_back(outputs[o]);
+      builder_.replace(outputs[o], shared_tensor(outputs[o]));
     }
+    builder_.op(op) = std::move(changed);
   }
 
   [[noreturn]] void refuse(int32_t op, int32_t tensor) const {
@@ -396,7 +384,7 @@ class Spreading {
     const int32_t from = producer(tensor);
     const int32_t layer = std::max(of_[from], of_[op]);
     const bool source = graph_.op(from).inputs.empty();
-    if (of_[from] == of_[op] || source || !has_experts(tensor, layer)) return tensor_[tensor];
+    if (of_[from] == of_[op] || source || !has_experts(tensor, layer)) return tensor;
     const bool inwards = of_[op] >= 0;
     const auto key = std::pair(tensor, inwards);
     if (const auto found = exchanged_.find(key); found != exchanged_.end()) return found->second;
@@ -418,12 +406,13 @@ class Spreading {
     const int32_t before = names_[made.name]++;
     if (before > 0) made.name += std::to_string(before + 1);
     made.traffic_bytes = 0;
-    made.inputs = {tensor_[tensor]};
+    made.inputs = {tensor};
     Tensor moved = graph_.tensor(tensor);
     moved.name.clear();
     if (inwards) share_experts(moved.shape);
     const int32_t id = builder_.add_operator(std::move(made));
-    made_.push_back({-1, op});
+    builder_.put_before(op, id);
+    serves_.push_back(op);
     if (about.phase == Phase::forward) forward_.push_back({layer, inwards, tensor, id});
     return builder_.add_output(id, std::move(moved));
   }
@@ -458,12 +447,11 @@ class Spreading {
     result.graph = builder_.build(&numbers);
     result.origin.resize(at(ranks_));
     for (const int32_t number : numbers) {
-      const auto& made = made_[number];
-      result.serves.push_back(made.serves);
-      const bool weights = made.origin >= 0 && fate_[made.origin] != Fate::same;
-      result.spread.push_back(weights ? ranks_ : 1);
+      const bool exchanges = number >= graph_.operator_count();
+      result.serves.push_back(exchanges ? serves_[number - graph_.operator_count()] : number);
+      result.spread.push_back(!exchanges && fate_[number] != Fate::same ? ranks_ : 1);
       for (int32_t rank = 0; rank < ranks_; ++rank)
-        result.origin[rank].push_back(made.origin < 0 ? -1 : on_rank(made.origin, rank));
+        result.origin[rank].push_back(exchanges ? -1 : on_rank(number, rank));
     }
     return result;
   }
@@ -498,9 +486,6 @@ class Spreading {
     }
   }
 
-  struct Made {
-    int32_t origin, serves;
-  };
   struct Forward {
     int32_t layer;
     bool inwards;
@@ -513,13 +498,11 @@ class Spreading {
   GraphBuilder builder_;
   std::vector<int32_t> of_;  // [operator]: its layer of experts, or -1
   std::vector<Fate> fate_;
-  std::vector<int32_t> id_;      // in the builder, per operator
-  std::vector<int32_t> tensor_;  // in the builder, per tensor
   std::map<std::pair<int32_t, bool>, int32_t> exchanged_;  // by tensor and direction
   std::vector<Forward> forward_;                           // exchanges
   std::map<std::string, int32_t> names_;
   std::map<int32_t, std::vector<int32_t>> twins_;  // by operator of the first rank, by rank
-  std::vector<Made> made_;                         // [operator of the builder]
+  std::vector<int32_t> serves_;                    // [exchange]
 };
 
 }  // namespace

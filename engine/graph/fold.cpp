@@ -37,25 +37,13 @@ Graph fold_backward(const Graph& forward) {
     return attribute(forward.op(a), "file_position", int64_t{a}) <
            attribute(forward.op(b), "file_position", int64_t{b});
   });
-  GraphBuilder builder(forward.name());
-  std::vector<int32_t> tensor(forward.tensors().size());
+  GraphBuilder builder(forward);
   for (const int32_t o : order) {
-    Operator op = forward.op(o);
+    auto& op = builder.op(o);
     op.measured_time_s = step_time_s(op);
     op.measured_backward_time_s = -1;
-    op.inputs.clear();
-    op.outputs.clear();
-    const int32_t added = builder.add_operator(std::move(op));
-    for (const int32_t t : forward.op(o).outputs)
-      tensor[t] = builder.add_output(added, forward.tensor(t));
+    builder.put_before(0, o);
   }
-  for (const int32_t o : order)
-    for (const int32_t t : forward.op(o).inputs)
-      builder.read(builder.find(forward.op(o).name), tensor[t]);
-  for (int32_t u = 0; u < forward.unit_count(); ++u)
-    for (const int32_t o : forward.unit(u))
-      builder.colocate(builder.find(forward.op(forward.unit(u)[0]).name),
-                       builder.find(forward.op(o).name));
   return builder.build();
 }
 

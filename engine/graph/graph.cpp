@@ -135,23 +135,23 @@ void check_total_bytes(const std::string& graph, const std::vector<Operator>& op
         fmt::format("graph '{}': its tensors and weights have more than 2^60 bytes", graph));
 }
 
-/// True if every tensor was added before its readers.
-bool in_order(const std::vector<Operator>& operators, const std::vector<Tensor>& tensors) {
-  for (size_t i = 0; i < operators.size(); ++i)
-    for (const int32_t tensor : operators[i].inputs)
-      if (at(tensors[tensor].producer) >= i) return false;
-  return true;
+/// [entry, of `count`]: its place in an order; -1: it has none.
+std::vector<int32_t> places_in(const std::vector<int32_t>& order, size_t count) {
+  std::vector<int32_t> place(count, -1);
+  for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int32_t>(i);
+  return place;
 }
 
-/// Moves every entry to its new position in place.
+/// Puts entries into this order, and drops those that are not in it. Reserves space for more, which passes add.
 template <class T>
-void permute(std::vector<T>& entries, std::vector<int32_t> place) {
-  for (size_t i = 0; i < entries.size(); ++i)
-    while (place[i] != static_cast<int32_t>(i)) {
-      const auto to = static_cast<size_t>(place[i]);
-      std::swap(entries[i], entries[to]);
-      std::swap(place[i], place[to]);
-    }
+void put_in_order(std::vector<T>& entries, const std::vector<int32_t>& order) {
+  bool same = order.size() == entries.size();
+  for (size_t i = 0; i < order.size() && same; ++i) same = at(order[i]) == i;
+  if (same) return;
+  std::vector<T> ordered;
+  ordered.reserve(order.size() + order.size() / 8);
+  for (const int32_t number : order) ordered.push_back(std::move(entries[at(number)]));
+  entries = std::move(ordered);
 }
 
 }  // namespace
@@ -159,13 +159,11 @@ void permute(std::vector<T>& entries, std::vector<int32_t> place) {
 thread_local bool Nameless::on_ = false;
 
 std::string layer_and_parts(std::string_view name) {
-  const auto layer = std::find_if(name.begin(), name.end(),
-                                  [](char c) { return c == '/' || c == '@'; });
-  std::string kept(name.begin(), layer);
-  bool counts = false;  // only digits follow '@'
-  for (auto c = layer; c != name.end(); ++c) {
-    counts = *c == '@' || (counts && *c >= '0' && *c <= '9');
-    if (counts) kept += *c;
+  const auto layer = std::min(name.find_first_of("/@"), name.size());
+  std::string kept(name.substr(0, layer));
+  for (size_t begin = name.find('@', layer), end = 0; begin < name.size(); begin = name.find('@', end)) {
+    end = std::min(name.find_first_not_of("0123456789", begin + 1), name.size());
+    kept.append(name.substr(begin, end - begin));
   }
   return kept;
 }
@@ -239,12 +237,12 @@ int32_t GraphBuilder::Names::find(std::string_view name,
   return slot(name, static_cast<uint32_t>(std::hash<std::string_view>()(name)), operators).op;
 }
 
-bool GraphBuilder::Names::add(std::string_view name, const std::vector<Operator>& operators) {
+bool GraphBuilder::Names::add(std::string_view name, int32_t op, const std::vector<Operator>& operators) {
   if (2 * used_ >= slots_.size()) grow();
   const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(name));
   auto& free = const_cast<Slot&>(slot(name, hash, operators));
   if (free.op >= 0) return false;
-  free = {hash, static_cast<int32_t>(operators.size())};
+  free = {hash, op};
   ++used_;
   return true;
 }
@@ -261,6 +259,18 @@ void GraphBuilder::Names::grow() {
   }
 }
 
+GraphBuilder::GraphBuilder(Graph graph)
+    : name_(std::move(graph.name_)),
+      operators_(std::move(graph.operators_)),
+      tensors_(std::move(graph.tensors_)),
+      collectives_(std::move(graph.collectives_)) {
+  reserve(operators_.size() + operators_.size() / 8, tensors_.size() + tensors_.size() / 8);
+  for (const auto& op : operators_) unit_parent_.push_back(graph.unit(op.unit)[0]);
+  if (Nameless::on()) return;
+  for (int32_t op = 0; op < operator_count(); ++op) names_.add(operators_[op].name, op, operators_);
+  for (const auto& collective : collectives_) collective_names_.insert(collective.name);
+}
+
 GraphBuilder::~GraphBuilder() {
   if (stop_flag() && std::uncaught_exceptions() > 0)
     free_aside(std::make_unique<GraphBuilder>(std::move(*this)));
@@ -273,7 +283,7 @@ int32_t GraphBuilder::add_operator(Operator op) {
   if (named) check_names(op);
   if (named) check_costs(op);
   for (const int32_t tensor : op.inputs) check_read(op, tensor);
-  if (named && !names_.add(op.name, operators_))
+  if (named && !names_.add(op.name, id, operators_))
     throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
   op.outputs.clear();
   op.collective = -1;
@@ -297,9 +307,7 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
     tensor.name = owner.name + ':' + std::to_string(owner.outputs.size());
   else if (named)
     check_utf8("tensor", tensor.name);
-  if (!tensor.shape.empty()) tensor.bytes = shaped_bytes(tensor);
-  if (tensor.bytes < 0 || tensor.bytes > kMaxBytes)
-    check_bytes(fmt::format("tensor '{}'", tensor.name), "bytes", tensor.bytes);
+  find_bytes(tensor);
   const auto id = tensor_count();
   tensor.producer = op;
   tensors_.push_back(std::move(tensor));
@@ -307,11 +315,36 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
   return id;
 }
 
+void GraphBuilder::find_bytes(Tensor& tensor) {
+  if (!tensor.shape.empty()) tensor.bytes = shaped_bytes(tensor);
+  if (tensor.bytes < 0 || tensor.bytes > kMaxBytes)
+    check_bytes(fmt::format("tensor '{}'", tensor.name), "bytes", tensor.bytes);
+}
+
+void GraphBuilder::replace(int32_t id, Tensor tensor) {
+  find_bytes(tensor);
+  tensor.producer = tensors_[id].producer;
+  tensors_[id] = std::move(tensor);
+}
+
 void GraphBuilder::read(int32_t op, int32_t tensor) {
   if (op < 0 || op >= operator_count())
     throw ArgumentError(fmt::format("read: no operator number {}", op));
   check_read(operators_[op], tensor);
   operators_[op].inputs.push_back(tensor);
+}
+
+void GraphBuilder::rename(int32_t op, std::string name) {
+  operators_[op].name = std::move(name);
+  if (!Nameless::on()) names_.add(operators_[op].name, op, operators_);
+}
+
+void GraphBuilder::move_output(int32_t tensor, int32_t op) {
+  auto& before = operators_[tensors_[tensor].producer].outputs;
+  const auto* const found = std::find(before.begin(), before.end(), tensor);
+  before.erase(found, found + 1);
+  tensors_[tensor].producer = op;
+  operators_[op].outputs.push_back(tensor);
 }
 
 void GraphBuilder::check_read(const Operator& op, int32_t tensor) const {
@@ -374,23 +407,45 @@ void GraphBuilder::colocate(int32_t a, int32_t b) {
   for (const int32_t op : {a, b, x, y}) unit_parent_[op] = root;
 }
 
+std::vector<int32_t> GraphBuilder::order_of_addition() const {
+  std::vector<int32_t> order;
+  order.reserve(operators_.size());
+  auto put = put_before_;
+  std::stable_sort(put.begin(), put.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<bool> moved(operators_.size(), false);
+  for (const auto& [position, op] : put) moved[op] = true;
+  auto next = std::find_if(put.begin(), put.end(), [](auto& one) { return one.first != kNowhere; });
+  for (int32_t op = 0; op < operator_count(); ++op) {
+    for (; next != put.end() && next->first == op; ++next) order.push_back(next->second);
+    if (!moved[op]) order.push_back(op);
+  }
+  return order;
+}
+
 /// The order of addition where dependencies allow.
 std::vector<int32_t> GraphBuilder::topological_order() const {
-  if (in_order(operators_, tensors_)) {
-    std::vector<int32_t> same(operators_.size());
-    std::iota(same.begin(), same.end(), 0);
-    return same;
-  }
-  std::vector<Arrow> arrows;
-  for (size_t i = 0; i < operators_.size(); ++i)
-    for (const int32_t tensor : operators_[i].inputs)
-      arrows.emplace_back(tensors_[tensor].producer, static_cast<int32_t>(i));
-  auto order = stable_order(operator_count(), arrows);
-  if (order.size() < operators_.size())
+  auto added = order_of_addition();
+  const auto place = places_in(added, operators_.size());
+  std::vector<Arrow> arrows;  // between places
+  arrows.reserve(tensors_.size());
+  bool ordered = true;
+  for (size_t i = 0; i < added.size(); ++i)
+    for (const int32_t tensor : operators_[added[i]].inputs) {
+      arrows.emplace_back(place[tensors_[tensor].producer], static_cast<int32_t>(i));
+      if (arrows.back().first < 0)
+        throw ArgumentError(fmt::format("operator '{}' reads '{}', which is not in the subgraph",
+                                        operators_[added[i]].name, tensors_[tensor].name));
+      ordered = ordered && arrows.back().first < arrows.back().second;
+    }
+  if (ordered) return added;
+  const auto count = static_cast<int32_t>(added.size());
+  auto order = stable_order(count, arrows);
+  if (order.size() < added.size())
     throw ArgumentError(
         fmt::format("graph '{}' has a cycle: {}", name_,
-                    cycle_text(arrows, find_cycle(operator_count(), arrows),
-                               [this](int32_t op) { return operators_[op].name; })));
+                    cycle_text(arrows, find_cycle(count, arrows),
+                               [&](int32_t at_place) { return operators_[added[at_place]].name; })));
+  for (int32_t& op : order) op = added[op];
   return order;
 }
 
@@ -402,10 +457,11 @@ void GraphBuilder::check_forward() const {
 }
 
 int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) {
-  const auto n = order.size();
-  std::vector<int32_t> new_op(n), new_tensor(tensors_.size()), unit_number(n, -1);
-  for (size_t i = 0; i < n; ++i) new_op[order[i]] = static_cast<int32_t>(i);
-  int32_t units = 0, tensors = 0;
+  const auto n = operators_.size();
+  const auto new_op = places_in(order, n);
+  std::vector<int32_t> new_tensor(tensors_.size(), -1), tensor_order, unit_number(n, -1);
+  tensor_order.reserve(tensors_.size());
+  int32_t units = 0;
   for (const int32_t old : order) {
     auto& number = unit_number[unit_root(old)];
     if (number < 0) number = units++;
@@ -414,14 +470,15 @@ int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) 
     if (op.forward >= 0) op.forward = new_op[op.forward];
     for (int32_t& output : op.outputs) {
       tensors_[output].producer = new_op[old];
-      output = new_tensor[output] = tensors++;
+      tensor_order.push_back(output);
+      output = new_tensor[output] = static_cast<int32_t>(tensor_order.size()) - 1;
     }
     for (int32_t& input : op.inputs) input = new_tensor[input];
   }
   renumber_collectives(new_op, graph);
   names_.clear();
-  permute(operators_, std::move(new_op));
-  permute(tensors_, std::move(new_tensor));
+  put_in_order(operators_, order);
+  put_in_order(tensors_, tensor_order);
   graph.operators_ = std::move(operators_);
   graph.tensors_ = std::move(tensors_);
   return units;
@@ -506,29 +563,32 @@ void GraphBuilder::default_traffic(Graph& graph) {
   }
 }
 
-void GraphBuilder::colocate_as(const Graph& graph, std::span<const int32_t> ids) {
-  const auto id = [&](int32_t op) { return ids.empty() ? op : ids[at(op)]; };
-  for (int32_t unit = 0; unit < graph.unit_count(); ++unit)
-    for (const int32_t member : graph.unit(unit)) colocate(id(graph.unit(unit)[0]), id(member));
+std::vector<Collective> GraphBuilder::take_collectives() {
+  for (auto& op : operators_) op.collective = -1;
+  collective_names_.clear();
+  return std::exchange(collectives_, {});
 }
 
-void GraphBuilder::add_collectives_of(const Graph& graph, std::span<const int32_t> ids) {
-  for (Collective collective : graph.collectives()) {
-    for (int32_t& member : collective.members) member = ids[at(member)];
-    add_collective(std::move(collective));
-  }
+DerivedGraph GraphBuilder::derive(std::span<const int32_t> added) {
+  DerivedGraph result;
+  const auto before = operators_.size() - added.size();
+  result.graph = build(&result.origin);
+  for (int32_t& op : result.origin)
+    if (at(op) >= before) op = added[at(op) - before];
+  return result;
 }
 
 Graph GraphBuilder::build(std::vector<int32_t>* numbers) {
-  if (operators_.empty()) throw ArgumentError(fmt::format("graph '{}' has no operators", name_));
   if (operators_.size() > kMaxOperators)
     throw LimitError(fmt::format("graph '{}' has {} operators, more than {}", name_,
                                  operators_.size(), kMaxOperators));
   check_forward();
   check_total_bytes(name_, operators_, tensors_);
   auto order = topological_order();
+  if (order.empty()) throw ArgumentError(fmt::format("graph '{}' has no operators", name_));
   poll_stop();
-  const bool joined = std::any_of(collectives_.begin(), collectives_.end(),
+  const bool joined = !Nameless::on() &&
+                      std::any_of(collectives_.begin(), collectives_.end(),
                                   [](const Collective& c) { return c.members.size() > 1; });
   if (joined) check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;

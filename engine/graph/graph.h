@@ -92,6 +92,8 @@ struct DerivedGraph {
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) : name_(std::move(name)) {}
+  /// Starts from a graph, to change it in place: operators, tensors and collectives keep their numbers.
+  explicit GraphBuilder(Graph graph);
   ~GraphBuilder();
   GraphBuilder(GraphBuilder&&) = default;
   GraphBuilder& operator=(GraphBuilder&&) = default;
@@ -108,30 +110,44 @@ class GraphBuilder {
   /// Adds an output tensor to an operator and returns its number. If the shape is given, `bytes` is
   /// computed from shape and dtype. Throws LimitError for more than 2^50 bytes.
   int32_t add_output(int32_t op, Tensor tensor);
+  /// Puts another tensor of the same operator in the place of one, which its readers then read.
+  void replace(int32_t id, Tensor tensor);
 
   /// Makes an operator read a tensor, after its present inputs.
   void read(int32_t op, int32_t tensor);
 
+  /// Makes a tensor the last output of another operator than before.
+  void move_output(int32_t tensor, int32_t op);
+
+  /// Moves an operator in the order of addition: before the operator `position`, after what was put there
+  /// earlier; after all operators of the graph that the builder started from, where `position` is their number.
+  void put_before(int32_t position, int32_t op) { put_before_.emplace_back(position, op); }
+
+  /// Leaves an operator out. Nothing may read its outputs then.
+  void remove(int32_t op) { put_before(kNowhere, op); }
+
+  /// Gives an operator another name, which no operator has once all are renamed.
+  void rename(int32_t op, std::string name);
+
   /// Puts two operators into one colocation unit.
   void colocate(int32_t a, int32_t b);
-
-  /// Copies the colocation units of another graph: ids[o] is the builder's number of its operator
-  /// o; empty: equal numbers.
-  void colocate_as(const Graph& graph, std::span<const int32_t> ids);
-
-  /// Copies the collectives of that graph, with these operators as members.
-  void add_collectives_of(const Graph& graph, std::span<const int32_t> ids);
 
   /// Joins operators into a collective. Throws ArgumentError for an empty or repeated name, no
   /// member, a member of another collective, members of different phases, or negative bytes.
   void add_collective(Collective collective);
+  /// Removes all collectives, to be added again.
+  std::vector<Collective> take_collectives();
 
   /// The operator called `name`, or -1.
   int32_t find(std::string_view name) const;
 
+  const std::string& name() const { return name_; }
   const Operator& op(int32_t id) const { return operators_.at(static_cast<size_t>(id)); }
   Operator& op(int32_t id) { return operators_.at(static_cast<size_t>(id)); }
   const Tensor& tensor(int32_t id) const { return tensors_.at(static_cast<size_t>(id)); }
+  Tensor& tensor(int32_t id) { return tensors_.at(static_cast<size_t>(id)); }
+  const std::vector<Collective>& collectives() const { return collectives_; }
+  Collective& collective(int32_t id) { return collectives_.at(static_cast<size_t>(id)); }
   int32_t operator_count() const { return static_cast<int32_t>(operators_.size()); }
   int32_t tensor_count() const { return static_cast<int32_t>(tensors_.size()); }
 
@@ -140,9 +156,16 @@ class GraphBuilder {
   /// cycle (it names the operators of one) or run through a collective (see check_deadlock()).
   /// `numbers`, if given, receives the builder's number of every operator of the graph.
   Graph build(std::vector<int32_t>* numbers = nullptr);
+  /// The same for a builder that started from a graph. added: [operator added since] the operator of that graph
+  /// that it comes from.
+  DerivedGraph derive(std::span<const int32_t> added);
 
  private:
+  static constexpr int32_t kNowhere = -1;
+
   void check_read(const Operator& op, int32_t tensor) const;
+  static void find_bytes(Tensor& tensor);
+  std::vector<int32_t> order_of_addition() const;
   std::vector<int32_t> topological_order() const;
   void check_forward() const;
   int32_t renumber(const std::vector<int32_t>& order, Graph& graph);
@@ -158,8 +181,8 @@ class GraphBuilder {
    public:
     /// The operator called `name`, or -1.
     int32_t find(std::string_view name, const std::vector<Operator>& operators) const;
-    /// Adds the next operator; returns false if the name exists.
-    bool add(std::string_view name, const std::vector<Operator>& operators);
+    /// Adds the operator `op`; returns false if the name exists.
+    bool add(std::string_view name, int32_t op, const std::vector<Operator>& operators);
     void clear() {
       slots_.clear();
       used_ = 0;
@@ -183,6 +206,7 @@ class GraphBuilder {
   std::vector<Tensor> tensors_;
   std::vector<Collective> collectives_;
   std::vector<int32_t> unit_parent_;
+  std::vector<std::pair<int32_t, int32_t>> put_before_;  // position, operator
   Names names_;
   std::set<std::string> collective_names_;
 };

@@ -32,18 +32,8 @@ class Meaning {
   }
 
   Graph run() {
-    GraphBuilder builder(graph_.name());
-    std::vector<int32_t> tensor(graph_.tensors().size(), -1);
-    for (int32_t id = 0; id < graph_.operator_count(); ++id) {
-      Operator op = graph_.op(id);
-      op.inputs.clear();
-      for (const int32_t input : graph_.op(id).inputs) op.inputs.push_back(tensor[input]);
-      state(id, op);
-      const int32_t made = builder.add_operator(std::move(op));
-      for (const int32_t output : graph_.op(id).outputs)
-        tensor[output] = builder.add_output(made, graph_.tensor(output));
-    }
-    builder.colocate_as(graph_, {});
+    GraphBuilder builder(graph_);
+    for (int32_t id = 0; id < graph_.operator_count(); ++id) state(id, builder.op(id));
     return builder.build();
   }
 

@@ -33,8 +33,7 @@ struct RecomputeOptions {
 /// wrong length, a collective of which only some members are repeated, and stages that depend on
 /// each other in both directions, whose copies would wait for themselves (it names a cycle);
 /// LimitError for more than kMaxOperators operators.
-DerivedGraph recompute(const Graph& graph, std::span<const int32_t> stage,
-                     const RecomputeOptions& options = {});
+DerivedGraph recompute(Graph graph, std::span<const int32_t> stage, const RecomputeOptions& options = {});
 
 /// True if the operator is such a copy, or a part or replica of one.
 bool is_recomputed(const Operator& op);

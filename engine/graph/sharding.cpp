@@ -37,27 +37,19 @@ struct Gather {
 
 class Sharding {
  public:
-  Sharding(const Graph& graph, const ShardingOptions& options)
-      : graph_(graph),
-        options_(options),
-        builder_(graph.name()),
-        tensor_(graph.tensors().size(), -1) {}
+  Sharding(Graph graph, const ShardingOptions& options)
+      : options_(options), builder_(std::move(graph)), operators_(builder_.operator_count()) {}
 
   Sharded run() {
-    builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
     if (options_.level == 3) plan_gathers();
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      for (auto [gather, end] = before_.equal_range(op); gather != end; ++gather)
-        add_gather(gathers_[gather->second]);
-      add_copy(op);
-    }
+    for (int32_t op = 0; op < operators_; ++op) shrink(op);
+    for (const auto& [op, gather] : before_) add_gather(gathers_[gather], op);
+    for (const auto& [op, gather] : reads_) builder_.read(op, gathers_[gather].weights);
     if (options_.level < 3) gather_updated();
-    builder_.colocate_as(graph_, ids_);
-    for (Collective collective : graph_.collectives()) {
-      if (holds_shares(graph_.op(collective.members[0])))
+    for (size_t c = 0; c < builder_.collectives().size(); ++c) {
+      auto& collective = builder_.collective(static_cast<int32_t>(c));
+      if (holds_shares(builder_.op(collective.members[0])))
         collective.bytes = share(collective.bytes, collective.members[0]);
-      for (int32_t& member : collective.members) member = ids_[at(member)];
-      builder_.add_collective(std::move(collective));
     }
     return finish();
   }
@@ -79,30 +71,20 @@ class Sharding {
     return op.phase == Phase::update && op.collective < 0 && op.forward >= 0;
   }
 
-  void add_copy(int32_t op) {
-    Operator copy = graph_.op(op);
-    copy.inputs.clear();
-    if (copy.forward >= 0) copy.forward = ids_[at(copy.forward)];
-    if (is_update(copy)) {
-      copy.flops /= copies(op);
-      copy.traffic_bytes /= copies(op);
-      copy.persistent_bytes = share(copy.persistent_bytes, op);
-      if (has_meaning(copy)) copy.attributes["shares"] = int64_t{copies(op)};
+  void shrink(int32_t op) {
+    auto& about = builder_.op(op);
+    if (is_update(about)) {
+      about.flops /= copies(op);
+      about.traffic_bytes /= copies(op);
+      about.persistent_bytes = share(about.persistent_bytes, op);
+      if (has_meaning(about)) about.attributes["shares"] = int64_t{copies(op)};
     }
-    if (options_.level == 3 && copies(op) > 1) shrink_weights(copy, op);
-    const int32_t id = builder_.add_operator(std::move(copy));
-    made_.push_back({op, op, 0});
-    ids_.push_back(id);
-    for (const int32_t input : graph_.op(op).inputs) builder_.read(id, tensor_[input]);
-    for (auto [read, end] = reads_.equal_range(op); read != end; ++read)
-      builder_.read(id, gathers_[read->second].weights);
-    for (const int32_t output : graph_.op(op).outputs) {
-      Tensor tensor = graph_.tensor(output);
-      if (holds_shares(graph_.op(op))) {
-        tensor.bytes = share(tensor.bytes, op);
-        tensor.shape.clear();
-      }
-      tensor_[output] = builder_.add_output(id, std::move(tensor));
+    if (options_.level == 3 && copies(op) > 1) shrink_weights(about, op);
+    if (!holds_shares(about)) return;
+    for (const int32_t output : about.outputs) {
+      auto& tensor = builder_.tensor(output);
+      tensor.bytes = share(tensor.bytes, op);
+      tensor.shape.clear();
     }
   }
 
@@ -127,7 +109,7 @@ class Sharding {
     gather.type = "WeightGather";
     gather.phase = phase;
     gather.traffic_bytes = 0;
-    made_.push_back({-1, near, bytes});
+    made_.push_back({near, bytes});
     return builder_.add_operator(std::move(gather));
   }
 
@@ -136,13 +118,14 @@ class Sharding {
     // The gather that is being filled, and its bytes.
     std::map<std::tuple<int32_t, int32_t, int32_t>, std::pair<int32_t, int64_t>> open;
     int32_t count = 0;
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (!is_update(graph_.op(op)) || copies(op) == 1) continue;
-      const int64_t bytes = graph_.op(graph_.op(op).forward).trainable_bytes();
+    for (int32_t op = 0; op < operators_; ++op) {
+      const auto& about = builder_.op(op);
+      if (!is_update(about) || copies(op) == 1) continue;
+      const int64_t bytes = builder_.op(about.forward).trainable_bytes();
       Tensor updated;
-      updated.name = name_of([&] { return graph_.op(op).name + "/share"; });
+      updated.name = name_of([&] { return about.name + "/share"; });
       updated.bytes = share(bytes, op);
-      const int32_t token = builder_.add_output(ids_[at(op)], std::move(updated));
+      const int32_t token = builder_.add_output(op, std::move(updated));
       const auto key = std::tuple(options_.device[op], copies(op), apart(op));
       auto& [gather, held] = open.try_emplace(key, -1, 0).first->second;
       if (gather < 0 || held + bytes > options_.bucket_bytes) {
@@ -151,23 +134,23 @@ class Sharding {
       }
       builder_.read(gather, token);
       held += bytes;
-      made_[gather].gathered = held;
+      made_[gather - operators_].gathered = held;
     }
   }
 
   /// Operators whose weights an operator reads: itself, or a variable; empty: none.
   std::vector<int32_t> weights_read(int32_t op) const {
     std::vector<int32_t> owners;
-    const auto& about = graph_.op(op);
+    const auto& about = builder_.op(op);
     if (about.phase == Phase::update || is_variable(about) || is_weight_part(about)) return owners;
     const int32_t forward = about.phase == Phase::forward ? op : about.forward;
     const bool sum = about.phase == Phase::backward && about.type == "Sum";
-    if (forward >= 0 && !sum && about.collective < 0 && !is_variable(graph_.op(forward)) &&
-        graph_.op(forward).parameter_bytes() > 0)
+    if (forward >= 0 && !sum && about.collective < 0 && !is_variable(builder_.op(forward)) &&
+        builder_.op(forward).parameter_bytes() > 0)
       owners.push_back(forward);
     for (const int32_t input : about.inputs)
-      if (is_variable(graph_.op(graph_.tensor(input).producer)))
-        owners.push_back(graph_.tensor(input).producer);
+      if (is_variable(builder_.op(builder_.tensor(input).producer)))
+        owners.push_back(builder_.tensor(input).producer);
     return owners;
   }
 
@@ -195,8 +178,8 @@ class Sharding {
   void find_units() {
     // Key: device, unit, copies, `apart`.
     std::map<std::tuple<int32_t, int32_t, int32_t, int32_t>, size_t> number;
-    std::vector<bool> counted(at(graph_.operator_count()), false);
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    std::vector<bool> counted(at(operators_), false);
+    for (int32_t op = 0; op < operators_; ++op)
       for (const int32_t owner : weights_read(op)) {
         if (copies(owner) == 1) continue;
         const int32_t key = options_.unit[owner] >= 0 ? options_.unit[owner] : -1 - owner;
@@ -204,31 +187,31 @@ class Sharding {
         const auto of = std::tuple(device, key, copies(owner), apart(owner));
         const auto found = number.emplace(of, units_.size()).first;
         if (found->second == units_.size()) {
-          units_.push_back({graph_.op(owner).name, 0, owner, {}, {}});
+          units_.push_back({builder_.op(owner).name, 0, owner, {}, {}});
           of_device_[device].push_back(found->second);
         }
         Unit& unit = units_[found->second];
-        if (!counted[owner]) unit.bytes += graph_.op(owner).parameter_bytes();
+        if (!counted[owner]) unit.bytes += builder_.op(owner).parameter_bytes();
         counted[owner] = true;
-        (graph_.op(op).phase == Phase::forward ? unit.forward : unit.backward).push_back(op);
+        (builder_.op(op).phase == Phase::forward ? unit.forward : unit.backward).push_back(op);
       }
   }
 
   /// Gathers a unit's weights when the previous unit begins (its first operator has ended), or when
   /// the inputs of its own first operator have arrived.
-  void add_gather(Gather& gather) {
+  void add_gather(Gather& gather, int32_t before) {
     const Unit& unit = units_[gather.unit];
     const bool first = gather.phase == Phase::forward;
     const auto& readers = unit.readers(gather.phase);
     const int32_t id = add_gather(unit.name + (first ? "/gather" : "/gather_again"), unit.bytes,
                                   unit.owner, gather.phase);
+    builder_.put_before(before, id);
     const bool starts = gather.behind >= 0 && gather.behind < readers[0];
     if (const int32_t trigger = starts ? written_by(gather.behind) : -1; trigger >= 0)
       builder_.read(id, trigger);
     else
-      for (const int32_t input : graph_.op(readers[0]).inputs)
-        if (!is_variable(graph_.op(graph_.tensor(input).producer)))
-          builder_.read(id, tensor_[input]);
+      for (const int32_t input : builder_.op(readers[0]).inputs)
+        if (!is_variable(builder_.op(builder_.tensor(input).producer))) builder_.read(id, input);
     Tensor whole;
     whole.name = unit.name + (first ? "/weights" : "/weights_again");
     whole.bytes = unit.bytes;
@@ -236,7 +219,7 @@ class Sharding {
   }
 
   int32_t written_by(int32_t op) const {
-    return graph_.op(op).outputs.empty() ? -1 : tensor_[graph_.op(op).outputs[0]];
+    return builder_.op(op).outputs.empty() ? -1 : builder_.op(op).outputs[0];
   }
 
   Sharded finish() {
@@ -244,8 +227,9 @@ class Sharding {
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
     for (const int32_t number : numbers) {
-      const Made& made = made_[number];
-      result.origin.push_back(made.origin);
+      const bool gathers = number >= operators_;
+      const Made made = gathers ? made_[number - operators_] : Made{number, 0};
+      result.origin.push_back(gathers ? -1 : number);
       result.near.push_back(made.near);
       result.gathered.push_back(made.gathered);
     }
@@ -253,16 +237,14 @@ class Sharding {
   }
 
   struct Made {
-    int32_t origin, near;
+    int32_t near;
     int64_t gathered;
   };
 
-  const Graph& graph_;
   const ShardingOptions& options_;
   GraphBuilder builder_;
-  std::vector<int32_t> tensor_;  // in the builder
-  std::vector<int32_t> ids_;     // of operators in the builder
-  std::vector<Made> made_;       // [operator of the builder]
+  int32_t operators_;       // of the graph
+  std::vector<Made> made_;  // [gather]
   std::vector<Unit> units_;
   std::map<int32_t, std::vector<size_t>> of_device_;  // device -> units
   std::vector<Gather> gathers_;
@@ -272,7 +254,7 @@ class Sharding {
 
 }  // namespace
 
-Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
+Sharded shard_states(Graph graph, const ShardingOptions& options) {
   const auto count = at(graph.operator_count());
   if (options.level < 1 || options.level > 3)
     throw ArgumentError(fmt::format("sharding graph '{}': expected ZeRO stage 1, 2 or 3, got {}",
@@ -288,7 +270,7 @@ Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
     throw ArgumentError(fmt::format(
         "sharding graph '{}': expected devices and units of {} operators, got {} and {}",
         graph.name(), count, options.device.size(), options.unit.size()));
-  return Sharding(graph, options).run();
+  return Sharding(std::move(graph), options).run();
 }
 
 }  // namespace trinity

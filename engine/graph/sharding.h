@@ -51,6 +51,6 @@ struct Sharded {
 ///
 /// Shards are rounded up. Throws ArgumentError for another stage, fewer than two replicas or lists
 /// of the wrong length.
-Sharded shard_states(const Graph& graph, const ShardingOptions& options);
+Sharded shard_states(Graph graph, const ShardingOptions& options);
 
 }  // namespace trinity

@@ -47,15 +47,22 @@ std::vector<bool> made_of_weights(const Graph& graph) {
 class Gradients {
  public:
   explicit Gradients(const Graph& graph)
-      : graph_(graph),
-        of_weights_(graph.tensors().size(), false),
-        made_of_weights_(trinity::made_of_weights(graph)) {
+      : of_weights_(graph.tensors().size(), false),
+        made_of_weights_(trinity::made_of_weights(graph)),
+        all_(made_of_weights_.size()),
+        joined_(made_of_weights_.size()) {
     std::vector<int32_t> readers(of_weights_.size(), 0), last(of_weights_.size(), 0);
     for (int32_t op = graph.operator_count() - 1; op >= 0; --op) {
-      for (const int32_t output : graph.op(op).outputs)
+      const auto& about = graph.op(op);
+      size_t weights = 0;
+      for (const int32_t output : about.outputs) {
         of_weights_[output] = readers[output] > 0 && last[output] == readers[output];
-      const bool hands_on = this->hands_on(op);
-      for (const int32_t input : graph.op(op).inputs) {
+        weights += of_weights_[output];
+      }
+      all_[op] = weights > 0 && weights == about.outputs.size();
+      joined_[op] = weights > 0 && !all_[op] && about.phase == Phase::backward && about.collective < 0;
+      const bool hands_on = this->hands_on(about, op);
+      for (const int32_t input : about.inputs) {
         ++readers[input];
         last[input] += hands_on;
       }
@@ -64,31 +71,19 @@ class Gradients {
 
   bool of_weights(int32_t tensor) const { return of_weights_[tensor]; }
   bool made_of_weights(int32_t op) const { return made_of_weights_[op]; }
-
-  bool all(int32_t op) const {
-    const auto& outputs = graph_.op(op).outputs;
-    const auto is_weight = [this](int32_t tensor) { return of_weights(tensor); };
-    return !outputs.empty() && std::all_of(outputs.begin(), outputs.end(), is_weight);
-  }
+  bool all(int32_t op) const { return all_[op]; }
   /// True if it writes both.
-  bool joined(int32_t op) const {
-    const auto& about = graph_.op(op);
-    const auto is_weight = [this](int32_t tensor) { return of_weights(tensor); };
-    return about.phase == Phase::backward && about.collective < 0 && !all(op) &&
-           std::any_of(about.outputs.begin(), about.outputs.end(), is_weight);
-  }
+  bool joined(int32_t op) const { return joined_[op]; }
 
  private:
-  bool hands_on(int32_t op) const {
-    const auto& about = graph_.op(op);
+  bool hands_on(const Operator& about, int32_t op) const {
     if (about.phase == Phase::update) return true;
     if (about.phase != Phase::backward || !all(op)) return false;
     return carries(about) || (about.forward >= 0 && made_of_weights_[about.forward]);
   }
 
-  const Graph& graph_;
-  std::vector<bool> of_weights_;       // [tensor]
-  std::vector<bool> made_of_weights_;  // [operator]
+  std::vector<bool> of_weights_;                     // [tensor]
+  std::vector<bool> made_of_weights_, all_, joined_;  // [operator]
 };
 
 /// True if the gradient of an operand depends only on the other operands.
@@ -100,23 +95,22 @@ bool is_linear(const Operator& op) {
 
 class BackwardCut {
  public:
-  BackwardCut(const Graph& graph, const std::vector<bool>& at_once)
-      : graph_(graph),
-        at_once_(at_once),
+  BackwardCut(Graph graph, const std::vector<bool>& at_once)
+      : at_once_(at_once),
         gradients_(graph),
         write_gradients_(write_gradients(graph)),
-        builder_(graph.name()),
-        id_(at(graph.operator_count()), -1),
-        tensor_(graph.tensors().size(), -1) {
-    int32_t operators = graph.operator_count();
-    for (int32_t op = 0; op < graph.operator_count(); ++op) operators += gradients_.joined(op);
-    builder_.reserve(at(operators), graph.tensors().size());
+        builder_(std::move(graph)),
+        operators_(builder_.operator_count()) {
+    int32_t operators = operators_;
+    for (int32_t op = 0; op < operators_; ++op) operators += gradients_.joined(op);
+    builder_.reserve(at(operators), at(builder_.tensor_count()));
   }
 
   /// W operators follow their B operators.
   DerivedGraph run() {
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) add(op);
-    return join();
+    for (int32_t op = 0; op < operators_; ++op)
+      if (gradients_.joined(op)) cut(op, op + 1);
+    return builder_.derive(origin_);
   }
 
   /// W operators follow the collective that reduces the outputs of their B operators; other
@@ -124,95 +118,81 @@ class BackwardCut {
   DerivedGraph run_behind_sums() {
     const auto summed = summed_up();
     std::vector<int32_t> waiting;
-    bool passing = false;  // members of a collective were added last
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      const bool member = graph_.op(op).collective >= 0;
-      if ((passing && !member) || reads_missing(op)) add_weights(waiting);
-      passing = member && graph_.op(op).phase == Phase::backward;
-      if (!summed[at(op)] || !gradients_.joined(op)) {
-        id_[op] = add_part(op, Kind::whole);
-        continue;
-      }
-      id_[op] = add_part(op, Kind::input);
-      waiting.push_back(op);
+    bool passing = false;  // members of a collective were last
+    const auto add_weights = [&](int32_t before) {
+      for (const int32_t op : waiting) cut(op, before);
+      waiting.clear();
+    };
+    for (int32_t op = 0; op < operators_; ++op) {
+      const bool member = builder_.op(op).collective >= 0;
+      if ((passing && !member) || reads_of(op, waiting)) add_weights(op);
+      passing = member && builder_.op(op).phase == Phase::backward;
+      if (summed[at(op)] && gradients_.joined(op)) waiting.push_back(op);
     }
-    add_weights(waiting);
-    return join();
+    add_weights(operators_);
+    return builder_.derive(origin_);
   }
 
  private:
-  DerivedGraph join() {
-    builder_.colocate_as(graph_, id_);
-    builder_.add_collectives_of(graph_, id_);
-    return finish();
-  }
-
   enum class Kind : uint8_t { whole, input, weight };
 
-  void add_weights(std::vector<int32_t>& waiting) {
-    for (const int32_t op : waiting) builder_.colocate(id_[op], add_part(op, Kind::weight));
-    waiting.clear();
-  }
-
-  bool reads_missing(int32_t op) const {
-    const auto& inputs = graph_.op(op).inputs;
-    return std::any_of(inputs.begin(), inputs.end(),
-                       [&](int32_t input) { return tensor_[input] < 0; });
+  /// Whether an operator reads a weight gradient of one of these.
+  bool reads_of(int32_t op, const std::vector<int32_t>& waiting) const {
+    const auto& inputs = builder_.op(op).inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](int32_t input) {
+      return gradients_.of_weights(input) &&
+             std::find(waiting.begin(), waiting.end(), builder_.tensor(input).producer) != waiting.end();
+    });
   }
 
   /// [operator]: true for backward operators whose output a backward collective reads, directly or
   /// through a sum.
   std::vector<bool> summed_up() const {
-    std::vector<bool> found(at(graph_.operator_count()), false);
+    std::vector<bool> found(at(operators_), false);
     const auto mark = [&](int32_t op, const auto& self) -> void {
-      for (const int32_t input : graph_.op(op).inputs) {
-        const int32_t from = graph_.tensor(input).producer;
-        if (graph_.op(from).phase != Phase::backward || found[at(from)]) continue;
+      for (const int32_t input : builder_.op(op).inputs) {
+        const int32_t from = builder_.tensor(input).producer;
+        if (builder_.op(from).phase != Phase::backward || found[at(from)]) continue;
         found[at(from)] = true;
-        if (graph_.op(from).type == "Sum") self(from, self);
+        if (builder_.op(from).type == "Sum") self(from, self);
       }
     };
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if (graph_.op(op).collective >= 0 && graph_.op(op).phase == Phase::backward) mark(op, mark);
+    for (int32_t op = 0; op < operators_; ++op)
+      if (builder_.op(op).collective >= 0 && builder_.op(op).phase == Phase::backward) mark(op, mark);
     return found;
   }
 
-  void add(int32_t op) {
-    if (!gradients_.joined(op)) {
-      id_[op] = add_part(op, Kind::whole);
-      return;
-    }
-    id_[op] = add_part(op, Kind::input);
-    builder_.colocate(id_[op], add_part(op, Kind::weight));
+  /// Makes B of an operator and puts its W there.
+  void cut(int32_t op, int32_t before) {
+    const auto outputs = builder_.op(op).outputs;
+    Operator weight = part(op, Kind::weight);
+    builder_.op(op) = part(op, Kind::input);
+    const int32_t id = builder_.add_operator(std::move(weight));
+    origin_.push_back(op);
+    builder_.put_before(before, id);
+    builder_.colocate(op, id);
+    for (const int32_t output : outputs)
+      if (gradients_.of_weights(output)) builder_.move_output(output, id);
   }
 
-  int32_t add_part(int32_t op, Kind kind) {
-    Operator part = graph_.op(op);
-    if (part.forward >= 0) part.forward = id_[part.forward];
-    const auto inputs = kind == Kind::whole ? part.inputs : read_by(op, kind);
-    part.inputs.clear();
-    for (const int32_t input : inputs) part.inputs.push_back(tensor_[input]);
+  Operator part(int32_t op, Kind kind) const {
+    Operator part = builder_.op(op);
+    part.inputs = read_by(op, kind);
     if (kind == Kind::weight) {
       part.name += "/weight";
       part.attributes["weight_part"] = int64_t{1};
       if (!at_once_.empty() && at_once_[at(op)]) part.attributes["at_once"] = int64_t{1};
     }
-    if (kind != Kind::whole) {
-      part.flops /= 2;
-      if (part.measured()) part.measured_time_s /= 2;
-      part.traffic_bytes = traffic(op, kind, inputs);
-      if (has_meaning(part)) restrict(part, op, kind);
-    }
-    const int32_t id = builder_.add_operator(std::move(part));
-    origin_.push_back(op);
-    for (const int32_t output : graph_.op(op).outputs)
-      if (writes(kind, output)) tensor_[output] = builder_.add_output(id, graph_.tensor(output));
-    return id;
+    part.flops /= 2;
+    if (part.measured()) part.measured_time_s /= 2;
+    part.traffic_bytes = traffic(op, kind, part.inputs);
+    if (has_meaning(part)) restrict(part, op, kind);
+    return part;
   }
 
   /// Restricts the gradient attributes to a part's.
   void restrict(Operator& part, int32_t op, Kind kind) const {
-    const auto& outputs = graph_.op(op).outputs;
+    const auto& outputs = builder_.op(op).outputs;
     const auto found = part.attributes.find("gradient_inputs");
     if (found == part.attributes.end()) return;
     const auto& inputs = std::get<std::vector<int64_t>>(found->second);
@@ -232,11 +212,11 @@ class BackwardCut {
   /// Inputs of a part: for a linear operator only the operands that are weights, or only the
   /// others.
   TensorNumbers read_by(int32_t op, Kind kind) const {
-    const auto& about = graph_.op(op);
+    const auto& about = builder_.op(op);
     if (!is_linear(about)) return about.inputs;
     TensorNumbers read;
     for (const int32_t input : about.inputs) {
-      const int32_t from = graph_.tensor(input).producer;
+      const int32_t from = producer(input);
       const bool gradient = write_gradients_[from];
       const bool weights = gradients_.made_of_weights(from);
       if (gradient || weights == (kind == Kind::input)) read.push_back(input);
@@ -244,46 +224,42 @@ class BackwardCut {
     return read;
   }
 
+  /// The operator of the graph that wrote it.
+  int32_t producer(int32_t tensor) const {
+    const int32_t from = builder_.tensor(tensor).producer;
+    return from < operators_ ? from : origin_[from - operators_];
+  }
+
   /// Traffic of a part: the operator's, scaled by the bytes that the part reads and writes.
   double traffic(int32_t op, Kind kind, const TensorNumbers& inputs) const {
-    const double whole = moved(op, Kind::whole, graph_.op(op).inputs);
+    const double whole = moved(op, Kind::whole, builder_.op(op).inputs);
     const double share = whole > 0 ? moved(op, kind, inputs) / whole : 0.5;
-    return graph_.op(op).traffic_bytes * share;
+    return builder_.op(op).traffic_bytes * share;
   }
 
   double moved(int32_t op, Kind kind, const TensorNumbers& inputs) const {
-    const auto& about = graph_.op(op);
+    const auto& about = builder_.op(op);
     double bytes = 0;
     const bool weights = kind != Kind::weight || !is_linear(about);
     if (about.forward >= 0 && weights)
-      bytes += static_cast<double>(graph_.op(about.forward).parameter_bytes());
-    for (const int32_t input : inputs) bytes += static_cast<double>(graph_.tensor(input).bytes);
+      bytes += static_cast<double>(builder_.op(about.forward).parameter_bytes());
+    for (const int32_t input : inputs) bytes += static_cast<double>(builder_.tensor(input).bytes);
     for (const int32_t output : about.outputs)
-      if (writes(kind, output)) bytes += static_cast<double>(graph_.tensor(output).bytes);
+      if (writes(kind, output)) bytes += static_cast<double>(builder_.tensor(output).bytes);
     return bytes;
   }
 
-  DerivedGraph finish() {
-    DerivedGraph result;
-    std::vector<int32_t> numbers;
-    result.graph = builder_.build(&numbers);
-    for (const int32_t number : numbers) result.origin.push_back(origin_[number]);
-    return result;
-  }
-
-  const Graph& graph_;
   const std::vector<bool>& at_once_;
   Gradients gradients_;
-  std::vector<bool> write_gradients_;  // [operator]
+  std::vector<bool> write_gradients_;  // [operator of the graph]
   GraphBuilder builder_;
-  std::vector<int32_t> id_;      // in the builder, per operator: the whole or the B part
-  std::vector<int32_t> tensor_;  // in the builder, per tensor
-  std::vector<int32_t> origin_;  // per operator of the builder
+  int32_t operators_;            // of the graph
+  std::vector<int32_t> origin_;  // [W operator]
 };
 
 }  // namespace
 
-DerivedGraph overlap_sums(const Graph& graph) { return BackwardCut(graph, {}).run_behind_sums(); }
+DerivedGraph overlap_sums(Graph graph) { return BackwardCut(std::move(graph), {}).run_behind_sums(); }
 
 bool is_weight_part(const Operator& op) {
   return op.phase == Phase::backward && integer_attribute(op.attributes, "weight_part", 0) != 0;
@@ -316,8 +292,8 @@ int32_t find_joined_backward(const Graph& graph) {
   return -1;
 }
 
-DerivedGraph split_backward(const Graph& graph, const std::vector<bool>& at_once) {
-  return BackwardCut(graph, at_once).run();
+DerivedGraph split_backward(Graph graph, const std::vector<bool>& at_once) {
+  return BackwardCut(std::move(graph), at_once).run();
 }
 
 }  // namespace trinity

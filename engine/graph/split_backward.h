@@ -33,12 +33,12 @@ int32_t find_joined_backward(const Graph& graph);
 ///
 /// at_once: [operator] true if its W operator is not delayed (attribute `at_once`); or empty.
 /// Throws LimitError for more than kMaxOperators operators.
-DerivedGraph split_backward(const Graph& graph, const std::vector<bool>& at_once = {});
+DerivedGraph split_backward(Graph graph, const std::vector<bool>& at_once = {});
 
 /// The same only for operators whose input gradients are reduced by a collective, directly or after
 /// a local sum. W operators follow the collective, so that they overlap with it (Megatron-LM's
 /// LinearWithGradAccumulationAndAsyncCommunication).
-DerivedGraph overlap_sums(const Graph& graph);
+DerivedGraph overlap_sums(Graph graph);
 
 /// True for a weight-gradient operator made by split_backward(); it reads no weights.
 bool is_weight_part(const Operator& op);

@@ -14,37 +14,26 @@ class Lowering {
   Lowering(const Graph& forward, const TrainingOptions& options)
       : forward_(forward),
         options_(options),
-        builder_(forward.name()),
+        builder_(forward),
         wanted_(forward.tensors().size(), false),
         arrived_(forward.tensors().size()),
-        backward_(forward.operators().size(), -1),
-        tensor_(forward.tensors().size(), -1) {}
+        backward_(forward.operators().size(), -1) {}
 
   Graph run() {
-    copy_forward();
+    find_wanted();
     for (int32_t id = forward_.operator_count() - 1; id >= 0; --id) add_backward(id);
     add_backward_collectives();
     return builder_.build();
   }
 
  private:
-  /// Forward operators keep their indices; a tensor needs a gradient if weights precede it.
-  void copy_forward() {
+  /// A tensor needs a gradient if weights precede it.
+  void find_wanted() {
     for (const auto& op : forward_.operators()) {
       bool wants = op.trainable_bytes() > 0;
       for (const int32_t input : op.inputs) wants = wants || wanted_[input];
-      Operator copy = op;
-      copy.inputs.clear();
-      for (const int32_t input : op.inputs) copy.inputs.push_back(new_tensor(input));
-      const int32_t id = builder_.add_operator(std::move(copy));
-      for (const int32_t output : op.outputs) {
-        tensor_[output] = builder_.add_output(id, forward_.tensor(output));
-        wanted_[output] = wants && forward_.tensor(output).gradient;
-      }
+      for (const int32_t output : op.outputs) wanted_[output] = wants && forward_.tensor(output).gradient;
     }
-    for (int32_t id = 0; id < forward_.operator_count(); ++id)
-      for (const int32_t other : forward_.unit(forward_.op(id).unit)) builder_.colocate(id, other);
-    for (const auto& collective : forward_.collectives()) builder_.add_collective(collective);
   }
 
   /// The gradient of a collective is a collective of its members' backward operators.
@@ -64,8 +53,6 @@ class Lowering {
       builder_.add_collective(std::move(collective));
     }
   }
-
-  int32_t new_tensor(int32_t forward_tensor) const { return tensor_[forward_tensor]; }
 
   void add_backward(int32_t id) {
     const auto& op = forward_.op(id);
@@ -89,11 +76,11 @@ class Lowering {
     backward.inputs = std::move(gradients);
     const bool member = op.collective >= 0;  // sums and copies need no forward tensor
     if (rule.saves_input && !member)
-      for (const int32_t input : op.inputs) backward.inputs.push_back(new_tensor(input));
+      for (const int32_t input : op.inputs) backward.inputs.push_back(input);
     if (keeps_mask(op))
-      backward.inputs.push_back(new_tensor(op.outputs[1]));
+      backward.inputs.push_back(op.outputs[1]);
     else if (((rule.saves_output || op.attributes.contains("log_sum_exp")) && !member) || sink)
-      for (const int32_t output : op.outputs) backward.inputs.push_back(new_tensor(output));
+      for (const int32_t output : op.outputs) backward.inputs.push_back(output);
     const bool weights = op.trainable_bytes() > 0;
     backward.flops = op.flops * rule.backward_factor * wanted_share(op);
     const int32_t grad = builder_.add_operator(std::move(backward));
@@ -238,7 +225,6 @@ class Lowering {
   std::vector<bool> wanted_;                   // per forward tensor
   std::vector<std::vector<int32_t>> arrived_;  // per forward tensor: gradient tensors
   std::vector<int32_t> backward_;              // per forward operator: its backward one, or -1
-  std::vector<int32_t> tensor_;                // forward tensor -> builder tensor
 };
 
 }  // namespace

@@ -77,19 +77,11 @@ void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_
 }
 
 /// The same graph, with the attributes of state_expert() for copies that have an original.
-Graph with_experts_stated(const Graph& made, const Graph& original,
-                          const std::vector<int32_t>& origin, const std::vector<int64_t>& rank,
-                          int64_t ranks) {
-  GraphBuilder builder(made.name());
-  std::vector<int32_t> ids;
-  for (int32_t op = 0; op < made.operator_count(); ++op) {
-    Operator copy = made.op(op);
-    if (origin[op] >= 0) state_expert(copy, original.op(origin[op]), rank[op], ranks);
-    ids.push_back(builder.add_operator(std::move(copy)));
-    for (const int32_t output : made.op(op).outputs) builder.add_output(op, made.tensor(output));
-  }
-  builder.colocate_as(made, {});
-  builder.add_collectives_of(made, ids);
+Graph with_experts_stated(Graph made, const Graph& original, const std::vector<int32_t>& origin,
+                          const std::vector<int64_t>& rank, int64_t ranks) {
+  GraphBuilder builder(std::move(made));
+  for (int32_t op = 0; op < builder.operator_count(); ++op)
+    if (origin[op] >= 0) state_expert(builder.op(op), original.op(origin[op]), rank[op], ranks);
   return builder.build();
 }
 
@@ -130,12 +122,11 @@ auto lowered_copy(const Parallelism& given, const Graph& graph, Run run) {
 /// The graph with attention in rings: operators that are all of an attention and attend to their
 /// own sequence.
 Graph with_rings(const Graph& graph) {
-  GraphBuilder builder(graph.name());
-  std::vector<int32_t> ids;
+  GraphBuilder builder(graph);
   bool any = false;
   const auto shape = [&](int32_t tensor) { return graph.tensor(tensor).shape; };
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    Operator copy = graph.op(op);
+    auto& copy = builder.op(op);
     const auto& of = copy.forward >= 0 ? graph.op(copy.forward) : graph.op(op);
     const bool attends = of.type == "Attention" && of.inputs.size() == 3 &&
                          shape(of.inputs[1]).size() == 3 && shape(of.outputs[0]).size() == 3 &&
@@ -145,20 +136,15 @@ Graph with_rings(const Graph& graph) {
           "cp_comm_type: ring: attention '{}' has no attribute log_sum_exp, which its gradient in "
           "a ring needs; use all_gather",
           copy.name));
-    if (attends && copy.type.starts_with("Attention")) {
-      copy.attributes["ring"] = int64_t{1};
-      any = true;
-    }
-    ids.push_back(builder.add_operator(std::move(copy)));
-    for (const int32_t output : graph.op(op).outputs) builder.add_output(op, graph.tensor(output));
+    if (!attends || !copy.type.starts_with("Attention")) continue;
+    copy.attributes["ring"] = int64_t{1};
+    any = true;
   }
   if (!any)
     throw ArgumentError(fmt::format(
         "cp_comm_type: ring: expected attention in one operator (kernels = 'flash'), graph '{}' "
         "has none; use all_gather",
         graph.name()));
-  builder.colocate_as(graph, {});
-  builder.add_collectives_of(graph, ids);
   return builder.build();
 }
 
@@ -344,7 +330,7 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
     std::vector<int64_t> rank_of;
     for (const int32_t rank : made.rank)
       rank_of.push_back(rank / given.mesh.width() % given.mesh.data % given.mesh.expert);
-    made.graph = with_experts_stated(made.graph, graph, made.origin, rank_of, given.mesh.expert);
+    made.graph = with_experts_stated(std::move(made.graph), graph, made.origin, rank_of, given.mesh.expert);
   }
   return made;
 }

@@ -77,7 +77,7 @@ class Lowering {
     if (splits_backward(schedule_))
       cut_backward(made);
     else if (given_.overlap_tp_grad_allreduce && given_.mesh.tensor > 1)
-      derive(made, overlap_sums(made.graph));
+      derive(made, overlap_sums(std::move(made.graph)));
     const std::vector<bool> joined_weights = weights_joined(made);
     if (shards_states(given_)) shard(made, joined_weights);
     made.joined = joined_collectives(made);
@@ -282,7 +282,7 @@ class Lowering {
     const auto device = made.each(&OperatorRole::device);
     RecomputeOptions options;
     options.device = device;
-    derive(made, recompute(made.graph, unit, options));
+    derive(made, recompute(std::move(made.graph), unit, options));
   }
 
   /// The roles of operators derived from these: origin[operator] is one of `made`.
@@ -398,7 +398,7 @@ class Lowering {
     for (const auto& role : made.roles) unit.push_back(role.layer < layers_.count ? role.layer : -1);
     const ShardingOptions options{given_.zero_stage, shard_group(given_), given_.bucket_bytes, device, unit,
                                   spread, apart, whole};
-    auto sharded = shard_states(made.graph, options);
+    auto sharded = shard_states(std::move(made.graph), options);
     made.roles = taken(made, sharded.near);
     for (size_t op = 0; op < made.roles.size(); ++op) {
       if (sharded.origin[op] < 0) made.roles[op].origin = -1;
@@ -441,7 +441,7 @@ class Lowering {
       at_once.push_back(role.layer >= layers_.count ||
                         !operator_rule(graph_.op(role.serves).type).matrix ||
                         chooses_experts(graph_, leader_of(role.serves)));
-    derive(made, split_backward(made.graph, at_once));
+    derive(made, split_backward(std::move(made.graph), at_once));
   }
 
   /// Sets the fields that do not depend on the operators of the replica.

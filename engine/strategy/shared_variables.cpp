@@ -18,7 +18,7 @@ struct Shared {
   int32_t variable = -1, sum = -1, gradient = -1, update = -1;
   std::vector<int32_t> devices;                   ///< its own first
   std::map<int32_t, std::vector<int32_t>> given;  ///< tensors of its gradient, by device
-  std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
+  std::map<int32_t, int32_t> copy;                ///< of the variable, by device
   std::map<int32_t, int32_t> reader;              ///< by device
   std::map<int32_t, int32_t> joins;  ///< [device]: reduces its gradient over parts
   std::map<int32_t, int32_t> bucket;  ///< [device]: the member of a bucket that replaces it
@@ -30,14 +30,10 @@ class Sharing {
       : made_(made),
         graph_(made.graph),
         options_(options),
-        builder_(graph_.name()),
+        builder_(std::string()),
         part_of_(at(graph_.operator_count()), -1),
-        id_(at(graph_.operator_count()), -1),
-        tensor_(graph_.tensors().size(), -1),
-        copied_(graph_.tensors().size(), -1),
         added_bytes_(graph_.collectives().size(), 0),
-        replaced_(graph_.collectives().size(), false),
-        moved_(at(graph_.operator_count()), false) {
+        replaced_(graph_.collectives().size(), false) {
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       if (is_variable(graph_.op(op)) && !graph_.op(op).outputs.empty()) find(op);
     find_joins();
@@ -47,25 +43,28 @@ class Sharing {
 
   /// Everything keeps its place in the order of the graph: later numbers are later work.
   Lowered run() {
-    builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (moved_[op]) continue;
-      if (part_of_[op] < 0) {
-        id_[op] = add(op, device(op), graph_.op(op).name, tensor_);
-        continue;
-      }
-      Shared& shared = shared_[part_of_[op]];
-      if (op == shared.variable) add_variables(shared);
-      if (op == shared.update) add_training(shared);
-    }
+    builder_ = GraphBuilder(graph_);
+    roles_ = made_.roles;
+    const auto collectives = builder_.take_collectives();
+    for (auto& shared : shared_)
+      for (size_t k = 0; k < shared.devices.size(); ++k) add_copy(shared, shared.variable, k);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if (part_of_[op] < 0 && !moved_[op])
-        for (const int32_t input : graph_.op(op).inputs)
-          builder_.read(id_[op], tensor_for(input, device(op)));
-    for (const auto& [member, gradient] : last_reads_) builder_.read(member, gradient);
-    builder_.colocate_as(graph_, id_);
-    add_collectives();
-    return finish();
+      if (part_of_[op] < 0)
+        for (int32_t& input : builder_.op(op).inputs) input = tensor_for(input, device(op));
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (part_of_[op] >= 0 && op == shared_[part_of_[op]].update) add_training(shared_[part_of_[op]]);
+    for (size_t c = 0; c < collectives.size(); ++c) {
+      if (replaced_[c]) continue;
+      Collective copy = collectives[c];
+      copy.bytes += added_bytes_[c];
+      builder_.add_collective(std::move(copy));
+    }
+    Lowered result{{}, {}, made_.lanes};
+    std::vector<int32_t> numbers;
+    result.graph = builder_.build(&numbers);
+    result.roles.reserve(numbers.size());
+    for (const int32_t number : numbers) result.roles.push_back(roles_[number]);
+    return result;
   }
 
  private:
@@ -74,7 +73,7 @@ class Sharing {
   /// Finds the readers and the training of a variable; keeps it if every device that reads it has a
   /// gradient.
   void find(int32_t variable) {
-    Shared shared{variable, -1, -1, -1, {device(variable)}, {}, {}, {}, {}, {}, {}};
+    Shared shared{variable, -1, -1, -1, {device(variable)}, {}, {}, {}, {}, {}};
     shared.reader[device(variable)] = variable;
     for (int32_t op = variable + 1; op < graph_.operator_count(); ++op) {
       if (graph_.op(op).forward != variable) continue;
@@ -136,7 +135,6 @@ class Sharing {
         const auto& [s, device] = place[members[i]];
         shared_[s].joins[device] = members[i];
         if (bucket) shared_[s].bucket[device] = member_on(*bucket, device);
-        moved_[members[i]] = true;
       }
     }
   }
@@ -169,54 +167,36 @@ class Sharing {
     return nullptr;
   }
 
-  /// All collectives except those that a bucket replaces.
-  void add_collectives() {
-    for (size_t c = 0; c < graph_.collectives().size(); ++c) {
-      Collective copy = graph_.collectives()[c];
-      if (replaced_[c]) continue;
-      copy.bytes += added_bytes_[c];
-      for (int32_t& member : copy.members) member = id_[member];
-      builder_.add_collective(std::move(copy));
-    }
-  }
-
-  /// An operator without inputs, and its outputs into `tensors`.
-  int32_t add(int32_t op, int32_t device, std::string name, std::vector<int32_t>& tensors) {
-    Operator copy = graph_.op(op);
-    copy.name = std::move(name);
-    copy.inputs.clear();
-    if (copy.forward >= 0) copy.forward = id_[copy.forward];
-    const int32_t id = builder_.add_operator(std::move(copy));
-    add_role(op, device, with_ >= 0 ? with_ : op);
-    for (const int32_t output : graph_.op(op).outputs)
-      tensors[output] = builder_.add_output(id, graph_.tensor(output));
-    return id;
-  }
-
   std::string copy_name(int32_t op, size_t k) const {
     return k == 0 ? graph_.op(op).name : fmt::format("{}~{}", graph_.op(op).name, k);
   }
 
-  /// Adds the k-th copy of a shared variable or of an operator that trains it, in its unit on its
-  /// device.
+  /// Returns the k-th copy of a shared variable or of an operator that trains it, in its unit on its
+  /// device. The first is the operator itself; one that trains is moved before the update.
   int32_t add_copy(Shared& shared, int32_t op, size_t k) {
-    const int32_t device = shared.devices[k], home = id_[op];
-    with_ = shared.reader.at(device);
-    if (op != shared.variable) id_[shared.variable] = shared.copy.at(device);
-    const int32_t id = add(op, device, copy_name(op, k), copied_);
-    if (op == shared.variable) shared.copy[device] = id;
+    const int32_t device = shared.devices[k];
+    int32_t id = op;
+    if (k > 0) {
+      Operator copy = graph_.op(op);
+      copy.name = copy_name(op, k);
+      if (copy.forward >= 0) copy.forward = shared.copy.at(device);
+      id = builder_.add_operator(std::move(copy));
+      for (const int32_t output : graph_.op(op).outputs) builder_.add_output(id, graph_.tensor(output));
+      roles_.push_back(made_.roles[op]);
+    }
+    roles_[id].device = device;
+    roles_[id].stage = made_.roles[shared.reader.at(device)].stage;
+    if (op == shared.variable)
+      shared.copy[device] = id;
+    else
+      builder_.op(id).inputs.clear();
+    if (op == shared.variable && k > 0) builder_.put_before(op + 1, id);
+    if (op != shared.variable && id != shared.update) builder_.put_before(shared.update + (k > 0 ? 1 : 0), id);
     builder_.colocate(shared.copy.at(device), id);
-    id_[op] = k == 0 ? id : home;
-    with_ = -1;
     return id;
   }
 
-  void add_variables(Shared& shared) {
-    for (size_t k = 0; k < shared.devices.size(); ++k) {
-      add_copy(shared, shared.variable, k);
-      shared.weight[shared.devices[k]] = copied_[graph_.op(shared.variable).outputs[0]];
-    }
-  }
+  int32_t written_by(int32_t op) const { return builder_.op(op).outputs[0]; }
 
   /// Adds the gradients of every copy, the all-reduce between them, and the updates.
   void add_training(Shared& shared) {
@@ -225,52 +205,54 @@ class Sharing {
     for (size_t k = 0; k < shared.devices.size(); ++k) {
       const int32_t device = shared.devices[k];
       const auto& given = shared.given[device];
+      if (k == 0 && shared.sum >= 0 && given.size() == 1) leave_out(shared.sum, shared.variable);
       const int32_t sum = given.size() > 1 ? add_copy(shared, shared.sum, k) : -1;
       const int32_t gradient = add_copy(shared, shared.gradient, k);
       const auto joins = shared.joins.find(device);
-      for (const int32_t part : given)
-        builder_.read(sum >= 0 ? sum : gradient,
-                      tensor_[joins == shared.joins.end() ? part
-                                                          : graph_.op(joins->second).inputs[0]]);
-      if (sum >= 0) builder_.read(gradient, copied_[graph_.op(shared.sum).outputs[0]]);
-      const int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
       const bool joined = joins != shared.joins.end();
-      const int32_t sum_of_parts =
-          joined && options_.scatters ? add_joining(shared, device, own) : own;
+      for (const int32_t part : given)
+        builder_.read(sum >= 0 ? sum : gradient, joined ? graph_.op(joins->second).inputs[0] : part);
+      if (sum >= 0) builder_.read(gradient, written_by(sum));
+      const int32_t own = written_by(gradient);
+      const int32_t sum_of_parts = joined && options_.scatters ? add_joining(shared, k, own) : own;
       collective.bytes = builder_.tensor(own).bytes;
       collective.members.push_back(
-          add_member(fmt::format("{}@{}", collective.name, k), shared, device, sum_of_parts));
-      if (joined && !options_.scatters) reduced_ = add_joining(shared, device, reduced_);
+          add_member(fmt::format("{}@{}", collective.name, k), shared, k, sum_of_parts));
+      if (joined && !options_.scatters) reduced_ = add_joining(shared, k, reduced_);
       const int32_t update = add_copy(shared, shared.update, k);
       for (const int32_t input : graph_.op(shared.update).inputs) {
         const int32_t from = graph_.tensor(input).producer;
         builder_.read(update, from == shared.gradient   ? reduced_
-                              : from == shared.variable ? shared.weight[device]
-                                                        : tensor_[input]);
+                              : from == shared.variable ? written_by(shared.copy.at(device))
+                                                        : input);
       }
     }
-    id_[shared.variable] = shared.copy.at(shared.devices[0]);
-    if (shared.sum >= 0 && id_[shared.sum] < 0) id_[shared.sum] = id_[shared.variable];
     builder_.add_collective(std::move(collective));
+  }
+
+  /// Removes an operator of whose unit another one is.
+  void leave_out(int32_t op, int32_t other) {
+    builder_.colocate(other, op);
+    builder_.remove(op);
   }
 
   /// The reduction of a copy's gradient over parts, moved after its operator, or its bucket: the
   /// sum.
-  int32_t add_joining(const Shared& shared, int32_t device, int32_t gradient) {
-    const int32_t member = shared.joins.at(device);
+  int32_t add_joining(const Shared& shared, size_t k, int32_t gradient) {
+    const int32_t device = shared.devices[k], member = shared.joins.at(device);
     if (const auto found = shared.bucket.find(device); found != shared.bucket.end()) {
-      id_[member] = id_[graph_.tensor(graph_.op(member).inputs[0]).producer];  // of its unit
-      const int32_t id = id_[found->second];
-      last_reads_.emplace_back(id, gradient);
-      return builder_.add_output(id, Tensor(builder_.tensor(gradient)));
+      leave_out(member, graph_.tensor(graph_.op(member).inputs[0]).producer);
+      builder_.read(found->second, gradient);
+      return builder_.add_output(found->second, Tensor(builder_.tensor(gradient)));
     }
-    id_[member] = add(member, this->device(member), graph_.op(member).name, tensor_);
-    builder_.op(id_[member]).phase = Phase::update;
-    builder_.read(id_[member], gradient);
-    return tensor_[graph_.op(member).outputs[0]];
+    builder_.put_before(shared.update + (k > 0 ? 1 : 0), member);
+    builder_.op(member).phase = Phase::update;
+    builder_.op(member).inputs = {gradient};
+    return written_by(member);
   }
 
-  int32_t add_member(std::string name, const Shared& shared, int32_t device, int32_t gradient) {
+  int32_t add_member(std::string name, const Shared& shared, size_t k, int32_t gradient) {
+    const int32_t device = shared.devices[k];
     Operator member;
     member.name = std::move(name);
     member.type = "AllReduce";
@@ -278,8 +260,11 @@ class Sharing {
     member.traffic_bytes = 0;
     member.inputs = {gradient};
     const int32_t id = builder_.add_operator(std::move(member));
-    add_role(shared.update, device, shared.reader.at(device));
-    roles_.back().origin = -1;
+    builder_.put_before(shared.update + (k > 0 ? 1 : 0), id);
+    auto& role = roles_.emplace_back(made_.roles[shared.update]);
+    role.device = device;
+    role.stage = made_.roles[shared.reader.at(device)].stage;
+    role.origin = -1;
     Tensor sum = builder_.tensor(gradient);
     sum.name.clear();
     reduced_ = builder_.add_output(id, std::move(sum));
@@ -290,25 +275,8 @@ class Sharing {
   /// The tensor that a device reads: for a shared variable the tensor of its own copy.
   int32_t tensor_for(int32_t tensor, int32_t device) const {
     const int32_t from = graph_.tensor(tensor).producer;
-    if (part_of_[from] < 0) return tensor_[tensor];
-    return shared_[part_of_[from]].weight.at(device);
-  }
-
-  /// Adds the role of an operator that copies `op`, or reduces for it, on a device, together with
-  /// another one.
-  void add_role(int32_t op, int32_t device, int32_t with) {
-    auto& role = roles_.emplace_back(made_.roles[op]);
-    role.device = device;
-    role.stage = made_.roles[with].stage;
-  }
-
-  Lowered finish() {
-    Lowered result{{}, {}, made_.lanes};
-    std::vector<int32_t> numbers;
-    result.graph = builder_.build(&numbers);
-    result.roles.reserve(numbers.size());
-    for (const int32_t number : numbers) result.roles.push_back(roles_[number]);
-    return result;
+    if (part_of_[from] < 0) return tensor;
+    return written_by(shared_[part_of_[from]].copy.at(device));
   }
 
   const Lowered& made_;
@@ -317,15 +285,9 @@ class Sharing {
   GraphBuilder builder_;
   std::vector<Shared> shared_;
   std::vector<int32_t> part_of_;  // per operator: the shared variable that it is or trains, or -1
-  std::vector<int32_t> id_;       // in the builder
-  std::vector<int32_t> tensor_;   // in the builder
-  std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
   std::vector<int64_t> added_bytes_;  // per collective: of what is summed in it, too
   std::vector<bool> replaced_;        // per collective: whether a bucket replaces it
-  std::vector<bool> moved_;           // per operator: one of Shared::joins
-  std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<OperatorRole> roles_;  // per operator of the builder
-  int32_t with_ = -1;             // the operator that the current copies serve
   int32_t reduced_ = -1;          // reduction of a gradient over the devices with a part of it
 };
 

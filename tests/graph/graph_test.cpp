@@ -51,6 +51,44 @@ TEST_CASE("a cycle is reported by the names of its operators") {
   CHECK(named);
 }
 
+TEST_CASE("a builder that starts from a graph puts, moves and leaves out operators where it is told") {
+  test::GraphMaker make("g");
+  for (const char* name : {"a", "b", "c", "d"}) make.op(name, 1);
+  make.edge(0, 1, 10);
+  make.edge(1, 3, 20);
+  make.colocate(1, 3);
+  const auto graph = make.build();
+  GraphBuilder builder(graph);
+  Operator added;
+  added.name = "e";
+  const int32_t id = builder.add_operator(added);
+  builder.put_before(1, id);
+  builder.put_before(0, 2);
+  builder.move_output(graph.op(0).outputs[0], id);
+  builder.rename(3, "f");
+  const auto derived = builder.derive(std::vector<int32_t>{1});
+  CHECK(derived.origin == std::vector<int32_t>{2, 0, 1, 1, 3});
+  const auto& made = derived.graph;
+  const std::vector<std::string> names = {"c", "a", "e", "b", "f"};
+  for (int32_t op = 0; op < 5; ++op) CHECK(made.op(op).name == names[op]);
+  CHECK(made.op(1).outputs.empty());
+  CHECK(made.tensor(made.op(3).inputs[0]).producer == 2);
+  CHECK(made.op(3).unit == made.op(4).unit);
+  CHECK(made.unit_count() == 4);
+
+  GraphBuilder fewer(made);
+  fewer.remove(0);
+  fewer.remove(4);
+  std::vector<int32_t> numbers;
+  const auto rest = fewer.build(&numbers);
+  CHECK(numbers == std::vector<int32_t>{1, 2, 3});
+  CHECK(rest.operator_count() == 3);
+  CHECK(rest.tensors().size() == 2);
+  GraphBuilder wrong(made);
+  wrong.remove(2);
+  CHECK_THROWS_AS(wrong.build(), ArgumentError);
+}
+
 TEST_CASE("colocation makes units, numbered by their first operator") {
   test::GraphMaker make("g");
   for (const char* name : {"a", "b", "c", "d", "e"}) make.op(name, 1);

@@ -29,6 +29,7 @@ Replicated Replication::run() {
     tensors += at(replicas_of(op)) * graph_.op(op).outputs.size();
   }
   builder_.reserve(operators, tensors);
+  builder_.take_collectives();
   for (int32_t replica = 0; replica < most_; ++replica)
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       if (replica < replicas_of(op)) add_copy(op, replica);
@@ -96,9 +97,16 @@ Tensor Replication::shared_tensor(int32_t tensor) const {
 }
 
 void Replication::add_copy(int32_t op, int32_t replica) {
-  Operator copy = shared(op);
-  copy.name = name_made_of(copy.name, [&] { return copy.name; }) + '@' + std::to_string(replica);
-  copy.inputs.clear();
+  const bool same = in_place_ && replica == 0;
+  if (!same) {
+    Operator added = shared(op);
+    added.name = name_made_of(added.name, [&] { return added.name; }) + '@' + std::to_string(replica);
+    added.inputs.clear();
+    builder_.add_operator(std::move(added));
+  }
+  const int32_t id = static_cast<int32_t>(origin_.size());
+  auto& copy = builder_.op(id);
+  if (same) builder_.rename(id, name_made_of(copy.name, [&] { return copy.name; }) + "@0");
   if (is_fetch(op, replica)) {
     copy.type = "WeightCopy";
     copy.flops = 0;
@@ -108,7 +116,6 @@ void Replication::add_copy(int32_t op, int32_t replica) {
   if (is_joined(op) && options_.zero_stage > 0) copy.type = "ReduceScatter";
   if (comes_every_time(op)) copy.phase = Phase::backward;
   if (meaning_) state_copy(copy, op, replica);
-  const int32_t id = builder_.add_operator(std::move(copy));
   ids_[op].push_back(id);
   origin_.push_back({op, stage_[op], replica});
   stop_.step();
@@ -213,7 +220,9 @@ void Replication::add_pieces(int32_t tensor, int32_t id, int32_t replica) {
     Tensor all = shared_tensor(tensor);
     all.name = copy_name(all.name, replica);
     const int64_t parts = replicas_[0];
-    const int32_t made = builder_.add_output(id, std::move(all));
+    const bool same = in_place_ && replica == 0;
+    const int32_t made = same ? tensor : builder_.add_output(id, std::move(all));
+    if (same) builder_.replace(tensor, std::move(all));
     pieces_[tensor].push_back({{replica, parts}, {replica + 1, parts}, made});
     return;
   }
@@ -247,6 +256,10 @@ void Replication::connect(int32_t op, int32_t replica) {
   stop_.step();
   const Cut begin{replica, replicas_of(op)}, end{replica + 1, replicas_of(op)};
   const bool takes_sums = reads_reduced(op);
+  if (in_place_ && replica == 0) {
+    if (!takes_sums && !is_fetch(op, replica)) return;
+    builder_.op(op).inputs.clear();
+  }
   for (const int32_t input : graph_.op(op).inputs) {
     const auto reduced = takes_sums ? joined_.find({input, replica}) : joined_.end();
     if (reduced != joined_.end()) {
@@ -280,7 +293,7 @@ void Replication::colocate() {
     std::map<int32_t, int32_t> first;  // [stage]
     for (const int32_t op : graph_.unit(unit)) {
       const int32_t lead = first.emplace(stage_[op], op).first->second;
-      for (int32_t replica = 0; replica < replicas_of(op); ++replica)
+      for (int32_t replica = in_place_ ? 1 : 0; replica < replicas_of(op); ++replica)
         builder_.colocate(id_of(lead, replica), id_of(op, replica));
     }
   }

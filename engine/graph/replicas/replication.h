@@ -33,7 +33,8 @@ class Replication {
         group_(group),
         options_(options),
         meaning_(has_meaning(graph)),
-        builder_(graph.name()),
+        in_place_(options.at_share.size() == 1 && options.at_share[0] == &graph),
+        builder_(in_place_ ? GraphBuilder(graph) : GraphBuilder(graph.name())),
         whole_(graph.tensors().size(), false),
         pieces_(graph.tensors().size()),
         ids_(at(graph.operator_count())) {
@@ -237,6 +238,7 @@ class Replication {
   std::span<const int32_t> stage_, replicas_, group_;
   const ReplicaOptions& options_;
   bool meaning_;  // copies get attributes (graph/meaning.h)
+  bool in_place_;  // replicas have the whole graph's costs: the first one's copies are the operators themselves
   GraphBuilder builder_;
   std::vector<bool> whole_;                 // [tensor]: it has no samples to divide
   /// Lists that almost always have one or two entries, and then allocate nothing.

@@ -30,6 +30,13 @@ Parallelism one_stage(const Parallelism& of, int32_t layers) {
   return one;
 }
 
+/// The graph of one device per equivalence class, where stages allow it, else of all: the first device is enough.
+LoweredReplica lowered(const Parallelism& one, const Graph& graph, const Cluster& cluster) {
+  LaneParts parts;
+  auto lane = lower_lane(one, graph, cluster, parts);
+  return lane ? std::move(*lane) : lower_replica(one, graph, cluster);
+}
+
 /// The tensor whose memory a tensor shares through views and in-place sums.
 int32_t root_of(const Graph& graph, int32_t tensor) {
   for (;;) {
@@ -215,11 +222,11 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   std::vector<int32_t> spread;
   if (of_.mesh.expert > 1) {
     const auto shared = spread_experts(graph, of_.mesh.expert);
-    replica = lower_replica(one, shared.graph, cluster);
+    replica = lowered(one, shared.graph, cluster);
     for (const auto& role : replica.roles)
       spread.push_back(role.origin < 0 ? 1 : shared.spread[role.origin]);
   } else {
-    replica = lower_replica(one, graph, cluster);
+    replica = lowered(one, graph, cluster);
     spread.assign(replica.roles.size(), 1);
   }
   add_tasks(replica, spread, width);
@@ -276,7 +283,13 @@ int32_t UnitProfiler::add_message(const LoweredReplica& replica, int32_t collect
                                   int32_t width) {
   const auto& about = replica.graph.collectives()[collective];
   std::vector<int32_t> parts;
-  for (const int32_t member : about.members) parts.push_back(replica.device_of(member) % width);
+  if (replica.lanes.empty() || about.axes < 0)
+    for (const int32_t member : about.members) parts.push_back(replica.device_of(member) % width);
+  else  // the first device's group over these axes
+    for (int32_t part = 0; part < width; ++part)
+      if (((about.axes & kOverTensor) != 0 || part % of_.mesh.tensor == 0) &&
+          ((about.axes & kOverContext) != 0 || part / of_.mesh.tensor == 0))
+        parts.push_back(part);
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   const auto found = std::find(parts_.begin(), parts_.end(), parts);

@@ -14,41 +14,33 @@ class Sending {
  public:
   Sending(Lowered& made, int32_t tensor, const std::vector<bool>& whole)
       : made_(made),
-        graph_(made.graph),
         parts_(tensor),
         whole_(whole),
-        builder_(graph_.name()),
-        cut_of_(graph_.tensors().size(), -1),
-        id_(at(graph_.operator_count()), -1),
-        tensor_(graph_.tensors().size(), -1),
-        readers_(graph_.tensors().size()) {
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      for (const int32_t input : graph_.op(op).inputs) readers_[at(input)].push_back(op);
+        builder_(std::move(made.graph)),
+        operators_(builder_.operator_count()),
+        cut_of_(at(builder_.tensor_count()), -1),
+        readers_(cut_of_.size()) {
+    for (int32_t op = 0; op < operators_; ++op)
+      for (const int32_t input : builder_.op(op).inputs) readers_[at(input)].push_back(op);
     find();
   }
 
+  /// What is sent in parts is cut after the last operator that writes a copy of it.
   void run() {
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      Operator copy = graph_.op(op);
-      copy.inputs.clear();
-      if (copy.forward >= 0) copy.forward = id_[copy.forward];
-      id_[op] = add(std::move(copy), made_.roles[op]);
-      for (const int32_t output : graph_.op(op).outputs) {
-        tensor_[output] = builder_.add_output(id_[op], graph_.tensor(output));
-        if (cut_of_[output] >= 0) cuts_[cut_of_[output]].written += 1;
-        if (cut_of_[output] >= 0 && cuts_[cut_of_[output]].written == parts_)
-          add_cut(cuts_[cut_of_[output]]);
-      }
-    }
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      for (const int32_t input : graph_.op(op).inputs)
-        builder_.read(id_[op], tensor_for(input, op));
-    builder_.colocate_as(graph_, id_);
-    builder_.add_collectives_of(graph_, id_);
+    auto collectives = builder_.take_collectives();
+    for (int32_t op = 0; op < operators_; ++op)
+      for (const int32_t output : TensorNumbers(builder_.op(op).outputs))
+        if (cut_of_[output] >= 0 && ++cuts_[cut_of_[output]].written == parts_)
+          add_cut(cuts_[cut_of_[output]], op + 1);
+    for (int32_t op = 0; op < operators_; ++op)
+      for (int32_t& input : builder_.op(op).inputs) input = tensor_for(input, op);
+    for (auto& collective : collectives) builder_.add_collective(std::move(collective));
     std::vector<int32_t> numbers;
     made_.graph = builder_.build(&numbers);
+    const auto roles = std::move(made_.roles);
     made_.roles.clear();
-    for (const int32_t number : numbers) made_.roles.push_back(roles_[number]);
+    for (const int32_t number : numbers)
+      made_.roles.push_back(number < operators_ ? roles[number] : roles_[number - operators_]);
   }
 
  private:
@@ -73,7 +65,7 @@ class Sending {
 
   /// Finds the groups that read a tensor of another group; false if other devices read it.
   bool groups_reading(int32_t tensor, std::set<int32_t>& groups) const {
-    const int32_t from = graph_.tensor(tensor).producer;
+    const int32_t from = builder_.tensor(tensor).producer;
     for (const int32_t reader : readers_[at(tensor)]) {
       if (made_.device_of(reader) == made_.device_of(from)) continue;
       if (group_of(reader) == group_of(from) || place_of(reader) != place_of(from)) return false;
@@ -88,9 +80,9 @@ class Sending {
 
   void find() {
     std::map<std::pair<std::string, int32_t>, std::vector<int32_t>> producers;
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if (!graph_.op(op).inputs.empty())
-        producers[{name_of_whole(graph_.op(op).name), group_of(op)}].push_back(op);
+    for (int32_t op = 0; op < operators_; ++op)
+      if (!builder_.op(op).inputs.empty())
+        producers[{name_of_whole(builder_.op(op).name), group_of(op)}].push_back(op);
     for (auto& [name, ops] : producers) {
       if (ops.size() != at(parts_)) continue;
       std::sort(ops.begin(), ops.end(),
@@ -98,18 +90,18 @@ class Sending {
       bool each_place = true;
       for (size_t i = 0; i < ops.size(); ++i)
         each_place = each_place && at(place_of(ops[i])) == i &&
-                     graph_.op(ops[i]).outputs.size() == graph_.op(ops[0]).outputs.size();
+                     builder_.op(ops[i]).outputs.size() == builder_.op(ops[0]).outputs.size();
       if (!each_place) continue;
-      for (size_t k = 0; k < graph_.op(ops[0]).outputs.size(); ++k) consider(ops, k);
+      for (size_t k = 0; k < builder_.op(ops[0]).outputs.size(); ++k) consider(ops, k);
     }
   }
 
   void consider(const std::vector<int32_t>& ops, size_t output) {
     Cut cut;
     for (size_t i = 0; i < ops.size(); ++i) {
-      const int32_t tensor = graph_.op(ops[i]).outputs[output];
+      const int32_t tensor = builder_.op(ops[i]).outputs[output];
       std::set<int32_t> groups;
-      if (!whole_[at(tensor)] || !divides(graph_.tensor(tensor)) || !groups_reading(tensor, groups))
+      if (!whole_[at(tensor)] || !divides(builder_.tensor(tensor)) || !groups_reading(tensor, groups))
         return;
       if (i > 0 && groups != cut.groups) return;
       cut.groups = std::move(groups);
@@ -121,28 +113,27 @@ class Sending {
     cuts_.push_back(std::move(cut));
   }
 
-  int32_t add(Operator op, const OperatorRole& role) {
-    roles_.push_back(role);
-    return builder_.add_operator(std::move(op));
-  }
   /// An operator that moves data, on a device, for another one.
   int32_t add_for(int32_t served, Operator op, int32_t device) {
-    OperatorRole role = made_.roles[served];
+    auto& role = roles_.emplace_back(made_.roles[served]);
     role.device = device;
     role.origin = -1;
-    return add(std::move(op), role);
+    const int32_t id = builder_.add_operator(std::move(op));
+    builder_.put_before(before_, id);
+    return id;
   }
 
-  /// Adds the slices of all copies, and their gathers in every group.
-  void add_cut(Cut& cut) {
+  /// Adds the slices of all copies, and their gathers in every group, before an operator.
+  void add_cut(Cut& cut, int32_t before) {
+    before_ = before;
     std::vector<int32_t> pieces;
     for (int32_t place = 0; place < parts_; ++place) pieces.push_back(add_slice(cut, place));
     for (const int32_t group : cut.groups) {
       Collective collective;
-      const int32_t first = graph_.tensor(cut.tensors[0]).producer;
+      const int32_t first = builder_.tensor(cut.tensors[0]).producer;
       collective.kind = CollectiveKind::all_gather;
-      collective.name = fmt::format("{}/received{}", name_of_whole(graph_.op(first).name), group);
-      collective.bytes = graph_.tensor(cut.tensors[0]).bytes;
+      collective.name = fmt::format("{}/received{}", name_of_whole(builder_.op(first).name), group);
+      collective.bytes = builder_.tensor(cut.tensors[0]).bytes;
       for (int32_t place = 0; place < parts_; ++place)
         collective.members.push_back(
             add_gather(cut, group, place, collective.name, pieces[at(place)]));
@@ -151,16 +142,16 @@ class Sending {
   }
 
   int32_t add_slice(const Cut& cut, int32_t place) {
-    const Tensor& of = graph_.tensor(cut.tensors[at(place)]);
+    const Tensor of = builder_.tensor(cut.tensors[at(place)]);
     const int64_t rows = of.shape[1] / parts_;
     Operator slice;
-    slice.name = graph_.op(of.producer).name + "/sent";
+    slice.name = builder_.op(of.producer).name + "/sent";
     slice.type = "Slice";
-    slice.phase = graph_.op(of.producer).phase;
+    slice.phase = builder_.op(of.producer).phase;
     slice.attributes["axes"] = std::vector<int64_t>{1};
     slice.attributes["starts"] = std::vector<int64_t>{rows * place};
     slice.attributes["ends"] = std::vector<int64_t>{rows * (place + 1)};
-    slice.inputs = {tensor_[cut.tensors[at(place)]]};
+    slice.inputs = {cut.tensors[at(place)]};
     const int32_t id = add_for(of.producer, std::move(slice), made_.device_of(of.producer));
     Tensor piece = of;
     piece.name.clear();
@@ -173,14 +164,14 @@ class Sending {
   int32_t add_gather(Cut& cut, int32_t group, int32_t place, const std::string& name,
                      int32_t piece) {
     const int32_t tensor = cut.tensors[at(place)];
-    const Tensor& of = graph_.tensor(tensor);
+    const Tensor of = builder_.tensor(tensor);
     int32_t reader = -1;
     for (const int32_t one : readers_[at(tensor)])
       if (group_of(one) == group && reader < 0) reader = one;
     Operator member;
     member.name = fmt::format("{}@{}", name, place);
     member.type = "AllGather";
-    member.phase = graph_.op(of.producer).phase;
+    member.phase = builder_.op(of.producer).phase;
     member.traffic_bytes = 0;
     std::vector<int64_t> begins(of.shape.size(), 0);
     begins[1] = of.shape[1] / parts_ * place;
@@ -196,23 +187,21 @@ class Sending {
   /// A tensor as an operator reads it.
   int32_t tensor_for(int32_t tensor, int32_t reader) const {
     const int32_t cut = cut_of_[at(tensor)];
-    if (cut < 0) return tensor_[tensor];
+    if (cut < 0) return tensor;
     const auto found = cuts_[at(cut)].gathered.find(group_of(reader));
-    return found == cuts_[at(cut)].gathered.end() ? tensor_[tensor]
-                                                  : found->second[at(place_of(reader))];
+    return found == cuts_[at(cut)].gathered.end() ? tensor : found->second[at(place_of(reader))];
   }
 
   Lowered& made_;
-  const Graph& graph_;
   int32_t parts_;
   const std::vector<bool>& whole_;
   GraphBuilder builder_;
+  int32_t operators_;  // of the graph
   std::vector<Cut> cuts_;
   std::vector<int32_t> cut_of_;  // per tensor, or -1
-  std::vector<int32_t> id_;      // in the builder
-  std::vector<int32_t> tensor_;  // in the builder
   std::vector<std::vector<int32_t>> readers_;
-  std::vector<OperatorRole> roles_;  // per operator of the builder
+  std::vector<OperatorRole> roles_;  // of what is added
+  int32_t before_ = 0;               // where it goes
 };
 
 }  // namespace

@@ -64,8 +64,9 @@ std::string SplitLowering::part_name(const std::string& name, int32_t part, size
 
 int32_t SplitLowering::add_block(int32_t producer, int32_t original, const Block& block,
                                  size_t parts, const std::string& suffix, double share) {
-  Tensor tensor = graph_.tensor(original);
-  if (!suffix.empty() || parts > 1) tensor.name.clear();
+  const Tensor& of = graph_.tensor(original);
+  Tensor tensor{{}, producer, of.shape, of.dtype, of.bytes, of.gradient};
+  if (suffix.empty() && parts == 1) tensor.name = of.name;
   take_lengths(block, tensor.shape);
   if (block.empty()) tensor.bytes = std::llround(static_cast<double>(tensor.bytes) * share);
   return builder_.add_output(producer, std::move(tensor));
