@@ -1,6 +1,6 @@
 -- Bayesian optimisation of placements, which the executed searches are compared with. A Gaussian process models the
--- logarithm of the value over placements; two placements are as similar as the work that they place alike. The next
--- placement has the lowest confidence bound among moves of the best placements so far.
+-- logarithm of the value over placements; two placements are as similar as the work that is on the same devices in
+-- both. The next placement has the lowest confidence bound among moves of the best placements so far.
 
 local array = require 'trinity.base.array'
 local process = require 'trinity.base.gaussian_process'

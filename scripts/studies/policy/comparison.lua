@@ -39,7 +39,7 @@ function comparison.run(...)
   return found.metrics.step_time_s, found.ranking
 end
 
---- A ranker that scores all candidates alike: random moves of the ranked search.
+--- A ranker that gives all candidates the same score: random moves of the ranked search.
 function comparison.uniform(candidates)
   return util.listed(candidates.count, function() return 0 end)
 end

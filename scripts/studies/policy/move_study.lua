@@ -179,7 +179,7 @@ function study.annealing_s(row, budget)
   return row.heuristics[1].step_time_s * study.over_heuristic(row, budget, 'annealing', 1)
 end
 
---- Whether the best heuristic is more than 3 % above the best known step, that of any search and budget of the row.
+--- Whether the best heuristic is more than 3 % above the best known step of any search and budget of the row.
 function study.has_headroom(row) return row.heuristics[1].step_time_s / row.best_s > 1.03 end
 
 --- Returns the geometric mean over seeds of a search over heuristic number i of a row.
