@@ -77,8 +77,7 @@ end
 --- Applies --constants and --runtime to the clusters of the command.
 local function use_cluster_options(values)
   if type(values.constants) ~= 'string' then return end
-  constants.read(values.constants)
-  runtimes.read(values.runtime)
+  runtimes.read(values.runtime, constants.read(values.constants).runtimes)
   model.set_cluster_options(values)
 end
 

@@ -102,19 +102,20 @@ function fitted.parameters(rows)
   return found
 end
 
---- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set.
-function fitted.rows(source)
+--- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set. choice: of
+--- constants.read, where a person's own constants hold.
+function fitted.rows(source, choice)
   local set = {}
-  for _, id in ipairs(kept().rows[source] or {}) do set[id] = true end
+  for _, id in ipairs((choice and choice.rows or kept().rows)[source] or {}) do set[id] = true end
   return set
 end
 
---- Numbers of four digits, as files keep them.
-local function rounded(value)
+--- Values with numbers of four digits, as files keep them.
+function fitted.rounded(value)
   if type(value) == 'number' then return tonumber(('%.4g'):format(value)) end
   if type(value) ~= 'table' then return value end
   local copy = {}
-  for key, entry in util.sorted_pairs(value) do copy[key] = rounded(entry) end
+  for key, entry in util.sorted_pairs(value) do copy[key] = fitted.rounded(entry) end
   return copy
 end
 
@@ -186,7 +187,7 @@ function fitted.text(values, source, rows, some, found)
     groups[group.name] = { rows = #group, fitted = summary(found.fitted[i]), left_out = summary(group),
       apart = apart(found.fitted[i], group) }
   end
-  return head .. 'return ' .. lua_text.of(rounded { kinds = kinds_with(values, found and rows or {}),
+  return head .. 'return ' .. lua_text.of(fitted.rounded { kinds = kinds_with(values, found and rows or {}),
     runtimes = values.runtimes, sources = values.sources, rows = util.merged(kept().rows, ids),
     errors = util.merged(kept().errors, { [source] = groups }) }) .. '\n'
 end

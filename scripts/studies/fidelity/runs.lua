@@ -11,6 +11,7 @@
 -- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together.
 
 local fitted = require 'studies.fidelity.fitted'
+local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
@@ -221,7 +222,8 @@ local function show_fit(source, rows, options)
   local written = fitted.text(values, source.name, used, options.only ~= '' or options.parameters ~= '')
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
-  errors.print('rows that the constants were fitted to', groups_of(used, predict(source, used, values, true)))
+  errors.print('rows that the constants were fitted to',
+    groups_of(used, predict(source, used, fitted.rounded(values))))
 end
 
 --- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones.
@@ -296,7 +298,7 @@ local function show(source, all, options)
   print_rows(source, rows)
   print_assumptions(source, rows)
   print ''
-  local served = fitted.rows(source.name)
+  local served = fitted.rows(source.name, constants.read(options.constants))
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
     local own = {}
     for _, row in ipairs(with(rows, 'measured')) do

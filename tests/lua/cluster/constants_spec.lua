@@ -45,7 +45,12 @@ describe('constants of a cluster', function()
     local path = temporary '.lua'
     core.write_file(path, 'return { h100 = { compute_efficiency = 0.3 } }')
     expect(trinity.cluster('dgx_h100', { constants = path }).fingerprint):equals(cluster.fingerprint)
-    trinity_says(("info gpt2 --cluster dgx_h100 --constants '%s'"):format(path), 0, 'constants: h100: own; runtime: megatron')
+    trinity_says(("info gpt2 --cluster dgx_h100 --constants '%s'"):format(path), 0, ('constants: h100: own (%s); runtime: megatron'):format(path))
+    core.write_file(path, 'return { kinds = {}, runtimes = { megatron = { memory_share = 0.5 } } }')
+    local read = constants.read(path)
+    expect(runtimes.read('megatron-core-0.8', read.runtimes).memory_share):equals(0.5)
+    core.write_file(path, 'return { kinds = {}, runtimes = { megatrom = {} } }')
+    expect(select(2, pcall(constants.read, path))):matches "unknown runtime 'megatrom', did you mean 'megatron'"
     expect(cluster.fingerprint ~= trinity.cluster('dgx_h100').fingerprint):truthy()
   end)
   it('are not of kinds that a description defines, nor of those that were never compared, which warn once', function()
