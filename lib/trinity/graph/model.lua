@@ -377,8 +377,8 @@ local function cluster_spec(name)
   local machines, unknown = nodes.is(name)
   if machines then return nodes.spec(name), name end
   if unknown then
-    util.fail("cluster %s: no machine %s%s", util.quoted(name), util.quoted(unknown),
-      suggestions.near(unknown, nodes.names()))
+    util.fail("cluster %s: no machine %s%s (NAME:GxN: N machines of G GPUs each)", util.quoted(name),
+      util.quoted(unknown), suggestions.near(unknown, nodes.names()))
   end
   local meant = name:lower() ~= name and cluster_path(name:lower()) and name:lower() or cluster_names.cluster(name)
   if meant then return cluster_spec(meant) end
