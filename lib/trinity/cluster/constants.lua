@@ -123,6 +123,9 @@ local function own(owner, name, given)
   local kinds, fit = {}, {}
   if given.kinds then
     local all = given.kinds
+    for _, field in ipairs { 'sources', 'rows' } do
+      if given[field] ~= nil then check.argument(owner, 'field', field, given[field], 'table') end
+    end
     fit = { runtimes = own_runtimes(owner, given.runtimes or {}), sources = given.sources, rows = given.rows }
     given = {}
     for kind, about in util.sorted_pairs(all) do given[kind] = (about.like and all[about.like] or about).values end

@@ -11,10 +11,22 @@ local fitted = {}
 
 local function kept() return require 'trinity.cluster.calibrated' end
 
+--- Tables by name, each with the fields of another's table of its name.
+local function each_merged(tables, others)
+  local all = util.merged(tables)
+  for name, fields in util.sorted_pairs(others or {}) do all[name] = util.merged(all[name], fields) end
+  return all
+end
+
 --- All values: { constants = { KIND = {...} }, runtimes = { NAME = {...} }, sources = { NAME = { OF = {...} } } }.
-function fitted.values()
-  local all = { constants = {}, runtimes = kept().runtimes, sources = kept().sources }
-  for kind in util.sorted_pairs(kept().kinds) do all.constants[kind] = constants.calibrated(kind) end
+--- choice: of constants.read, the file of a fit.
+function fitted.values(choice)
+  choice = choice or constants.read()
+  local all = { constants = {}, runtimes = each_merged(kept().runtimes, choice.runtimes),
+    sources = each_merged(kept().sources, choice.sources) }
+  for kind in util.sorted_pairs(util.merged(kept().kinds, choice.kinds)) do
+    all.constants[kind] = constants.of(choice, kind)
+  end
   return all
 end
 

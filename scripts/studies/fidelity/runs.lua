@@ -284,9 +284,10 @@ local function print_script(source, rows, id)
 end
 
 local function show(source, all, options)
-  local rows = with(all, 'refused', true)
+  local rows, choice = with(all, 'refused', true), constants.read(options.constants)
+  local values = choice.rows and fitted.values(choice) or nil
   local prediction = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
-    return predict(source, piece, nil, false, true)
+    return predict(source, piece, values, false, true)
   end)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = {}
@@ -298,7 +299,7 @@ local function show(source, all, options)
   print_rows(source, rows)
   print_assumptions(source, rows)
   print ''
-  local served = fitted.rows(source.name, constants.read(options.constants))
+  local served = fitted.rows(source.name, choice)
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
     local own = {}
     for _, row in ipairs(with(rows, 'measured')) do

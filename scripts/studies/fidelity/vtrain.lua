@@ -2,7 +2,6 @@
 -- machine whose times they put together (Bang et al., "vTrain", MICRO 2024; github VIA-Research/vTrain, data/).
 
 local case = require 'studies.fidelity.case'
-local constants = require 'trinity.cluster.constants'
 local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
 local runs = require 'studies.fidelity.runs'
@@ -95,9 +94,11 @@ vtrain.priors = {
     meaning = 'bandwidth between nodes over 800 Gbit/s a node' },
 }
 
---- vTrain's cluster of `gpus` GPUs, with constants of { vtrain = { cluster = } }.
-local function measured_cluster(gpus, sources)
-  local values = (sources or require('trinity.cluster.calibrated').sources).vtrain.cluster
+local function kept() return require('trinity.cluster.calibrated').sources.vtrain.cluster end
+
+--- vTrain's cluster of `gpus` GPUs.
+local function measured_cluster(gpus, values)
+  values = values or kept()
   local net = topology.new { name = ('%d A100'):format(gpus), queue = 'pair' }
   net:machines(gpus / a_node, function(name)
     local members = net:devices(name, a_node, kind)
@@ -148,23 +149,22 @@ end
 
 --- The case of a row. (vTrain profiles GPT-2's 50,257 tokens over the tensor degree, rounded down, and an output with
 --- weights of its own: src/model/gpt_modeling.py.)
-local function case_of(row, describe, sources)
+local function case_of(row, describe)
   return { model = 'gpt2', model_options = { layers = row.layers, hidden = row.hidden, heads = row.heads,
       sequence = row.sequence, positions = row.sequence, batch_size = row.micro_batch,
       vocabulary = row.composed and 50256 or 51200, tied = not row.composed, fused = false,
       fused_softmax = vtrain.has_softmax(row), kernels = 'megatron', dtype = 'float16', gradient_dtype = 'float16',
       optimizer = 'adam' },
-    cluster = (describe or row.composed and composed_cluster or measured_cluster)(row.gpus, sources),
-    runtime = 'megatron-2021',
+    cluster = (describe or row.composed and composed_cluster or measured_cluster)(row.gpus), runtime = 'megatron-2021',
     strategy = { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
       order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b',
       micro_batches = row.batch / row.data / row.micro_batch, stages = case.stages(row.layers, row.pipeline),
       recompute = row.recompute, zero_stage = 0, scatter_gather = true } }
 end
 
-local function complete(row, describe, sources)
+local function complete(row, describe)
   if describe then row.composed = false end
-  local one = case_of(row, describe, sources)
+  local one = case_of(row, describe)
   return util.merged(row, { case = one, served = row.ranked:gsub('%W+', '_'), network_name = row.left_out,
     group = row.composed and "composed times, agreement with vTrain's simulator" or row.left_out,
     gpus_text = ('%d A100'):format(row.gpus),
@@ -178,17 +178,17 @@ end
 ---@param options table<string, any>
 ---@return table[]
 function vtrain.read(options)
-  local describe, sources = describer(options.cluster), constants.read(options.constants).sources
+  local describe = describer(options.cluster)
   local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)
   return csv.attempted(csv.read(options.rows, unpack(needed)), function(line, i)
-    return complete(read_row(options.rows, line, i), describe, sources)
+    return complete(read_row(options.rows, line, i), describe)
   end)
 end
 
 function vtrain.prediction(row, values, short)
   local one = row.case
   if values and row.family then
-    one = util.merged(one, { cluster = measured_cluster(row.gpus, values.sources) })
+    one = util.merged(one, { cluster = measured_cluster(row.gpus, values.sources.vtrain.cluster) })
   end
   local found = case.evaluate(one, values, short)
   return { predicted = found.step_time_s, recompute = found.recompute, basis = found.basis }
