@@ -55,7 +55,7 @@ local function simulate(graph, cluster)
     fits = metrics.feasible }
 end
 
---- What a step of the graph is: of training where it has more than a forward pass.
+--- The pass that a graph describes: training where operators are not all of the forward phase.
 local function step_text(graph)
   for i = 1, graph.operators do
     if graph:operator(i).phase ~= 'forward' then return 'training step' end
