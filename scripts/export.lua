@@ -10,8 +10,8 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   'Exports a model, its placement or its whole strategy to the formats of other programs.',
   method = { default = 'contiguous' },
   evaluations = { default = 320 },
-  format = { default = 'json', help = 'json (the graph), dot (Graphviz), placement (devices for PyTorch), or a '
-    .. "program's: " .. table.concat(trinity.formats.names(), ', ') },
+  format = { type = 'string', help = 'json (the graph), dot (Graphviz), placement (devices for PyTorch), or a '
+    .. "program's: " .. table.concat(trinity.formats.names(), ', ') .. ' (default: json; needed with --strategy)' },
   output = { type = 'string', writes = '', help = 'write to this file (default: standard output)' },
   output_dir = { type = 'string', writes = '/groups.json', help = 'folder, for formats of several files' },
   training = { default = false, help = 'for json and dot: the training step instead of the forward pass' },
@@ -21,8 +21,6 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   units = { default = false, help = 'for dot: one node per colocation unit, for large graphs' },
   lossless = { default = false, help = 'fail if the format cannot express everything (otherwise a warning)' },
 }, 'cost device evaluations method_set reevaluate seconds seed units'))
-
-cli.complete(options)
 
 local own = { json = true, dot = true, placement = true }
 local known = { 'dot', 'json', 'placement' }
@@ -35,7 +33,17 @@ local function check_format(format)
   util.fail_usage("option '--format': unknown format %s", util.unknown(format, known))
 end
 
+if options.strategy and not options.format then
+  util.fail_usage("option '--format': required with --strategy; one of %s", table.concat(known, ', '))
+end
+options.format = options.format or 'json'
 check_format(options.format)
+local of_meshes = { deepspeed = true, megatron = true, torchtitan = true }
+if of_meshes[options.format] and not options.strategy then
+  util.fail_usage("option '--strategy': required with --format %s; 'trinity plan --output FILE' writes one",
+    options.format)
+end
+cli.complete(options)
 if options.output_dir and options.output then
   util.fail_usage "options '--output-dir' and '--output': expected one of them, a directory or a file"
 end

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster json', {
   'Prints the operators, weights and FLOP of a model, and its step on one device.',
   'keeps no run',
-  training = { default = false, help = 'the training step instead of the forward pass' },
+  training = { default = false, help = 'the training step instead of the forward pass, in the simulated time too' },
   cluster = { default = 'p100x1', help = 'cluster whose first device the step is simulated on' },
 }))
 
@@ -55,6 +55,14 @@ local function simulate(graph, cluster)
     fits = metrics.feasible }
 end
 
+--- The pass that a graph describes: training where operators are not all of the forward phase.
+local function step_text(graph)
+  for i = 1, graph.operators do
+    if graph:operator(i).phase ~= 'forward' then return 'training step' end
+  end
+  return 'forward pass'
+end
+
 local function describe(graph)
   local by_type, inputs, outputs, unknown_types = survey(graph)
   local source = graph.source
@@ -95,7 +103,7 @@ local function print_values(title, list)
   if #lines > 8 then print(('%-12s and %d more'):format('', #lines - 8)) end
 end
 
-local function print_text(about)
+local function print_text(about, step)
   print(('%s (%s)'):format(about.name, about.format))
   print(('operators    %d'):format(about.operators))
   print(('edges        %d'):format(about.edges))
@@ -108,7 +116,7 @@ local function print_text(about)
   print_values('outputs', about.outputs)
   if #about.unknown_types > 0 then print('unknown      ' .. util.shortened(table.concat(about.unknown_types, ', '))) end
   local one = about.one_device
-  print(('simulated    one step on one %s: %.6g s, %s of %s%s\n'):format(one.device, one.step_time_s,
+  print(('simulated    one %s on one %s: %.6g s, %s of %s%s\n'):format(step, one.device, one.step_time_s,
     trinity.system.format_bytes(one.peak_memory_bytes), trinity.system.format_bytes(one.capacity_bytes),
     one.fits and '' or ' (out of memory)'))
   local rows = util.map(about.types, function(entry)
@@ -120,9 +128,10 @@ local function print_text(about)
   print(calibrate.text(one.basis))
 end
 
-local about = describe(load_graph())
+local graph = load_graph()
+local about = describe(graph)
 if options.json then
   about.one_device = util.merged(about.one_device, calibrate.data(about.one_device.basis))
   about.one_device.basis = nil
 end
-if options.json then print(trinity.files.json.encode(about)) else print_text(about) end
+if options.json then print(trinity.files.json.encode(about)) else print_text(about, step_text(graph)) end

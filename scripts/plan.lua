@@ -36,7 +36,8 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
     help = "a decoder's config.json or its folder, a model in models/, or a .lua file" },
   cluster = { default = 'dgx_h100', help = "a cluster, or machines: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
   global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
-  sequence = { type = 'number', help = "tokens of a sample (default: the model's own)", min = 1, integer = true },
+  sequence = { type = 'number', help = "tokens of a sample (default: the model's; config.json: at most 4096)",
+    min = 1, max = 2 ^ 24, integer = true },
   plans = { default = 5, help = 'plans shown, which differ in mesh, schedule, recomputation or sharding',
     min = 1, max = 1000, integer = true },
   include = { type = 'string', rare = true, help = 'saved plans (JSON), with commas, that are ranked among the found' },
@@ -104,7 +105,8 @@ if not options.model then util.fail_usage 'expected a model to plan for (--help 
 local model_options = settings.read('set', options.set)
 model_options.sequence = options.sequence or model_options.sequence
 local function graph(micro_batch, layers)
-  return settings.checked('set', model_options, 'trinity%.model: (.*)', function()
+  local option = options.sequence and #options.set == 0 and 'sequence' or 'set'
+  return settings.checked(option, model_options, 'trinity%.model: (.*)', function()
     return trinity.model(options.model, util.merged({ cluster = options.cluster }, model_options,
       { batch_size = micro_batch, layers = layers }))
   end)

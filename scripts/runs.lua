@@ -235,7 +235,9 @@ end
 -- Starts a run's script again, with --run and --resume.
 local function resume(name)
   local run = run_list.find(root, name)
-  if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
+  if run.status == 'done' then
+    util.fail_usage("run '%s' is done; 'trinity runs show %s' shows it", run.name, run.name)
+  end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
   local start = start_of(run)
   if start.ranks > 1 then

@@ -154,7 +154,7 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
 end
 
 local function kind_text(one)
-  if one.own then return ('%s: own'):format(one.kind) end
+  if one.own then return ('%s: own (%s)'):format(one.kind, one.own) end
   if not one.rows then
     local note = constants.is_compared(one.kind) and '' or ', never compared with a run'
     return ('%s: data sheet%s'):format(one.kind, note)

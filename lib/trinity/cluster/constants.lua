@@ -3,7 +3,8 @@
 --
 --   { h100 = { compute_efficiency = 0.6, memory_efficiency = 0.7 } }
 --
--- whose kinds have the calibrated values of what they do not state. `start` and `spread` are priors of fits: the
+-- whose kinds have the calibrated values of what they do not state. A file that a fit wrote has `kinds`, and fields of
+-- `runtimes` and of `sources` that the fit moved together with them. `start` and `spread` are priors of fits: the
 -- deviation of the logarithm that costs the fit as much as a row that is off by its noise.
 
 local check = require 'trinity.base.check'
@@ -98,12 +99,28 @@ local function check_kind(owner, kind, given)
   return given
 end
 
+--- Runtimes' fields of a file that a fit wrote, checked.
+local function own_runtimes(owner, given)
+  local runtimes = require 'trinity.cluster.runtimes'
+  check.argument(owner, 'field', 'runtimes', given, 'table')
+  for name, values in util.sorted_pairs(given) do
+    if not runtimes.list[name] then
+      util.fail('%s: unknown runtime %s', owner, util.unknown(tostring(name), runtimes.names()))
+    end
+    check.argument(owner, 'field', name, values, 'table')
+    runtimes.declared:check(('%s: %s'):format(owner, name), values)
+  end
+  return given
+end
+
 --- A person's own constants, checked against the kinds that there are. Files that fits write have them as `kinds`.
 local function own(owner, name, given)
   local devices = require 'trinity.cluster.devices'
-  local kinds = {}
+  local kinds, fit = {}, {}
   if given.kinds then
     local all = given.kinds
+    if given.sources ~= nil then check.argument(owner, 'field', 'sources', given.sources, 'table') end
+    fit = { runtimes = own_runtimes(owner, given.runtimes or {}), sources = given.sources }
     given = {}
     for kind, about in util.sorted_pairs(all) do given[kind] = (about.like and all[about.like] or about).values end
   end
@@ -113,7 +130,7 @@ local function own(owner, name, given)
     end
     kinds[kind] = check_kind(owner, kind, values)
   end
-  return { name = name, kinds = kinds }
+  return util.merged(fit, { name = name, kinds = kinds })
 end
 
 local function from_file(path)
@@ -130,7 +147,8 @@ local function from_file(path)
   return own(util.shortened(path), path, value)
 end
 
---- The meaning of the option `constants`: { name =, kinds = own values by kind or nil }.
+--- The meaning of the option `constants`: { name =, kinds = own values by kind or nil }, and of a file that a fit wrote
+--- its `runtimes` (for runtimes.read) and `sources`.
 function constants.read(given)
   if given == nil or given == 'calibrated' or given == '' then return { name = 'calibrated', kinds = {} } end
   if given == 'data_sheet' then return { name = 'data_sheet' } end

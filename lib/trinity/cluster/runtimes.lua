@@ -166,14 +166,15 @@ runtimes.priors = { compute_share = prior(0.85, 0.5, 1.2, 0.15), attention_share
 --- Names, sorted.
 function runtimes.names() return util.sorted_keys(runtimes.list) end
 
-local function named(name)
+local function named(name, fitted)
   local found = runtimes.list[name]
   if not found then util.fail("option 'runtime': unknown runtime %s", util.unknown(name, runtimes.names())) end
-  return util.merged(found, require('trinity.cluster.calibrated').runtimes[name])
+  return util.merged(found, require('trinity.cluster.calibrated').runtimes[name], (fitted or {})[name])
 end
 
---- All fields of a runtime, complete, with `name`. given: a name, a table, or nil for the default.
-function runtimes.read(given)
+--- All fields of a runtime, complete, with `name`. given: a name, a table, or nil for the default; fitted: fields by
+--- runtime that replace the calibrated ones (constants.read).
+function runtimes.read(given, fitted)
   if given == nil or given == '' then given = 'megatron' end
   if type(given) ~= 'string' and type(given) ~= 'table' then
     check.wrong('trinity.cluster', 'option', 'runtime', given, 'a name or a table')
@@ -189,10 +190,10 @@ function runtimes.read(given)
     if #changed > 0 then name = ('%s with %s'):format(name, table.concat(changed, ', ')) end
     own = util.merged({ base = 'megatron' }, given)
   else
-    own, name = named(given), given
+    own, name = named(given, fitted), given
   end
   local chain = { own }
-  while chain[#chain].base do chain[#chain + 1] = named(chain[#chain].base) end
+  while chain[#chain].base do chain[#chain + 1] = named(chain[#chain].base, fitted) end
   local values = plain
   for i = #chain, 1, -1 do values = util.merged(values, chain[i]) end
   values.name, values.base = name, nil

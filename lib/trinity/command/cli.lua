@@ -301,6 +301,26 @@ function cli.print_basis(problem, found)
   print(calibrate.text(problem.cluster.basis))
 end
 
+--- Prints what each device computes and keeps; more than 8 neighbours of equal numbers have one line.
+local function print_devices(devices, m)
+  local first = 1
+  for d = 1, m.device_count do
+    local function same(one, other)
+      return m:compute_busy_s(one) == m:compute_busy_s(other) and m:memory_bytes(one) == m:memory_bytes(other)
+    end
+    if d == m.device_count or not same(d, d + 1) then
+      local ends = d - first >= 8 and d or first
+      for e = first, ends == d and first or d do
+        local name = ends == d and d > first and ('%s to %s'):format(devices[e].name, devices[d].name)
+          or devices[e].name
+        print(('%-15s %scomputes %.6g s, peak memory %s'):format(name, ends == d and d > first and 'each ' or '',
+          m:compute_busy_s(e), core.format_bytes(m:memory_bytes(e))))
+      end
+      first = d + 1
+    end
+  end
+end
+
 --- Prints a strategy as text, or as JSON with the fields of scripts/simulate.lua.
 function cli.report(options, found, further)
   local problem = found.problem
@@ -319,13 +339,11 @@ function cli.report(options, found, further)
   local m = found.metrics
   print(('%s on %s: %d operators, %d devices (simulated)'):format(problem.graph.name, problem.cluster.name,
     problem.graph.operators, #problem.cluster.devices))
-  print(('step time       %.6g s, %.2f times the lower bound of %.6g s'):format(m.step_time_s,
-    m.step_time_s / facts.lower_bound_s, facts.lower_bound_s))
+  print(('step time       %.6g s, %.2f times the lower bound of %.6g s%s'):format(m.step_time_s,
+    m.step_time_s / facts.lower_bound_s, facts.lower_bound_s,
+    found.mesh and ', of all placements of the graph that its mesh lowers to' or ''))
   if problem.rules == 'doppler' then print(('makespan        %.0f'):format(cli.makespan(found))) end
-  for d = 1, m.device_count do
-    print(('%-15s computes %.6g s, peak memory %s'):format(problem.cluster.devices[d].name, m:compute_busy_s(d),
-      core.format_bytes(m:memory_bytes(d))))
-  end
+  print_devices(problem.cluster.devices, m)
   print(('communication   %s, the busiest device %s'):format(core.format_bytes(m.total_communication_bytes),
     core.format_bytes(m.peak_communication_bytes)))
   print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:infeasibility().text))

@@ -36,8 +36,8 @@ local function check_range(name, option, value)
   if option.type == 'number' and ((low and value < low) or (high and value > high)
       or value ~= value or (option.integer and value % 1 ~= 0)) then
     util.fail_usage("option '--%s': expected %s%s%s, got %s", name,
-      option.integer and 'an integer' or 'a number', low and (' from %g'):format(low) or '',
-      high and (' to %g'):format(high) or '', tostring(value))
+      option.integer and 'an integer' or 'a number', low and (' from %.14g'):format(low) or '',
+      high and (' to %.14g'):format(high) or '', tostring(value))
   end
 end
 
@@ -77,8 +77,7 @@ end
 --- Applies --constants and --runtime to the clusters of the command.
 local function use_cluster_options(values)
   if type(values.constants) ~= 'string' then return end
-  constants.read(values.constants)
-  runtimes.read(values.runtime)
+  runtimes.read(values.runtime, constants.read(values.constants).runtimes)
   model.set_cluster_options(values)
 end
 

@@ -371,8 +371,8 @@ local function cluster_spec(name)
   local machines, unknown = nodes.is(name)
   if machines then return nodes.spec(name), name end
   if unknown then
-    util.fail("cluster %s: no machine %s%s", util.quoted(name), util.quoted(unknown),
-      suggestions.near(unknown, nodes.names()))
+    util.fail("cluster %s: no machine %s%s (NAME:GxN: N machines of G GPUs each)", util.quoted(name),
+      util.quoted(unknown), suggestions.near(unknown, nodes.names()))
   end
   local meant = name:lower() ~= name and cluster_path(name:lower()) and name:lower() or cluster_names.cluster(name)
   if meant then return cluster_spec(meant) end
@@ -490,10 +490,11 @@ function model.cluster(description, options)
     return model.cluster(description, util.merged(options, { slow = {} }))
   end
   if options.slow then spec = slow.apply('trinity.cluster', spec, options.slow) end
+  local rests_on = not options.constants and kept.constants or constants.read(options.constants)
   local made = calibrated { spec = with_named_types(spec), healthy = healthy, name = name, path = path,
     profile = profile,
-    constants = not options.constants and kept.constants or constants.read(options.constants),
-    runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
+    constants = rests_on,
+    runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime, rests_on.runtimes),
     asked = options.runtime ~= nil or kept.asked == true,
     own = type(description) == 'table' or path ~= nil and path:sub(1, #home) ~= home }
   return type(description) == 'string' and with_recipe(made, description, options) or made

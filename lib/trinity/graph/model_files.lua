@@ -31,6 +31,9 @@ function model_files.import(name, rest, shared)
   check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
   local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
+  if not ok and tostring(graph_handle):find("got 'trinity-strategy'", 1, true) then
+    util.fail("%s: expected a model, got a strategy ('trinity-strategy'); use --strategy %s", util.shortened(name), name)
+  end
   if not ok then util.fail_as(graph_handle) end
   model_files.warn(name, about.warnings)
   local imported = graph.wrap(graph_handle)

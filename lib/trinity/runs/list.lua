@@ -141,7 +141,8 @@ function run_list.find(root, name)
   end
   local names = {}
   for _, run in ipairs(run_list.all(root)) do names[#names + 1] = run.name end
-  util.fail_usage("no run %s in %s%s", util.quoted(name), root, core.suggestion(name, names))
+  local near = core.suggestion(name, names)
+  util.fail_usage("no run %s in %s%s", util.quoted(name), root, near ~= '' and near or "; 'trinity runs' lists them")
 end
 
 --- Converts a run for core.to_json.

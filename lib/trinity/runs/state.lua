@@ -110,7 +110,9 @@ end
 local function check_resume(path, name, script, options)
   if not util.exists(path .. '/run.json') then util.fail_usage("option '--resume': no run %s", path) end
   local about = read_about(path .. '/run.json')
-  if about.status == 'done' and not is_restart() then util.fail_usage("option '--resume': run '%s' is done", name) end
+  if about.status == 'done' and not is_restart() then
+    util.fail_usage("option '--resume': run '%s' is done; 'trinity runs show %s' shows it", name, name)
+  end
   if about.status == 'running' and state.is_alive(path, about) then
     util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid or 0)
   end

@@ -71,8 +71,11 @@ end
 function made_for.read(path)
   local file = json.decode(util.read_file(path), path)
   if type(file) ~= 'table' or file.format ~= 'trinity-strategy' then
-    util.fail("%s: expected a strategy that trinity saved (field format = 'trinity-strategy'), got %s", path,
-      type(file) == 'table' and 'a table with format = ' .. util.describe(file.format) or util.describe(file))
+    local got = type(file) ~= 'table' and util.describe(file)
+      or file.model_type ~= nil and 'a Hugging Face config'
+      or file.format == nil and "a table without 'format'" or 'a table with format = ' .. util.describe(file.format)
+    util.fail("%s: expected a strategy that trinity saved (field format = 'trinity-strategy'), got %s; "
+      .. "'trinity plan ... --output FILE' writes one", path, got)
   end
   local fields, names = file.made_for, {}
   for _, part in ipairs { 'graph', 'cluster' } do

@@ -193,8 +193,9 @@ function Problem:task_graph() return hooks.moves.task_graph(self) end
 
 local bounds = printed.as('bounds', { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })
 
---- Returns lower bounds of step time (seconds) and peak memory (bytes) over all strategies, by default with the
---- problem's number of micro-batches and schedule. Example: `problem:bounds(4).step_time_s`
+--- Returns lower bounds of step time (seconds) and peak memory (bytes) over all placements of this graph, by default
+--- with the problem's number of micro-batches and schedule; a step of a mesh may be shorter. Example:
+--- `problem:bounds(4).step_time_s`
 ---@param micro_batches? integer
 ---@param schedule? trinity.ScheduleName with 'pipedream', mini-batches overlap, and only the total work bounds them
 ---@return trinity.Bounds

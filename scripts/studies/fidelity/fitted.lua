@@ -16,17 +16,30 @@ local function kept() return require 'trinity.cluster.calibrated' end
 
 local fits
 
---- The last fits: { rows = ids by source, errors = by source and group: { rows, fitted, left_out, apart } }; apart:
---- the two rows of a group that pull apart most.
-function fitted.fits()
+--- The last fits, or the ones saved with a file of constants: { rows = ids by source, errors = by source and group:
+--- { rows, fitted, left_out, apart } }; apart: the two rows of a group that pull apart most.
+function fitted.fits(file)
+  if file and core.exists(file .. '.json') then return json.read(file .. '.json') end
   fits = fits or json.read(core.home .. '/scripts/studies/fidelity/fits.json')
   return fits
 end
 
+--- Tables by name, each with the fields of another's table of its name.
+local function each_merged(tables, others)
+  local all = util.merged(tables)
+  for name, fields in util.sorted_pairs(others or {}) do all[name] = util.merged(all[name], fields) end
+  return all
+end
+
 --- All values: { constants = { KIND = {...} }, runtimes = { NAME = {...} }, sources = { NAME = { OF = {...} } } }.
-function fitted.values()
-  local all = { constants = {}, runtimes = kept().runtimes, sources = kept().sources }
-  for kind in util.sorted_pairs(kept().kinds) do all.constants[kind] = constants.calibrated(kind) end
+--- choice: of constants.read, the file of a fit.
+function fitted.values(choice)
+  choice = choice or constants.read()
+  local all = { constants = {}, runtimes = each_merged(kept().runtimes, choice.runtimes),
+    sources = each_merged(kept().sources, choice.sources) }
+  for kind in util.sorted_pairs(util.merged(kept().kinds, choice.kinds)) do
+    all.constants[kind] = constants.of(choice, kind)
+  end
   return all
 end
 
@@ -112,19 +125,20 @@ function fitted.parameters(rows)
   return found
 end
 
---- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set.
-function fitted.rows(source)
+--- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set. file: a
+--- person's own constants.
+function fitted.rows(source, file)
   local set = {}
-  for _, id in ipairs(fitted.fits().rows[source] or {}) do set[id] = true end
+  for _, id in ipairs(fitted.fits(file).rows[source] or {}) do set[id] = true end
   return set
 end
 
---- Numbers of four digits, as files keep them.
-local function rounded(value)
+--- Values with numbers of four digits, as files keep them.
+function fitted.rounded(value)
   if type(value) == 'number' then return tonumber(('%.4g'):format(value)) end
   if type(value) ~= 'table' then return value end
   local copy = {}
-  for key, entry in util.sorted_pairs(value) do copy[key] = rounded(entry) end
+  for key, entry in util.sorted_pairs(value) do copy[key] = fitted.rounded(entry) end
   return copy
 end
 
@@ -196,11 +210,11 @@ function fitted.save(path, values, source, rows, some, found)
     groups[group.name] = { rows = #group, fitted = summary(found.fitted[i]), left_out = summary(group),
       apart = apart(found.fitted[i], group) }
   end
-  local written = head .. 'return ' .. lua_text.of(rounded { kinds = kinds_with(values, found and rows or {}),
+  local written = head .. 'return ' .. lua_text.of(fitted.rounded { kinds = kinds_with(values, found and rows or {}),
     runtimes = values.runtimes, sources = values.sources }) .. '\n'
   if path == '' then return io.write(written) end
   core.write_file(path, written)
-  core.write_file(path .. '.json', core.to_json(rounded { rows = util.merged(fitted.fits().rows, ids),
+  core.write_file(path .. '.json', core.to_json(fitted.rounded { rows = util.merged(fitted.fits().rows, ids),
     errors = util.merged(fitted.fits().errors, { [source] = groups }) }) .. '\n')
 end
 

@@ -11,6 +11,7 @@
 -- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together.
 
 local fitted = require 'studies.fidelity.fitted'
+local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
@@ -221,7 +222,8 @@ local function show_fit(source, rows, options)
   local values, stopped = fit.keeping(function() return fitted_to(source, used, options.parameters) end)
   fitted.save(options.save, values, source.name, used, options.only ~= '' or options.parameters ~= '')
   if stopped then return end
-  errors.print('rows that the constants were fitted to', groups_of(used, predict(source, used, values, true)))
+  errors.print('rows that the constants were fitted to',
+    groups_of(used, predict(source, used, fitted.rounded(values))))
 end
 
 --- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones.
@@ -282,9 +284,10 @@ local function print_script(source, rows, id)
 end
 
 local function show(source, all, options)
-  local rows = with(all, 'refused', true)
+  local rows, choice = with(all, 'refused', true), constants.read(options.constants)
+  local values = choice.sources and fitted.values(choice) or nil
   local prediction = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
-    return predict(source, piece, nil, false, true)
+    return predict(source, piece, values, false, true)
   end)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = {}
@@ -296,7 +299,7 @@ local function show(source, all, options)
   print_rows(source, rows)
   print_assumptions(source, rows)
   print ''
-  local served = fitted.rows(source.name)
+  local served = fitted.rows(source.name, options.constants)
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
     local own = {}
     for _, row in ipairs(with(rows, 'measured')) do

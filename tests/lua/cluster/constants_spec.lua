@@ -20,6 +20,8 @@ local function step_s(cluster, of, bucket_bytes)
     :evaluate({ mesh = { data = 4 }, bucket_bytes = bucket_bytes }).step_time_s
 end
 
+local function plain(text, path) return (text:format(path):gsub('%p', '%%%0')) end
+
 describe('constants of a cluster', function()
   it('are the calibrated ones where nothing is said, and say what they rest on', function()
     local cluster = trinity.cluster 'dgx_h100'
@@ -45,7 +47,12 @@ describe('constants of a cluster', function()
     local path = temporary '.lua'
     core.write_file(path, 'return { h100 = { compute_efficiency = 0.3 } }')
     expect(trinity.cluster('dgx_h100', { constants = path }).fingerprint):equals(cluster.fingerprint)
-    trinity_says(("info gpt2 --cluster dgx_h100 --constants '%s'"):format(path), 0, 'constants: h100: own; runtime: megatron')
+    expect(trinity_says(("info gpt2 --cluster dgx_h100 --constants '%s'"):format(path), 0)):matches(plain('constants: h100: own (%s); runtime: megatron', path))
+    core.write_file(path, 'return { kinds = {}, runtimes = { megatron = { memory_share = 0.5 } } }')
+    local read = constants.read(path)
+    expect(runtimes.read('megatron-core-0.8', read.runtimes).memory_share):equals(0.5)
+    core.write_file(path, 'return { kinds = {}, runtimes = { megatrom = {} } }')
+    expect(select(2, pcall(constants.read, path))):matches "unknown runtime 'megatrom', did you mean 'megatron'"
     expect(cluster.fingerprint ~= trinity.cluster('dgx_h100').fingerprint):truthy()
   end)
   it('are not of kinds that a description defines, nor of those that were never compared, which warn once', function()

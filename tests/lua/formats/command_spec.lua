@@ -26,6 +26,28 @@ local function parts_of(words)
 end
 
 describe('trinity export', function()
+  it('needs a format with a strategy, and a strategy with a format of meshes', function()
+    trinity_says('export --strategy nothing.json', 2, "option '%-%-format': required with %-%-strategy; one of dot, json,")
+    trinity_says('export --format megatron', 2, "option '%-%-strategy': required with %-%-format megatron")
+  end)
+  it('has its devices of equal numbers in one line', function()
+    local path = temporary '.json'
+    local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 16 }), cluster = trinity.cluster 'dgx_h100x2' }
+    problem:strategy({ mesh = { data = 16 } }):save(path)
+    trinity_says(('simulate --strategy %s'):format(path), 0, '\nn0/gpu0 to n1/gpu7 each computes',
+      'of all placements of the graph that its mesh lowers to\n')
+  end)
+  it('of other files says what they are', function()
+    local path = temporary '.json'
+    core.write_file(path, '{"model_type": "llama"}')
+    trinity_says(('simulate --strategy %s'):format(path), 2, "got a Hugging Face config; 'trinity plan")
+    core.write_file(path, '{"format": "trinity-strategy", "version": 1}')
+    trinity_says(('simulate %s'):format(path), 1, 'got a strategy .*; use %-%-strategy ')
+    trinity_says('plan gpt2 --sequence 100000000', 2, "option '%-%-sequence': expected an integer from 1 to 16777216, got")
+    trinity_says('info mlp', 0, 'one forward pass on one')
+    trinity_says('info mlp --training', 0, 'one training step on one')
+    trinity_says('info mlp --cluster A100x3:9', 1, 'NAME:GxN: N machines of G GPUs each')
+  end)
   it('writes one file to standard output with nothing else, names the rest on standard error or refuses it', function()
     for format, words in trinity.system.sorted_pairs { accelerate = pipeline, deepspeed = pipeline,
       pytorch_schedule = pipeline } do

@@ -175,7 +175,7 @@ end)
 
 describe('constants of training', function()
   it('are in steps alone where they are of links, and fields of device types, of few machines and of many', function()
-    local choice = { name = 'mine', kinds = { a100 = { compute_efficiency = 0.5, half_width = 30, inside_share = 0.5,
+    local choice = { name = 'mine.lua', kinds = { a100 = { compute_efficiency = 0.5, half_width = 30, inside_share = 0.5,
       network_share = 0.25, launch_s = 1e-6 } } }
     for _, name in ipairs { 'dgx_a100x2', 'dgx_a100x100' } do
       local spec = nodes.spec(name)
@@ -188,7 +188,7 @@ describe('constants of training', function()
       local type = step.device_types.a100
       expect(type.half_width == 30 and type.launch_s == 1e-6 and type.compute_efficiency == 0.5):truthy()
       expect(type.fuses_elementwise and type.joins_products):equals(true)
-      expect(calibrate.text(basis)):equals 'constants: a100: own; runtime: megatron'
+      expect(calibrate.text(basis)):equals 'constants: a100: own (mine.lua); runtime: megatron'
     end
   end)
   it('of a run of mine come back from times that they made, and serve other commands', function()
@@ -203,11 +203,26 @@ describe('constants of training', function()
     local seconds = json.decode(trinity_says(('%s --constants %s/truth.lua --json'):format(words, folder), 0)).rows
     for i, row in ipairs(seconds) do lines[i + 1] = ('%s%.6f'):format(lines[i + 1], 1000 * row.predicted_s) end
     words = ("study fidelity vtrain --rows '%s' --cluster '%s/mine.lua'"):format(file_of(lines), folder)
-    trinity_says(('%s --fit --save %s/fitted.lua'):format(words, folder), 0)
+    local fit = trinity_says(('%s --fit --save %s/fitted.lua'):format(words, folder), 0)
     local again = json.decode(trinity_says(('%s --constants %s/fitted.lua --json'):format(words, folder), 0)).rows
     for i, row in ipairs(again) do expect(row.predicted_s / seconds[i].predicted_s):near(1, 0.03) end
     trinity_says(('info gpt2 --cluster dgx_a100_80gb --constants %s/fitted.lua'):format(folder), 0,
-      'constants: a100_80gb: own; runtime: megatron')
+      (('constants: a100_80gb: own (%s/fitted.lua); runtime: megatron'):format(folder):gsub('%p', '%%%0')))
+    -- The fit moves a field of the runtime too: the file predicts what the fit printed.
+    local moved = dofile(folder .. '/fitted.lua').runtimes['megatron-2021'].launch_share
+    expect(moved ~= require('trinity.cluster.calibrated').runtimes['megatron-2021'].launch_share):truthy()
+    local function table_of(said) return said:match 'rows that the constants were fitted to\n.-\n\n' end
+    local shown = trinity_says(('%s --constants %s/fitted.lua'):format(words, folder), 0)
+    expect(table_of(shown) ~= nil):truthy()
+    expect(table_of(shown)):equals(table_of(fit))
+  end)
+  it('of a source hold for its rows where the file of a fit has them', function()
+    local path, rows = temporary '.lua', file_of { head, small(16, 32, 1, 1, 16, 1) }
+    core.write_file(path, 'return { kinds = {}, rows = {}, sources = { vtrain = { cluster = { network_share = 0.1 } } } }')
+    local slow = trinity_says(("study fidelity vtrain --json --rows '%s' --constants '%s'"):format(rows, path), 0)
+    expect(json.decode(slow:match '{.*}').rows[1].predicted_s > told(rows)[1].predicted_s):truthy()
+    core.write_file(path, 'return { kinds = {}, rows = 3 }')
+    trinity_says(("study fidelity vtrain --rows '%s' --constants '%s'"):format(rows, path), 1, 'rows.*table')
   end)
 end)
 
