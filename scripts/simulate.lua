@@ -50,7 +50,8 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
     .. "(default: the strategy's all-to-alls)" },
   capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum load over the mean; '
     .. 'further tokens are dropped' },
-  trace = { type = 'string', writes = '', help = 'write a Chrome trace, and print where the time of the step goes' },
+  trace = { type = 'string', writes = '', help = 'write a Chrome trace, and print where the time of the step goes; '
+    .. 'missing folders of outputs are made' },
 }, 'capacity_factor context_degrees cost deal devices draws evaluations dispatcher expert_load fill method_set '
   .. 'reevaluate rules schedule_csv seconds'))
 
