@@ -256,7 +256,8 @@ inline bool mutant(int number) {
 end
 
 local reached_head = [[local mutant_reached do local path, seen = os and os.getenv 'TRINITY_REACHED', {} ]]
-  .. [[if path then local all = package.loaded.mutants_seen or {} package.loaded.mutants_seen = all all[#all + 1] = seen end ]]
+  .. [[if path then local all = package.loaded.mutants_seen or {} ]]
+  .. [[package.loaded.mutants_seen = all all[#all + 1] = seen end ]]
   .. [[mutant_reached = function(n) if not path or seen[n] then return end seen[n] = true ]]
   .. [[local file = io.open(path, 'a') if file then file:write(n, '\n') file:close() end end end ]]
 

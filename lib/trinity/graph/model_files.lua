@@ -32,7 +32,8 @@ function model_files.import(name, rest, shared)
   local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
   if not ok and tostring(graph_handle):find("got 'trinity-strategy'", 1, true) then
-    util.fail("%s: expected a model, got a strategy ('trinity-strategy'); use --strategy %s", util.shortened(name), name)
+    util.fail("%s: expected a model, got a strategy ('trinity-strategy'); use --strategy %s", util.shortened(name),
+      name)
   end
   if not ok then util.fail_as(graph_handle) end
   model_files.warn(name, about.warnings)

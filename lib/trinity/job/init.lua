@@ -300,8 +300,8 @@ function job.nearest(found, finding)
     local ok, other = pcall(job.settle, util.merged(changed))
     return ok and refused_codes(other) or nil
   end
-  return util.map(rules.nearest(finding, before, argument, try), function(near)
-    return { name = argument(near.path).name, value = near.value }
+  return util.map(rules.nearest(finding, before, argument, try), function(one)
+    return { name = argument(one.path).name, value = one.value }
   end)
 end
 

@@ -22,7 +22,7 @@ end
 
 --- Returns a function: node of a message within the context group, degree -> factor of its time if every part has
 --- the same number of tokens per GPU.
-function contexts.factors(step, strategy)
+function contexts.factors(strategy)
   local cluster, whole, known = strategy.problem.cluster, strategy.mesh.context or 1, {}
   return function(node, degree)
     if degree == whole then return 1 elseif degree == 1 then return 0 end

@@ -108,14 +108,15 @@ function stragglers.run(strategy, options)
       stage = at and at.pipeline[node.device] + 1, replica = at and at.data[node.device] + 1 }
   end)
   for draw = 1, options.draws do
-    local stream, factors, factor, path = random(options.seed, 'stragglers', draw), { message = 1 }, lengths(draw), nil
+    local stream, factors, factor = random(options.seed, 'stragglers', draw), { message = 1 }, lengths(draw)
     for i, pass in ipairs(pass_of) do
       factors[pass] = factors[pass] or math.exp(sigma * stream:normal() - sigma * sigma / 2)
       local scale, more_s = factor(i)
       drawn_s[i] = step.time_s[i] * factors[pass] * scale + more_s
     end
     stream:close()
-    draws_s[draw], path = step.run(drawn_s)
+    local step_s, path = step.run(drawn_s)
+    draws_s[draw] = step_s
     for _, i in ipairs(path) do
       local node = step.nodes[i]
       add(('%d/%s'):format(node.device, node.kind), drawn_s[i] / options.draws, node)

@@ -160,7 +160,7 @@ return function(owner, step, strategy, options)
   end
   local whole, at = strategy.mesh.context or 1, step.low.coordinates
   local degrees = options.context == 'fixed' and { whole } or contexts.degrees(whole)
-  local factor, switch_s, waiting = contexts.factors(step, strategy), nil, {}
+  local factor, switch_s, waiting = contexts.factors(strategy), nil, {}
   local kind_of, work = work_of(step, strategy, degrees, factor)
   if #degrees > 1 then switch_s, waiting = contexts.switching(step, strategy) end
   local deal = dealer(owner, strategy, options, work, switch_s)

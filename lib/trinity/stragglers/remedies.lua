@@ -18,11 +18,11 @@ end
 
 --- Moves layers, one at a time, from stages on slow devices to other stages while the step gets shorter.
 local function with_layers_moved(problem, plan, low, slow)
-  local best, best_s, on_slow, changed = nil, problem:evaluate(plan).step_time_s, {}, nil
+  local best, best_s, on_slow = nil, problem:evaluate(plan).step_time_s, {}
   for device in util.sorted_pairs(slow) do on_slow[low.coordinates.pipeline[device] or -1] = true end
   repeat
     local stages = best and best.stages or low.layers
-    changed = false
+    local changed = false
     for from = 1, #stages do
       for to = 1, on_slow[low.pipeline[from] - 1] and stages[from] > 1 and #stages or 0 do
         local moved = util.merged(plan, { stages = util.merged(stages) })

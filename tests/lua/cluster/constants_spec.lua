@@ -113,14 +113,14 @@ describe('runtimes', function()
     end
   end)
   it('change what they say, by name or by a table, and nothing where a network has no such kernels', function()
-    local plain = step_s(trinity.cluster 'dgx_h100')
-    expect(step_s(trinity.cluster('dgx_h100', { runtime = 'eager' })) > 1.2 * plain):truthy()
+    local default_s = step_s(trinity.cluster 'dgx_h100')
+    expect(step_s(trinity.cluster('dgx_h100', { runtime = 'eager' })) > 1.2 * default_s):truthy()
     local own = { base = 'megatron', memory_share = 0.5 }
     local cluster = trinity.cluster('dgx_h100', { runtime = own })
-    expect(step_s(cluster) > 1.1 * plain):truthy()
+    expect(step_s(cluster) > 1.1 * default_s):truthy()
     expect(cluster.basis.runtime):equals 'megatron with memory_share = 0.5'
     for _, changes in ipairs { { cuda_graphs = 'none' }, { float8 = 'fp8_rowwise' }, { cast_share = 0.1 } } do
-      expect(step_s(trinity.cluster('dgx_h100', { runtime = util.merged({ base = 'megatron' }, changes) }))):equals(plain)
+      expect(step_s(trinity.cluster('dgx_h100', { runtime = util.merged({ base = 'megatron' }, changes) }))):equals(default_s)
     end
     local asked = trinity.cluster('dgx1_v100', { runtime = 'megatron' })
     expect(step_s(asked, graph, 25000000) < step_s(trinity.cluster 'dgx1_v100')):truthy()
