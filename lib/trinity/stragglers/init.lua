@@ -115,8 +115,8 @@ function stragglers.run(strategy, options)
       drawn_s[i] = step.time_s[i] * factors[pass] * scale + more_s
     end
     stream:close()
-    local step_s, path = step.run(drawn_s)
-    draws_s[draw] = step_s
+    local sampled_s, path = step.run(drawn_s)
+    draws_s[draw] = sampled_s
     for _, i in ipairs(path) do
       local node = step.nodes[i]
       add(('%d/%s'):format(node.device, node.kind), drawn_s[i] / options.draws, node)
