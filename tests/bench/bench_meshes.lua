@@ -223,3 +223,25 @@ for n, row in ipairs(seen) do
   for i = 1, 5 do rates[i], simulated = rate(row[2], n == 2 and 15 or 32) end
   print(('%-68s%12.1f%16.0f'):format(row[1], simulated, median(rates)))
 end
+
+--- CPU seconds of a first evaluation on 8,192 GPUs, the median of 5.
+local function on_8192(graph, cluster, mesh)
+  local list = {}
+  for i = 1, 5 do
+    local problem = trinity.problem { graph = graph, cluster = cluster }
+    list[i] = seconds(function() return problem:evaluate { mesh = mesh, micro_batches = 16, zero_stage = 1 } end)
+  end
+  return median(list)
+end
+
+print '\ngpt2, 32 layers, on dgx_h100x1024: a first evaluation with one GPU 1.3 times as slow over one without'
+local large = trinity.model('gpt2', { layers = 32, hidden = 4096, heads = 32, batch_size = 1 })
+local equal, slow = trinity.cluster 'dgx_h100x1024', trinity.cluster('dgx_h100x1024', { slow = { ['n7/gpu3'] = 1.3 } })
+for _, mesh in ipairs { { tensor = 8, pipeline = 8, data = 128 }, { tensor = 4, context = 2, pipeline = 4, data = 256 },
+  { tensor = 8, context = 8, pipeline = 4, data = 32 }, { pipeline = 8, data = 1024 } } do
+  local sizes = {}
+  for _, axis in ipairs { 'tensor', 'context', 'pipeline', 'data' } do
+    if mesh[axis] then sizes[#sizes + 1] = ('%s %d'):format(axis, mesh[axis]) end
+  end
+  print(('%-68s%12.1f'):format(table.concat(sizes, ' x '), on_8192(large, slow, mesh) / on_8192(large, equal, mesh)))
+end
