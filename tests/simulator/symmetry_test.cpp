@@ -215,6 +215,7 @@ TEST_CASE("sharded sequences give the metrics of all, on nodes that share links,
   Seen seen = seen_in(400, Blocks::sequence);
   // a tensor group and a group of parts of the sequence cost the same and take other queues
   check_one(40, seen, Blocks::sequence, 20261128);
+  check_one(179, seen, Blocks::sequence, 20261130);  // data innermost: rings that visit replicas in turns
   MESSAGE(counts_of(seen));
   CHECK(seen.part >= test::least(20));
   CHECK(seen.simulated * 3 < seen.devices * 2);

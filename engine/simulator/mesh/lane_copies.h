@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -63,7 +64,24 @@ class LaneCopies {
     if (!pieces_alike_ || (queues_by_pair() && !std::is_sorted(mesh.devices.begin(), mesh.devices.end()))) return 0;
     const int32_t run = std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);
     const bool several = run > 0 && replicas_ > 2 * run;
-    return several && replicas_alike(where_, replicas_, run, problem_) ? run : 0;
+    if (!several || (queues_by_pair() && !ascend_by_sets(run))) return 0;
+    return replicas_alike(where_, replicas_, run, problem_) ? run : 0;
+  }
+
+  /// True if in every joined group the devices of `run` replicas precede the devices of the next ones.
+  bool ascend_by_sets(int32_t run) const {
+    for (auto g = at(lanes_.first_joined()); g < lanes_.groups().size(); ++g)
+      for (int32_t r = run, last = -1; r <= replicas_; r += run) {
+        int32_t first = std::numeric_limits<int32_t>::max(), most = -1;
+        for (const int32_t u : lanes_.groups()[g])
+          for (int32_t i = r - run; i < r; ++i) {
+            first = std::min(first, where(u, i));
+            most = std::max(most, where(u, i));
+          }
+        if (first < last) return false;
+        last = most;
+      }
+    return true;
   }
 
   int32_t where(int32_t device, int32_t replica) const {
