@@ -38,7 +38,7 @@ class Replication {
         whole_(graph.tensors().size(), false),
         pieces_(graph.tensors().size()),
         ids_(at(graph.operator_count())) {
-    for (const int32_t count : replicas) most_ = std::max(most_, count);
+    for (const int32_t s : stage) most_ = std::max(most_, replicas[at(s)]);  // a stage may have no operator
   }
 
   Replicated run();

@@ -30,6 +30,7 @@
 -- as agreement), 'unstated' (the paper does not say of what its number is: no agreement either), 'equal' (the same
 -- thing or another), 'memory' (whether it fits), 'order' (who is ahead of whom).
 
+require 'trinity' -- sets what problems and searches share
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local statistics = require 'trinity.base.statistics'

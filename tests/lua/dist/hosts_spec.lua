@@ -33,7 +33,7 @@ local search = write_script [[
 -- Runs a piece of shell on the two hosts; skips where there are none.
 local function hosts(text)
   local folder = temporary()
-  core.make_folder(folder, {})
+  core.make_folder(folder, {}, '')
   local status, output, seconds = shell(('unset TRINITY_RUNS; cd %s; . "$TRINITY_HOME/tests/lua/support/hosts.sh" %s\n%s'):format(
     folder, folder, text))
   if status == 77 then skip 'network namespaces are not permitted here' end

@@ -7,7 +7,7 @@ local core = require 'trinity.core'
 describe('the report of GPUs', function()
   it_all('has all its parts, here on CPUs', function()
     local folder = temporary()
-    core.make_folder(folder, {})
+    core.make_folder(folder, {}, '')
     local output = output_of(("cd '%s' && timeout -k 5 400 '%s' '%s/tests/gpu/report.lua' --devices cpu:0,cpu:1 --quick "
       .. "--out report.md 2>/dev/null; echo status=$?")
       :format(folder, program, root))

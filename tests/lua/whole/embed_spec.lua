@@ -71,7 +71,7 @@ describe('the engine outside its program', function()
       :format(root, folder, folder, folder, folder))
     if shell 'command -v luajit' ~= 0 then return end
     expect(succeeds(("cd / && LUA_PATH='%s/prefix/share/lua/5.1/?/init.lua;%s/prefix/share/lua/5.1/?.lua;;' "
-      .. "LUA_CPATH='%s/prefix/lib/lua/5.1/?.so;;' luajit -e 'print(require(\"trinity\").version)'"):format(folder, folder,
+      .. "LUA_CPATH='%s/prefix/lib/lua/5.1/?.so;;' luajit -e 'print(require(\"trinity\").system.version)'"):format(folder, folder,
       folder))):matches '^%d+%.%d+%.%d+\n$'
   end)
   it('answers to require from a stock luajit', function()

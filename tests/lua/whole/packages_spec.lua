@@ -41,7 +41,7 @@ describe('packages', function()
     if has 'luajit' then
       local path = succeeds(("find '%s/tree/usr/lib' -name core.so"):format(folder)):match '^(.*)/trinity/core.so'
       expect(succeeds(("cd / && LUA_PATH='%s/tree/usr/share/lua/5.1/?.lua;%s/tree/usr/share/lua/5.1/?/init.lua' "
-        .. "LUA_CPATH='%s/?.so' luajit -e 'print(require(\"trinity\").api)'"):format(folder, folder, path))):matches '^%d+\n$'
+        .. "LUA_CPATH='%s/?.so' luajit -e 'print(require(\"trinity\").system.api)'"):format(folder, folder, path))):matches '^%d+\n$'
     end
     local torch = output_of(("ls '%s'/deb/trinity-torch_*.deb 2>/dev/null"):format(folder)):match '[^\n]+'
     if torch then
