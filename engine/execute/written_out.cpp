@@ -11,7 +11,7 @@ class PartTensors {
   PartTensors(const Graph& graph, const RunLayout& layout, GraphBuilder& builder)
       : graph_(graph), layout_(layout), builder_(builder) {}
 
-  /// What an operator reads for a tensor.
+  /// Returns the tensor that an operator reads in place of another one.
   int32_t read(int32_t op, int32_t tensor) {
     const auto& of = graph_.op(op);
     const int32_t producer = graph_.tensor(tensor).producer;

@@ -135,8 +135,8 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
 /// The part of lowered copies that keeps some operators. Throws the errors of subgraph().
 LoweredCopies kept(const LoweredCopies& copies, const std::vector<bool>& operators);
-/// Of lower_lane(): the graph of all of these devices, which are whole pipeline groups. Each does what the device of
-/// its class does; collectives join the devices of a group. `collective` says which one they repeat.
+/// Repeats a graph of lower_lane() on all of these devices, which are whole pipeline groups. Each does what the device
+/// of its class does; collectives join the devices of a group. `collective` says which one they repeat.
 LoweredReplica repeated(const LoweredReplica& replica, const std::vector<bool>& devices);
 
 /// The first half of lower().

@@ -157,7 +157,7 @@ TEST_CASE("every call that fails is an error, and what was there stays whole") {
         CHECK(read_file("runs/one/run.json") == "{}");
         CHECK(read_file("runs/one/script.lua") == "x");
       });
-  // What cannot be removed stays, until somebody clears the folder.
+  // Files that cannot be removed stay, until somebody clears the folder.
   each([] { check_output("inner/new.txt"); },
        [&] {
          CHECK(!fs::exists("inner/new.txt"));

@@ -1,4 +1,4 @@
-// What the simulator's benchmark measures on: graphs read or made, and placements of them.
+// Subjects of the simulator's benchmark: graphs read or made, and placements of them.
 #pragma once
 
 #include <fmt/format.h>

@@ -16,7 +16,7 @@ Operator member(const std::string& type, int64_t replica = 0) {
   return op;
 }
 
-/// What the member at a place makes of what it needs of all.
+/// Output of the member at a place, from the inputs of all members that it needs.
 at::Tensor made(size_t place, const std::vector<const Operator*>& members,
                 std::vector<at::Tensor> given, const std::vector<int64_t>& shape) {
   for (auto& one : given)

@@ -16,7 +16,7 @@
 
 using namespace trinity;
 
-// What is called at every edge must not be instrumented itself.
+// Functions called at every edge must not be instrumented themselves.
 #define UNCOUNTED __attribute__((no_sanitize_coverage, no_sanitize("address", "undefined")))
 
 namespace {

@@ -9,7 +9,7 @@
 
 namespace trinity::fuzz {
 
-/// What a target found wrong that neither crashed nor hung.
+/// A fault that a target found and that neither crashed nor hung.
 class Finding : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,7 +23,7 @@ struct Session {
   std::vector<std::string> seeds;
 };
 
-/// What is fuzzed under one name: one parser, or several that share one.
+/// Code fuzzed under one name: one parser, or several that share one.
 struct Target {
   const char* name;  ///< also the folder of its corpus, tests/fuzz/corpus/NAME
   const char* about;

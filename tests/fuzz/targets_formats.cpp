@@ -37,7 +37,7 @@ std::shared_ptr<const Cluster> two_devices() {
   return std::make_shared<const Cluster>(spec);
 }
 
-/// What is read must come back equal from what is written of it, and that as the same text.
+/// A graph that is read must come back equal from its written text, and give the same text again.
 void read_graph(std::string_view text) {
   const auto graph = parse_graph_json(text, "fuzz");
   const auto written = graph_to_json(graph);
@@ -55,7 +55,7 @@ void read_profile(std::string_view text) {
   lower_to_training(parse_pipedream(std::string(text), "fuzz", "fuzz"), {});
 }
 
-/// What is read is simulated, all on one device and in turn.
+/// Simulates the graph that is read, all on one device and in turn.
 void read_doppler_graph(std::string_view text) {
   const auto graph = std::make_shared<const Graph>(parse_doppler(std::string(text), "fuzz", "fuzz"));
   if (graph->operator_count() > 1000) return;

@@ -1,4 +1,4 @@
-// What scripts read and say: Lua files in tests/fuzz/lua, each a target, run by a Runtime here.
+// Input and output of scripts: Lua files in tests/fuzz/lua, each a target, run by a Runtime here.
 #include <lua.hpp>
 #include <memory>
 
@@ -52,7 +52,7 @@ class LuaTarget {
   static RuntimeOptions options() {
     RuntimeOptions options;
     options.handle_interrupts = false;
-    // What a program asks for may be long work, but it must stop; opening LibTorch from a cold disk
+    // A program may ask for long work, but it must stop; opening LibTorch from a cold disk
     // takes seconds.
     options.time_limit_s = 8;
     return options;

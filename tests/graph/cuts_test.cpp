@@ -23,7 +23,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr BackwardEdges kBackward[] = {BackwardEdges::free, BackwardEdges::counted,
                                        BackwardEdges::forbidden};
 
-/// What a cut costs by the definitions in cuts.h. `side`: bit v is set for the source's side.
+/// Cost of a cut by the definitions in cuts.h. `side`: bit v is set for the source's side.
 double cost_of(const Graph& graph, uint32_t side, const CutOptions& options) {
   const auto on_source = [&](int v) { return (side >> v & 1) != 0; };
   std::set<int32_t> forward, backward;

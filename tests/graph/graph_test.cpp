@@ -51,7 +51,7 @@ TEST_CASE("a cycle is reported by the names of its operators") {
   CHECK(named);
 }
 
-TEST_CASE("a builder that starts from a graph puts, moves and leaves out operators where it is told") {
+TEST_CASE("a builder that starts from a graph adds, moves and removes operators at given positions") {
   test::GraphMaker make("g");
   for (const char* name : {"a", "b", "c", "d"}) make.op(name, 1);
   make.edge(0, 1, 10);

@@ -58,7 +58,7 @@ std::string writers(const Graph& graph, const Operator& op) {
 
 }  // namespace
 
-TEST_CASE("a backward operator with weights becomes an input part and a weight part") {
+TEST_CASE("a backward operator with weights becomes an input gradient and a weight gradient") {
   const auto whole = two_part_network();
   const auto cut = split_backward(whole);
   const auto& graph = cut.graph;
@@ -107,7 +107,7 @@ TEST_CASE("weight work is what no earlier stage waits for") {
         "embedding/grad\ntable/grad_sum\ntable/grad\n");
 }
 
-TEST_CASE("weight parts that are not delayed are no weight work") {
+TEST_CASE("weight gradients that are not delayed are no separate work") {
   const auto whole = two_part_network();
   std::vector<bool> at_once(static_cast<size_t>(whole.operator_count()), false);
   at_once[static_cast<size_t>(whole.find("norm/grad"))] = true;

@@ -1,6 +1,6 @@
 -- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. First
 -- every job of a commit runs once and notes which tests execute which of these lines; then each mutant is judged by the
--- tests that execute its line, those of the shortest job first. Mutants that a commit's tests do not notice are judged
+-- tests that execute its line, tests of the shortest job first. Mutants that a commit's tests do not notice are judged
 -- by all tests in the same way. Use:
 --   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number
 --   scripts/bootstrap test mutants draw library|engine COUNT [SEED]  prints new ones

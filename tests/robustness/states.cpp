@@ -22,7 +22,7 @@ namespace {
 using trinity::Runtime;
 using trinity::RuntimeOptions;
 
-/// What the process holds.
+/// Resources that the process holds.
 struct Usage {
   double rss_mb = 0;
   long files = 0, threads = 0, timers = 0;

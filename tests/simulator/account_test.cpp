@@ -1,4 +1,4 @@
-// What devices hold and exchange, by hand.
+// Memory and messages of devices, computed by hand.
 #include "simulator/account.h"
 
 #include <doctest/doctest.h>

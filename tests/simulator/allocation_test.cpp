@@ -112,7 +112,7 @@ TEST_CASE("a batch allocates nothing per evaluation after two passes") {
     for (int pass = 0; pass < 2; ++pass) batch.run(plans, metrics);
     const std::span<const Plan> first(plans.data(), 1);
     for (int pass = 0; pass < 2; ++pass) batch.run(first, one);
-    // What a batch of one allocates is the batch's own: the loop's body.
+    // Allocations of a batch of one are the batch's own: the loop's body.
     const int64_t of_one = count([&] { batch.run(first, one); });
     CHECK(of_one <= 1);
     CHECK(count([&] { batch.run(plans, metrics); }) == of_one);

@@ -467,7 +467,7 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
 
 namespace {
 
-/// What must exist when operator `v` starts, from the definition: of every tensor with its views
+/// Bytes that must exist when operator `v` starts, from the definition: of every tensor with its views
 /// the bytes once, if an ancestor of v writes one of them and v or a descendant reads it.
 int64_t naive_need(const Problem& problem, int32_t v, bool several) {
   const auto n = static_cast<size_t>(problem.operators());
@@ -509,7 +509,7 @@ int64_t naive_need(const Problem& problem, int32_t v, bool several) {
       if (before && binds(o, reader.op) &&
           (reader.op == v || reaches[size_t(v)][size_t(reader.op)])) {
         const auto tensor = origin(o, reader.output);
-        // What accumulates exists until readers that run once.
+        // Accumulated tensors exist until readers that run once.
         if (!accumulated || (original && problem.once(reader.op))) needed.push_back(tensor);
       }
     for (int32_t i = 0; o == v && problem.first_output(o) + i < problem.first_output(o + 1); ++i)

@@ -16,7 +16,7 @@ std::set<int64_t> limits_around(int64_t step) {
   return {-1, 0, 1, step / 2, step - step / 16, step - 1, step, step + 1, 2 * step, kNoLimit};
 }
 
-/// What a plan of this step time must give under a limit.
+/// Metrics that a plan of this step time must give under a limit.
 Metrics expected_under(const Metrics& unlimited, int64_t limit_ns) {
   auto expected = unlimited;
   if (unlimited.step_time_ns > limit_ns) expected.reject(limit_ns);

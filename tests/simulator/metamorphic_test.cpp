@@ -1,4 +1,4 @@
-// What must not change, or change in a known way, when a problem is changed.
+// Results that must not change, or change in a known way, when a problem is changed.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What cannot be simulated is refused in words that name the culprit.
+// Plans that cannot be simulated are refused in words that name the culprit.
 #include <doctest/doctest.h>
 
 #include "base/error.h"

@@ -303,7 +303,7 @@ TEST_CASE("an order in pieces takes as long as it takes task by task") {
     }
   MESSAGE(decided << " decided, " << turning << " of a V, " << others << " left to events");
   CHECK(decided >= test::least(150));
-  CHECK(turning >= test::least(10));  // whose weight parts take other turns in other micro-batches
+  CHECK(turning >= test::least(10));  // whose weight gradients take other turns in other micro-batches
 }
 
 TEST_CASE("micro-batches that repeat others take as long as all of them") {

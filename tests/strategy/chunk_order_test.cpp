@@ -87,7 +87,7 @@ TEST_CASE("a device runs every work on its chunks once for every micro-batch") {
   }
 }
 
-TEST_CASE("orders go forth and back as PyTorch writes them") {
+TEST_CASE("orders go forwards, then backwards, as PyTorch writes them") {
   CHECK(order_text(kZbH1, 2, 1, 3, 0) == "0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2");
   CHECK(order_text(kZbH1, 2, 1, 3, 1) == "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2");
   CHECK(order_text(kZbH2, 2, 1, 3, 0) == "0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2");

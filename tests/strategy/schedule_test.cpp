@@ -120,7 +120,7 @@ TEST_CASE("zero-bubble schedules delay gradients of weights, and update last") {
                        ScheduleError);
 }
 
-TEST_CASE("schedules in V shape take two stages a device, forth and back") {
+TEST_CASE("schedules in V shape give every device two stages, forwards and backwards") {
   const auto graph = two_part_graph(4);
   std::vector<int32_t> stage;
   const auto round = in_chunks(graph, PipelineSchedule::interleaved, 2, stage);
@@ -238,7 +238,7 @@ TEST_CASE("labels on the last stage make it no first one") {
   // Devices count in any order; data alone on a device come first.
   CHECK(stages_by_device(graph, place(0, 2, 2, 1, 0)) == place(2, 0, 0, 1, 2));
   CHECK(stages_by_device(graph, place(2, 3, 0, 1, 2)) == place(3, 0, 1, 2, 3));
-  // What worked before is as it was: the first operators decide where gradients do not.
+  // Earlier results stay: the first operators decide where gradients do not.
   CHECK(stages_by_device(graph, place(0, 1, 1, 1, 1)) == place(0, 1, 1, 1, 1));
   CHECK(stages_by_device(graph, place(0, 1, 0, 1, 0)) == place(0, 1, 0, 1, 0));
 }

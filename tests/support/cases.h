@@ -22,7 +22,7 @@ std::shared_ptr<const Problem> share_problem(std::shared_ptr<const Graph> graph,
   return std::make_shared<const Problem>(make_problem(std::move(graph), where));
 }
 
-/// What simulating a plan gives.
+/// Metrics of a simulated plan.
 inline Metrics metrics_of(const Problem& problem, const Plan& plan) {
   Metrics metrics;
   Simulator(problem).run(plan, metrics);
@@ -49,7 +49,7 @@ struct Case {
   Plan plan() const { return {placement, &schedule}; }
 };
 
-/// What random_case() may generate.
+/// Options of random_case().
 struct CaseOptions {
   QueueModel queue = QueueModel::sender;
   DispatchRule dispatch = DispatchRule::fifo;

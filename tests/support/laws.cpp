@@ -367,8 +367,7 @@ void judge_queue(Trial& trial, std::vector<Occupation*>& users) {
     trial.demand(users[i]->booked >= users[i - 1]->booked, "a queue is no queue at {}",
                  users[i]->start);
     users[i]->free = std::max(users[i]->free, free);
-    // Of two users without duration that were booked at one instant, either may have been the
-    // first.
+    // If two users without duration were booked at one instant, either may have been the first.
     if (users[i - 1]->start == users[i]->end && users[i - 1]->booked == users[i]->booked)
       users[i - 1]->free = std::max(users[i - 1]->free, users[i]->end);
   }

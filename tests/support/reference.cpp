@@ -184,7 +184,7 @@ class Stage {
     return any;
   }
 
-  /// Of all free devices' choices the one with the smallest (ready time, number) starts.
+  /// Starts the choice with the smallest (ready time, number) among all free devices.
   bool start_a_task() {
     int32_t best = -1;
     for (int32_t d = 0; d < problem_.devices(); ++d) {

@@ -59,7 +59,7 @@ inline int32_t reader_micro(const Problem& problem, const Story& story, int32_t 
   return problem.once(reader) ? story.micro_batches - 1 : micro;
 }
 
-/// What each device holds, by slots.
+/// Memory of each device, by slots.
 class Memory {
  public:
   Memory(const Problem& problem, const Story& story) : problem_(problem), story_(story) {

@@ -1,4 +1,4 @@
-// What fails once: in every function that scripts can call each allocation of C++ and of Lua fails
+// Single failures: in every function that scripts can call each allocation of C++ and of Lua fails
 // in turn, and each call to the file system (tests/lua/support/fault_points.lua). Of a call with
 // many points some are tried, equally spaced; TRINITY_FAULTS in the environment says how many of a
 // kind at most ('all': all of them). TRINITY_FAULTS_ONLY is a pattern of the calls to try,

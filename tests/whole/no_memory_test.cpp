@@ -1,4 +1,4 @@
-// What a program of C++ that embeds the engine sees where there is no more memory from any point
+// Behavior of a C++ program that embeds the engine where there is no more memory from any point
 // on: std::bad_alloc, and never its own end.
 
 #include <doctest/doctest.h>

@@ -25,7 +25,7 @@ class Sending {
     find();
   }
 
-  /// What is sent in parts is cut after the last operator that writes a copy of it.
+  /// Tensors sent in parts are cut after the last operator that writes a copy of it.
   void run() {
     auto collectives = builder_.take_collectives();
     for (int32_t op = 0; op < operators_; ++op)

@@ -105,7 +105,7 @@ TEST_CASE("a file that would grow a hundredfold in memory is refused before it d
   check_refused(net, "the graph has 524289 nodes, more than 524288");
 }
 
-TEST_CASE("values: defined twice, not at all, in a circle, without a name") {
+TEST_CASE("values: defined twice, not at all, in a cycle, without a name") {
   auto twice = small();
   twice.node("Relu", {"x"}, {"r"});
   check_refused(twice, "node 'r' writes value 'r', which is defined already");

@@ -1,4 +1,4 @@
-// What the importer makes of models: parameters, shared weights, constants, functions, subgraphs.
+// Graphs that the importer makes of models: parameters, shared weights, constants, functions, subgraphs.
 #include <doctest/doctest.h>
 
 #include "base/error.h"

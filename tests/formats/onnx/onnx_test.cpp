@@ -42,7 +42,7 @@ Counts count(const Graph& graph) {
   return counts;
 }
 
-/// What the importer's parameters differ by from PyTorch's, and why: what the exporter did.
+/// Difference of the importer's parameters from PyTorch's, and its reason in the exporter.
 struct Export {
   const char* file;
   int64_t more;        ///< elements

@@ -49,7 +49,7 @@ class Meeting {
   std::vector<std::vector<double>> parts_;
 };
 
-/// What an agent has seen and become after some batches.
+/// State and results of an agent after some batches.
 struct Course {
   std::vector<double> rewards, losses, baselines;
   std::vector<int32_t> greedy;

@@ -1,4 +1,4 @@
-// What single choices contribute, against simulations in which they differ; and a policy that
+// Contributions of single choices, against simulations in which they differ; and a policy that
 // learns from it.
 #include "learn/credit.h"
 

@@ -45,7 +45,7 @@ std::vector<double> some_rewards(int32_t count) {
   return rewards;
 }
 
-/// What a gradient step raises, by the weights as they are.
+/// The objective that a gradient step raises, at the present weights.
 double objective_of(Agent::Impl& agent, const torch::Tensor& advantage) {
   agent.weights_changed();
   agent.forward();

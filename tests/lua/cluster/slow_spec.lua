@@ -27,7 +27,7 @@ describe('what is slow', function()
       return trinity.problem { graph = large, cluster = trinity.cluster('dgx_h100x1024', { slow = slow }) }
     end
     local quiet, slow = on(), on { ['n7/gpu3'] = 1.3 }
-    -- its own pipeline group, those that share its collectives, and those of replicas that wait for these
+    -- its own pipeline group, groups that share its collectives, and groups of replicas that wait for these
     for _, case in ipairs {
       { { data = 128, pipeline = 8, tensor = 8 }, 4 },
       { { data = 1024, pipeline = 8 }, 2 },

@@ -221,7 +221,7 @@ end)
 
 describe('masks', function()
   it('keep what does not fit together apart', function()
-    local problem = trinity.problem { graph = graphs.heavy(4, 7e9), cluster = trinity.cluster 'p100x2' } -- two a device
+    local problem = trinity.problem { graph = graphs.heavy(4, 7e9), cluster = trinity.cluster 'p100x2' } -- two per device
     local env = trinity.env(problem, { num_envs = 4 })
     play(env, 1, 20, function(_, _, _, _, info)
       for _, fits in ipairs(info.feasible) do expect(fits):equals(true) end

@@ -59,7 +59,7 @@ local parts = {
 local trained = same.new(graph)
 
 describe('a small GPT trains as on one device:', function()
-  -- A commit tries a fifth of the pairs, in which every part stands about four times: those at two distances in a circle.
+  -- A commit tries a fifth of the pairs, in which every part stands about four times: pairs at two distances in a cycle.
   for i, first in ipairs(parts) do
     for k = i + 1, #parts do
       local second = parts[k]

@@ -34,7 +34,7 @@ describe('the stages of a placement', function()
       expect(plain.peak_memory_bytes):equals(given.peak_memory_bytes)
     end
   end)
-  it('are refused by name where they go round in a circle', function()
+  it('are refused by name where they form a cycle', function()
     local circle = problem:placement()
     for op = 1, model.operators do circle[op] = placement[op] == 4 and 1 or placement[op] end
     local function evaluate() problem:evaluate { placement = circle, schedule = '1f1b', micro_batches = 8 } end

@@ -135,7 +135,7 @@ describe('bounds of meshes', function()
     end
   end)
 
-  it('what weight parts read that a schedule delays is held', function()
+  it('inputs of delayed weight gradients are held', function()
     local problem = trinity.problem { check_memory = false, graph = gpt(4, 8, 'flash'), cluster = trinity.cluster 'dgx_h100' }
     for _, schedule in ipairs { 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v' } do
       local strategy = { mesh = { pipeline = 4, data = 2 }, schedule = schedule, micro_batches = 16,

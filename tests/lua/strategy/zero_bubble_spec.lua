@@ -86,10 +86,10 @@ describe('zero-bubble schedules', function()
     expect(step('dualpipe-v', 2)):below(step('zb-h1'))
     expect(strategy('1f1b').metrics.step_time_s):below(strategy('zb-h1').metrics.step_time_s) -- launches alone
   end)
-  it('keep on stage r of ZB-H2 p - r - 1 micro-batches and r weight parts more than ZB-H1', function()
+  it('keep on stage r of ZB-H2 p - r - 1 micro-batches and r weight gradients more than ZB-H1', function()
     local h1, h2, more = strategy('zb-h1').metrics, strategy('zb-h2').metrics, {}
     for r = 0, 3 do more[r] = h2:memory_bytes(r + 1) - h1:memory_bytes(r + 1) end
-    expect(more[0] > 0 and more[3] > 0):truthy() -- 3 micro-batches, 3 weight parts
+    expect(more[0] > 0 and more[3] > 0):truthy() -- 3 micro-batches, 3 weight gradients
     for r = 1, 2 do expect(more[r] / ((3 - r) / 3 * more[0] + r / 3 * more[3])):near(1, 0.1) end
   end)
   it('gather for a part what that part reads: sequences again for weights, shares of weights for inputs', function()

@@ -28,7 +28,7 @@ local function modules_of(folder, prefix, all)
   return all
 end
 
---- The first circle that a walk finds, as text; nil where there is none.
+--- The first cycle that a walk finds, as text; nil where there is none.
 local function circle_of(all)
   local state, way = {}, {} -- state: true on the way, false when done
   local function visit(name)
@@ -89,7 +89,7 @@ describe('modules of the library', function()
     end
     expect(required "local core = require('trinity.core')"[1]):equals 'core'
   end)
-  it('are found in a circle by this spec', function()
+  it('are found in a cycle by this spec', function()
     expect(circle_of { a = { 'b', 'd' }, b = { 'c' }, c = { 'a' }, d = {} }):equals 'a -> b -> c -> a'
     expect(circle_of { a = { 'b', 'c' }, b = { 'c' }, c = { 'elsewhere' } }):equals(nil)
     expect(table.concat(required "local a = require 'trinity.a' -- require 'trinity.b'\nf(require('trinity.c.d').e)", ' ')):equals 'a c.d'

@@ -186,7 +186,7 @@ TEST_CASE("the optimum of every published instance whose ideals are few" * test:
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {
     CAPTURE(name);
-    // What takes longest is left out: all but one of GNMT, where one order is not optimal, and of
+    // The slowest cases are left out: all but one of GNMT, where one order is not optimal, and of
     // BERT-12, and CPUs with two accelerators and more where ideals are many.
     const std::string only = name == "LayerGraphs/gnmt_training"           ? "3"
                              : name == "OperatorGraphs/bert_L-12_training" ? "4"

@@ -1,4 +1,4 @@
-// What a step looks like to the ranker of moves, on a step that is worked out by hand.
+// Features of a step for the ranker of moves, on a step that is worked out by hand.
 #include <doctest/doctest.h>
 
 #include <set>
