@@ -119,6 +119,11 @@ local function own(owner, name, given)
   local kinds, fit = {}, {}
   if given.kinds then
     local all = given.kinds
+    for field in util.sorted_pairs(given) do
+      if field ~= 'kinds' and field ~= 'runtimes' and field ~= 'sources' then
+        util.fail('%s: unknown field %s', owner, util.unknown(tostring(field), { 'kinds', 'runtimes', 'sources' }))
+      end
+    end
     if given.sources ~= nil then check.argument(owner, 'field', 'sources', given.sources, 'table') end
     fit = { runtimes = own_runtimes(owner, given.runtimes or {}), sources = given.sources }
     given = {}

@@ -218,11 +218,13 @@ describe('constants of training', function()
   end)
   it('of a source hold for its rows where the file of a fit has them', function()
     local path, rows = temporary '.lua', file_of { head, small(16, 32, 1, 1, 16, 1) }
-    core.write_file(path, 'return { kinds = {}, rows = {}, sources = { vtrain = { cluster = { network_share = 0.1 } } } }')
+    core.write_file(path, 'return { kinds = {}, sources = { vtrain = { cluster = { network_share = 0.1 } } } }')
     local slow = trinity_says(("study fidelity vtrain --json --rows '%s' --constants '%s'"):format(rows, path), 0)
     expect(json.decode(slow:match '{.*}').rows[1].predicted_s > told(rows)[1].predicted_s):truthy()
-    core.write_file(path, 'return { kinds = {}, rows = 3 }')
-    trinity_says(("study fidelity vtrain --rows '%s' --constants '%s'"):format(rows, path), 1, 'rows.*table')
+    for text, message in pairs { ['sources = 3'] = 'sources.*table', ['source = {}'] = "did you mean 'sources'" } do
+      core.write_file(path, ('return { kinds = {}, %s }'):format(text))
+      trinity_says(("study fidelity vtrain --rows '%s' --constants '%s'"):format(rows, path), 1, message)
+    end
   end)
 end)
 
