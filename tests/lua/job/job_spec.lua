@@ -344,7 +344,7 @@ describe("LLM Foundry's YAML", function()
     expect(found.precision):equals 'bf16'
     expect(memory.of(found).rows[1].peak > 0):truthy()
   end)
-  it('with one setting broken is refused, or reported as ignored or changed, by the client's rule', function()
+  it('with one setting broken is refused, or reported as ignored or changed, by the rule of the client', function()
     for _, case in ipairs { { 'batch-multiple', 'size: 64', 'size: 60' }, { 'heads-multiple', 'n_heads: 8', 'n_heads: 7' },
       { 'attention-known', ': flash', ': triton' }, { 'key-unknown', 'eval_first', 'eval_frist' },
       { 'micro-batch-reduced', 'microbatch_size: 4', 'microbatch_size: 16' }, { 'float8-idle', 'amp_bf16', 'amp_fp8' } } do
