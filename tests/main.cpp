@@ -74,7 +74,7 @@ class OwnFolder {
 int main(int count, char** words) {
   doctest::Context context;
   for (int i = 1; i < count; ++i)
-    if (std::string_view(words[i]).starts_with("--folder=")) only_folder = words[i] + 7;
+    if (std::string_view(words[i]).starts_with("--folder=")) only_folder = words[i] + 9;
   if (!only_folder.empty()) context.addFilter("source-file", ("*/" + only_folder + "/*").c_str());
   context.applyCommandLine(count, words);
   const OwnFolder folder;
