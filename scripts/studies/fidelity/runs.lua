@@ -314,6 +314,12 @@ end
 --- Runs a comparison with the options that the command line gave.
 function runs.run(source, options)
   local fits = options.fit or options.cross_validate
+  if options.fit and options.cross_validate then
+    util.fail_usage "option '--cross-validate': cannot be combined with --fit, which fits all rows"
+  end
+  if fits and options.constants ~= 'calibrated' and options.constants ~= '' then
+    util.fail_usage "option '--constants': cannot be combined with a fit, which starts at the calibrated ones"
+  end
   local rows = source.read(options)
   if fits then rows = csv.accepted(rows) end
   for _, word in ipairs(options.more_rows) do
