@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,5 +38,18 @@ struct LongestPath {
 /// traversal of our own.
 LongestPath longest_path(const Graph& graph, std::span<const double> operator_time_s,
                          std::span<const double> edge_time_s = {});
+
+/// Disjoint sets of the numbers 0 to n - 1 as a forest (union-find): root[i] is i for the number that names
+/// its set, a joined one's smallest, else a number nearer to that. A new forest has root[i] = i. Not thread-safe.
+/// find_root() halves the path that it follows.
+inline int32_t find_root(std::vector<int32_t>& root, int32_t one) {
+  while (root[one] != one) one = root[one] = root[root[one]];
+  return one;
+}
+
+inline void join_sets(std::vector<int32_t>& root, int32_t a, int32_t b) {
+  a = find_root(root, a), b = find_root(root, b);
+  root[std::max(a, b)] = std::min(a, b);
+}
 
 }  // namespace trinity

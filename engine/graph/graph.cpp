@@ -392,21 +392,6 @@ void GraphBuilder::add_collective(Collective collective) {
   collectives_.push_back(std::move(collective));
 }
 
-int32_t GraphBuilder::unit_root(int32_t op) const {
-  while (unit_parent_[op] != op) op = unit_parent_[op];
-  return op;
-}
-
-void GraphBuilder::colocate(int32_t a, int32_t b) {
-  const auto root_of = [this](int32_t op) {  // halves the path
-    while (unit_parent_[op] != op) op = unit_parent_[op] = unit_parent_[unit_parent_[op]];
-    return op;
-  };
-  const int32_t x = root_of(a), y = root_of(b);
-  const int32_t root = std::min(x, y);
-  for (const int32_t op : {a, b, x, y}) unit_parent_[op] = root;
-}
-
 std::vector<int32_t> GraphBuilder::order_of_addition() const {
   std::vector<int32_t> order;
   order.reserve(operators_.size());

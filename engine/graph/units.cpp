@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "graph/algorithms.h"
+
 namespace trinity {
 namespace {
 
@@ -80,5 +82,12 @@ UnitGraph make_operator_graph(const Graph& graph) {
   for (const int32_t o : alone) members.push_back({o});
   return make(graph, alone, members);
 }
+
+int32_t GraphBuilder::unit_root(int32_t op) const {
+  while (unit_parent_[op] != op) op = unit_parent_[op];
+  return op;
+}
+
+void GraphBuilder::colocate(int32_t a, int32_t b) { join_sets(unit_parent_, a, b); }
 
 }  // namespace trinity

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/index.h"
+#include "graph/algorithms.h"
 #include "graph/experts.h"
 #include "graph/layers.h"
 #include "graph/operator_types.h"
@@ -153,25 +154,17 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   place_ = mesh.parts();
   std::vector<int32_t> root(at(mesh.pipeline * mesh.width()));
   std::iota(root.begin(), root.end(), 0);
-  const auto find = [&root](int32_t d) {
-    while (root[d] != d) d = root[d] = root[root[d]];
-    return d;
-  };
-  const auto join = [&](int32_t a, int32_t b) {
-    a = find(a), b = find(b);
-    root[std::max(a, b)] = std::min(a, b);
-  };
   if (whole)
-    for (size_t d = 1; d < root.size(); ++d) join(0, static_cast<int32_t>(d));
+    for (size_t d = 1; d < root.size(); ++d) join_sets(root, 0, static_cast<int32_t>(d));
   const auto sends = find_sends(replica);
-  for (const auto& [from, to] : sends) join(from, to);
+  for (const auto& [from, to] : sends) join_sets(root, from, to);
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
     const auto offset = static_cast<int32_t>(d) % width_;
     const int32_t kind = replica.lanes.empty() ? offset : replica.lanes[at(offset)];
     if (kind != offset)  // as the device of its stage that is made
-      root[d] = find(static_cast<int32_t>(d) - offset + kind) - kind + offset;
-    auto& lane = lane_of_[find(static_cast<int32_t>(d))];
+      root[d] = find_root(root, static_cast<int32_t>(d) - offset + kind) - kind + offset;
+    auto& lane = lane_of_[find_root(root, static_cast<int32_t>(d))];
     if (lane < 0) {
       lane = static_cast<int32_t>(lanes_.size());
       lanes_.emplace_back();

@@ -26,6 +26,7 @@
 #include <numeric>
 
 #include "base/index.h"
+#include "graph/algorithms.h"
 #include "simulator/order_engine.h"
 
 namespace trinity {
@@ -63,33 +64,25 @@ void OrderEngine::join_devices() {
   auto& root = component_of_;
   root.resize(devices_.size());
   std::iota(root.begin(), root.end(), 0);
-  const auto find = [&root](int32_t d) {
-    while (root[d] != d) d = root[d] = root[root[d]];
-    return d;
-  };
-  const auto join = [&](int32_t a, int32_t b) {
-    a = find(a), b = find(b);
-    root[std::max(a, b)] = std::min(a, b);
-  };
   queue_user_.assign(queue_count_, -1);
   const auto use = [&](const auto& row, int32_t device) {
     for (const int32_t queue : queues_of(row)) {
       if (queue_user_[queue] < 0) queue_user_[queue] = device;
-      join(queue_user_[queue], device);
+      join_sets(root, queue_user_[queue], device);
     }
   };
   for (const auto& route : routes_) {
     if (!runs_each_time(route)) continue;
-    join(route.from, route.to);
+    join_sets(root, route.from, route.to);
     use(route, route.from);
   }
   for (const auto& group : groups_) {
     if (group.once) continue;
     const int32_t first = group_devices_[group.devices_begin];
-    for (int32_t i = group.devices_begin; i < group.devices_end; ++i) join(first, group_devices_[i]);
+    for (int32_t i = group.devices_begin; i < group.devices_end; ++i) join_sets(root, first, group_devices_[i]);
     use(group, first);
   }
-  for (size_t d = 0; d < root.size(); ++d) root[d] = find(static_cast<int32_t>(d));
+  for (size_t d = 0; d < root.size(); ++d) root[d] = find_root(root, static_cast<int32_t>(d));
 }
 
 /// Returns false if there are none, or a message of every micro-batch joins no device with such work.

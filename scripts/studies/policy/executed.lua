@@ -128,7 +128,7 @@ local function fastest(entries)
   return best
 end
 
--- Executes all entries in `rounds` rounds, each of which begins with another entry. Adds times_s, one a round.
+-- Executes all entries in `rounds` rounds, each of which begins with another entry. Adds times_s, one per round.
 local function interleave(problem, entries, options, say)
   for _, entry in ipairs(entries) do
     entry.executor, entry.times_s = executor_of(problem, entry.placement, options), {}
