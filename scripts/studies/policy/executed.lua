@@ -1,8 +1,7 @@
 -- Searches whose evaluations are executed training steps on workers of this machine, for networks of families that the
--- ranker was not trained on: each method gets the same number of executions from the same start, the heuristic whose
--- step is shortest in one execution. Then everything that was found is executed in interleaved rounds and compared with
--- that heuristic, round by round. With option `heuristics` nothing is searched by executions: the rounds hold all
--- heuristics and what the ranked search finds by simulation, compared with the fastest heuristic of the rounds.
+-- ranker was not trained on: each method gets the same number of executions from the same start, the heuristic that
+-- wins a race of as many executions. A screened search executes only what searches by simulation find. Then everything
+-- that was found is executed in interleaved rounds and compared with that heuristic, round by round.
 -- `trinity study policy executed` prints it.
 
 local bayesian = require 'studies.policy.bayesian'
@@ -29,7 +28,8 @@ executed.networks = {
     .. 'heads=4:num_kv_heads=2:feed_forward=512' },
 }
 
-local simulated_evaluations = 3000 -- of the simulated search, which executes nothing
+local simulated_evaluations = 3000 -- of a simulated search, which executes nothing
+local screened_seeds = 7           -- simulated searches whose results are executed
 
 local function executor_of(problem, placement, options)
   return core.executor(problem.graph.handle, placement, #options.devices, measure.order_of(problem, placement),
@@ -62,27 +62,54 @@ local function problems_of(network, options)
     reward = function(_, plan) return -execute(simulated, plan.placement, options) end }
 end
 
--- Returns { name, placement, step_time_s } of the heuristics, each executed, the fastest first.
+-- Executes { name, placement } by successive halving: all of them, then the faster half again, while evaluations are
+-- left. Adds executed_s, the mean of an entry's executions, and sorts: the entries that were kept longest first.
+local function race(problem, entries, options)
+  local left, kept = options.evaluations, #entries
+  for _, entry in ipairs(entries) do entry.executions, entry.executed_s = 0, 0 end
+  repeat
+    for i = 1, kept do
+      local entry = entries[i]
+      local mean_s, count = entry.executed_s, entry.executions
+      entry.executed_s = (mean_s * count + execute(problem, entry.placement, options)) / (count + 1)
+      entry.executions = count + 1
+    end
+    left, kept = left - kept, math.max(2, math.ceil(kept / 2))
+    table.sort(entries, function(a, b)
+      if a.executions ~= b.executions then return a.executions > b.executions end
+      if a.executed_s ~= b.executed_s then return a.executed_s < b.executed_s end
+      return a.name < b.name
+    end)
+  until left < kept
+  return entries
+end
+
+-- Returns { name, placement, simulated_s, executed_s } of the heuristics, the fastest of their race first.
 local function heuristics_of(simulated, options)
   local list = {}
   for _, name in ipairs(warm_start.portfolio) do
     local found = methods.get(name)(simulated, { quiet = true })
     if found then
-      list[#list + 1] = { name = name, placement = found.placement, simulated_s = found.metrics.step_time_s,
-        executed_s = execute(simulated, found.placement, options) }
+      list[#list + 1] = { name = name, placement = found.placement, simulated_s = found.metrics.step_time_s }
     end
   end
-  table.sort(list, function(a, b)
-    if a.executed_s ~= b.executed_s then return a.executed_s < b.executed_s end
-    return a.name < b.name
-  end)
-  return list
+  return race(simulated, list, options)
 end
 
--- Returns the placement of the ranked search by simulation from a start.
-local function simulated_search(simulated, ranker, start, options)
+-- Returns the placement of a search by simulation from a start.
+local function simulated_search(simulated, method, ranker, start, seed)
   local case = { problem = simulated, starts = { { placement = start } } }
-  return comparison.search('trinity', case, { evaluations = simulated_evaluations }, options.seed, ranker).placement
+  return comparison.search(method, case, { evaluations = simulated_evaluations }, seed, ranker).placement
+end
+
+-- Returns the fastest in a race of the start and of what a search finds by simulation with some seeds.
+local function screened(simulated, method, ranker, start, options)
+  local entries = { { name = 'start', placement = start } }
+  for seed = options.seed, options.seed + screened_seeds - 1 do
+    entries[#entries + 1] = { name = ('seed %d'):format(seed),
+      placement = simulated_search(simulated, method, ranker, start, seed) }
+  end
+  return race(simulated, entries, options)[1].placement
 end
 
 -- Returns the entries { name, placement } that are compared: the start, the start again as a check of the noise, ...
@@ -99,33 +126,12 @@ local function found_by(simulated, executing, ranker, start, options, say)
   say 'bayesian'
   add('bayesian', bayesian(executing, { start = start, evaluations = options.evaluations, seed = options.seed })
     .placement)
-  add('simulated', simulated_search(simulated, ranker, start, options))
-  return entries
-end
-
--- Returns the entries of option `heuristics`.
-local function heuristic_entries(simulated, ranker, options)
-  local entries, best = {}, nil
-  for _, name in ipairs(warm_start.portfolio) do
-    local found = methods.get(name)(simulated, { quiet = true })
-    if found then
-      entries[#entries + 1] = { name = name, placement = found.placement }
-      if not best or found.metrics.step_time_s < best.metrics.step_time_s then best = found end
-    end
+  add('simulated', simulated_search(simulated, 'trinity', ranker, start, options.seed))
+  for _, entry in ipairs { { 'policy, screened', 'trinity', ranker }, { 'annealing, screened', 'annealing' } } do
+    say('%s', entry[1])
+    add(entry[1], screened(simulated, entry[2], entry[3], start, options))
   end
-  entries[#entries + 1] = { name = 'simulated',
-    placement = simulated_search(simulated, ranker, best.placement, options) }
   return entries
-end
-
--- Returns the fastest entry of the rounds among heuristics.
-local function fastest(entries)
-  local best
-  for i = 1, #entries - 1 do
-    local entry = entries[i]
-    if not best or util.median(entry.times_s) < util.median(best.times_s) then best = entry end
-  end
-  return best
 end
 
 -- Executes all entries in `rounds` rounds, each of which begins with another entry. Adds times_s, one per round.
@@ -156,19 +162,16 @@ end
 --- a row { network, heuristics, entries = { { name, step_time_s, simulated_s, ratio, p } } }.
 function executed.row(network, ranker, options, say)
   local simulated, executing = problems_of(network, options)
-  local heuristics = options.heuristics and {} or heuristics_of(simulated, options)
-  local entries = options.heuristics and heuristic_entries(simulated, ranker, options)
-    or found_by(simulated, executing, ranker, heuristics[1].placement, options, say)
+  local heuristics = heuristics_of(simulated, options)
+  local entries = found_by(simulated, executing, ranker, heuristics[1].placement, options, say)
   interleave(simulated, entries, options, say)
-  local start = options.heuristics and fastest(entries) or entries[1]
   local row = { network = network.text, units = simulated.graph.units, entries = {}, heuristics = {},
-    over = options.heuristics and 'over the fastest heuristic' or 'over the start',
     bound_s = simulated:bounds().step_time_s }
   for i, entry in ipairs(heuristics) do
     row.heuristics[i] = util.picked(entry, { 'name', 'simulated_s', 'executed_s' })
   end
   for i, entry in ipairs(entries) do
-    local ratio, p = compared(entry, start)
+    local ratio, p = compared(entry, entries[1])
     row.entries[i] = { name = entry.name, step_time_s = util.median(entry.times_s), ratio = ratio, p = p,
       simulated_s = simulated:evaluate(entry.placement).step_time_s }
   end
@@ -180,7 +183,7 @@ function executed.print(rows)
   local function ms(time_s) return ('%.1f ms'):format(1000 * time_s) end
   for _, row in ipairs(rows) do
     print(('\n%s: %d units, lower bound %s\n'):format(row.network, row.units, ms(row.bound_s)))
-    print(text.markdown({ 'found by', 'step', row.over, 'p', 'simulated' },
+    print(text.markdown({ 'found by', 'step', 'over the start', 'p', 'simulated' },
       util.map(row.entries, function(entry)
         return { entry.name, ms(entry.step_time_s), ('%.3f'):format(entry.ratio), ('%.2g'):format(entry.p),
           ms(entry.simulated_s) }
@@ -188,9 +191,7 @@ function executed.print(rows)
     local heuristics = util.map(row.heuristics, function(entry)
       return ('%s %s (%s)'):format(entry.name, ms(entry.executed_s), ms(entry.simulated_s))
     end)
-    if #heuristics > 0 then
-      print('\nheuristics, executed once (simulated): ' .. table.concat(heuristics, ', '))
-    end
+    print('\nheuristics, mean of their executions (simulated): ' .. table.concat(heuristics, ', '))
   end
 end
 

@@ -43,8 +43,6 @@ local options = trinity.options {
     integer = true },
   steps = { default = 2, help = 'executed: steps of an execution, after one that is not counted', min = 1,
     integer = true },
-  heuristics = { default = false, help = 'executed: all heuristics and the search by simulation, nothing searched by '
-    .. 'executions' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 -- Policies are trained and compared on machines as their data sheets describe them.
@@ -309,8 +307,7 @@ local function show_executed()
       if chosen then
         local ranker = study.ranker(network.family, options, say)
         rows[#rows + 1] = executed.row(network, ranker, { devices = { 'cpu:0', 'cpu:1' }, seed = 1,
-          evaluations = budgets[1].evaluations, steps = options.steps, rounds = options.rounds,
-          heuristics = options.heuristics }, tell)
+          evaluations = budgets[1].evaluations, steps = options.steps, rounds = options.rounds }, tell)
       end
     end
   end)
