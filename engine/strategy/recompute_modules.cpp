@@ -92,6 +92,11 @@ std::vector<int32_t> module_operators(const Parallelism& given, const Graph& gra
       if (core.empty() ? slash != std::string_view::npos && has_operator(kind, name.substr(slash + 1)) : core[at(op)])
         found.push_back(op);
     }
+    // Norms and rotations of other attention have the names of latent attention's.
+    if (kind == RecomputeModule::mla_up_proj &&
+        std::none_of(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
+                     [&](int32_t op) { return graph.op(op).name.ends_with("/key_value"); }))
+      found.resize(before);
     if (found.size() == before)
       throw ArgumentError(fmt::format("recompute: graph '{}' has no operators of module '{}'", graph.name(), kModules[module]));
   }
