@@ -209,7 +209,8 @@ class MeshBounder::Bounding {
     std::span<const ChunkTask> order;
     size_t next = 0;
     double free = 0;
-    double first_gradient = -1, first_complete = -1;  // starts of backward tasks
+    double first_gradient = -1;     // start of the first backward task
+    std::vector<double> completed;  // per virtual stage: start of the task that completes gradients
     // Per virtual stage, micro-batches: kept; backward done except W; gradients accumulated.
     std::vector<int32_t> live, waiting, back;
     int64_t weights = 0, resident = 0, most = 0;
@@ -333,6 +334,7 @@ class MeshBounder::Bounding {
     auto& stage = stages_[s];
     stage.order = orders_[at(s)];
     for (auto* counts : {&stage.live, &stage.waiting, &stage.back}) counts->assign(at(chunks()), 0);
+    stage.completed.assign(at(chunks()), std::numeric_limits<double>::infinity());
     for (int32_t c = 0; c < chunks(); ++c)
       if (stage_of(c) == s) {
         stage.weights += share(chunks_[c].weights, given_.zero_stage > 2);
@@ -401,9 +403,29 @@ class MeshBounder::Bounding {
       stage.gradients += share(gradients, given_.zero_stage > 1);
     }
     if (stage.back[task.chunk] < m_) return;
-    if (stage.first_complete < 0) stage.first_complete = stage.free;
+    stage.completed[task.chunk] = stage.free;
     // They are scattered at once, while other virtual stages still have backward tasks.
     if (given_.zero_stage == 1 && !keeps_) stage.summed += share(gradients, true) - share(gradients, false);
+  }
+
+  /// End of the messages of gradients of weights of experts (spread), or of all others, and of what stage 1 gathers.
+  /// Where no gradient waits for other parts of the sequence, buckets are filled in the order of the backward pass: the
+  /// first one is complete once the virtual stages whose gradients fit into it are.
+  double end_of_messages(int32_t s, bool spread, const SpreadBytes& gradients, const SpreadBytes& trained) const {
+    const auto& groups = spread ? alike_[s] : groups_[s];
+    const auto part = [&](const SpreadBytes& bytes) { return spread ? bytes.spread : bytes.all - bytes.spread; };
+    const auto& completed = stages_[s].completed;
+    double start = *std::min_element(completed.begin(), completed.end());
+    const bool in_order = given_.mesh.context == 1 && given_.tasks.empty() && !splits_backward(schedule_);
+    int64_t sum = 0;
+    for (int32_t c = chunks(); c-- > 0 && in_order && sum <= given_.bucket_bytes;) {
+      const int64_t bytes = stage_of(c) == s ? part(chunks_[c].gradients) : 0;
+      if (bytes > 0 && (sum == 0 || sum + bytes <= given_.bucket_bytes)) start = completed[c];
+      sum += bytes;
+    }
+    if (given_.zero_stage == 0) return start + message(groups, CollectiveKind::all_reduce, part(gradients));
+    return start + message(groups, CollectiveKind::reduce_scatter, part(gradients)) +
+           message(groups, CollectiveKind::all_gather, part(trained));
   }
 
   /// End of a stage's work: updates, and remaining messages.
@@ -429,12 +451,13 @@ class MeshBounder::Bounding {
     if (groups_.empty()) return end + update;
     const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
     const double gather = message(s, CollectiveKind::all_gather, trained);
+    const double sent = std::max(end_of_messages(s, false, gradients, trained),
+                                 end_of_messages(s, true, gradients, trained));
     switch (given_.zero_stage) {
       case 0:
-        return std::max(end + update, stage.first_complete +
-                                          message(s, CollectiveKind::all_reduce, gradients));
+        return std::max(end + update, sent);
       case 1:
-        return std::max(end + std::max(update, gather), stage.first_complete + scatter + gather);
+        return std::max(end + std::max(update, gather), sent);
       case 2:
         return std::max(end + std::max(update, gather),
                         stage.first_gradient + m_ * scatter + gather);

@@ -74,7 +74,7 @@ local function drawn(random, layers, devices, experts)
   return { mesh = mesh, schedule = mesh.pipeline > 1 and schedule or '1f1b', virtual_stages = v, stages = stages,
     micro_batches = mesh.pipeline * between(random, 1, 4), recompute = pick(random, { 'none', 'selective', 'full' }),
     sequence_parallel = mesh.tensor > 1 and (experts or between(random, 1, 2) == 1), zero_stage = between(random, 0, 3),
-    bucket_bytes = pick(random, { 100000, 25000000 }) }
+    bucket_bytes = pick(random, { 100000, 1500000, 4000000, 25000000 }) }
 end
 
 local function most(list)
