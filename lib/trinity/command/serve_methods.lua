@@ -142,13 +142,16 @@ method('plan', 'Searches the strategy of a network on a cluster.',
   { on_problem, { 'global_batch', 'integer', least = 1, most = 2 ^ 30, needed = true, help = 'samples per step' },
     { 'plans', 'integer', 3, least = 1, most = 100, help = 'how many are returned' },
     { 'simulations', 'integer', 48, least = 1, most = 10000, help = 'strategies that are simulated at most' },
+    { 'runtime', 'string', help = "training software, which decides the space and its prices; default: of --runtime" },
     { 'space', 'table', json = 'object', help = 'values of dimensions (trinity help planning)' } },
   function(session, params)
     local spec = util.merged(session.defaults, params.problem or {})
-    local found = plan { cluster = model.cluster(spec.cluster), global_batch = params.global_batch, quiet = true,
-      plans = params.plans, simulations = params.simulations, space = params.space,
-      graph = function(micro_batch)
-        return model.load(spec.model, util.merged({ batch_size = micro_batch, cluster = spec.cluster }, spec.set or {}))
+    local cluster = model.cluster(spec.cluster, { runtime = params.runtime })
+    local found = plan { cluster = cluster, global_batch = params.global_batch, quiet = true,
+      runtime = cluster.basis.runtime, plans = params.plans, simulations = params.simulations, space = params.space,
+      graph = function(micro_batch, layers)
+        return model.load(spec.model, util.merged({ cluster = spec.cluster }, spec.set, { batch_size = micro_batch,
+          layers = layers }))
       end }
     return { simulations = found.counts.simulated, refused = found.refused, plans = util.map(found.plans, function(one)
       local row = util.picked(one.strategy, { 'mesh', 'schedule', 'micro_batches', 'virtual_stages', 'recompute',

@@ -71,6 +71,11 @@ describe('serve', function()
     local best, second = answers[2].result.plans[1], answers[2].result.plans[2]
     expect(best.step_time_s <= second.step_time_s):equals(true)
     expect(best.strategy.mesh.data * best.strategy.mesh.tensor * best.strategy.mesh.pipeline <= 2):equals(true)
+    local on_h100 = { problem = { model = 'gpt2', cluster = 'dgx_h100:2', set = { layers = 4 } }, global_batch = 8, simulations = 2,
+      space = { schedule = 'zb-v', pipeline = 2 } }
+    local planned = ask { { id = 1, method = 'plan', params = on_h100 }, { id = 2, method = 'plan', params = merged(on_h100, { runtime = 'any' }) } }
+    expect(planned[1].error.message):matches "runtime 'megatron' runs 1F1B, interleaved 1F1B"
+    expect(planned[2].result.plans[1].strategy.schedule):equals 'zb-v'
     expect(answers[3].result.legal):equals(trinity.job(root .. '/tests/data/jobs/pretrain.sh', {}).legal)
     expect(answers[4].error.message):matches "unknown field 'tasks'"
   end)
