@@ -164,7 +164,7 @@ end
 -- read before a run folder is made, so that an error leaves none
 local data = options.data and training.read(graph, options.data, options.scale, options.train_rows)
 local problem = trinity.problem { graph = graph, cost = options.cost,
-  cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
+  cluster = cli.cluster(model.counted(options.cluster, #devices)) }
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = steps, devices = devices, seed = options.seed,
   warm_up = not data and math.min(options.warm_up, steps - 1) or nil, data = data, epochs = options.epochs,

@@ -71,7 +71,7 @@ local function describe(graph)
     parameter_bytes = graph.parameter_bytes, flop = graph.flops,
     types = by_type, inputs = inputs, outputs = outputs, unknown_types = unknown_types,
     warnings = source and source.warnings or {},
-    one_device = simulate(graph, trinity.cluster(options.cluster)) }
+    one_device = simulate(graph, cli.cluster(options.cluster)) }
 end
 
 local function shape_text(shape) return #shape > 0 and '[' .. table.concat(shape, ', ') .. ']' or '[?]' end

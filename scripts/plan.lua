@@ -114,7 +114,7 @@ end
 local extension = options.model:match '%.(%w+)$' -- other files have a fixed batch size
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
-local cluster = trinity.cluster(options.cluster)
+local cluster = cli.cluster(options.cluster)
 -- Returns the point of a saved plan. It is simulated on this command's network, cluster and runtime.
 local function included(path)
   local made = made_for.read(path)

@@ -35,7 +35,7 @@ local function mdpe(m)
 end
 
 local graph = cli.load_model(options)
-local cluster = trinity.cluster(options.cluster)
+local cluster = cli.cluster(options.cluster)
 local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdpe }
 
 print(('trinity %s, %d threads'):format(trinity.system.version, trinity.system.threads()))

@@ -57,12 +57,19 @@ function cli.leave_stopped(what)
 end
 
 --- Calls a function. Errors are raised again without the position in the command's source, which does not help its
---- user.
+--- user. A name of no model or cluster is a wrong option.
 function cli.called(f, ...)
   local ok, result = pcall(f, ...)
   if ok then return result end
-  error(type(result) == 'string' and util.unplaced(result) or result, 0)
+  if type(result) ~= 'string' then error(result, 0) end
+  local message = util.unplaced(result)
+  local option = message:match "^no (model) '" or message:match "^no (cluster) '"
+  if option then util.fail_usage("option '--%s': %s", option, message) end
+  error(message, 0)
 end
+
+--- The cluster that an option names.
+function cli.cluster(name) return cli.called(model.cluster, name) end
 
 -- Whether an option was given.
 local function is_given(options, name) return (given_of[options] or {})[name] == true end
@@ -222,7 +229,7 @@ function cli.problem(options)
     if is_given(options, 'devices') then
       util.fail_usage "option '--devices' needs --rules placeto or doppler; use --cluster"
     end
-    return cli.called(problems.new, { graph = cli.load_model(options), cluster = model.cluster(options.cluster),
+    return cli.called(problems.new, { graph = cli.load_model(options), cluster = cli.cluster(options.cluster),
       cost = options.cost, rules = rules ~= 'standard' and rules or nil })
   end
   if is_given(options, 'cluster') then

@@ -77,7 +77,8 @@ end
 --- Applies --constants and --runtime to the clusters of the command.
 local function use_cluster_options(values)
   if type(values.constants) ~= 'string' then return end
-  runtimes.read(values.runtime, constants.read(values.constants).runtimes)
+  local ok, message = pcall(runtimes.read, values.runtime, constants.read(values.constants).runtimes)
+  if not ok then util.fail_usage((util.unplaced(message):gsub("^option '", "option '--"))) end
   model.set_cluster_options(values)
 end
 

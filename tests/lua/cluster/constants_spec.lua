@@ -97,7 +97,7 @@ describe('constants of a cluster', function()
     refused({ constants = { h100 = { attention = 0 } } }, "field 'attention': expected a number above 0, got number 0")
     refused({ constants = { h100 = { clock = 'fast' } } }, "field 'clock': expected a number above 0, got string 'fast'")
     refused({ runtime = 'megatrn' }, "unknown runtime 'megatrn', did you mean 'megatron'")
-    trinity_says('info gpt2 --cluster dgx_h100 --runtime megatrn', 1, "did you mean 'megatron'")
+    trinity_says('info gpt2 --cluster dgx_h100 --runtime megatrn', 2, "did you mean 'megatron'")
   end)
 end)
 
