@@ -221,22 +221,16 @@ end
 local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
   'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'samples', 'samples_per_s', 'feasible', 'rejected',
   'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes', 'totable' }
+local most_struct_fields = 11 -- of these names; then methods
 
 -- Also handles fields of the struct: compiled code that once met an unknown name gets here with other names, because
 -- LuaJIT's traces of metatypes do not check the name again.
-local metrics_fields = {
-  samples_per_s = function(self) return self.samples / self.step_time_s end,
-  step_time_s = function(self) return self.step_time_s end,
-  peak_memory_bytes = function(self) return self.peak_memory_bytes end,
-  peak_communication_bytes = function(self) return self.peak_communication_bytes end,
-  total_communication_bytes = function(self) return self.total_communication_bytes end,
-  excess_memory_bytes = function(self) return self.excess_memory_bytes end,
-  transfers = function(self) return self.transfers end,
-  samples = function(self) return self.samples end,
-  feasible = function(self) return self.feasible end,
-  rejected = function(self) return self.rejected end,
-  device_count = function(self) return self.device_count end,
-}
+local metrics_fields = {}
+for i = 1, most_struct_fields do
+  local name = metrics_names[i]
+  metrics_fields[name] = function(self) return self[name] end
+end
+function metrics_fields.samples_per_s(self) return self.samples / self.step_time_s end
 
 --- metrics:totable(): returns all fields as a table, with lists for values per device.
 function metrics_methods.totable(self)

@@ -16,23 +16,18 @@ if jit.status() then
   ]]
   local functions = ffi.cast('const struct trinity_random_functions *', core.random_functions)
   local methods = core.random_methods
-  local uniform, normal, integer = methods.uniform, methods.normal, methods.integer
+  local integer = methods.integer
 
   -- The plain method raises errors for a closed stream or a wrong bound.
-  function methods.uniform(self)
-    if type(self) == 'userdata' and getmetatable(self) == 'random stream' then
-      local value = functions.uniform(self)
-      if value == value then return value end
+  for _, name in ipairs { 'uniform', 'normal' } do
+    local plain, compiled = methods[name], functions[name]
+    methods[name] = function(self)
+      if type(self) == 'userdata' and getmetatable(self) == 'random stream' then
+        local value = compiled(self)
+        if value == value then return value end
+      end
+      return plain(self)
     end
-    return uniform(self)
-  end
-
-  function methods.normal(self)
-    if type(self) == 'userdata' and getmetatable(self) == 'random stream' then
-      local value = functions.normal(self)
-      if value == value then return value end
-    end
-    return normal(self)
   end
 
   function methods.integer(self, bound)

@@ -54,12 +54,10 @@ function List:gap_ns(device, ready_ns, cost_ns)
   return start
 end
 
-local function put(self, task, device, appended)
-  local ready, cost = self:arrival_ns(task, device), self.graph.cost_ns[(task - 1) * self.graph.device_count + device]
+--- Puts a task on a device at a time.
+function List:put(task, device, start)
   local starts, finishes = self.starts[device], self.finishes[device]
-  local count = #starts
-  local start = appended and math.max(ready, finishes[count] or 0) or self:gap_ns(device, ready, cost)
-  local finish, at = start + cost, count
+  local finish, at = start + self.graph.cost_ns[(task - 1) * self.graph.device_count + device], #starts
   while at > 0 and (starts[at] > start or starts[at] == start and finishes[at] > finish) do
     starts[at + 1], finishes[at + 1], at = starts[at], finishes[at], at - 1
   end
@@ -77,9 +75,13 @@ end
 function List:place(task, device, appended)
   for _, follower in ipairs(self.graph:missing_followers(self.device, task)) do
     local own = self:pinned(follower)
-    put(self, follower, own > 0 and own or device, false)
+    own = own > 0 and own or device
+    self:put(follower, own, self:gap_ns(own, self:arrival_ns(follower, own), 0))
   end
-  return put(self, task, device, appended)
+  local ready, last = self:arrival_ns(task, device), self.finishes[device]
+  if appended then return self:put(task, device, math.max(ready, last[#last] or 0)) end
+  return self:put(task, device, self:gap_ns(device, ready, self.graph.cost_ns[(task - 1) * self.graph.device_count
+    + device]))
 end
 
 --- Places a task where it finishes first; only on a device that is given.

@@ -1,18 +1,18 @@
 -- TAPP (Appl. Sci. 2021, 11(11), 4785; papers/notes.md "TAPP: what is stated"): a partition network puts the layers of
--- a model into groups, an allocation network with attention gives every group a node, both learn by policy gradient
--- from the time of a batch, averaged over several evaluations. The paper gives no sizes, rates, models or
--- clusters: the rest, above all the defaults, are proposals of ours (papers/notes.md "TAPP: what is ours"). In modes
--- 'cuts' and 'isotonic' every scheme is a pipeline; in 'literal' one that is none counts as not fitting. A policy that
--- has settled still tries its neighbours (explore), and settles later by an entropy bonus that falls.
+-- a model into groups, an allocation network with attention gives every group a node (trinity.learn.stage_policy). Both
+-- learn by policy gradient from the time of a batch, averaged over several evaluations. The paper gives no sizes,
+-- rates, models or clusters: the rest, above all the defaults, are proposals of ours (papers/notes.md "TAPP: what is
+-- ours"). Moves of stages (trinity.search.stage_moves) then use the rest of the budget.
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
 local env_of = require 'trinity.env'
-local layer_chain = require 'trinity.tapp.layer_chain'
+local layer_chain = require 'trinity.search.layer_chain'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
-local refine = require 'trinity.tapp.refinement'
-local tapp_policy = require 'trinity.tapp.policy'
+local stage_moves = require 'trinity.search.stage_moves'
+local stage_policy = require 'trinity.learn.stage_policy'
+local tensor = require 'trinity.nn.tensor'
 local trained = require 'trinity.learn.trained'
 local util = require 'trinity.base.util'
 
@@ -21,11 +21,8 @@ local declared = options_of.declare('trinity.TappOptions', { extends = search.de
   help = 'Settings of methods.tapp; all defaults are proposals, the paper states none (lib/trinity/methods/tapp.lua).',
   { 'groups', 'integer', 0, least = 0, most = trained.units(4096),
     help = 'maximum number of groups of layers; 0: the number of devices' },
-  { 'mode', options_of.words('trinity.TappMode', { 'cuts', 'isotonic', 'literal' }), 'cuts',
-    help = 'contiguous groups by their ends, or a group a layer, repaired or not' },
   setting('samples', 8),
   { 'hidden', 'integer', 64, least = 1, most = 8192, help = "width of the allocation network's LSTMs" },
-  { 'explore', 'number', 0.1, least = 0, most = 1, help = 'probability of a uniformly random choice' },
   { 'repeats', 'integer', 5, least = 1, most = 1e6, help = 'evaluations of a placement that are averaged' },
   { 'noise', 'number', 0.02, least = 0, most = 10, help = 'deviation of the factor that each of them is off by' },
   { 'greedy_every', 'integer', 10, least = 1, most = 1e9,
@@ -36,21 +33,24 @@ local declared = options_of.declare('trinity.TappOptions', { extends = search.de
   { 'published_reward', 'boolean', true,
     help = "learn from minus the root of the step time, not the problem's reward" },
   setting('learning_rate', 6e-3), setting('entropy_weight', 1e-2, 'bonus per choice, at least'),
-  { 'entropy_start', 'number', 0.1, least = 0, most = 1e6, help = 'bonus per choice at first' },
-  { 'entropy_decay', 'number', 0.99, least = 0, most = 1, help = 'factor per batch in between' },
   setting('gradient_norm', 1), setting('baseline_n', 19), setting('normalize_advantage', true),
 })
 
 local infeasible = -10 -- a constant; its value is Hierarchical's: papers/notes.md "Hierarchical"
+local entropy_start, entropy_decay = 0.1, 0.99 -- the bonus of the first batch, and its factor per batch
 
 local function tapp(problem, given)
   local options = search.options('tapp', declared, given, problem)
-  local share = 1 - options.refine
+  local share, nodes = 1 - options.refine, #problem.cluster.devices
   return trained.run('tapp', problem, options, function(run)
     local chain, last, noise = layer_chain.of(problem), math.max(1, math.ceil(share * options.evaluations)), nil
-    local policy = tapp_policy.new(chain, #problem.cluster.devices, options)
+    local policy = stage_policy { chain = chain, nodes = nodes, hidden = options.hidden, seed = options.seed,
+      groups = math.min(chain.layers, options.groups > 0 and options.groups or nodes) }
     local function placements(actions)
       return util.map(policy:schemes(actions), function(s) return layer_chain.placement(problem, chain, s) end)
+    end
+    local function try(count, stream)
+      run:evaluate(placements((tensor.no_grad(policy.forward, policy, count, stream))))
     end
     local env = env_of(problem, { actions = 'joint', num_envs = options.samples, search = run, decode = placements,
       signal = function(metrics, reward)
@@ -67,8 +67,7 @@ local function tapp(problem, given)
       end,
       play = function(number)
         if number == 1 and last < options.samples and last > 0 and share < 1 then -- too few to learn from
-          run:evaluate(placements(policy:draw(last, core.random(options.seed, 'policy', number))))
-          return nil
+          return try(last, core.random(options.seed, 'policy', number))
         end
         local in_time = core.clock_s() - run.start < (share > 0 and share * options.seconds or 0)
         local goes_on = share == 1 or last > 0
@@ -78,15 +77,13 @@ local function tapp(problem, given)
         return play(number)
       end,
       learn = function(batch, number, step)
-        local weight = math.max(options.entropy_weight, options.entropy_start * options.entropy_decay ^ (number - 1))
+        local weight = math.max(options.entropy_weight, entropy_start * entropy_decay ^ (number - 1))
         local row = trained.row(learner.learn(batch, step, weight))
-        if number % options.greedy_every == 0 and dist_search.more(run, run.agrees) then
-          run:evaluate(placements(policy:draw(1)))
-        end
+        if number % options.greedy_every == 0 and dist_search.more(run, run.agrees) then try(1) end
         return row
       end,
       finish = function(notes)
-        if run.best and share < 1 then refine(run, chain, policy.nodes, notes) end -- else its time was up before
+        if run.best and share < 1 then stage_moves.refine(run, chain, nodes, notes) end -- else its time was up before
       end }
   end)
 end

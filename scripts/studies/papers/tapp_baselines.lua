@@ -16,7 +16,7 @@
 -- micro-batch. Its attention is in separate operators, and the V100 computes convolutions at half of its peak.
 
 local devices = require 'trinity.cluster.devices'
-local layer_chain = require 'trinity.tapp.layer_chain'
+local layer_chain = require 'trinity.search.layer_chain'
 local model = require 'trinity.graph.model'
 local pipelines = require 'trinity.pipeline'
 local problems = require 'trinity.strategy.problem'

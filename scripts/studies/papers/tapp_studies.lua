@@ -9,7 +9,7 @@
 
 local baselines = require 'studies.papers.tapp_baselines'
 local dist = require 'trinity.dist'
-local layer_chain = require 'trinity.tapp.layer_chain'
+local layer_chain = require 'trinity.search.layer_chain'
 local methods = require 'trinity.methods'
 local page = require 'studies.papers.page'
 local parallel_map = require 'trinity.parallel'

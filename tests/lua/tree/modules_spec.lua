@@ -5,7 +5,7 @@ local trinity = require 'trinity'
 
 -- Folders from the ground up; the library's init.lua is on top.
 local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'stragglers', 'formats', 'select', 'nn', 'runs',
-  'dist', 'search', 'learn', 'env', 'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
+  'dist', 'search', 'learn', 'env', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
 
 --- The modules that `source` requires.
 local function required(source)

@@ -1,7 +1,7 @@
 -- Cuts of layers over unequal nodes, and TAPP against all cuts of small chains.
 
-local layer_chain = require 'trinity.tapp.layer_chain'
-local tapp_moves = require 'trinity.tapp.moves'
+local layer_chain = require 'trinity.search.layer_chain'
+local stage_moves = require 'trinity.search.stage_moves'
 local trinity = require 'trinity'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 
@@ -50,29 +50,27 @@ end)
 
 describe('a move', function()
   it('leads from a pipeline to another one, and every pipeline can be reached', function()
-    local problem = pipeline(uneven(5), cluster { 1, 2, 0.5 })
-    local chain = layer_chain.of(problem)
-    local at, stream = tapp_moves.of(chain, 3), trinity.random(1, 'moves')
+    local at, stream = stage_moves.of(layer_chain.of(pipeline(uneven(5), cluster { 1, 2, 0.5 })), 3), trinity.random(1, 'moves')
     local all, seen, count = {}, {}, 0
     each_cut(5, 3, function(device_of) all[table.concat(device_of, ' ')] = true end)
     local scheme = { 1, 1, 1, 1, 1 }
     for _ = 1, 3000 do
-      scheme = tapp_moves.neighbour(at, scheme, stream)
+      scheme = stage_moves.neighbour(at, scheme, stream)
       local text = table.concat(scheme, ' ')
       expect(all[text]):equals(true)
       if not seen[text] then seen[text], count = true, count + 1 end
     end
     expect(count):equals(3 + 6 * 4 + 6 * 6)
-    expect(table.concat(tapp_moves.neighbour(tapp_moves.of({ layers = 1, kinds = {}, forward_bytes = { 0 },
+    expect(table.concat(stage_moves.neighbour(stage_moves.of({ layers = 1, kinds = {}, forward_bytes = { 0 },
       backward_bytes = { 0 } }, 1), { 1 }, stream), ' ')):equals '1'
   end)
   it('to something worse is accepted at first only, and by 3 %', function()
-    expect(tapp_moves.accepts(0.9, 1, 1)):equals(true)
-    expect(tapp_moves.accepts(1, 1, 1)):equals(false)
-    expect(tapp_moves.accepts(1.029, 1, 0)):equals(true)
-    expect(tapp_moves.accepts(1.031, 1, 0)):equals(false)
-    expect(tapp_moves.accepts(1.01, 1, 0.5)):equals(false)
-    expect(tapp_moves.accepts(-0.99, -1, 0)):equals(true)
+    expect(stage_moves.accepts(0.9, 1, 1)):equals(true)
+    expect(stage_moves.accepts(1, 1, 1)):equals(false)
+    expect(stage_moves.accepts(1.029, 1, 0)):equals(true)
+    expect(stage_moves.accepts(1.031, 1, 0)):equals(false)
+    expect(stage_moves.accepts(1.01, 1, 0.5)):equals(false)
+    expect(stage_moves.accepts(-0.99, -1, 0)):equals(true)
   end)
 end)
 
@@ -91,56 +89,50 @@ describe('tapp', function()
   end)
   it('learns: its last schemes are better than its first', function()
     local problem = pipeline(uneven(24), cluster { 1, 0.5, 2, 1 })
-    for _, mode in ipairs { 'cuts', 'isotonic' } do
-      local first, last = 0, 0
-      for seed = 1, 3 do
-        local curve = trinity.methods.tapp(problem, { evaluations = 640, mode = mode, refine = 0, seed = seed, quiet = true }).curve
-        for i = 1, 10 do first, last = first + curve[i].mean_reward, last + curve[#curve + 1 - i].mean_reward end
-      end
-      expect(last / first):below(0.9) -- rewards are negative
+    local first, last = 0, 0
+    for seed = 1, 3 do
+      local curve = trinity.methods.tapp(problem, { evaluations = 640, refine = 0, seed = seed, quiet = true }).curve
+      for i = 1, 10 do first, last = first + curve[i].mean_reward, last + curve[#curve + 1 - i].mean_reward end
     end
+    expect(last / first):below(0.9) -- rewards are negative
   end)
   it('accepts moves by the share of its evaluations that is used, where time has no limit', function()
-    local shares, accepts = {}, tapp_moves.accepts
-    tapp_moves.accepts = function(cost, present, share)
+    local shares, accepts = {}, stage_moves.accepts
+    stage_moves.accepts = function(cost, present, share)
       shares[#shares + 1] = share
       return accepts(cost, present, share)
     end
     local ok, message = pcall(trinity.methods.tapp, pipeline(uneven(6), cluster { 1, 2, 0.5 }),
       { evaluations = 120, refine = 0.5, quiet = true })
-    tapp_moves.accepts = accepts
+    stage_moves.accepts = accepts
     expect(ok or message):equals(true)
     expect(shares[1]):below(0.2)
     for i = 2, #shares do expect(shares[i - 1] < shares[i]):truthy() end
     expect(shares[#shares]):equals(1)
   end)
-  it('runs in every mode, on the same schemes for the same seed', function()
+  it('tries the same schemes for the same seed, in more groups than nodes', function()
     local problem = pipeline(uneven(6), cluster { 1, 2, 0.5 })
-    for _, mode in ipairs { 'cuts', 'isotonic', 'literal' } do
-      local options = { evaluations = 70, mode = mode, quiet = true, groups = 4 }
-      local a, b = trinity.methods.tapp(problem, options), trinity.methods.tapp(problem, options)
-      expect(a.evaluations <= 70 and a.evaluations > 60):truthy()
-      for i = 1, #a.curve do expect(a.curve[i].mean_reward):equals(b.curve[i].mean_reward) end
-      if mode ~= 'literal' then expect(a.metrics.feasible):equals(true) end
-    end
+    local options = { evaluations = 70, quiet = true, groups = 4 }
+    local a, b = trinity.methods.tapp(problem, options), trinity.methods.tapp(problem, options)
+    expect(a.evaluations <= 70 and a.evaluations > 60):truthy()
+    for i = 1, #a.curve do expect(a.curve[i].mean_reward):equals(b.curve[i].mean_reward) end
+    expect(a.metrics.feasible):equals(true)
   end)
-  it('gives pipelines of consecutive layers, a node each, in its repaired modes', function()
+  it('gives pipelines of consecutive layers, a node each', function()
     local problem = pipeline(uneven(7), cluster { 1, 2, 0.5 })
     local chain = layer_chain.of(problem)
-    for _, mode in ipairs { 'cuts', 'isotonic' } do
-      local seen
-      local judged = trinity.problem { graph = problem.graph, cluster = problem.cluster, schedule = '1f1b', micro_batches = 4,
-        reward = function(m) seen = (seen or 0) + (m.feasible and 0 or 1) return -m.step_time_s end }
-      local found = trinity.methods.tapp(judged, { evaluations = 64, mode = mode, quiet = true, published_reward = false })
-      expect(seen):equals(0)
-      local left, last = {}, nil
-      for op = 1, #chain.layer_of do
-        local device = found.placement[op]
-        if problem.graph:operator(op).phase == 'forward' then
-          expect(left[device]):equals(nil)
-          if last and last ~= device then left[last] = true end
-          last = device
-        end
+    local seen
+    local judged = trinity.problem { graph = problem.graph, cluster = problem.cluster, schedule = '1f1b', micro_batches = 4,
+      reward = function(m) seen = (seen or 0) + (m.feasible and 0 or 1) return -m.step_time_s end }
+    local found = trinity.methods.tapp(judged, { evaluations = 64, quiet = true, published_reward = false })
+    expect(seen):equals(0)
+    local left, last = {}, nil
+    for op = 1, #chain.layer_of do
+      local device = found.placement[op]
+      if problem.graph:operator(op).phase == 'forward' then
+        expect(left[device]):equals(nil)
+        if last and last ~= device then left[last] = true end
+        last = device
       end
     end
   end)

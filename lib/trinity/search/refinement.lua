@@ -1,0 +1,138 @@
+-- The refinement of a search from its best so far: all placements where these are few, local search on few units, else
+-- annealing, in a race (race.lua) or on all threads at once (side_by_side.lua).
+--
+-- In a job of several ranks each refines with a seed and a part of the budget of its own, and the best of all is taken.
+-- A checkpoint then keeps the beginning of the refinement, which restarts.
+
+local ask_tell = require 'trinity.search.ask_tell'
+local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
+local check = require 'trinity.base.check'
+local checkpoints = require 'trinity.runs.checkpoints'
+local core = require 'trinity.core'
+local dist_search = require 'trinity.search.shared'
+local race = require 'trinity.search.race'
+local ranked = require 'trinity.search.ranked'
+local side_by_side = require 'trinity.search.side_by_side'
+
+local refinement = {}
+
+-- Units up to which local search finds the optimum more often, and choices that are all tried; beyond, annealing ends 1
+-- to 3 % lower on the reference graphs.
+local few_units, most_exhaustive = 64, 2 ^ 18
+
+-- Whether all placements are tried.
+local function exhaustive(problem, budget)
+  return (#problem.cluster.devices) ^ problem.graph.units <= math.min(budget, most_exhaustive)
+end
+
+--- The searcher of the refinement from the best so far, in a race against `rival` if there is one, with a budget of
+--- evaluations.
+local function refiner(self, start, rival, budget)
+  local problem, seed, moves = self.problem, self.options.seed, self.options.moves
+  if exhaustive(problem, budget) then
+    return core.searcher(problem.handle, 'exhaustive', { seed = seed })
+  end
+  if problem.graph.units <= few_units then
+    return ranked.searcher(problem, 'local_search', { seed = seed, starts = { start } }, nil, nil, moves)
+  end
+  local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
+  local both = { evaluations = budget, seconds = self.options.seconds }
+  if rival and race.pays(self) then
+    return race.new(problem, start, rival, seed, both, self.ranker, shared, moves)
+  end
+  local twins = race.twins(self)
+  if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared, moves) end
+  return shared(race.annealing(problem, start, seed, both, self.ranker, moves))
+end
+
+-- A placement or nil as a checkpoint keeps it, and back.
+local function packed(placement) return placement and checkpoints.pack(placement) or '' end
+
+local function placement_of(self, devices)
+  local placement = self.problem:placement()
+  if #devices ~= #placement then
+    check.refuse('methods.' .. self.method, 'option', 'resume',
+      'a placement that the refinement begins with is missing')
+  end
+  for op = 1, #placement do placement[op] = devices[op] end
+  return placement
+end
+
+--- The starts of the refinement: the best so far and the partition that races against it, if any. Where no race
+--- is worthwhile it is only for annealings in parallel.
+local function starts(self, resumed)
+  if resumed then
+    local rival = checkpoints.unpack(resumed.rival or '')
+    return placement_of(self, checkpoints.unpack(resumed.start)), #rival > 0 and placement_of(self, rival) or nil
+  end
+  local races = self.problem.graph.units > few_units and (race.pays(self) or side_by_side.may(self))
+  local rival = races and race.rival(self) or nil
+  return placement_of(self, self.placement), rival
+end
+
+--- Every rank refines `start` with a seed and a part of the budget of its own; the best of all is taken. Where all
+--- placements can be tried, all ranks do that.
+local function refine_together(self, start, rival)
+  local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
+  job:barrier() -- before rank 0 writes a checkpoint, every rank has read the one that the search goes on from
+  if self.checkpoint and job.rank == 0 then
+    checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
+      start = checkpoints.pack(start), rival = packed(rival) })
+  end
+  local alike = exhaustive(self.problem, budget)
+  local first, last = dist_search.range(job, budget)
+  local part = alike and budget or last - first + 1
+  local own = dist_search.branch(self, part)
+  if not alike and job.rank > 0 then
+    own.options.seed = core.random(options.seed, 'refinement of a rank', job.rank):integer(2 ^ 53) - 1
+  end
+  local on_scores, finish = dist_search.pulse(own, job)
+  if part > 0 then
+    local searcher = refiner(own, start, rival, part)
+    ask_tell(own, searcher, { on_scores = on_scores })
+    self.ranking = own.ranking
+    searcher:close()
+  end
+  finish()
+  dist_search.join(self, job, own, alike)
+end
+
+--- Annealings on all threads at once. A checkpoint keeps the best so far, from which they restart.
+local function refine_side_by_side(self, team, rival)
+  self.stages[#self.stages] = 'annealing'
+  if self.ranker then self.updates = self.updates or 0 end -- which chooses nothing here
+  ask_tell(self, team, { on_scores = function()
+    if not self.checkpoint or not checkpoints.due(self, false) then return end
+    checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
+      start = checkpoints.pack(self.placement), rival = packed(rival) })
+  end })
+  team:close()
+end
+
+--- Returns the name of the refinement of a problem within a budget; `ranks`: whether a ranker chooses moves.
+function refinement.name(problem, options, ranks)
+  if exhaustive(problem, options.evaluations) then return 'every placement' end
+  if problem.graph.units <= few_units then return 'local search' end
+  return ranks and 'annealing of ranked moves' or 'annealing'
+end
+
+--- Refines the best so far of a search with what is left of its budget; self.ranker: nil or the ranker of moves.
+--- `resumed`: the notes of a checkpoint of this stage, or nil.
+function refinement.run(self, resumed)
+  local start, rival = starts(self, resumed)
+  local first = resumed and (tonumber(resumed.first) or 0) or self.evaluations
+  if self.job then
+    self.evaluations = first
+    return refine_together(self, start, rival)
+  end
+  local annealed = refinement.name(self.problem, self.options):match '^annealing'
+  local team = annealed and side_by_side.new(self, start, rival)
+  if team then return refine_side_by_side(self, team, rival) end
+  local hooks = ask_tell_checkpoint.hooks(self, resumed, first,
+    { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
+  local searcher = refiner(self, start, rival, self.options.evaluations - first)
+  ask_tell(self, searcher, hooks)
+  searcher:close()
+end
+
+return refinement
