@@ -105,10 +105,7 @@ local function by_type(problem, plan, found)
     if of[share.type] then of[share.type].simulated_s = share.total_s end
   end
   timeline:close()
-  table.sort(rows, function(a, b)
-    if a.measured_s ~= b.measured_s then return a.measured_s > b.measured_s end
-    return a.type < b.type
-  end)
+  table.sort(rows, util.by('-measured_s', 'type'))
   return rows
 end
 

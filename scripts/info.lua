@@ -37,10 +37,7 @@ local function survey(graph)
   end
   local by_type, unknown_types = {}, {}
   for _, entry in trinity.system.sorted_pairs(types) do by_type[#by_type + 1] = entry end
-  table.sort(by_type, function(a, b)
-    if a.flop ~= b.flop then return a.flop > b.flop end
-    return a.type < b.type
-  end)
+  table.sort(by_type, util.by('-flop', 'type'))
   for name in trinity.system.sorted_pairs(unknown) do unknown_types[#unknown_types + 1] = name end
   return by_type, inputs, outputs, unknown_types
 end

@@ -61,10 +61,7 @@ local function list(filter)
   if not sortable[options.sort] then
     util.fail_usage("option '--sort': unknown field %s", util.unknown(options.sort, util.sorted_keys(sortable)))
   end
-  local runs = {}
-  for _, run in ipairs(run_list.all(root)) do
-    if matches(run, filter) then runs[#runs + 1] = run end
-  end
+  local runs = util.filtered(run_list.all(root), function(run) return matches(run, filter) end)
   run_list.sort(runs, options.sort)
   if options.json then
     for i, run in ipairs(runs) do runs[i] = run_list.plain(run) end
@@ -207,8 +204,7 @@ local function start_of(run)
   local ranks = run.about.ranks == nil and 1 or run.about.ranks
   expect(type(ranks) == 'number' and ranks >= 1 and ranks <= 4096 and ranks % 1 == 0, 'ranks', 'how many there were')
   check_options(run, start.options)
-  local safe = false
-  for _, word in ipairs(start.options) do safe = safe or word == '--safe' end
+  local safe = util.find(start.options, function(word) return word == '--safe' end) ~= nil
   expect(start.safe == safe, 'options', "--safe where 'safe' is true")
   local file = script_file(start.script, start.folder)
   local ok, now = pcall(trinity.files.read, file)

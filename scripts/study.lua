@@ -7,10 +7,9 @@ local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
 local directory = trinity.system.home .. '/scripts/studies'
-local names = {}
-for _, entry in ipairs(util.exists(directory) and trinity.files.list(directory) or {}) do
-  if util.exists(('%s/%s/study.lua'):format(directory, entry)) then names[#names + 1] = entry end
-end
+local names = util.filtered(util.exists(directory) and trinity.files.list(directory) or {}, function(entry)
+  return util.exists(('%s/%s/study.lua'):format(directory, entry))
+end)
 local name = arg[1]
 
 for _, known in ipairs(names) do

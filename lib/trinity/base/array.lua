@@ -27,9 +27,7 @@ end
 
 local function totable(self)
   check_self('totable', self)
-  local t = {}
-  for i = 1, #self do t[i] = self[i] end
-  return t
+  return util.listed(#self, function(i) return self[i] end)
 end
 
 local function iterate(self, i)

@@ -136,8 +136,7 @@ end
 --- Returns the rows that are not refused; refused ones are warnings. Raises an error if all are, after before(), which
 --- prints other output.
 function csv.accepted(all, before)
-  local found = {}
-  for _, row in ipairs(all) do if not row.refused then found[#found + 1] = row end end
+  local found = util.filtered(all, function(row) return not row.refused end)
   if #found == 0 and #all > 0 and before then before() end
   if #found == 0 and #all == 1 then util.fail('%s', all[1].refused) end
   for _, row in ipairs(all) do if row.refused then progress.warn(row.refused) end end

@@ -21,13 +21,7 @@ end
 
 -- Returns twice the ranks of absolute values; equal ones get the mean of their ranks.
 local function doubled_ranks(list)
-  local order, ranks, first = {}, {}, 1
-  for i = 1, #list do order[i] = i end
-  table.sort(order, function(a, b)
-    local x, y = math.abs(list[a]), math.abs(list[b])
-    if x ~= y then return x < y end
-    return a < b
-  end)
+  local order, ranks, first = util.order_of(util.map(list, math.abs)), {}, 1
   while first <= #order do
     local last = first
     while last < #order and math.abs(list[order[last + 1]]) == math.abs(list[order[first]]) do last = last + 1 end
@@ -67,10 +61,7 @@ local most_exact = 100 -- differences; for more, the normal approximation is use
 --- zeros are ignored): { p, pairs, least_p = minimum of p for this number, exact }. Exact up to 100
 --- differences, with ties.
 function statistics.signed_rank(differences)
-  local list = {}
-  for _, difference in ipairs(differences) do
-    if difference ~= 0 then list[#list + 1] = difference end
-  end
+  local list = util.filtered(differences, function(difference) return difference ~= 0 end)
   local n, ranks, positive, all, squares = #list, doubled_ranks(list), 0, 0, 0
   for i, rank in ipairs(ranks) do
     if list[i] > 0 then positive = positive + rank end

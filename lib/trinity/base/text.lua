@@ -60,13 +60,11 @@ function text.markdown(head, rows, left)
   check_rows(head, rows)
   local lines = {}
   local function add(row)
-    local cells = {}
-    for c = 1, #head do cells[c] = text.one_line(row[c]):gsub('|', '\\|') end
+    local cells = util.listed(#head, function(c) return text.one_line(row[c]):gsub('|', '\\|') end)
     lines[#lines + 1] = '| ' .. table.concat(cells, ' | ') .. ' |'
   end
   add(head)
-  local rule = {}
-  for c = 1, #head do rule[c] = is_left(left, c) and '|---' or '|--:' end
+  local rule = util.listed(#head, function(c) return is_left(left, c) and '|---' or '|--:' end)
   lines[2] = table.concat(rule) .. '|'
   for _, row in ipairs(rows) do add(row) end
   return table.concat(lines, '\n')
@@ -79,10 +77,7 @@ function text.latex(head, rows)
   check_rows(head, rows)
   local lines = { ('\\begin{tabular}{l%s} %% \\usepackage{booktabs}'):format(('r'):rep(#head - 1)), '\\toprule' }
   local function add(row)
-    local cells = {}
-    for c = 1, #head do
-      cells[c] = row[c]:gsub('[\\~^]', escapes):gsub('[_%%&#$]', '\\%0')
-    end
+    local cells = util.listed(#head, function(c) return row[c]:gsub('[\\~^]', escapes):gsub('[_%%&#$]', '\\%0') end)
     lines[#lines + 1] = table.concat(cells, ' & ') .. ' \\\\'
   end
   add(head)

@@ -109,6 +109,57 @@ function util.map(list, f)
   return made
 end
 
+--- Returns the entries of a list for which keep(entry) holds.
+function util.filtered(list, keep)
+  local kept = {}
+  for i = 1, #list do
+    if keep(list[i]) then kept[#kept + 1] = list[i] end
+  end
+  return kept
+end
+
+--- Returns the first entry of a list for which is(entry) holds, or nil.
+function util.find(list, is)
+  for i = 1, #list do
+    if is(list[i]) then return list[i] end
+  end
+end
+
+--- Returns the sum of of(entry) over the entries of a list.
+function util.sum(list, of)
+  local sum = 0
+  for i = 1, #list do sum = sum + of(list[i]) end
+  return sum
+end
+
+--- Returns an order of entries for table.sort: by the first of these fields in which they differ; '-name': falling.
+function util.by(...)
+  local names, falling = { ... }, {}
+  for i, name in ipairs(names) do
+    if type(name) == 'string' and name:sub(1, 1) == '-' then names[i], falling[i] = name:sub(2), true end
+  end
+  return function(a, b)
+    for i = 1, #names do
+      local x, y = a[names[i]], b[names[i]]
+      if x ~= y and falling[i] then return x > y end
+      if x ~= y then return x < y end
+    end
+    return false
+  end
+end
+
+--- Returns the numbers 1 to #values by rising (or `falling`) value; those of equal values in order.
+function util.order_of(values, falling)
+  local order = util.listed(#values, function(i) return i end)
+  table.sort(order, function(a, b)
+    local x, y = values[a], values[b]
+    if x == y then return a < b end
+    if falling then return x > y end
+    return x < y
+  end)
+  return order
+end
+
 --- Groups the entries of a list by key_of(entry): lists with `name`, in the order of their first entries.
 function util.grouped(list, key_of)
   local groups, by = {}, {}

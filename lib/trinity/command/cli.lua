@@ -251,10 +251,7 @@ local function file_order(graph)
   local order = util.listed(graph.operators, function(op)
     return { op = op, at = graph:operator(op).attributes.file_position or op }
   end)
-  table.sort(order, function(a, b)
-    if a.at ~= b.at then return a.at < b.at end
-    return a.op < b.op
-  end)
+  table.sort(order, util.by('at', 'op'))
   for i = 1, #order do order[i] = order[i].op end
   return order
 end

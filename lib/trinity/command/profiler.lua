@@ -60,10 +60,7 @@ end
 local function summary(wall_s)
   local list, parts = {}, {}
   for line, seconds in util.sorted_pairs(state.lines) do list[#list + 1] = { line = line, seconds = seconds } end
-  table.sort(list, function(a, b)
-    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
-    return a.line < b.line
-  end)
+  table.sort(list, util.by('-seconds', 'line'))
   local rows = {}
   for i = 1, math.min(hottest, #list) do
     rows[i] = { list[i].line, ('%.3f'):format(list[i].seconds), ('%.1f %%'):format(100 * list[i].seconds / wall_s) }

@@ -64,8 +64,7 @@ local function look_at_name()
   local name = first_line '/proc/sys/kernel/hostname' or '?'
   local ok, found = pcall(core.addresses_of, name)
   if not ok then return say('name', '%s, which resolves to nothing: %s', name, plain(found)) end
-  local reaches = false
-  for _, address in ipairs(found) do reaches = reaches or not core.is_loopback(address) end
+  local reaches = util.find(found, function(address) return not core.is_loopback(address) end) ~= nil
   say('name', '%s: %s%s', name, table.concat(found, ', '), reaches and ''
     or '; other machines do not find this one by its name: jobs on several need an address as MASTER_ADDR')
 end

@@ -109,10 +109,9 @@ local function has_bfloat16(cluster)
   if cluster == nil then return nil end
   if type(cluster) == 'string' then cluster = load_cluster(cluster) end
   check.object('trinity.model', 'option', 'cluster', cluster, 'cluster')
-  for _, device in ipairs(cluster.devices) do
-    if not descriptions[cluster].device_types[device.type].peak_flops_per_s.bfloat16 then return false end
-  end
-  return true
+  return not util.find(cluster.devices, function(device)
+    return not descriptions[cluster].device_types[device.type].peak_flops_per_s.bfloat16
+  end)
 end
 
 local function build(name, path, options, dtype, cluster)

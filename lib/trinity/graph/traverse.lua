@@ -92,10 +92,9 @@ return function(class)
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:inputs(i)
-    local list = {}
-    for k, tensor in ipairs(self.handle:operator(arguments.operator('graph:inputs', 1, 'i', self, i)).inputs) do
-      list[k] = tensor.producer
-    end
+    local list = util.map(self.handle:operator(arguments.operator('graph:inputs', 1, 'i', self, i)).inputs, function(tensor)
+      return tensor.producer
+    end)
     return list
   end
 

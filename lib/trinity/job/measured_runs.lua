@@ -39,10 +39,7 @@ end
 function measured_runs.nearest(job, count)
   local runs, seen, found = measured_runs.all(), {}, {}
   for i, run in ipairs(runs) do run.distance, run.place = distance(run, job), i end
-  table.sort(runs, function(a, b)
-    if a.distance ~= b.distance then return a.distance < b.distance end
-    return a.place > b.place -- later releases stand below
-  end)
+  table.sort(runs, util.by('distance', '-place')) -- later releases stand below
   for _, run in ipairs(runs) do
     local key = table.concat({ run.network:upper(), run.gpu, run.gpus, run.plan, run.precision }, ' ')
     if not seen[key] and #found < count then

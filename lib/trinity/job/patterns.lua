@@ -60,8 +60,7 @@ end
 
 --- Returns what Megatron-LM refuses in the stages of a layout, by kind.
 function patterns.layout_faults(stages, pipeline, layers, further)
-  local order = {}
-  for s, stage in ipairs(stages) do order[s] = stage.order end
+  local order = util.map(stages, function(stage) return stage.order end)
   local all = table.concat(order)
   local _, embeddings = all:gsub('E', '')
   local _, losses = all:gsub('L', '')

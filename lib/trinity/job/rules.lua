@@ -42,17 +42,16 @@ end
 
 --- Returns whether a list (or a text, as a list of one) has one of the words.
 function helpers.has(list, words)
-  for _, entry in ipairs(type(list) == 'table' and list or { list }) do
-    if helpers.among(entry, words) then return true end
-  end
-  return false
+  return util.find(type(list) == 'table' and list or { list }, function(entry)
+    return helpers.among(entry, words)
+  end) ~= nil
 end
 
 --- Returns the first entry of a list that is not among the words, or nil.
 function helpers.outside(list, words)
-  for _, entry in ipairs(type(list) == 'table' and list or { list }) do
-    if not helpers.among(entry, words) then return entry end
-  end
+  return util.find(type(list) == 'table' and list or { list }, function(entry)
+    return not helpers.among(entry, words)
+  end)
 end
 
 --- Returns how many of n values are given and not false.

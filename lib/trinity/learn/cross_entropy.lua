@@ -17,11 +17,7 @@ local declared = options_of.declare('trinity.CrossEntropyOptions', { extends = t
 
 -- Numbers of the share of returns that are the largest; of equals the earlier.
 local function elite_of(values, share)
-  local order = util.listed(#values, function(i) return i end)
-  table.sort(order, function(a, b)
-    if values[a] ~= values[b] then return values[a] > values[b] end
-    return a < b
-  end)
+  local order = util.order_of(values, true)
   return tensor.new(util.listed(math.max(1, math.floor(share * #order + 0.5)), function(i) return order[i] end),
     { dtype = 'int64' })
 end

@@ -34,10 +34,8 @@ end
 
 -- Ranks of values from -0.5 to 0.5; among equals the earlier is lower.
 local function ranks(values)
-  local order = util.listed(#values, function(i) return i end)
-  table.sort(order, function(a, b) return values[a] < values[b] or values[a] == values[b] and a < b end)
   local list = {}
-  for place, i in ipairs(order) do list[i] = #values > 1 and (place - 1) / (#values - 1) - 0.5 or 0 end
+  for place, i in ipairs(util.order_of(values)) do list[i] = #values > 1 and (place - 1) / (#values - 1) - 0.5 or 0 end
   return list
 end
 

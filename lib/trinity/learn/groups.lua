@@ -4,6 +4,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local tensor = require 'trinity.nn.tensor'
+local util = require 'trinity.base.util'
 
 local groups = {}
 
@@ -13,16 +14,10 @@ function groups.contiguous(problem, count)
   local units = problem.graph.units
   check.integer('learn.contiguous_groups', 2, 'groups', count, 1, units)
   local handle = core.features(problem.handle, { node2vec = false })
-  local position, group_of, order = array.double(units), array.int32(units), {}
+  local position, group_of, group = array.double(units), array.int32(units), 0
   handle:position(position)
   handle:close()
-  for unit = 1, units do order[unit] = unit end
-  table.sort(order, function(a, b)
-    if position[a] ~= position[b] then return position[a] < position[b] end
-    return a < b
-  end)
-  local group = 0
-  for place, unit in ipairs(order) do
+  for place, unit in ipairs(util.order_of(position)) do
     -- The group of the previous unit or the next one, so that no group is empty.
     local wanted = math.floor(position[unit] * count) + 1
     group = math.max(count - (units - place), math.min(group + 1, count, math.max(group, wanted)))

@@ -113,9 +113,7 @@ end
 --- The columns of a table by default: updates of policies where a method has one.
 local function columns_of(self, names)
   for _, row in ipairs(self.rows) do if learns(row) then return names end end
-  local list = {}
-  for _, name in ipairs(names) do if name ~= 'updates' then list[#list + 1] = name end end
-  return list
+  return util.filtered(names, function(name) return name ~= 'updates' end)
 end
 
 local function heads_of(names)

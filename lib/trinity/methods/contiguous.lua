@@ -2,9 +2,11 @@
 -- NeurIPS 2019). A unit stands where its first operator does that costs something; weights, which follow, where they
 -- are first read.
 
+local util = require 'trinity.base.util'
+
 --- Units in the order of the forward pass.
 local function pipeline_order(graph)
-  local key, order = {}, {}
+  local key = {}
   for task = graph.task_count, 1, -1 do
     if not graph.follows[task] then key[graph.unit[task]] = task end
   end
@@ -17,12 +19,8 @@ local function pipeline_order(graph)
       key[unit] = math.min(key[unit] or math.huge, at)
     end
   end
-  for task = 1, graph.task_count do order[graph.unit[task]] = graph.unit[task] end
-  table.sort(order, function(a, b)
-    local first, second = key[a] or math.huge, key[b] or math.huge
-    return first < second or first == second and a < b
-  end)
-  return order
+  for task = 1, graph.task_count do key[graph.unit[task]] = key[graph.unit[task]] or math.huge end
+  return util.order_of(key)
 end
 
 --- Parts, device by device as long as the load stays within a limit; nil where elements are left.

@@ -3,13 +3,11 @@
 -- gap where one is long enough. Ties: the lower task, the lower device.
 
 local List = require 'trinity.methods.list_schedule'
+local util = require 'trinity.base.util'
 
 return function(graph)
-  local rank, order = graph:upward_ranks(), {}
-  for task = 1, graph.task_count do order[task] = task end
-  table.sort(order, function(a, b) return rank[a] > rank[b] or rank[a] == rank[b] and a < b end)
   local list = List.new(graph)
-  for _, task in ipairs(order) do
+  for _, task in ipairs(util.order_of(graph:upward_ranks(), true)) do
     if not graph.follows[task] then list:place_earliest_finish(task) end
   end
   return list:finish()

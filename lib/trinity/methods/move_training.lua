@@ -38,10 +38,7 @@ local function starts_of(problem)
         reward = found.reward }
     end
   end
-  table.sort(list, function(a, b)
-    if a.reward ~= b.reward then return a.reward > b.reward end
-    return a.order < b.order
-  end)
+  table.sort(list, util.by('-reward', 'order'))
   return list
 end
 

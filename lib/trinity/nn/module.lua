@@ -103,8 +103,7 @@ end
 --- Returns the number of trainable weights. Example: `network:parameter_count()`
 ---@return integer
 function Module:parameter_count()
-  local count = 0
-  for _, parameter in ipairs(self:parameters()) do count = count + parameter:numel() end
+  local count = util.sum(self:parameters(), function(parameter) return parameter:numel() end)
   return count
 end
 

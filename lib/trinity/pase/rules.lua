@@ -95,10 +95,7 @@ local function mesh(pase, m)
 end
 
 local function holds(pase, test)
-  for _, layer in ipairs(pase.layers) do
-    if test(layer) then return true end
-  end
-  return false
+  return util.find(pase.layers, function(layer) return test(layer) end) ~= nil
 end
 
 function rules.expert(pase)

@@ -75,8 +75,7 @@ local function rates(samples, launch_s)
 end
 
 local function total_loss(groups, launch_s)
-  local sum = 0
-  for _, group in ipairs(groups) do sum = sum + rates(group.samples, launch_s).loss end
+  local sum = util.sum(groups, function(group) return rates(group.samples, launch_s).loss end)
   return sum
 end
 

@@ -120,8 +120,7 @@ end
 local function scale_of(stages, capacity)
   local most = 1
   for _, stage in ipairs(stages) do
-    local total = 0
-    for _, owner in ipairs(owners.list) do total = total + bytes_of(stage, owner) end
+    local total = util.sum(owners.list, function(owner) return bytes_of(stage, owner) end)
     most = math.max(most, total)
   end
   return most < capacity / 3 and 1.6 * most or math.max(capacity, most)
@@ -163,10 +162,7 @@ local function draw_heads(self, plan, capacity)
 end
 
 local function any(list, is)
-  for _, entry in ipairs(list_of(list)) do
-    if is(entry) then return true end
-  end
-  return false
+  return util.find(list_of(list), function(entry) return is(entry) end) ~= nil
 end
 
 -- Draws the legend of the rows.

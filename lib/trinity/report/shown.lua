@@ -38,10 +38,7 @@ local function tasks_by_stage(graph, timeline, first)
     end
   end
   for _, list in ipairs(by_stage) do
-    table.sort(list, function(a, b)
-      if a[1] ~= b[1] then return a[1] < b[1] end
-      return a[5] < b[5]
-    end)
+    table.sort(list, util.by(1, 5))
   end
   return by_stage
 end

@@ -79,11 +79,7 @@ local takes = { X = add_slice, C = add_level, M = add_name }
 trace.columns = { 'start', 'length', 'operator', 'phase', 'part', 'bytes' }
 
 local function pack_track(d, track)
-  table.sort(track.events, function(a, b)
-    if a[1] ~= b[1] then return a[1] < b[1] end
-    if a[2] ~= b[2] then return a[2] < b[2] end
-    return a[3] < b[3]
-  end)
+  table.sort(track.events, util.by(1, 2, 3))
   local packed = { device = d, name = track.name, kind = track.kind or 'compute', count = #track.events }
   for c, name in ipairs(trace.columns) do
     local values = util.map(track.events, function(event) return event[c] end)

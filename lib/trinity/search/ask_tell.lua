@@ -56,8 +56,7 @@ local function ask_tell(self, searcher, hooks)
     if replayed(hooks.replay, count, values, excess) then
       self.evaluations = self.evaluations + count
     else
-      local batch = {}
-      for i = 1, count do batch[i] = room[i] end
+      local batch = util.listed(count, function(i) return room[i] end)
       price(self, batch, limit, values, excess)
     end
     searcher:tell(values, excess)

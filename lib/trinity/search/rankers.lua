@@ -149,8 +149,7 @@ local function rewarded_episode(self, number)
   while searcher:evaluations() < o.evaluations do
     local count = searcher:ask(room, math.min(batch, o.evaluations - searcher:evaluations()))
     if count == 0 then break end
-    local trials = {}
-    for i = 1, count do trials[i] = room[i] end
+    local trials = util.listed(count, function(i) return room[i] end)
     for i, metrics in ipairs(problem:evaluate_batch(trials)) do
       values[i] = -(reward and reward(metrics) or problem:score(metrics, trials[i]))
       excess[i] = metrics.excess_memory_bytes

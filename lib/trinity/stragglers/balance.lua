@@ -5,11 +5,7 @@ local util = require 'trinity.base.util'
 --- Returns the items of every bin, or nil if one does not fit; of bins with equal work, the one with the least
 --- `earlier` work is taken. space: the largest sum of sizes of a bin.
 return function(items, bins, space, earlier)
-  local order = util.listed(#items, function(k) return k end)
-  table.sort(order, function(a, b)
-    if items[a].work ~= items[b].work then return items[a].work > items[b].work end
-    return a < b
-  end)
+  local order = util.order_of(util.map(items, function(item) return item.work end), true)
   local found, before = util.listed(bins, function() return { work = 0, size = 0 } end), earlier or {}
   for _, k in ipairs(order) do
     local item, to = items[k], nil

@@ -160,7 +160,7 @@ function stragglers.context_degrees(strategy, options)
     if found and found.metrics.feasible then add(('context %d'):format(degree), found, 'fixed') end
   end
   if whole > 1 then add('one per micro-batch', strategy, 'per_micro_batch') end
-  table.sort(rows, tasks.by('mean_s', 'what'))
+  table.sort(rows, util.by('mean_s', 'what'))
   return rows
 end
 

@@ -2,7 +2,6 @@
 
 local csv = require 'trinity.base.csv'
 local statistics = require 'trinity.base.statistics'
-local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
 local mean, median, operations = statistics.mean, util.median, {}
@@ -70,7 +69,7 @@ function operations.read(path)
     table.insert(step.operations, of)
   end
   for _, step in util.sorted_pairs(by_step) do
-    table.sort(step.operations, tasks.by('stage', 'worker', 'type', 'number'))
+    table.sort(step.operations, util.by('stage', 'worker', 'type', 'number'))
     steps[#steps + 1] = step
     check(step, steps[1])
   end

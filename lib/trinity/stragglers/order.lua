@@ -2,10 +2,9 @@
 -- Rules of ByteDance's StragglerAnalysis (OSDI 2025), `analyzer/dependency_model.py`.
 
 local operations = require 'trinity.stragglers.operations'
-local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
-local starts_before = tasks.by('start_s', 'number', 'type')
+local starts_before = util.by('start_s', 'number', 'type')
 
 --- Returns { waits (by operation: the operations before it), groups (lists of operations), group_of (by operation),
 --- stages, workers }.

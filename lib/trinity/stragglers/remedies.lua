@@ -47,8 +47,7 @@ local function without_replicas(plan, low, slow)
     return a < b
   end)
   for dropped = 1, math.min(#order, data - 1) do
-    local devices = {}
-    for _, device in ipairs(kept) do if at[device] ~= order[dropped] then devices[#devices + 1] = device end end
+    local devices = util.filtered(kept, function(device) return at[device] ~= order[dropped] end)
     kept = devices
     plans[dropped] = util.merged(plan, { mesh = util.merged(plan.mesh, { data = data - dropped }), devices = kept,
       micro_batches = math.ceil((plan.micro_batches or 1) * data / (data - dropped)) })

@@ -102,7 +102,7 @@ return function(owner, found)
     end
   end
   for _, queue in util.sorted_pairs(queues) do
-    table.sort(queue, tasks.by('start_s', 'end_s', 'number'))
+    table.sort(queue, util.by('start_s', 'end_s', 'number'))
     local open = {} -- latest start first: no node that ended followed them; messages of several groups overlap
     for _, node in ipairs(queue) do
       local latest_s, still = 0, { node }

@@ -26,15 +26,6 @@ function tasks.new(name, waits)
   end
 end
 
---- Returns whether one row is before another, as a function for table.sort, by these fields.
-function tasks.by(...)
-  local names = { ... }
-  return function(a, b)
-    for _, name in ipairs(names) do if a[name] ~= b[name] then return a[name] < b[name] end end
-    return false
-  end
-end
-
 --- Returns a function that adds seconds to field time_s of the row of a key, made by make(), and one that lists the
 --- rows, longest time first.
 function tasks.sums(make)

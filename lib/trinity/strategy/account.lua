@@ -79,10 +79,7 @@ end
 
 local function takes_part(row, device)
   if row.kind == 'send' then return row.devices[1] == device end
-  for _, other in ipairs(row.devices) do
-    if other == device then return true end
-  end
-  return false
+  return util.find(row.devices, function(other) return other == device end) ~= nil
 end
 
 local function stages_of(found, low, account)

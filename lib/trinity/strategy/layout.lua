@@ -86,8 +86,7 @@ function layout.read(text, owner)
 end
 
 local function count_of(stages, what)
-  local sum = 0
-  for _, stage in ipairs(stages) do sum = sum + stage[what] end
+  local sum = util.sum(stages, function(stage) return stage[what] end)
   return sum
 end
 

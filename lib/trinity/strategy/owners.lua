@@ -65,8 +65,7 @@ function owners.of_stages(strategy)
   local chunks = parallelism.chunks(strategy, (core.repeated_layers(strategy.problem.graph.handle)))
   local peaks, metrics = peaks_of(strategy, first), strategy.metrics
   stages[strategy] = util.map(first, function(device, stage)
-    local layers = 0
-    for _, chunk in ipairs(chunks[stage]) do layers = layers + chunk[2] - chunk[1] + 1 end
+    local layers = util.sum(chunks[stage], function(chunk) return chunk[2] - chunk[1] + 1 end)
     return { stage = stage, device = device, layers = layers, chunks = chunks[stage], peak_bytes = peaks[stage],
       memory_bytes = metrics:memory_bytes(device), compute_busy_s = metrics:compute_busy_s(device) }
   end)

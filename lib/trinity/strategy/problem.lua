@@ -129,9 +129,7 @@ local most_entries = 2 ^ 28 -- maximum size of a list of placements: 1 GiB
 function Problem:placements(count)
   local most = math.min(1e6, math.floor(most_entries / self.graph.operators))
   check.integer('problem:placements', 1, 'count', count, 0, most)
-  local list = {}
-  for i = 1, count do list[i] = self:placement() end
-  return list
+  return util.listed(count, function() return self:placement() end)
 end
 
 --- Simulates one training step of a plan. Returns metrics in seconds and bytes. Raises an error if the plan does not

@@ -11,8 +11,7 @@ return function(strategy, cluster)
   for _, axis in ipairs(axes) do
     local node_of, crosses, groups, crossing = {}, {}, 0, 0
     for device in util.sorted_pairs(at[axis]) do
-      local key = {}
-      for i, other in ipairs(axes) do key[i] = other == axis and '' or at[other][device] end
+      local key = util.map(axes, function(other) return other == axis and '' or at[other][device] end)
       key = table.concat(key, ' ')
       local node = cluster.devices[device].node
       if not node_of[key] then groups = groups + 1 end

@@ -135,8 +135,7 @@ function Search:equal()
   local stages = 1
   while stages * 2 <= math.min(self.gpus, most_stages) do stages = stages * 2 end
   while stages >= 1 do
-    local gpus = {}
-    for s = 1, stages do gpus[s] = self.gpus / stages end
+    local gpus = util.listed(stages, function() return self.gpus / stages end)
     for _, micro_batch in ipairs(sizes_of(self)) do
       if self:over() then return end
       self:try(micro_batch, gpus)

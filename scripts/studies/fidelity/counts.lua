@@ -117,8 +117,7 @@ end
 local function tallied(rows)
   local same = util.grouped(rows, function(row) return ('%s %s %d'):format(row.kind, row.axis, row.bytes) end)
   return util.map(same, function(group)
-    local sent = 0
-    for _, row in ipairs(group) do sent = sent + row.count end
+    local sent = util.sum(group, function(row) return row.count end)
     return util.merged(group[1], { count = sent })
   end)
 end

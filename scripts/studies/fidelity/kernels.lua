@@ -105,8 +105,7 @@ local function exchanges(path)
       local key = system[2] .. ep
       clusters[key] = clusters[key] or cluster_of(row.system, nodes.job(system[2], ep))
       local tokens, top_k = csv.whole(path, row, 'tokens_per_gpu'), csv.whole(path, row, 'top_k')
-      local members = {}
-      for i = 1, ep do members[i] = i end
+      local members = util.listed(ep, function(i) return i end)
       local hidden = csv.whole(path, row, 'hidden')
       for _, pass in ipairs { { 'dispatch', hidden + hidden / 32 }, { 'combine', 2 * hidden } } do
         local predicted_s = dispatcher.message_s('deepep', clusters[key], members, { tokens = tokens, top_k = top_k,
@@ -157,10 +156,7 @@ end
 
 function kernels.run(options)
   local list = summaries(matmuls(options))
-  table.sort(list, function(a, b)
-    if a.group ~= b.group then return a.group < b.group end
-    return a.order < b.order
-  end)
+  table.sort(list, util.by('group', 'order'))
   for _, one in ipairs(summaries(exchanges(options.exchanges))) do list[#list + 1] = one end
   if options.json then return print(json.encode { kernels = list }) end
   print(text.format_table({ '', '', 'rows', 'mean error', 'mean, signed', 'worst', 'of form' }, util.map(list,

@@ -72,11 +72,7 @@ end
 
 --- Rows with a field, or those without it.
 local function with(rows, field, without)
-  local found = {}
-  for _, row in ipairs(rows) do
-    if (row[field] ~= nil) ~= (without or false) then found[#found + 1] = row end
-  end
-  return found
+  return util.filtered(rows, function(row) return (row[field] ~= nil) ~= (without or false) end)
 end
 
 --- Rows with logarithms at `values` and their slopes by every parameter: { row, logs, slopes = { id = list } }.
@@ -105,8 +101,7 @@ end
 local function moved_along(entries, values, all)
   local start, weight, parameters = {}, {}, {}
   for _, one in ipairs(all) do
-    local serves = false
-    for _, entry in ipairs(entries) do serves = serves or entry.slopes[one.id] ~= nil end
+    local serves = util.find(entries, function(entry) return entry.slopes[one.id] ~= nil end) ~= nil
     if serves then
       start[one.id] = fitted.value(values, one)
       parameters[#parameters + 1] = util.merged(one, { name = one.id, from = start[one.id], field = one.name })
@@ -136,8 +131,7 @@ local function parameters_of(rows, words)
   local found, all = {}, fitted.parameters(rows)
   local wanted = #words > 0 and util.words(words) or { '' }
   for _, one in ipairs(all) do
-    local fits = false
-    for _, word in ipairs(wanted) do fits = fits or one.id:find(word, 1, true) end
+    local fits = util.find(wanted, function(word) return one.id:find(word, 1, true) end) ~= nil
     if fits then found[#found + 1] = one end
   end
   if #found == 0 then
@@ -233,25 +227,17 @@ local function cross_validate(source, rows, options)
   local parameters = parameters_of(used, options.parameters)
   --- Whether a row's prediction changes with a fitted parameter, at least with one of its kind of GPU or its source.
   local function is_served(row, at_least)
-    for _, one in ipairs(parameters) do
-      if (not at_least or one.kind or one.source) and fitted.holds(row, one) then return true end
-    end
-    return false
+    return util.find(parameters, function(one)
+      return (not at_least or one.kind or one.source) and fitted.holds(row, one)
+    end) ~= nil
   end
   local function served(list, at_least)
-    local found = {}
-    for _, row in ipairs(list) do
-      if is_served(row, at_least) then found[#found + 1] = row end
-    end
-    return found
+    return util.filtered(list, function(row) return is_served(row, at_least) end)
   end
   used = served(used)
   local entries = profiled(source, rows, values, parameters)
   fit.each(util.grouped(used, function(row) return row.left_out end), 'networks', function(own)
-    local others = {}
-    for _, entry in ipairs(entries) do
-      if entry.row.left_out ~= own.name then others[#others + 1] = entry end
-    end
+    local others = util.filtered(entries, function(entry) return entry.row.left_out ~= own.name end)
     local start = fitted.without(values, own, others, parameters)
     local moved = #others > 0 and moved_along(others, start, parameters) or start
     for i, one in ipairs(predict(source, own, moved, true)) do own[i].prediction = one end
@@ -290,8 +276,7 @@ local function show(source, all, options)
     return predict(source, piece, values, false, true)
   end)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
-  local reached = {}
-  for _, row in ipairs(all) do if row.refused or row.prediction then reached[#reached + 1] = row end end
+  local reached = util.filtered(all, function(row) return row.refused or row.prediction end)
   local data = { [source.list or 'rows'] = util.map(reached, source.json) }
   rows = csv.accepted(reached, options.json and function() print(json.encode(data)) end)
   run:result(source.name, data)
@@ -301,10 +286,9 @@ local function show(source, all, options)
   print ''
   local served = fitted.rows(source.name, options.constants)
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
-    local own = {}
-    for _, row in ipairs(with(rows, 'measured')) do
-      if (served[row.served or row.id] or false) == (heading ~= 'predicted rows') then own[#own + 1] = row end
-    end
+    local own = util.filtered(with(rows, 'measured'), function(row)
+      return (served[row.served or row.id] or false) == (heading ~= 'predicted rows')
+    end)
     if #own > 0 then errors.print(heading, groups_of(own)) end
   end
   if source.ranked then errors.print_ranking(rows) end

@@ -75,10 +75,9 @@ local skips = { name = 'skips', title = 'What skips bring',
       for _, held in ipairs(settings.quick and few or all) do
         local synchronization = training.daso { held = { global_skips = held[1], local_skips = held[2],
           batches_to_wait = held[3] } }
-        local gains = {}
-        for i, of in ipairs(trainings) do
-          gains[i] = ('%+.2f'):format(daso.gain(of:of(daso.baselines[1].synchronization), of:of(synchronization)))
-        end
+        local gains = util.map(trainings, function(of)
+          return ('%+.2f'):format(daso.gain(of:of(daso.baselines[1].synchronization), of:of(synchronization)))
+        end)
         rows:add { what = ('%s, %d/%d/%d'):format(network.name, unpack(held)),
           ours = ('%s %% at 24, %s %% at %g GB/s'):format(gains[1], gains[2], slow_gb_s) }
       end

@@ -161,8 +161,7 @@ local function summary_of(rows)
     if all > 0 then parts[#parts + 1] = ('%s: %d of %d'):format(titles[kind], agree, all) end
   end
   for _, about in ipairs(no_agreement) do
-    local count = 0
-    for _, row in ipairs(rows) do count = count + (row.verdict and row.verdict.kind == about[1] and 1 or 0) end
+    local count = util.sum(rows, function(row) return (row.verdict and row.verdict.kind == about[1] and 1 or 0) end)
     if count > 0 then parts[#parts + 1] = ('%s: %d'):format(about[2], count) end
   end
   return table.concat(parts, '; ')

@@ -105,18 +105,14 @@ end
 --- Parts of a batch in proportion to `speed` that sum to it: the largest remainders are rounded up. Every machine gets
 --- a sample first.
 function baselines.shards(batch, speed)
-  local sum, parts, order, left = 0, {}, {}, batch
+  local sum, parts, remainders, left = 0, {}, {}, batch
   for d = 1, #speed do sum = sum + speed[d] end
   local function wanted(d) return 1 + (batch - #speed) * speed[d] / sum end
   for d = 1, #speed do
     parts[d] = math.floor(wanted(d))
-    left, order[d] = left - parts[d], d
+    left, remainders[d] = left - parts[d], wanted(d) - parts[d]
   end
-  local function remainder(d) return wanted(d) - parts[d] end
-  table.sort(order, function(a, b)
-    if remainder(a) ~= remainder(b) then return remainder(a) > remainder(b) end
-    return a < b
-  end)
+  local order = util.order_of(remainders, true)
   for i = 1, left do
     local d = order[(i - 1) % #order + 1]
     parts[d] = parts[d] + 1

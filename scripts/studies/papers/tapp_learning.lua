@@ -3,6 +3,7 @@
 local baselines = require 'studies.papers.tapp_baselines'
 local page = require 'studies.papers.page'
 local studies = require 'studies.papers.tapp_studies'
+local util = require 'trinity.base.util'
 
 local comparisons = {
   { 'trained', 'frozen', 'updates, where the policy samples all' },
@@ -27,11 +28,7 @@ local function pairs_of(cases, ours, theirs)
 end
 
 local function of_model(cases, name)
-  local list = {}
-  for _, case in ipairs(cases) do
-    if case.model == name then list[#list + 1] = case end
-  end
-  return list
+  return util.filtered(cases, function(case) return case.model == name end)
 end
 
 local function add(rows, label, cases, comparison)

@@ -37,7 +37,7 @@ end
 -- one), and lists over the seeds.
 local function learned(variant, problem, settings)
   local row, placements = { steps_s = {}, rhos = {}, updates = {} }, {}
-  local order, results = util.listed(settings.seeds, function(i) return i end), {}
+  local results = {}
   for i = 1, settings.seeds do
     local found = methods.tapp(problem, util.merged({ seed = settings.seed + i - 1,
       evaluations = studies.evaluations(settings), quiet = true }, variant.options))
@@ -46,10 +46,7 @@ local function learned(variant, problem, settings)
     row.steps_s[i], row.rhos[i], row.updates[i] = results[i].step_time_s, results[i].rho, found.updates
     row.found_by, placements[i] = found:found_by(), found.placement
   end
-  table.sort(order, function(a, b)
-    if row.steps_s[a] ~= row.steps_s[b] then return row.steps_s[a] < row.steps_s[b] end
-    return a < b
-  end)
+  local order = util.order_of(row.steps_s)
   local best = { step_time_s = row.steps_s[order[1]], fits = results[order[1]].fits, placement = placements[order[1]] }
   return util.merged(results[order[math.floor(#order / 2) + 1]], row), best
 end
@@ -87,10 +84,7 @@ local function cases_of(settings)
       end
     end
   end
-  table.sort(cases, function(a, b) -- the longest first: processes end together
-    if a.nodes ~= b.nodes then return a.nodes > b.nodes end
-    return a.number < b.number
-  end)
+  table.sort(cases, util.by('-nodes', 'number')) -- the longest first: processes end together
   return cases
 end
 

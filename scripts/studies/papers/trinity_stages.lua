@@ -86,10 +86,9 @@ end
 local function unseen_rows(rows, settings)
   local names = settings.quick and { 'alexnet', 'vgg16', 'rnnlm' }
     or { 'alexnet', 'vgg16', 'resnet50', 'inception_v3', 'rnnlm', 'gnmt', 'transformer' }
-  local all = {}
-  for i, name in ipairs(names) do
-    all[i] = problems.new { graph = model.load(name, { batch_size = 16 }), cluster = model.cluster 'p100x4' }
-  end
+  local all = util.map(names, function(name)
+    return problems.new { graph = model.load(name, { batch_size = 16 }), cluster = model.cluster 'p100x4' }
+  end)
   local updates = math.max(1, math.floor(settings.updates / 10))
   for left, name in ipairs(names) do
     local fresh, known = {}, {}

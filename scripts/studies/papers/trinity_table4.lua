@@ -28,8 +28,7 @@ local function text_of(values, unit) return #values == 0 and 'OOM' or page.runs(
 
 --- A note where a policy's best strategy is one GPU.
 local function end_of(runs)
-  local one = 0
-  for _, run in ipairs(runs) do one = one + (run.metrics.peak_communication_bytes == 0 and 1 or 0) end
+  local one = util.sum(runs, function(run) return (run.metrics.peak_communication_bytes == 0 and 1 or 0) end)
   return one > 0 and (#runs > 1 and ('%d of %d runs are one GPU'):format(one, #runs) or 'it is one GPU') or nil
 end
 

@@ -75,11 +75,7 @@ local function race(problem, entries, options)
       entry.executions = count + 1
     end
     left, kept = left - kept, math.max(2, math.ceil(kept / 2))
-    table.sort(entries, function(a, b)
-      if a.executions ~= b.executions then return a.executions > b.executions end
-      if a.executed_s ~= b.executed_s then return a.executed_s < b.executed_s end
-      return a.name < b.name
-    end)
+    table.sort(entries, util.by('-executions', 'executed_s', 'name'))
   until left < kept
   return entries
 end

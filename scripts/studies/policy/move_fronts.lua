@@ -16,10 +16,7 @@ local worst_time, worst_memory = 1.3, 1.1            -- over the start's: what h
 
 --- The area between the points { x, y } below 1 that no other point is better than, and (1, 1).
 function fronts.area(points)
-  table.sort(points, function(a, b)
-    if a[1] ~= b[1] then return a[1] < b[1] end
-    return a[2] < b[2]
-  end)
+  table.sort(points, util.by(1, 2))
   local area, low = 0, 1
   for _, point in ipairs(points) do
     if point[1] < 1 and point[2] < low then

@@ -109,11 +109,7 @@ end
 
 -- Returns the searches that run under a budget.
 local function of_budget(searches, budget)
-  local list = {}
-  for _, search in ipairs(searches) do
-    if not search.most or budget.evaluations <= search.most then list[#list + 1] = search end
-  end
-  return list
+  return util.filtered(searches, function(search) return not search.most or budget.evaluations <= search.most end)
 end
 
 --- Runs it: options { folder =, training_seed =, budgets = list of { evaluations = } or { seconds = }, seeds =,

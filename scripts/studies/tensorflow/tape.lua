@@ -201,11 +201,7 @@ function Tape:running(fetched)
     for _, tensor in ipairs(node.inputs) do visit(tensor.node) end
     for _, before in ipairs(node.controls) do visit(before) end
   end
-  local list = {}
-  for _, node in ipairs(self.nodes) do
-    if runs[node] then list[#list + 1] = node end
-  end
-  return list
+  return util.filtered(self.nodes, function(node) return runs[node] end)
 end
 
 for name, method in util.sorted_pairs(require 'studies.tensorflow.operations') do Tape[name] = method end

@@ -98,8 +98,7 @@ local function train(method, seed)
     checkpoint = kept,
     daso = is_daso and { warmup_epochs = options.warmup, cooldown_epochs = options.cooldown,
       max_global_skips = options.max_global_skips } or nil })
-  local seconds = 0
-  for _, step_s in ipairs(run.step_times_s) do seconds = seconds + step_s end
+  local seconds = util.sum(run.step_times_s, function(step_s) return step_s end)
   row = { method = method, seed = seed, epochs = options.epochs, seconds = seconds,
     waited_s = seconds - run.busy_s[1], loss = run.held_out_loss, accuracy = run.accuracy }
   local is_whole = not run.stopped and options.seconds == math.huge

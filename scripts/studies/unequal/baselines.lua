@@ -88,10 +88,7 @@ local function ranked(pool, rule)
         point, grid.by_stage(mean, counts), grid.by_stage(bytes, counts), pool.message_bytes * point.micro_batch) }
     end
   end
-  table.sort(list, function(a, b)
-    if a.predicted_s ~= b.predicted_s then return a.predicted_s < b.predicted_s end
-    return a.number < b.number
-  end)
+  table.sort(list, util.by('predicted_s', 'number'))
   return list
 end
 

@@ -48,10 +48,7 @@ local function is_misspelt(a, b)
 end
 
 function Fields:missing(name)
-  local near = {}
-  for _, other in ipairs(util.sorted_keys(self.values)) do
-    if is_misspelt(name, other) then near[#near + 1] = other end
-  end
+  local near = util.filtered(util.sorted_keys(self.values), function(other) return is_misspelt(name, other) end)
   self:fail("field '%s' is missing%s", name, core.suggestion(name, near))
 end
 

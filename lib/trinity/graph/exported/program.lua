@@ -42,10 +42,9 @@ end
 
 local function tensor_of(path, name, meta)
   table_in(path, ("tensor '%s'"):format(name), meta)
-  local shape = {}
-  for i, size in ipairs(list_in(path, ("tensor '%s': field 'sizes'"):format(name), meta.sizes)) do
-    shape[i] = size_of(path, name, size)
-  end
+  local shape = util.map(list_in(path, ("tensor '%s': field 'sizes'"):format(name), meta.sizes), function(size)
+    return size_of(path, name, size)
+  end)
   if type(meta.dtype) ~= 'number' then
     fail(path, "tensor '%s': field 'dtype': expected a number, got %s", name, util.describe(meta.dtype))
   end
