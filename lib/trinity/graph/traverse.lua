@@ -92,10 +92,8 @@ return function(class)
   ---@param i trinity.OperatorRef
   ---@return integer[]
   function Graph:inputs(i)
-    local list = util.map(self.handle:operator(arguments.operator('graph:inputs', 1, 'i', self, i)).inputs, function(tensor)
-      return tensor.producer
-    end)
-    return list
+    local inputs = self.handle:operator(arguments.operator('graph:inputs', 1, 'i', self, i)).inputs
+    return util.map(inputs, function(tensor) return tensor.producer end)
   end
 
   --- Returns the operators without inputs. Example: `graph:sources()`
