@@ -104,7 +104,10 @@ function ActorCritic:parameters() return self.network:parameters() end
 
 check.methods(ActorCritic, 'trinity.ActorCritic', '', 'policy')
 
---- A policy of a network: network(observation) gives logits [num_envs, num_actions] and values [num_envs].
+--- A policy of a network of one's own: network(observation) gives logits [num_envs, num_actions], of 'joint' actions
+--- [num_envs, nodes, devices], and where it has a critic values [num_envs].
+---@param network trinity.Module
+---@return trinity.ActorCritic
 function actor_critic.new(network)
   if not nn.is_module(network) then check.wrong('learn.policy', 1, 'network', network, 'a module (nn.class)') end
   return setmetatable({ network = network }, ActorCritic)
@@ -178,7 +181,11 @@ local scorer_options = options_of.declare('trinity.ScorerOptions', { help = 'Wha
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the initial weights' },
 })
 
---- See trinity.learn.
+--- A policy whose network scores every action of an environment by itself: nodes on devices by the node's features and
+--- the device's state, values of words by the words so far. Its weights fit environments of other problems.
+---@param env trinity.Env
+---@param options? trinity.ScorerOptions
+---@return trinity.ActorCritic
 function actor_critic.scorer(env, options)
   check.object('learn.scorer', 1, 'env', env, 'env')
   local o, observation = scorer_options:read('learn.scorer', 2, 'options', options), env:observation()

@@ -119,7 +119,10 @@ function Agent:close() check.closing('agent:close', self, 'agent').handle:close(
 
 check.methods(Agent, 'trinity.Agent')
 
---- See trinity.learn.
+--- Trinity's own policy with its own PPO, in the engine on LibTorch (engine/learn/torch/agent.h).
+---@param problem trinity.Problem
+---@param options? trinity.AgentOptions of the options that every method has only the seed
+---@return trinity.Agent
 return function(problem, options)
   check.object('learn.agent', 1, 'problem', problem, 'problem')
   if options ~= nil then check.argument('learn.agent', 2, 'options', options, 'table') end

@@ -18,7 +18,13 @@ local declared = options_of.declare('trinity.CloningOptions', { help = 'What lea
   { 'on_update', 'function', as = 'fun(report: trinity.UpdateReport)', help = 'called after each update' },
 })
 
---- See trinity.learn.
+--- Behaviour cloning: trains a policy to do as a teacher does. teacher(observation, env) gives the actions of all
+--- environments.
+---@param env trinity.Env
+---@param policy trinity.ActorCritic
+---@param teacher fun(observation: trinity.EnvObservation, env: trinity.Env): trinity.TorchTensor|integer[]
+---@param options trinity.CloningOptions
+---@return trinity.UpdateReport[]
 return function(env, policy, teacher, options)
   training.check('learn.clone', env, policy, 'act evaluate parameters')
   check.argument('learn.clone', 3, 'teacher', teacher, 'function')

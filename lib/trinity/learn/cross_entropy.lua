@@ -41,7 +41,11 @@ function cross_entropy.new(policy, o)
   return self
 end
 
---- See trinity.learn.
+--- Trains a policy by the cross-entropy method (Rubinstein 1999): raises the likelihood of the best.
+---@param env trinity.Env
+---@param policy trinity.ActorCritic needs no value function
+---@param options trinity.CrossEntropyOptions
+---@return trinity.UpdateReport[]
 function cross_entropy.run(env, policy, options)
   training.check('learn.cross_entropy', env, policy, 'act evaluate parameters')
   local o = declared:read('learn.cross_entropy', 3, 'options', options)

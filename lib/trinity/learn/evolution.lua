@@ -45,7 +45,11 @@ local function shift(parameters, noise, factor)
   end)
 end
 
---- See trinity.learn.
+--- Trains a policy by evolution strategies (Salimans et al. 2017).
+---@param env trinity.Env
+---@param policy trinity.ActorCritic of which act and parameters are asked alone
+---@param options trinity.EvolutionOptions
+---@return trinity.UpdateReport[]
 return function(env, policy, options)
   training.check('learn.evolution', env, policy, 'act parameters')
   local o, reports, timesteps = declared:read('learn.evolution', 3, 'options', options), {}, 0

@@ -73,7 +73,11 @@ function ppo.new(policy, o)
   return self
 end
 
---- See trinity.learn.
+--- Trains a policy by proximal policy optimisation (Schulman et al. 2017), with a critic where the policy has one.
+---@param env trinity.Env
+---@param policy trinity.ActorCritic
+---@param options trinity.PpoOptions
+---@return trinity.UpdateReport[]
 function ppo.run(env, policy, options)
   training.check('learn.ppo', env, policy, 'act evaluate parameters')
   local o = ppo.declared:read('learn.ppo', 3, 'options', options)

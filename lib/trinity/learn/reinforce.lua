@@ -58,7 +58,11 @@ function reinforce.new(policy, o)
   return self
 end
 
---- See trinity.learn.
+--- Trains a policy by REINFORCE (Williams 1992) with a baseline.
+---@param env trinity.Env
+---@param policy trinity.ActorCritic needs a value function for baseline 'value' only
+---@param options trinity.ReinforceOptions
+---@return trinity.UpdateReport[]
 function reinforce.run(env, policy, options)
   training.check('learn.reinforce', env, policy, 'act evaluate parameters')
   local o = reinforce.declared:read('learn.reinforce', 3, 'options', options)

@@ -20,7 +20,13 @@ local function check_rows(owner, place, name, value, shape)
   return value:size()
 end
 
---- See trinity.learn.
+--- Discounted sums of the rewards of the rest of the episode; `next_value` [num_envs] is the value after the last
+--- step (default 0).
+---@param rewards trinity.TorchTensor [steps, num_envs]
+---@param dones trinity.TorchTensor [steps, num_envs]
+---@param gamma? number default 1
+---@param next_value? trinity.TorchTensor [num_envs]
+---@return trinity.TorchTensor returns [steps, num_envs]
 function returns.returns(rewards, dones, gamma, next_value)
   local shape = check_rows('learn.returns', 1, 'rewards', rewards)
   check_rows('learn.returns', 2, 'dones', dones, shape)
@@ -36,7 +42,14 @@ function returns.returns(rewards, dones, gamma, next_value)
   return tensor.stack(rows)
 end
 
---- See trinity.learn.
+--- Generalised advantage estimates (Schulman et al. 2016), and the returns that a critic learns.
+---@param rewards trinity.TorchTensor [steps, num_envs]
+---@param dones trinity.TorchTensor [steps, num_envs]
+---@param values trinity.TorchTensor [steps, num_envs]: the critic's, before each step
+---@param next_value trinity.TorchTensor [num_envs]: after the last step
+---@param options? trinity.GaeOptions
+---@return trinity.TorchTensor advantages [steps, num_envs]
+---@return trinity.TorchTensor returns [steps, num_envs]
 function returns.gae(rewards, dones, values, next_value, options)
   local shape = check_rows('learn.gae', 1, 'rewards', rewards)
   check_rows('learn.gae', 2, 'dones', dones, shape)
