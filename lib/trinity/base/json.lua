@@ -11,7 +11,7 @@ local json = {}
 function json.decode(text, what)
   local ok, value = pcall(core.from_json, text, what or 'JSON')
   if ok then return value end
-  error((util.unplaced(value):gsub('^trinity%.from_json: ', '')), 0)
+  error(util.plain(value), 0)
 end
 
 --- Returns the text of a file, unpacked if it is a gzip file.
@@ -20,7 +20,7 @@ function json.text(path)
   if text:sub(1, 2) ~= '\31\139' then return text end
   local ok, unpacked = pcall(core.read_compressed, path)
   if ok then return unpacked end
-  error((util.unplaced(unpacked):gsub('^trinity%.read_compressed: ', '')), 0)
+  error(util.plain(unpacked), 0)
 end
 
 --- Returns the value in a file.
@@ -38,7 +38,7 @@ end
 function json.text_of(owner, place, name, value, form)
   local ok, text = pcall(core.to_json, value, form)
   if ok then return text end
-  check.refuse(owner, place, name, '%s', (util.unplaced(text):gsub('^trinity%.to_json: ', '')))
+  check.refuse(owner, place, name, '%s', util.plain(text))
 end
 
 --- Returns a value as JSON on one line. Numbers are read back exactly; infinity and NaN become null. An empty table is

@@ -20,22 +20,23 @@ function util.unplaced(message)
   return message
 end
 
---- Raises an error of an internal engine function at the script's line, without the function's name.
-function util.fail_as(message)
-  util.fail('%s', (util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')))
-end
+--- Removes the position and the name of an internal engine function from its error.
+function util.plain(message) return (util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')) end
 
---- Returns the content of a file. Errors begin with its name.
-function util.read_file(path)
+--- Raises an error of an internal engine function at the script's line, without its name or with that of `owner`.
+function util.fail_as(message, owner) util.fail('%s%s', owner and owner .. ': ' or '', util.plain(message)) end
+
+--- Returns the content of a file. Errors begin with its name, or that of `owner`.
+function util.read_file(path, owner)
   local ok, text = pcall(core.read_file, path)
-  if not ok then util.fail_as(text) end
+  if not ok then util.fail_as(text, owner) end
   return text
 end
 
 --- Writes a file; `owner`: function named in messages.
 function util.write_file(owner, path, content)
   local ok, message = pcall(core.write_file, path, content)
-  if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.write_file: ', ''))) end
+  if not ok then util.fail_as(message, owner) end
 end
 
 local Usage = { __tostring = function(self) return self.message end }
@@ -219,7 +220,7 @@ util.exists = core.exists
 --- Returns the function of a Lua file, or nil and a reason.
 function util.load_file(path)
   local ok, text = pcall(core.read_file, path)
-  if not ok then return nil, (util.unplaced(text):gsub('^trinity%.read_file: ', '')) end
+  if not ok then return nil, util.plain(text) end
   if text:sub(1, 1) == '\27' then return nil, path .. ': expected Lua as text, got compiled Lua, or another format' end
   return load((text:gsub('^#[^\n]*', '')), '@' .. path, 't')
 end

@@ -38,7 +38,7 @@ end
 function profiler.start(path)
   local ok, message = pcall(core.check_output, path)
   if not ok then
-    util.fail('--profile: %s', (util.unplaced(tostring(message)):gsub('^trinity%.check_output: ', '')))
+    util.fail_as(message, '--profile')
   end
   local sampler = require 'jit.profile'
   state = { path = path, start_s = core.clock_s(), last_s = core.clock_s(), stacks = {}, lines = {}, shares = {},

@@ -13,10 +13,7 @@ local files = {}
 ---@param path string
 ---@return string
 function files.read(path)
-  check.path('files.read', 1, 'path', path)
-  local ok, content = pcall(core.read_file, path)
-  if ok then return content end
-  util.fail('files.read: %s', (util.unplaced(content):gsub('^trinity%.read_file: ', '')))
+  return util.read_file(check.path('files.read', 1, 'path', path), 'files.read')
 end
 
 --- Writes a file atomically: readers get either the old or the new content. Makes its folder. Raises an error if it
@@ -36,7 +33,7 @@ end
 function files.list(path)
   check.path('files.list', 1, 'path', path)
   local ok, names = pcall(core.list_folder, path)
-  if not ok then util.fail('files.list: %s', (util.unplaced(names):gsub('^trinity%.list_folder: ', ''))) end
+  if not ok then util.fail_as(names, 'files.list') end
   if not core.exists(path .. '/.') then util.fail('files.list: %s: no such folder', util.shortened(path)) end
   return names
 end

@@ -1,7 +1,6 @@
 -- trinity.files.json: values as readable JSON, and back.
 
 local check = require 'trinity.base.check'
-local core = require 'trinity.core'
 local text_json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
@@ -35,9 +34,7 @@ end
 ---@param path string
 ---@return any
 function json.read(path)
-  check.path('files.json.read', 1, 'path', path)
-  local ok, text = pcall(core.read_file, path)
-  if not ok then util.fail('files.json.read: %s', (util.unplaced(text):gsub('^trinity%.read_file: ', ''))) end
+  local text = util.read_file(check.path('files.json.read', 1, 'path', path), 'files.json.read')
   return decoded('files.json.read', text, path)
 end
 

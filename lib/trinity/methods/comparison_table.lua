@@ -18,9 +18,7 @@ local function reward(s) return s.reward end
 
 --- How many runs of a row fit.
 function comparison_table.fitting(row)
-  local fit = 0
-  for _, found in ipairs(row.runs) do if found.metrics.feasible then fit = fit + 1 end end
-  return fit
+  return #util.filtered(row.runs, function(found) return found.metrics.feasible end)
 end
 
 --- Values of all runs of a row, ascending.

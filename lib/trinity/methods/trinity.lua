@@ -51,7 +51,7 @@ function policy.settings(owner, given, seed, devices)
   local settings, job = util.merged(util.picked(given, of_agent), { seed = seed }), dist.current()
   if given.preset == 'scratch' then settings.groups = settings.groups or devices end
   local ok, message = pcall(core.check_agent, settings, job and job.size or 1)
-  if not ok then util.fail('%s: %s', owner, (util.unplaced(message):gsub('^trinity%.check_agent: ', ''))) end
+  if not ok then util.fail_as(message, owner) end
   return settings
 end
 

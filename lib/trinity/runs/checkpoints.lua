@@ -209,7 +209,7 @@ local function checked_file(path, name, sum, bytes)
   local file = (path:match '^.*/' or '') .. name
   local ok, content = pcall(core.read_file, file)
   if not ok then
-    return nil, 'a file that belongs to it: ' .. util.unplaced(tostring(content)):gsub('^trinity%.[%w_]+: ', '')
+    return nil, 'a file that belongs to it: ' .. util.plain(content)
   end
   local length = #content
   if bytes then content = content:sub(1, tonumber(bytes) or 0) end

@@ -13,7 +13,7 @@ local folder = {}
 --- Warns once that nothing more is saved.
 function Folder:give_up(message)
   if self.broken then return end
-  self.broken = util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')
+  self.broken = util.plain(message)
   progress.warn(('cannot write to the run folder %s: %s; the script continues, but its results are no longer saved')
     :format(self.path, self.broken))
 end

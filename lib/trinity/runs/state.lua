@@ -344,8 +344,8 @@ local function start(script, problem)
   local ok, run = pcall(open, script, problem)
   if not ok then
     if type(run) ~= 'string' then error(run, 0) end
-    if state.settings.name then util.fail('no run is kept: %s', (util.unplaced(run):gsub('^trinity%.[%w_]+: ', ''))) end
-    progress.warn(('no run is kept: %s'):format((util.unplaced(run):gsub('^trinity%.[%w_]+: ', ''))))
+    if state.settings.name then util.fail_as(run, 'no run is kept') end
+    progress.warn('no run is kept: ' .. util.plain(run))
     return false
   end
   run.path, run.context, run.started, run.now_at = run.folder.path, context '', core.clock_s(), core.clock_s()

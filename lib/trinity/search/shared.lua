@@ -6,6 +6,7 @@
 -- search if trinity.dist.current() returns a job. Without a job, these functions do the work of a single process.
 
 local array = require 'trinity.base.array'
+local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local ranks = require 'trinity.dist.ranks'
@@ -181,20 +182,10 @@ function dist_search.follow(run, job)
     return
   end
   adopt(run, job, 0, run.placement)
-  local points = {}
-  for i = 1, state[4] do
-    local point = run.curve[i] or { evaluations = 0, mean_reward = 0, best_reward = 0, best_step_time_s = 0 }
-    for _, value in ipairs { point.evaluations, point.mean_reward, point.best_reward, point.best_step_time_s } do
-      points[#points + 1] = value
-    end
-  end
+  local points = checkpoints.curve_numbers(run.curve)
+  points = util.listed(#checkpoints.point * state[4], function(i) return points[i] or 0 end)
   points = job:broadcast(tensor.new(points, { dtype = 'float64' })):totable()
-  run.evaluations, run.step, run.curve, run.mean_reward = state[1], state[2], {}, state[5]
-  for i = 1, state[4] do
-    local at = 4 * i - 4
-    run.curve[i] = { evaluations = points[at + 1], mean_reward = points[at + 2], best_reward = points[at + 3],
-      best_step_time_s = points[at + 4] }
-  end
+  run.evaluations, run.step, run.curve, run.mean_reward = state[1], state[2], checkpoints.curve_of(points), state[5]
 end
 
 --- Returns a search of this rank alone that starts from the state of `run`, with `evaluations` of its budget and its

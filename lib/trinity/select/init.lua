@@ -33,8 +33,7 @@ end
 local function renamed(f, ...)
   local ok, result = pcall(f, ...)
   if ok then return result end
-  local message = util.unplaced(tostring(result)):gsub('^trinity%.[%w_]+: ', ''):gsub('^select: ', '')
-  util.fail('select: %s', message)
+  util.fail('select: %s', (util.plain(result):gsub('^select: ', '')))
 end
 
 local function text_of(state)

@@ -184,9 +184,7 @@ local function resolve_tasks(owner, given)
   end
   rows = util.map(rows, function(row) return type(row) == 'table' and table.concat(row, ',') or row end)
   local ok, found = pcall(core.read_order, rows)
-  if not ok then
-    util.fail('%s: %s: %s', owner, source, (util.unplaced(tostring(found)):gsub('^trinity%.read_order: ', '')))
-  end
+  if not ok then util.fail_as(found, ('%s: %s'):format(owner, source)) end
   if #found.tasks ~= (given.mesh.pipeline or 1) then
     util.fail('%s: %s: expected pipeline = %d rows, got %d', owner, source, given.mesh.pipeline or 1, #found.tasks)
   end
@@ -305,9 +303,7 @@ function parallelism.schedule_bubble(strategy)
   local owner = 'pipeline.schedule_bubble'
   if not parallelism.is(strategy) then check.wrong(owner, 1, 'strategy', strategy, 'a strategy with a mesh') end
   local ok, of_device, of_step = pcall(core.schedule_bubble, parallelism.fields(owner, strategy))
-  if not ok then
-    util.fail('%s: %s', owner, (util.unplaced(tostring(of_device)):gsub('^trinity%.schedule_bubble: ', '')))
-  end
+  if not ok then util.fail_as(of_device, owner) end
   return of_device, of_step
 end
 
