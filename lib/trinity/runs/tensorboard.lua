@@ -1,5 +1,4 @@
--- Writes scalars as TensorBoard event files: TFRecords with an Event protocol buffer each, encoded here because one
--- message type with a dozen fields needs no library.
+-- Writes scalars as TensorBoard event files: TFRecords with an Event protocol buffer each.
 --
 --   record   length (8 bytes), masked CRC-32C of these 8, data, masked CRC-32C of the data; all little-endian
 --   Event    1: wall_time (double), 2: step (int64), 3: file_version (text), 5: summary
@@ -8,6 +7,7 @@
 
 local bit = require 'bit'
 local ffi = require 'ffi'
+local wire = require 'trinity.formats.wire'
 
 local band, bxor, bor, rshift, lshift = bit.band, bit.bxor, bit.bor, bit.rshift, bit.lshift
 
@@ -29,8 +29,7 @@ function tensorboard.crc32c(text, before)
 end
 
 -- Buffers for one value of each type, whose bytes are read.
-local single, double = ffi.new 'float[1]', ffi.new 'double[1]'
-local uint32, uint64 = ffi.new 'uint32_t[1]', ffi.new 'uint64_t[1]'
+local single, uint32, uint64 = ffi.new 'float[1]', ffi.new 'uint32_t[1]', ffi.new 'uint64_t[1]'
 
 local function bytes_of(kind, value)
   kind[0] = value
@@ -47,31 +46,17 @@ local function record(data)
   return length .. masked_crc(length) .. data .. masked_crc(data)
 end
 
---- Encodes an integer from 0 to 2^53 as a varint.
-local function varint(value)
-  if value < 128 then return string.char(value) end
-  local parts = {}
-  while value >= 128 do
-    parts[#parts + 1] = string.char(value % 128 + 128)
-    value = math.floor(value / 128)
-  end
-  parts[#parts + 1] = string.char(value)
-  return table.concat(parts)
-end
-
-local function field(key, text) return string.char(key) .. varint(#text) .. text end
-
 --- Returns the beginning of an event file.
 function tensorboard.head(wall_time_s)
-  return record('\9' .. bytes_of(double, wall_time_s) .. field(0x1a, 'brain.Event:2'))
+  return record(wire.double(1, wall_time_s) .. wire.bytes(3, 'brain.Event:2'))
 end
 
 local float_size = 4
 
 --- Encodes a tag for scalars(), once for all events: the bytes before its number.
 function tensorboard.tag(text)
-  local head = field(0x0a, text) .. '\21'
-  return '\10' .. varint(#head + float_size) .. head
+  local head = wire.bytes(1, text) .. '\21'
+  return '\10' .. wire.varint(#head + float_size) .. head
 end
 
 --- Encodes one event: `tags` (of tensorboard.tag) and `values` are lists of equal length.
@@ -80,7 +65,7 @@ function tensorboard.scalars(wall_time_s, step, tags, values)
   for i = 1, #tags do
     summary[2 * i - 1], summary[2 * i] = tags[i], bytes_of(single, values[i])
   end
-  return record('\9' .. bytes_of(double, wall_time_s) .. '\16' .. varint(step) .. field(0x2a, table.concat(summary)))
+  return record(wire.double(1, wall_time_s) .. wire.chosen_integer(2, step) .. wire.bytes(5, table.concat(summary)))
 end
 
 return tensorboard
