@@ -8,16 +8,11 @@ local util = require 'trinity.base.util'
 
 local read = {}
 
-local function folder_names(path)
-  local ok, names = pcall(core.list_folder, path)
-  return ok and names or {}
-end
-
 --- Returns a part of a folder by id: { [id] = content of the file }, and ids in order. Unreadable files are reported in
 --- `notes`.
 local function read_parts(folder, part, file, notes)
   local parts, ids = {}, {}
-  for _, id in ipairs(folder_names(('%s/%s'):format(folder, part))) do
+  for _, id in ipairs(core.list_folder(('%s/%s'):format(folder, part))) do
     local path = ('%s/%s/%s/%s'):format(folder, part, id, file)
     if util.exists(path) then
       local ok, value = pcall(json.read, path)
@@ -34,7 +29,7 @@ end
 
 local function read_results(folder, notes)
   local list = {}
-  local names = folder_names(folder .. '/results')
+  local names = core.list_folder(folder .. '/results')
   table.sort(names, run_list.before)
   for _, name in ipairs(names) do
     local label = name:match '^(.*)%.json$'

@@ -8,7 +8,9 @@ local arguments = {}
 -- Rules for arguments of layers by name, as for check.value(). Arguments of other names are checked by the
 -- layer itself.
 local rules = { name = 'string', attributes = 'table', dtype = 'string', trainable = 'boolean', masked = 'boolean',
-  memory = { 'tensor', 3 }, tensors = { 'tensors' }, tables = { 'tensors' } }
+  memory = { 'tensor', 3 }, tensors = { 'tensors' }, tables = { 'tensors' }, sizes = { 'integers', 1 },
+  value = 'number', weight = 'number', count = { 'integer', 1 }, first = { 'integer', 1 }, heads = { 'integer', 1 } }
+for name in ('depth features units'):gmatch '%S+' do rules[name] = { 'integer', 1, 2 ^ 31 } end
 for name in ('x a b h c numbers rows logits labels loss other'):gmatch '%S+' do rules[name] = { 'tensor' } end
 local optional = { attributes = true, dtype = true, trainable = true, masked = true }
 

@@ -221,7 +221,6 @@ end
 ---@param heads integer
 ---@return trinity.Tensor
 function Layers:rotary(name, x, tables, heads)
-  check.integer('layers:rotary', 4, 'heads', heads, 1)
   return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
     attributes = { num_heads = heads } }))
 end

@@ -63,7 +63,6 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
-  check.number('layers:constant', 2, 'value', value)
   check.integers('layers:constant', 3, 'shape', shape, 1)
   return (self.builder:add { name = name, type = 'Constant', attributes = { value_float = value },
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
@@ -214,7 +213,6 @@ end
 ---@param o? trinity.LinearLayerOptions
 ---@return trinity.Tensor
 function Layers:linear(name, x, features, o)
-  check.integer('layers:linear', 3, 'features', features, 1, 2 ^ 31)
   o = declared.linear:read('layers:linear', 4, 'o', o)
   local shape, inner = {}, x.shape[#x.shape]
   for i, extent in ipairs(x.shape) do shape[i] = extent end
@@ -266,7 +264,6 @@ end
 ---@param weight number
 ---@return trinity.Tensor
 function Layers:add_loss(name, loss, other, weight)
-  check.number('layers:add_loss', 4, 'weight', weight)
   return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
 end
 

@@ -76,7 +76,6 @@ end
 ---@return trinity.Tensor[]
 function Layers:split(name, x, axis, sizes)
   check.integer('layers:split', 3, 'axis', axis, 1, #x.shape)
-  check.integers('layers:split', 4, 'sizes', sizes, 1)
   local shapes = {}
   for i, size in ipairs(sizes) do
     shapes[i] = copy(x.shape)
@@ -122,8 +121,6 @@ end
 ---@return trinity.Tensor
 function Layers:slice(name, x, axis, first, count)
   check.integer('layers:slice', 3, 'axis', axis, 1, #x.shape)
-  check.integer('layers:slice', 4, 'first', first, 1)
-  check.integer('layers:slice', 5, 'count', count, 1)
   local shape = copy(x.shape)
   shape[axis] = count
   return (self:operator('Slice', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
@@ -162,7 +159,6 @@ end
 ---@param axis integer
 ---@return trinity.Tensor
 function Layers:one_hot(name, numbers, depth, axis)
-  check.integer('layers:one_hot', 3, 'depth', depth, 1, 2 ^ 31)
   check.integer('layers:one_hot', 4, 'axis', axis, 1, #numbers.shape + 1)
   local shape = copy(numbers.shape)
   table.insert(shape, axis, depth)
@@ -297,7 +293,6 @@ end
 ---@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:additive_attention(name, memory, units)
-  check.integer('layers:additive_attention', 3, 'units', units, 1, 2 ^ 31)
   local n, s = memory.shape[1], memory.shape[2]
   local keys = self:linear(name .. '/keys', memory, units) -- its bias is b
   local query_weight = self:variable(name .. '/query_weight', { units, units })
@@ -323,7 +318,6 @@ end
 ---@param units integer
 ---@return fun(query: trinity.Tensor): trinity.Tensor
 function Layers:multiplicative_attention(name, memory, units)
-  check.integer('layers:multiplicative_attention', 3, 'units', units, 1, 2 ^ 31)
   local keys = self:linear(name .. '/keys', memory, units, { bias = false })
   keys = self:transpose(name .. '/keys_transpose', keys, { 1, 3, 2 })
   local step = 0
