@@ -73,8 +73,7 @@ examples['trinity.Layers'] = {
   gated_feed_forward = "net:gated_feed_forward('f', x, { feed_forward = 16 })",
   mixture_of_experts = "net:mixture_of_experts('m', x, { feed_forward = 16, experts = 4, top_k = 2 })",
   latent_attention = "net:latent_attention('a', x, { heads = 2, kv_lora_rank = 4, qk_nope_head_dim = 4, "
-    .. "qk_rope_head_dim "
-    .. "= 2, v_head_dim = 4, rotary = { net:input('cos', { 6, 1 }), net:input('sin', { 6, 1 }) } })",
+    .. "qk_rope_head_dim = 2, v_head_dim = 4, rotary = { net:input('cos', { 6, 1 }), net:input('sin', { 6, 1 }) } })",
   conv = "net:conv('c', image, { channels = 4, kernel = 3, padding = 'same' })",
   depthwise_conv = "net:depthwise_conv('c', image, { kernel = 3 })",
   separable_conv = "net:separable_conv('c', image, { channels = 4, kernel = 3 })",
@@ -104,9 +103,8 @@ examples['trinity.Layers'] = {
   reduce_sum = "net:reduce_sum('y', rows, 1)", reduce_mean = "net:reduce_mean('y', rows, 1)",
   reduce_l2 = "net:reduce_l2('y', rows, 1)", sum = "net:sum('y', { rows, rows })",
   mean = "net:mean('y', { rows, rows })",
-  lstm_cell = "net:lstm_cell('y', net:input('in', { 2, 3 }), net:input('h', { 2, 5 }), net:input('c', { 2, 5 }), "
-    .. "{ weight = "
-    .. "net:input('w', { 8, 20 }), bias = net:input('b', { 20 }) })",
+  lstm_cell = "net:lstm_cell('y', net:input('in', { 2, 3 }), net:input('h', { 2, 5 }), net:input('c', { 2, 5 }), { "
+    .. "weight = net:input('w', { 8, 20 }), bias = net:input('b', { 20 }) })",
   lstm_steps = "net:lstm_steps('y', { inputs = 3, hidden = 5, batch_size = 2 })",
   lstm = "net:lstm('y', x, { hidden = 5 })", drop = "net:drop('y', rows, 0.5)",
   additive_attention = "net:additive_attention('a', x, 4)",
@@ -148,12 +146,11 @@ examples['trinity.Pase'] = { find = "pase:find(1, { 1, 2, 1 })", close = 'pase:c
 examples['trinity.Placement'] = { totable = 'problem:placement():totable()[1]',
   each = 'for operator, device in problem:placement():each() do print(operator, device) end' }
 examples['trinity.PlanModule'] = {
-  dimension = "trinity.plan.dimension('bucket', { values = { 25e6, 200e6 }, apply = function(s, bytes) "
-    .. "s.bucket_bytes = bytes end })",
+  dimension = "trinity.plan.dimension('bucket', { values = { 25e6, 200e6 }, apply = function(s, bytes) s.bucket_bytes "
+    .. "= bytes end })",
   move = "trinity.plan.move('halve', function(point) return {} end)", moves = 'trinity.plan.moves()[1]',
   run = "trinity.plan.run { graph = function(micro_batch) return trinity.model('llama-3-8b', { batch_size = "
-    .. "micro_batch, "
-    .. "layers = 2 }) end, cluster = trinity.cluster 'dgx_h100:2', global_batch = 2 }",
+    .. "micro_batch, layers = 2 }) end, cluster = trinity.cluster 'dgx_h100:2', global_batch = 2 }",
 }
 examples['trinity.Problem'] = { task_graph = 'problem:task_graph().task_count' }
 examples['trinity.RandomStream'] = { uniform = 'stream:uniform()', normal = 'stream:normal()',
@@ -198,11 +195,9 @@ examples['trinity.TopologyModule'] = {
 }
 
 local tensor = {}
-for name in ('mean var std norm logsumexp max min argmax argmin sort dim numel totable clone detach contiguous '
-  .. 'close neg exp '
-  .. 'log sqrt abs tanh sigmoid relu gelu silu softplus log_sigmoid sin cos sum prod softmax log_softmax cumsum '
-    .. 'transpose '
-  .. 'flatten squeeze tril zero_grad'):gmatch '%S+' do
+for name in ('mean var std norm logsumexp max min argmax argmin sort dim numel totable clone detach contiguous close '
+  .. 'neg exp log sqrt abs tanh sigmoid relu gelu silu softplus log_sigmoid sin cos sum prod softmax log_softmax '
+  .. 'cumsum transpose flatten squeeze tril zero_grad'):gmatch '%S+' do
   tensor[name] = ('x:%s()'):format(name)
 end
 for name in ('add sub mul div pow minimum maximum eq ne lt le gt ge add_ mul_ fill_'):gmatch '%S+' do
