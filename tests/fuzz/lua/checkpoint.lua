@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 local bit = require 'bit'
+local merged = require('trinity.base.util').merged
 local frame = require 'frame'
 local small = require 'small'
 local tensorboard = require 'trinity.runs.tensorboard'
@@ -11,26 +12,10 @@ local tensorboard = require 'trinity.runs.tensorboard'
 local problem = small.problem(4)
 local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = true, patience = 100 }
 
-local function options_of(own)
-  local merged = {}
-  for _, options in ipairs { common, own } do
-    for key, value in trinity.system.sorted_pairs(options) do merged[key] = value end
-  end
-  return merged
-end
-
-local function search(own) return trinity.methods.trinity(problem, options_of(own)) end
+local function search(own) return trinity.methods.trinity(problem, merged(common, own)) end
 
 local refining = { policy = false, warm_start = { 'contiguous' } }
 local learning = { policy = 0.75, refine = 0.25, warm_start = { 'contiguous' } }
-
-local function with(options, more)
-  local merged = {}
-  for _, from in ipairs { options, more } do
-    for key, value in trinity.system.sorted_pairs(from) do merged[key] = value end
-  end
-  return merged
-end
 
 local content = core.read_file
 
@@ -81,7 +66,7 @@ local side = frame.folder .. '/learning.json.policy'
 local beside, refined = {}, ''
 
 local readers = {
-  refine = function(path) return search(with(refining, { resume = path })) end,
+  refine = function(path) return search(merged(refining, { resume = path })) end,
   -- The file that a checkpoint has them in, with the sum that the checkpoint then says.
   scores = function(path)
     local scores = content(path)
@@ -89,13 +74,13 @@ local readers = {
       :gsub('("at_scores_bytes": *)"?%d+"?', ('%%1"%d"'):format(#scores))
       :gsub('("at_scores": *)"[^"]*"', '%1"scores.json.scores"')
     frame.file('scores.json.scores', scores)
-    return search(with(refining, { resume = frame.file('refine.json', with_sum(text)) }))
+    return search(merged(refining, { resume = frame.file('refine.json', with_sum(text)) }))
   end,
   policy = function(path)
     for slot, text in trinity.system.sorted_pairs(beside) do frame.file('policy.json.policy' .. slot, text) end
-    return search(with(learning, { resume = path }))
+    return search(merged(learning, { resume = path }))
   end,
-  weights = function(path) return search(with(learning, { load = path, evaluations = 8 })) end,
+  weights = function(path) return search(merged(learning, { load = path, evaluations = 8 })) end,
   tensors = function(path)
     for _, x in trinity.system.sorted_pairs(tensor.load(path)) do
       tostring(x)
@@ -112,9 +97,9 @@ local readers = {
 local function seeds()
   local refine, policy = frame.folder .. '/refining.json', frame.folder .. '/learning.json'
   local weights, tensors = frame.folder .. '/weights', frame.folder .. '/tensors'
-  search(with(refining, { checkpoint = refine, checkpoint_every = 1 }))
-  search(with(learning, { checkpoint = policy, checkpoint_every = 1, evaluations = 40 }))
-  search(with(learning, { save = weights, evaluations = 8 }))
+  search(merged(refining, { checkpoint = refine, checkpoint_every = 1 }))
+  search(merged(learning, { checkpoint = policy, checkpoint_every = 1, evaluations = 40 }))
+  search(merged(learning, { save = weights, evaluations = 8 }))
   local refining_text = content(refine)
   local list = { 'refine\n' .. refining_text, 'weights\n' .. content(weights),
     'scores\n' .. content(refine .. '.scores'), 'scores\n' .. content(refine .. '.scores'):sub(1, 40) }

@@ -3,13 +3,12 @@
 
 local trinity = require 'trinity'
 local bounds = require 'trinity.plan.bounds'
+local graphs = require 'support.graphs'
 local networks = require 'trinity.plan.networks'
 local space = require 'trinity.plan.space'
 
 local function gpt(micro_batch, layers, kernels)
-  return trinity.model('gpt2', { layers = layers, hidden = 256, heads = 8, sequence = 128, positions = 128,
-    vocabulary = 2048, batch_size = micro_batch, dropout = 0, fused = false, kernels = kernels, dtype = 'bfloat16',
-    gradient_dtype = 'float32', optimizer = 'adam' })
+  return graphs.gpt2(micro_batch, { layers = layers, hidden = 256, sequence = 128, positions = 128, kernels = kernels })
 end
 
 local function llama(micro_batch)

@@ -2,15 +2,18 @@
 -- rewards and moves of one's own, uneven stages, what does not fit.
 
 local trinity = require 'trinity'
+local graphs = require 'support.graphs'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 
-local function gpt(micro_batch, changes)
-  local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
-    batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'bfloat16', gradient_dtype = 'float32',
-    optimizer = 'adam' }
-  for name, value in pairs(changes or {}) do options[name] = value end
-  return trinity.model('gpt2', options)
+local function gpt(micro_batch, changes) return graphs.gpt2(micro_batch, merged({ vocabulary = 8192 }, changes)) end
+
+--- An H100 with so much memory.
+local function h100_of(bytes) return trinity.devices.with('h100', { memory_bytes = bytes, reserved_memory_bytes = 0 }) end
+
+local function one_gpu(bytes)
+  return trinity.cluster { name = 'one', device_types = { own = h100_of(bytes) }, links = {},
+    devices = { { name = 'd', type = 'own' } } }
 end
 
 local cluster = trinity.cluster 'dgx_h100'
@@ -49,10 +52,7 @@ describe('a plan', function()
   end)
 
   it('is the best of its space where memory rules plans out', function()
-    local tight = {}
-    for name, value in pairs(trinity.devices.h100) do tight[name] = value end
-    tight.memory_bytes, tight.reserved_memory_bytes = 420e6, 0
-    local spec = { name = 'tight', device_types = { tight = tight }, devices = {}, links = {}, queue = 'route' }
+    local spec = { name = 'tight', device_types = { tight = h100_of(420e6) }, devices = {}, links = {}, queue = 'route' }
     for i = 1, 4 do
       spec.devices[i] = { name = 'd' .. i, type = 'tight', node = 'n' }
       spec.links[i] = { from = 'd' .. i, to = 'switch', bandwidth_bytes_per_s = 1e11, latency_s = 2e-6 }
@@ -200,16 +200,8 @@ describe('a plan', function()
   end)
 
   it('recomputes the number of layers of a stage that memory requires, and is faster by it', function()
-    local tight = {}
-    for name, value in pairs(trinity.devices.h100) do tight[name] = value end
-    tight.reserved_memory_bytes = 0
-    local function on(bytes)
-      tight.memory_bytes = bytes
-      return trinity.cluster { name = 'tight', device_types = { tight = tight }, links = {},
-        devices = { { name = 'd', type = 'tight' } } }
-    end
     local function best(bytes, recompute)
-      return trinity.plan { graph = gpt, cluster = on(bytes), global_batch = 32, quiet = true,
+      return trinity.plan { graph = gpt, cluster = one_gpu(bytes), global_batch = 32, quiet = true,
         space = { micro_batch = 8, recompute = recompute } }.plans[1]
     end
     local plain, full = best(1e12, 'none'), best(1e12, 'full')
@@ -224,12 +216,7 @@ describe('a plan', function()
   end)
 
   it('says what is missing where nothing fits', function()
-    local tiny = {}
-    for name, value in pairs(trinity.devices.h100) do tiny[name] = value end
-    tiny.memory_bytes, tiny.reserved_memory_bytes = 20e6, 0
-    local on = trinity.cluster { name = 'tiny', device_types = { tiny = tiny }, links = {},
-      devices = { { name = 'd', type = 'tiny' } } }
-    local found = trinity.plan { graph = gpt, cluster = on, global_batch = 4 }
+    local found = trinity.plan { graph = gpt, cluster = one_gpu(20e6), global_batch = 4 }
     expect(#found.plans):equals(0)
     expect(found.nearest.excess_bytes > 0):truthy()
     expect(found.nearest.memory_bytes - found.nearest.excess_bytes):equals(20e6)
@@ -237,7 +224,7 @@ describe('a plan', function()
     local lines = text.nothing(found)
     expect(lines[1]):matches '^no plan fits'
     expect(lines[#lines]):equals 'refused, 7 points: a sequence of 256 is not divided by 3'
-    found = trinity.plan { graph = gpt, cluster = trinity.cluster { name = 'dgx_a100x3', device_types = { tiny = tiny }, links = {
+    found = trinity.plan { graph = gpt, cluster = trinity.cluster { name = 'dgx_a100x3', device_types = { tiny = h100_of(20e6) }, links = {
       { from = 'a', to = 'b', bandwidth_bytes_per_s = 1e9, latency_s = 0 }, { from = 'b', to = 'c', bandwidth_bytes_per_s = 1e9, latency_s = 0 } },
       devices = { { name = 'a', type = 'tiny' }, { name = 'b', type = 'tiny' }, { name = 'c', type = 'tiny' } } }, global_batch = 4 }
     expect(table.concat(text.nothing(found), '\n')):matches 'what would help: .*dgx_a100_80gb, whose GPUs have more memory'

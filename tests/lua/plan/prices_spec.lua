@@ -1,11 +1,10 @@
 -- Plans by dollars and joules: the cheapest of the space, by prices that a user may replace.
 
 local trinity = require 'trinity'
+local graphs = require 'support.graphs'
 
 local function gpt(micro_batch)
-  return trinity.model('gpt2', { layers = 4, hidden = 256, heads = 4, sequence = 128, positions = 128, vocabulary = 2048,
-    batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'bfloat16',
-    gradient_dtype = 'float32', optimizer = 'adam' })
+  return graphs.gpt2(micro_batch, { layers = 4, hidden = 256, heads = 4, sequence = 128, positions = 128 })
 end
 
 local function search(cluster, fields)

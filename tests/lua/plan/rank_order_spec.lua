@@ -1,15 +1,10 @@
 -- Orders of ranks in plans: searched where groups of ranks straddle machines, written and read in Megatron-LM's words.
 
 local trinity = require 'trinity'
+local gpt = require('support.graphs').gpt2
 local space = require 'trinity.plan.space'
 local straddling_of = require 'trinity.strategy.straddling'
 local text = require 'trinity.plan.text'
-
-local function gpt(micro_batch)
-  return trinity.model('gpt2', { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256,
-    vocabulary = 2048, batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'bfloat16',
-    gradient_dtype = 'float32', optimizer = 'adam' })
-end
 
 local function search(cluster, fields)
   return trinity.plan(merged({ graph = gpt, cluster = trinity.cluster(cluster), global_batch = 12, quiet = true,

@@ -3,26 +3,21 @@
 
 local trinity = require 'trinity'
 local bounds = require 'trinity.plan.bounds'
+local graphs = require 'support.graphs'
 local networks = require 'trinity.plan.networks'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local unequal = require 'trinity.plan.unequal'
 
 local function gpt(micro_batch, changes)
-  local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
-    batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'float16',
-    gradient_dtype = 'float32', optimizer = 'adam' }
-  for name, value in pairs(changes or {}) do options[name] = value end -- in any order
-  return trinity.model('gpt2', options)
+  return graphs.gpt2(micro_batch, merged({ vocabulary = 8192, dtype = 'float16' }, changes))
 end
 
 --- Devices { speed =, memory_bytes = } of one kind otherwise, and links { from, to, bytes a second }.
 local function cluster_of(devices, links)
   local spec = { name = 'unlike', device_types = {}, devices = {}, links = {}, queue = 'route' }
   for i, device in ipairs(devices) do
-    local kind = {}
-    for name, value in pairs(trinity.devices.h100) do kind[name] = value end -- in any order
-    kind.memory_bytes, kind.reserved_memory_bytes = device.memory_bytes or 80e9, 0
+    local kind = trinity.devices.with('h100', { memory_bytes = device.memory_bytes or 80e9, reserved_memory_bytes = 0 })
     local name = ('kind %g %g'):format(device.speed or 1, kind.memory_bytes)
     spec.device_types[name] = kind
     spec.devices[i] = { name = 'd' .. i, type = name, node = device.node or 'n', speed = device.speed }
@@ -147,10 +142,7 @@ describe('a plan for heterogeneous devices', function()
     local others, problem = {}, found.problem
     for first = 0, 12 do
       for second = 0, 12 - first do
-        local fields = {}
-        for name, value in pairs(found.fields) do fields[name] = value end -- in any order
-        fields.stages = { first, second, 12 - first - second }
-        others[#others + 1] = fields
+        others[#others + 1] = merged(found.fields, { stages = { first, second, 12 - first - second } })
       end
     end
     local least_s, count = math.huge, 0

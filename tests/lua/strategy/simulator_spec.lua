@@ -1,20 +1,10 @@
 -- The simulator as scripts see it: plans in every form, metrics, rules, bounds. Times are worked out by hand.
 
 local array = require 'trinity.base.array'
+local cluster = require('support.pipelines').cluster
 local trinity = require 'trinity'
 
 local ms = 1e-3
-
--- Equal devices d1, d2, ... of 1 GB around a hub; 1 MB takes 1 ms.
-local function cluster(devices, settings)
-  local spec = { name = 'hand', devices = {}, links = {}, device_types = { unit = {
-    peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1e9 } } }
-  for d = 1, devices do
-    spec.devices[d] = { name = 'd' .. d, type = 'unit' }
-    spec.links[d] = { from = 'd' .. d, to = 'hub', bandwidth_bytes_per_s = 1e9 }
-  end
-  return trinity.cluster(merged(spec, settings or {}))
-end
 
 -- Operators { name, milliseconds, inputs ... }, each with one output of 1 MB.
 local function graph(operators)
@@ -61,7 +51,7 @@ describe('a field that is not there', function()
 end)
 
 describe('a plan', function()
-  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster { 1, 1 } }
   local apart = placed(problem, { 1, 1, 1, 2 })
   it('is a placement, a strategy or a table', function()
     -- a 0-1, b 1-5, c 5-6, link 6-7, d 7-12.
@@ -105,7 +95,7 @@ describe('a plan', function()
 end)
 
 describe('a schedule', function()
-  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster { 1, 1 } }
   local apart = placed(problem, { 1, 1, 1, 2 })
   local function step(plan, milliseconds)
     plan.placement = plan.placement or apart
@@ -149,7 +139,7 @@ describe('a schedule', function()
 end)
 
 describe('metrics', function()
-  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster { 1, 1 } }
   local metrics = problem:evaluate(placed(problem, { 1, 1, 1, 2 }))
   it('have totals and values of every device', function()
     expect(metrics.transfers):equals(1)
@@ -200,8 +190,7 @@ describe('metrics', function()
     end
   end)
   it('say what does not fit', function()
-    local small = cluster(2, { device_types = { unit = { peak_flops_per_s = { float32 = 1e12 },
-      memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1.5e6 } } })
+    local small = cluster({ 1, 1 }, 1.5e6)
     expect(function() trinity.problem { graph = problem.graph, cluster = small } end):raises 'does not fit'
     local result = trinity.problem({ check_memory = false, graph = problem.graph, cluster = small }):evaluate(placed(problem, { 1, 1, 1, 2 }))
     expect(result.feasible):equals(false)
@@ -211,7 +200,7 @@ describe('metrics', function()
 end)
 
 describe('a limit', function()
-  local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+  local problem = trinity.problem { graph = graph(fork), cluster = cluster { 1, 1 } }
   local long, short = placed(problem, { 1, 1, 1, 2 }), problem:placement()
   it('rejects the longer plans and leaves the others alone', function()
     for _, cached in ipairs { false, true } do
@@ -240,7 +229,7 @@ end)
 
 describe('bounds', function()
   it('are what they say', function()
-    local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
+    local problem = trinity.problem { graph = graph(fork), cluster = cluster { 1, 1 } }
     local bounds = problem:bounds()
     expect(bounds.critical_path_s):near(7 * ms, 1e-12) -- a, c, d
     expect(bounds.work_s):near(5.5 * ms, 1e-12)
@@ -261,7 +250,7 @@ local spread = { { 'a', 1 }, { 'e', 0, 'a' }, { 'x', 1, 'a' }, { 'y', 1, 'e' } }
 
 describe('rules', function()
   local function step(operators, devices, rules, settings)
-    local problem = trinity.problem { graph = graph(operators), cluster = cluster(3, settings), rules = rules }
+    local problem = trinity.problem { graph = graph(operators), cluster = cluster({ 1, 1, 1 }, nil, settings), rules = rules }
     return problem:evaluate(placed(problem, devices))
   end
   it('queue as the cluster says, or otherwise', function()

@@ -1,13 +1,12 @@
 -- Baselines of trinity.plan on heterogeneous devices (scripts/studies/unequal): grids, AMP's formula, budgets, errors.
 
 local trinity = require 'trinity'
+local graphs = require 'support.graphs'
 local grid = require 'studies.unequal.grid'
 local baselines = require 'studies.unequal.baselines'
 
 local function gpt(micro_batch, changes)
-  return trinity.model('gpt2', merged({ layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256,
-    vocabulary = 8192, batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'float16',
-    gradient_dtype = 'float32', optimizer = 'adam' }, changes or {}))
+  return graphs.gpt2(micro_batch, merged({ vocabulary = 8192, dtype = 'float16' }, changes))
 end
 
 --- Devices of some speeds, all joined by links of one bandwidth.

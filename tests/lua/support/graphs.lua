@@ -31,6 +31,15 @@ function graphs.blocks(count)
   return net:build():to_training()
 end
 
+--- A training step of a small GPT-2 in bfloat16, by Adam; `changes`: other options.
+function graphs.gpt2(micro_batch, changes)
+  local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 2048,
+    batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'bfloat16',
+    gradient_dtype = 'float32', optimizer = 'adam' }
+  for name, value in pairs(changes or {}) do options[name] = value end -- in any order
+  return trinity.model('gpt2', options)
+end
+
 --- A training step of two branches a block, for images of `size` pixels: 64 units and fewer are refined by local search,
 --- more by annealing.
 function graphs.branches(blocks, batch_size, channels, size)

@@ -1,20 +1,21 @@
 -- Chains of layers on nodes around a switch, as pipelines.
 
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local pipelines = {}
 
 local ms = 1e-3
 
---- Nodes around a switch, of the given speeds; 1 MB takes 1 ms.
-function pipelines.cluster(speeds, memory_bytes)
+--- Nodes around a switch, of the given speeds; 1 MB takes 1 ms. `more`: other fields of the cluster.
+function pipelines.cluster(speeds, memory_bytes, more)
   local spec = { name = 'nodes', devices = {}, links = {}, device_types = { unit = {
     peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e15, memory_bytes = memory_bytes or 1e9 } } }
   for d, speed in ipairs(speeds) do
     spec.devices[d] = { name = 'd' .. d, type = 'unit', speed = speed }
     spec.links[d] = { from = 'd' .. d, to = 'hub', bandwidth_bytes_per_s = 1e9 }
   end
-  return trinity.cluster(spec)
+  return trinity.cluster(util.merged(spec, more))
 end
 
 --- A chain of layers { forward ms, output bytes }, backward twice as long, weights of 1 MB each.
