@@ -124,22 +124,6 @@ describe('every mesh', function()
       expect(core.read_file(path)):equals(text)
     end)
   end)
-  it('has the same metrics in a batch as alone', function()
-    for_random(3, 60, function(problem, found, plan)
-      local batch = problem:evaluate_batch { problem:placement(), plan, plan }
-      expect(batch[2].step_time_s):equals(found.metrics.step_time_s)
-      expect(batch[3].peak_memory_bytes):equals(found.metrics.peak_memory_bytes)
-      for i = 2, 3 do
-        expect(batch[i].total_communication_bytes):equals(found.metrics.total_communication_bytes)
-        expect(batch[i].excess_memory_bytes):equals(found.metrics.excess_memory_bytes)
-        expect(batch[i].samples_per_s):equals(found.metrics.samples_per_s)
-      end
-      for d = 1, #problem.cluster.devices do
-        expect(batch[3]:memory_bytes(d)):equals(found.metrics:memory_bytes(d))
-        expect(batch[3]:compute_busy_s(d)):equals(found.metrics:compute_busy_s(d))
-      end
-    end)
-  end)
   it('has the same metrics on the simulated classes of devices as on all devices', function()
     local folded = 0
     for_random(8, 120, function(problem, found, plan)
