@@ -65,6 +65,12 @@ describe('programs that PyTorch exported', function()
     expect(problem:evaluate(problem:placement()).step_time_s > 0):equals(true)
   end)
 
+  it('are read whatever the time of their entries', function()
+    local path = temporary '.pt2'
+    core.write_file(path, (core.read_file(folder .. '/lstm.pt2'):gsub('(PK\1\2........)..', '%1\1\2')))
+    expect(trinity.model(path).flops):equals(trinity.model(folder .. '/lstm.pt2').flops)
+  end)
+
   it('that are broken raise an error with what was found and what was expected', function()
     local text, path = core.read_file(folder .. '/lstm.pt2'), temporary '.pt2'
     expect(function() trinity.model(path) end):raises 'model file'
@@ -81,6 +87,7 @@ describe('programs that PyTorch exported', function()
     end
     expect(refusal('"sizes":(%b[])', '{"a":1}')):matches "^tensor '.*': field 'sizes': expected a list, got an object$"
     expect(refusal('"sizes":(%b[])', '[true]')):matches 'expected sizes that are numbers or have an example, got true$'
+    expect(refusal('"sizes":(%b[])', '[{"as_int":1099511627777}]')):matches 'expected sizes .*, got number 1099511627777$'
     expect(refusal('"nodes":%[{"target":"[^"]*","inputs":(%b[])', '7')):matches "^node 0: field 'inputs': expected a list, got number 7$"
     expect(refusal('"outputs":%[(%b{})%]', '{"as_tensor":{"name":"q"}}')):matches "^field 'outputs': 0: expected a tensor of a node, got 'q'$"
     expect(refusal('"outputs":%[({"as_tensor":{"name":"zeros_1"}})%]', '{"as_tensor":{"name":"zeros"}}')):matches(

@@ -215,13 +215,13 @@ describe('training as published', function()
   end)
 end)
 
--- Shape, weights and FLOP of one layer over an image; `add` takes the layers and the image.
+-- Shape, weights and FLOP of one layer over an image, and the layer; `add` takes the layers and the image.
 local function layer(shape, add)
   local net = layers.new('layer', {})
   add(net, net:input('x', shape))
   local graph = net:build()
   local last = graph:operator(graph.operators)
-  return table.concat(last.outputs[1].shape, 'x'), graph.parameters, graph.flops
+  return table.concat(last.outputs[1].shape, 'x'), graph.parameters, graph.flops, last
 end
 
 describe('layers of images:', function()
@@ -271,7 +271,9 @@ describe('layers of images:', function()
   it('crop and zero_pad', function()
     local sides = { 1, 2, 0, 3 }
     expect((layer(image, function(net, x) net:zero_pad('pad', x, sides) end))):equals '2x8x13x15'
-    expect((layer(image, function(net, x) net:crop('crop', x, sides) end))):equals '2x8x11x5'
+    local shape, _, _, cropped = layer(image, function(net, x) net:crop('crop', x, sides) end)
+    expect(shape):equals '2x8x11x5'
+    expect(trinity.files.json.encode(cropped.attributes):gsub('%s', '')):equals '{"axes":[2,3],"ends":[12,7],"starts":[1,2]}'
     expect(function() layer(image, function(net, x) net:crop('crop', x, { 6, 0, 6, 0 }) end) end):raises
       "crop 'crop': expected sides smaller than the image of 12x10"
     expect(function() layer(image, function(net, x) net:zero_pad('pad', x, { 1, 1 }) end) end):raises

@@ -6,6 +6,24 @@ local function problem()
   return trinity.problem { graph = trinity.model('alexnet', { batch_size = 8 }), cluster = trinity.cluster 'p100x2' }
 end
 
+-- The placements in each stretch of batches that method post learns from by cross-entropy.
+local function stretches(p, options)
+  local cross_entropy = require 'trinity.learn.cross_entropy'
+  local sizes, new = {}, cross_entropy.new
+  function cross_entropy.new(...)
+    local made = new(...)
+    local learn = made.learn
+    function made.learn(batch, ...)
+      sizes[#sizes + 1] = batch.rewards:numel()
+      return learn(batch, ...)
+    end
+    return made
+  end
+  trinity.methods.post(p, options)
+  cross_entropy.new = new
+  return table.concat(sizes, ' ')
+end
+
 describe('updates of a policy', function()
   it('are counted, and fewer than a batch are none', function()
     local p = problem()
@@ -43,6 +61,7 @@ describe('updates of a policy', function()
     for _, name in ipairs { 'post', 'hierarchical', 'colocrl' } do
       expect(trinity.methods[name](p, { evaluations = 48, samples = 16, quiet = true }).updates):equals(3)
     end
+    expect(stretches(p, { elite_every = 2, evaluations = 80, samples = 16, quiet = true })):equals '32 32'
     expect(trinity.methods.doppler(p, { evaluations = 10, quiet = true }).updates):equals(3) -- of 4, 4 and 2
     expect(trinity.methods.doppler(p, { evaluations = 10, learn = false, quiet = true }):found_by()):equals 'doppler, untrained'
     expect(trinity.methods.placeto(p, { evaluations = 2, quiet = true }):found_by()):equals 'placeto, untrained'

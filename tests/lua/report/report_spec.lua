@@ -417,7 +417,7 @@ describe('the map of a graph', function()
   end)
   it('stands in ranks where dot is not there', function()
     local picture = require('trinity.report.layout').by_ranks(4, { from = { 1, 1, 2, 3, 4 }, to = { 2, 3, 4, 4, 1 } })
-    expect(picture.y[1] < picture.y[2] and picture.y[2] == picture.y[3] and picture.y[3] < picture.y[4]):equals(true)
+    expect(table.concat(picture.y, ' ')):equals '29 87 87 145' -- nodes of 34, with gaps of 24
     expect(picture.x[2] < picture.x[3]):equals(true)
   end)
 end)

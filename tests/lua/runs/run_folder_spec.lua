@@ -323,10 +323,10 @@ describe('trinity runs watch', function()
   it('shows what a run does, and how it ended', function()
     local at, process = runs .. '/seen', core.process()
     core.write_file(at .. '/run.json', core.to_json { kind = 'trinity run 1', name = 'seen', status = 'running',
-      pid = process.pid, process_start = process.start, now = { label = 'trinity', seed = 2, evaluations = 100,
+      pid = process.pid, process_start = process.start, now = { label = 'trinity', seed = 2, items = 4, done = 1, evaluations = 100,
         share = 0.25, best_step_time_s = 0.5, lower_bound_s = 0.25, evaluations_per_s = 50, left_s = 6 } })
     local _, text = run 'runs watch seen --once'
-    expect(text):matches 'trinity seed 2  100 evaluations  best 0%.5 s %(2%.00x bound%)  50 evaluations/s  6 s left'
+    expect(text):matches 'trinity seed 2  1/4 items  100 evaluations  best 0%.5 s %(2%.00x bound%)  50 evaluations/s  6 s left'
     first()
     local status, ended = run 'runs watch first'
     expect(status):equals(0)

@@ -31,6 +31,12 @@ describe('a layer of experts', function()
     -- matmuls of 2.9 TFLOP forward at no more than the peak
     expect(6 * 4096 * 8 * 7168 * 2048 / 989e12):below(rows[3].predicted.forward_s)
   end)
+  it('sends every copy of a token, to the byte, where no dispatcher joins them', function()
+    local cluster, devices = require('trinity').cluster 'dgx_h100', { 1, 2 }
+    expect(require('trinity.stragglers.dispatcher').message_s('alltoall', cluster, devices,
+      { tokens = 7, token_bytes = 3, top_k = 2 }))
+      :equals(cluster:collective({ kind = 'all_to_all', devices = devices, bytes = 7 * 3 * 2 }).time_s)
+  end)
   it_shared("is within 10 % of Megatron-LM's tests", function()
     local said = trinity_says(("study fidelity moe_layer --json --rows '%s' --matmuls '%s'"):format(
       shared 'megatron-golden/moe_layer.csv', shared 'aiconfigurator/gemm.csv.gz'), 0)
