@@ -13,7 +13,7 @@
 #include "base/stop.h"
 #include "execute/measure.h"
 #include "execute/memory.h"
-#include "graph/training.h"
+#include "support/layer_maker.h"
 
 using namespace trinity;
 
@@ -21,50 +21,28 @@ namespace {
 
 constexpr int64_t kRows = 4, kWidth = 6;
 
-Tensor shaped(std::vector<int64_t> shape, DType dtype = DType::float32) {
-  Tensor tensor;
-  tensor.shape = std::move(shape);
-  tensor.dtype = dtype;
-  return tensor;
-}
-
-/// Adds an operator with one output and returns that.
-int32_t add(GraphBuilder& builder, const std::string& name, const std::string& type,
-            std::vector<int32_t> inputs, Tensor output,
-            std::vector<std::vector<int64_t>> weights = {}) {
-  Operator op;
-  op.name = name;
-  op.type = type;
-  op.inputs = std::move(inputs);
-  if (type == "Gemm") op.attributes["transB"] = int64_t{1};
-  for (size_t i = 0; i < weights.size(); ++i)
-    op.parameters.push_back({i == 0 ? "weight" : "bias", weights[i], DType::float32, true});
-  return builder.add_output(builder.add_operator(op), std::move(output));
-}
-
-int32_t input(GraphBuilder& builder, const std::string& name, Tensor tensor) {
-  tensor.gradient = false;
-  return add(builder, name, "Input", {}, std::move(tensor));
-}
-
 /// A training graph of two towers of layers that join in a loss: both branches can run at once.
 std::shared_ptr<const Graph> two_towers() {
-  GraphBuilder builder("two towers");
-  const int32_t x = input(builder, "x", shaped({kRows, kWidth}));
-  const int32_t labels = input(builder, "labels", shaped({kRows}, DType::int64));
+  test::LayerMaker make("two towers", [](Operator& op) {
+    if (op.type != "Gemm") return;
+    op.attributes["transB"] = int64_t{1};
+    op.parameters.push_back({"bias", {kWidth}});
+  });
+  const int32_t x = make.add("x", "Input", {}, {kRows, kWidth});
+  const int32_t source = make.builder.add_operator({.name = "labels", .type = "Input"});
+  const int32_t labels = make.output(source, {kRows}, DType::int64);
   std::vector<int32_t> tops;
   for (const std::string tower : {"left", "right"}) {
     int32_t at = x;
     for (const std::string layer : {"1", "2", "3"}) {
-      at = add(builder, tower + layer, "Gemm", {at}, shaped({kRows, kWidth}),
-               {{kWidth, kWidth}, {kWidth}});
-      at = add(builder, tower + "_relu" + layer, "Relu", {at}, shaped({kRows, kWidth}));
+      at = make.add(tower + layer, "Gemm", {at}, {kRows, kWidth}, {kWidth, kWidth});
+      at = make.add(tower + "_relu" + layer, "Relu", {at}, {kRows, kWidth});
     }
     tops.push_back(at);
   }
-  const int32_t sum = add(builder, "sum", "Add", tops, shaped({kRows, kWidth}));
-  add(builder, "loss", "SoftmaxCrossEntropyLoss", {sum, labels}, shaped({1}));
-  return std::make_shared<const Graph>(lower_to_training(builder.build(), {}));
+  const int32_t sum = make.add("sum", "Add", tops, {kRows, kWidth});
+  make.add("loss", "SoftmaxCrossEntropyLoss", {sum, labels}, {1});
+  return std::make_shared<const Graph>(make.train());
 }
 
 bool runs_in(const Graph& graph, int32_t op, int32_t micro_batch, int32_t micro_batches) {

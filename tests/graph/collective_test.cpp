@@ -29,12 +29,7 @@ TEST_CASE("building renumbers the members of collectives") {
 TEST_CASE("broken collectives are refused by name") {
   const auto fails = [](Collective collective, const char* text) {
     GraphBuilder builder("g");
-    for (const char* name : {"a", "b", "c"}) {
-      Operator op;
-      op.name = name;
-      op.type = "Work";
-      builder.add_operator(op);
-    }
+    for (const char* name : {"a", "b", "c"}) builder.add_operator({.name = name, .type = "Work"});
     builder.op(2).phase = Phase::update;
     builder.add_collective({"first", {}, {}, 1, {1}});
     CHECK_THROWS_WITH_AS(builder.add_collective(std::move(collective)), doctest::Contains(text),
@@ -103,13 +98,8 @@ TEST_CASE("the fingerprint notices collectives and workspaces") {
   const auto fingerprint = [](CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes,
                               std::vector<int32_t> members, int64_t workspace) {
     GraphBuilder builder("g");
-    for (const char* name : {"a", "b", "c"}) {
-      Operator op;
-      op.name = name;
-      op.type = "Work";
-      op.workspace_bytes = workspace;
-      builder.add_operator(op);
-    }
+    for (const char* name : {"a", "b", "c"})
+      builder.add_operator({.name = name, .type = "Work", .workspace_bytes = workspace});
     if (!members.empty()) builder.add_collective({"x", kind, algorithm, bytes, members});
     return builder.build().fingerprint();
   };
@@ -129,9 +119,7 @@ TEST_CASE("costs that are negative, no numbers or too large are refused with the
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const auto add = [](auto change) {
-    Operator op;
-    op.name = "a";
-    op.type = "Work";
+    Operator op{.name = "a", .type = "Work"};
     change(op);
     GraphBuilder("g").add_operator(op);
   };

@@ -7,38 +7,14 @@
 #include <functional>
 
 #include "base/error.h"
-#include "graph/training.h"
+#include "support/layer_maker.h"
 
 namespace trinity {
 namespace {
 
-struct Build {
-  GraphBuilder builder{"experts"};
-
-  int32_t add(const std::string& name, const char* type, std::vector<int32_t> inputs,
-              std::vector<int64_t> shape, std::vector<int64_t> weight = {},
-              Attributes attributes = {}) {
-    Operator op;
-    op.name = name;
-    op.type = type;
-    op.inputs = std::move(inputs);
-    op.attributes = std::move(attributes);
-    op.flops = weight.empty() ? 10 : 1000;
-    if (!weight.empty())
-      op.parameters.push_back({"weight", std::move(weight), DType::float32, true});
-    return output(builder.add_operator(std::move(op)), std::move(shape));
-  }
-  int32_t output(int32_t op, std::vector<int64_t> shape) {
-    Tensor tensor;
-    tensor.shape = std::move(shape);
-    tensor.gradient = builder.op(op).type != "Input";
-    return builder.add_output(op, std::move(tensor));
-  }
-};
-
 /// Tokens [1, 8, 6] to four experts of two rows.
 Graph batched() {
-  Build b;
+  test::LayerMaker b("experts");
   const int32_t x = b.add("x", "Gemm", {b.add("in", "Input", {}, {1, 8, 6})}, {1, 8, 6}, {6, 6});
   const int32_t rows = b.add("dispatch", "ExpertDispatch", {x}, {4, 2, 6});
   const auto product = [&](const char* name, int32_t of, int64_t from, int64_t to) {
@@ -48,31 +24,25 @@ Graph batched() {
   const int32_t gate = b.add("silu", "Swish", {product("gate", rows, 6, 10)}, {4, 2, 10});
   const int32_t inner = b.add("mul", "Mul", {gate, product("up", rows, 6, 10)}, {4, 2, 10});
   b.add("combine", "ExpertCombine", {product("down", inner, 10, 6)}, {1, 8, 6});
-  return lower_to_training(b.builder.build(), {});
+  return b.train();
 }
 
 /// The same with a branch of operators for every expert.
 Graph branches() {
-  Build b;
+  test::LayerMaker b("experts");
   const int32_t x = b.add("x", "Gemm", {b.add("in", "Input", {}, {8, 6})}, {8, 6}, {6, 6});
-  Operator split;
-  split.name = "split";
-  split.type = "Split";
-  split.inputs = {b.add("dispatch", "Gather", {x}, {4, 2, 6})};
-  split.attributes = {{"axis", int64_t{0}}, {"keepdims", int64_t{0}}};
-  const int32_t apart = b.builder.add_operator(std::move(split));
-  std::vector<int32_t> parts, results;
-  for (int expert = 0; expert < 4; ++expert) parts.push_back(b.output(apart, {2, 6}));
-  for (int expert = 0; expert < 4; ++expert) {
-    const auto name = fmt::format("expert_{}/", expert);
-    const int32_t up = b.add(name + "up", "Gemm", {parts[expert]}, {2, 10}, {6, 10});
+  const int32_t rows = b.add("dispatch", "Gather", {x}, {4, 2, 6});
+  std::vector<int32_t> results;
+  for (const int32_t part : b.split("split", rows, 4, {2, 6})) {
+    const auto name = fmt::format("expert_{}/", results.size());
+    const int32_t up = b.add(name + "up", "Gemm", {part}, {2, 10}, {6, 10});
     results.push_back(b.add(name + "down", "Gemm", {b.add(name + "relu", "Relu", {up}, {2, 10})},
                             {2, 6}, {10, 6}));
   }
   const int32_t all = b.add("stack", "Concat", results, {4, 2, 6}, {},
                             {{"axis", int64_t{0}}, {"new_axis", int64_t{1}}});
   b.add("after", "Gelu", {all}, {4, 2, 6});
-  return lower_to_training(b.builder.build(), {});
+  return b.train();
 }
 
 int64_t count(const Graph& graph, const std::function<bool(const Operator&)>& is) {
@@ -99,7 +69,7 @@ TEST_CASE("experts are found in both forms, and nowhere else") {
   CHECK(other[0].experts == 4);
   CHECK(other[0].branches.size() == 4);
   CHECK(other[0].members.size() == 14);
-  Build b;
+  test::LayerMaker b("dense");
   b.add("x", "Gemm", {b.add("in", "Input", {}, {8, 6})}, {8, 6}, {6, 6});
   CHECK(find_experts(b.builder.build()).empty());
 }

@@ -3,10 +3,10 @@
 #include <boost/graph/topological_sort.hpp>
 
 #include "base/error.h"
-#include "graph/training.h"
 #include "graph/units.h"
 #include "support/build.h"
 #include "support/damage.h"
+#include "support/layer_maker.h"
 
 using namespace trinity;
 
@@ -59,9 +59,7 @@ TEST_CASE("a builder that starts from a graph adds, moves and removes operators 
   make.colocate(1, 3);
   const auto graph = make.build();
   GraphBuilder builder(graph);
-  Operator added;
-  added.name = "e";
-  const int32_t id = builder.add_operator(added);
+  const int32_t id = builder.add_operator({.name = "e"});
   builder.put_before(1, id);
   builder.put_before(0, 2);
   builder.move_output(graph.op(0).outputs[0], id);
@@ -120,40 +118,17 @@ TEST_CASE("the fingerprint notices a changed cost, size, name or edge") {
 
 namespace {
 
-Operator convolution() {
-  Operator op;
-  op.name = "conv";
-  op.type = "Conv";
-  op.parameters = {{"weight", {8, 3, 3, 3}, DType::float32}, {"bias", {8}, DType::float32}};
-  return op;
-}
-
 /// image -> conv -> relu -> (left, right) -> loss
 Graph forward_graph() {
-  GraphBuilder builder("net");
-  const auto add = [&builder](Operator op, std::vector<int32_t> inputs, std::vector<int64_t> shape,
-                              bool gradient = true) {
-    op.inputs = std::move(inputs);
-    const int32_t id = builder.add_operator(std::move(op));
-    Tensor tensor;
-    tensor.shape = std::move(shape);
-    tensor.gradient = gradient;
-    return builder.add_output(id, tensor);
-  };
-  const auto plain = [](const char* name, const char* type) {
-    Operator op;
-    op.name = name;
-    op.type = type;
-    op.flops = 10;
-    return op;
-  };
-  const int32_t image = add(plain("image", "Input"), {}, {1, 3, 4, 4}, false);
-  const int32_t conv = add(convolution(), {image}, {1, 8, 4, 4});
-  const int32_t relu = add(plain("relu", "Relu"), {conv}, {1, 8, 4, 4});
-  const int32_t left = add(plain("left", "Sigmoid"), {relu}, {1, 8, 4, 4});
-  const int32_t right = add(plain("right", "Sigmoid"), {relu}, {1, 8, 4, 4});
-  add(plain("loss", "SoftmaxCrossEntropyLoss"), {left, right}, {1});
-  return builder.build();
+  test::LayerMaker make("net");
+  const std::vector<int64_t> shape = {1, 8, 4, 4};
+  const int32_t image = make.add("image", "Input", {}, {1, 3, 4, 4});
+  const int32_t conv = make.add("conv", "Conv", {image}, shape, {8, 3, 3, 3});
+  const int32_t relu = make.add("relu", "Relu", {conv}, shape);
+  const int32_t left = make.add("left", "Sigmoid", {relu}, shape);
+  const int32_t right = make.add("right", "Sigmoid", {relu}, shape);
+  make.add("loss", "SoftmaxCrossEntropyLoss", {left, right}, {1});
+  return make.builder.build();
 }
 
 }  // namespace
@@ -202,11 +177,7 @@ TEST_CASE("names that are no UTF-8 are refused with the byte, wherever they stan
     GraphBuilder builder("g");
     return test::message_of<ArgumentError>([&] { body(builder); });
   };
-  const auto named = [](const char* name) {
-    Operator op;
-    op.name = name;
-    return op;
-  };
+  const auto named = [](const char* name) { return Operator{.name = name}; };
   CHECK(
       refused([&](GraphBuilder& b) { b.add_operator(named("caf\xe9/two")); }) ==
       "operator 'caf\\xE9/two': expected a name in UTF-8, got byte 0xE9 at position 4 (of Latin-1, "
@@ -222,9 +193,7 @@ TEST_CASE("names that are no UTF-8 are refused with the byte, wherever they stan
           b.add_operator(op);
         }).starts_with("parameter 'w\\xC3'"));
   CHECK(refused([&](GraphBuilder& b) {
-          Tensor tensor;
-          tensor.name = "\xed\xa0\x80";  // a surrogate
-          b.add_output(b.add_operator(named("a")), tensor);
+          b.add_output(b.add_operator(named("a")), {.name = "\xed\xa0\x80"});  // a surrogate
         }).starts_with("tensor '\\xED\\xA0\\x80'"));
   CHECK(refused([&](GraphBuilder& b) {
           Collective collective;

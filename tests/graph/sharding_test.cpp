@@ -4,31 +4,17 @@
 
 #include "base/error.h"
 #include "graph/replicas.h"
-#include "graph/training.h"
+#include "support/layer_maker.h"
 
 namespace trinity {
 namespace {
 
 /// x -> first [16 weights] -> second [24 weights], trained by Adam.
 Graph chain_of_two() {
-  GraphBuilder builder("chain");
-  int32_t before = -1;
-  for (const auto& [name, rows] : {std::pair{"x", 0}, {"first", 4}, {"second", 6}}) {
-    Operator op;
-    op.name = name;
-    op.type = rows == 0 ? "Input" : "Gemm";
-    op.flops = 1000;
-    if (before >= 0) op.inputs = {before};
-    if (rows > 0) op.parameters.push_back({"weight", {rows, 4}, DType::float32, true});
-    const int32_t id = builder.add_operator(std::move(op));
-    Tensor tensor;
-    tensor.shape = {8, rows == 6 ? 6 : 4};
-    tensor.gradient = rows > 0;
-    before = builder.add_output(id, std::move(tensor));
-  }
-  TrainingOptions options;
-  options.optimiser = TrainingOptions::Optimiser::adam;
-  return lower_to_training(builder.build(), options);
+  test::LayerMaker make("chain");
+  const int32_t x = make.add("x", "Input", {}, {8, 4});
+  make.add("second", "Gemm", {make.add("first", "Gemm", {x}, {8, 4}, {4, 4})}, {8, 6}, {6, 4});
+  return make.train(TrainingOptions::Optimiser::adam);
 }
 
 struct ShardedReplicas {

@@ -32,12 +32,9 @@ std::vector<std::vector<int32_t>> all_states(const SelectionModel& model) {
 
 SelectionProblem small_problem(uint64_t i) {
   RandomStream random(test::law_seed(), "selection branch", i);
-  SelectionCase how;
-  how.nodes = 3 + static_cast<int32_t>(random.below(5));
-  how.edges = static_cast<int32_t>(random.below(14));
-  how.memory = true;
-  how.whole = i % 2 == 0;
-  auto problem = random_selection(random, how);
+  auto problem = random_selection(random, {.nodes = 3 + static_cast<int32_t>(random.below(5)),
+                                           .edges = static_cast<int32_t>(random.below(14)),
+                                           .memory = true, .whole = i % 2 == 0});
   for (auto& live : problem.live) live = {0, 1 + live.start};  // all overlap at 0
   return problem;
 }

@@ -48,12 +48,10 @@ double eliminated(const SelectionModel& model, EliminationRule rule) {
 TEST_CASE("elimination equals trying all selections, under both orders") {
   for (uint64_t i = 0; i < 300; ++i) {
     RandomStream random(test::law_seed(), "selection exact", i);
-    SelectionCase how;
-    how.nodes = 1 + static_cast<int32_t>(random.below(7));
-    how.most_states = 2 + static_cast<int32_t>(random.below(3));
-    how.edges = static_cast<int32_t>(random.below(14));
-    how.whole = i % 3 != 0;
-    const auto problem = random_selection(random, how);
+    const auto below = [&](uint64_t n) { return static_cast<int32_t>(random.below(n)); };
+    const auto problem =
+        random_selection(random, {.nodes = 1 + below(7), .most_states = 2 + below(3),
+                                  .edges = below(14), .whole = i % 3 != 0});
     const double best = try_all_selections(problem).cost;
     const auto plain = plain_selection_model(problem);
     for (const auto rule : {EliminationRule::generate_seq, EliminationRule::smallest_table})
@@ -66,63 +64,37 @@ TEST_CASE("elimination equals trying all selections, under both orders") {
   }
 }
 
-TEST_CASE("forbidden strategies and pairs are never chosen, and proven where they leave nothing") {
-  int infeasible = 0, merged = 0;
-  for (uint64_t i = 0; i < 400; ++i) {
-    RandomStream random(test::law_seed(), "selection forbidden", i);
-    SelectionCase how;
-    how.nodes = 2 + static_cast<int32_t>(random.below(6));
-    how.most_states = 3;
-    how.edges = static_cast<int32_t>(random.below(12));
-    how.forbid = static_cast<int>(random.below(5));
-    how.bijections = static_cast<int>(random.below(8));
-    const auto problem = random_selection(random, how);
+TEST_CASE("the least cost of what is allowed and fits, by trying all, or proof that nothing does") {
+  int infeasible[2] = {0, 0}, merged = 0, binding = 0;
+  for (uint64_t i = 0; i < 800; ++i) {
+    RandomStream random(test::law_seed(), "selection limits", i);
+    const bool limited = i % 2 == 0;
+    const auto below = [&](uint64_t n) { return static_cast<int32_t>(random.below(n)); };
+    auto problem = random_selection(random, {.nodes = 2 + below(6), .edges = below(12),
+                                             .forbid = limited ? 0 : below(5),
+                                             .bijections = below(8), .memory = limited});
     const auto best = try_all_selections(problem);
     const auto result = solve(problem);
     CHECK(result.optimal);
     CHECK(result.feasible == best.feasible);
     if (best.feasible) CHECK(result.cost == doctest::Approx(best.cost).epsilon(1e-12));
-    infeasible += !best.feasible;
-    merged += make_selection_model(problem).size() < problem.nodes();
-  }
-  CHECK(infeasible >= 20);
-  CHECK(merged >= 100);
-}
-
-TEST_CASE("the least cost within the limit, by trying all where the limit binds") {
-  int infeasible = 0, bound = 0;
-  for (uint64_t i = 0; i < 400; ++i) {
-    RandomStream random(test::law_seed(), "selection memory", i);
-    SelectionCase how;
-    how.nodes = 2 + static_cast<int32_t>(random.below(6));
-    how.edges = static_cast<int32_t>(random.below(9));
-    how.bijections = static_cast<int>(random.below(6));
-    how.memory = true;
-    auto problem = random_selection(random, how);
-    const auto best = try_all_selections(problem);
-    const auto result = solve(problem);
-    CHECK(result.optimal);
-    CHECK(result.feasible == best.feasible);
-    if (best.feasible) {
-      CHECK(result.cost == doctest::Approx(best.cost).epsilon(1e-12));
-      CHECK(result.peak_usage <= *problem.usage_limit);
-    }
-    infeasible += !best.feasible;
+    if (best.feasible && limited) CHECK(result.peak_usage <= *problem.usage_limit);
+    infeasible[limited] += !best.feasible;
+    merged += !limited && make_selection_model(problem).size() < problem.nodes();
     problem.usage_limit.reset();
-    bound += best.feasible && solve(problem).cost < best.cost;
+    binding += limited && best.feasible && solve(problem).cost < best.cost;
   }
-  CHECK(infeasible >= 20);
-  CHECK(bound >= 20);
+  for (const int count : infeasible) CHECK(count >= 20);
+  CHECK(merged >= 100);
+  CHECK(binding >= 20);
 }
 
 TEST_CASE("slots of memory see every peak that can break the limit") {
   for (uint64_t i = 0; i < 200; ++i) {
     RandomStream random(test::law_seed(), "selection slots", i);
-    SelectionCase how;
-    how.nodes = 1 + static_cast<int32_t>(random.below(9));
-    how.memory = true;
-    how.bijections = 4;
-    const auto problem = random_selection(random, how);
+    const auto nodes = 1 + static_cast<int32_t>(random.below(9));
+    const auto problem =
+        random_selection(random, {.nodes = nodes, .bijections = 4, .memory = true});
     const auto model = make_selection_model(problem);
     if (model.infeasible) continue;
     const SelectionMemory memory(problem, model);

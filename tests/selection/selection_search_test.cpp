@@ -66,14 +66,10 @@ TEST_CASE("the bound holds and selections are what they are said to be, on small
   int best_found = 0, cases = 0;
   for (uint64_t i = 0; i < 80; ++i) {
     RandomStream random(test::law_seed(), "selection search", i);
-    SelectionCase how;
-    how.nodes = 2 + static_cast<int32_t>(random.below(6));
-    how.edges = static_cast<int32_t>(random.below(12));
-    how.bijections = static_cast<int>(random.below(4));
-    how.forbid = static_cast<int>(random.below(3));
-    how.memory = i % 2 == 0;
-    how.whole = i % 3 != 0;
-    const auto problem = random_selection(random, how);
+    const auto below = [&](uint64_t n) { return static_cast<int32_t>(random.below(n)); };
+    const auto problem = random_selection(
+        random, {.nodes = 2 + below(6), .edges = below(12), .forbid = below(3),
+                 .bijections = below(4), .memory = i % 2 == 0, .whole = i % 3 != 0});
     const auto best = try_all_selections(problem);
     if (make_selection_model(problem).infeasible) continue;
     const auto found = search(problem, 1, 1, i);

@@ -52,36 +52,23 @@ ClusterSpec two_types(int of_first, int of_second) {
 }
 
 int roofline_op(GraphBuilder& builder, int number, double flops, double traffic_bytes) {
-  Operator op;
-  op.name = "op" + std::to_string(number);
-  op.type = "Work";
-  op.flops = flops;
-  op.traffic_bytes = traffic_bytes;
-  return builder.add_operator(op);
+  return builder.add_operator({.name = "op" + std::to_string(number), .type = "Work",
+                               .flops = flops, .traffic_bytes = traffic_bytes});
 }
 
 /// a (100 bytes out), a view of its output, and b (7 bytes of workspace, 30 out) that reads both.
 std::shared_ptr<const Graph> viewed_twice(int64_t fixed_a, int64_t fixed_b) {
   GraphBuilder builder("viewed");
-  const auto add = [&](const char* name, const char* type, double time_s, int64_t fixed) {
-    Operator op;
-    op.name = name;
-    op.type = type;
-    op.measured_time_s = time_s;
-    op.extra_parameter_bytes = fixed;
-    op.workspace_bytes = op.name == "b" ? 7 : 0;
-    return builder.add_operator(op);
-  };
-  const int a = add("a", "Work", 1e-6, fixed_a), view = add("view", "Reshape", 0, 0);
-  const int b = add("b", "Work", 1e-6, fixed_b);
-  Tensor tensor;
-  tensor.bytes = 100;
-  const int data = builder.add_output(a, tensor), same = builder.add_output(view, tensor);
-  builder.read(view, data);
-  builder.read(b, data);
-  builder.read(b, same);
-  tensor.bytes = 30;
-  builder.add_output(b, tensor);
+  const int a = builder.add_operator(
+      {.name = "a", .type = "Work", .measured_time_s = 1e-6, .extra_parameter_bytes = fixed_a});
+  const int data = builder.add_output(a, {.bytes = 100});
+  const int view = builder.add_operator(
+      {.name = "view", .type = "Reshape", .inputs = {data}, .measured_time_s = 0});
+  const int same = builder.add_output(view, {.bytes = 100});
+  const int b = builder.add_operator({.name = "b", .type = "Work", .inputs = {data, same},
+                                      .measured_time_s = 1e-6, .extra_parameter_bytes = fixed_b,
+                                      .workspace_bytes = 7});
+  builder.add_output(b, {.bytes = 30});
   return std::make_shared<const Graph>(builder.build());
 }
 

@@ -239,22 +239,12 @@ TEST_CASE("replicated stages that do not fit are refused") {
 
 TEST_CASE("weights that stages of different replicas share have no samples to divide") {
   GraphBuilder builder("tied");
-  Operator weights;
-  weights.name = "w0";
-  weights.type = "Variable";
-  weights.extra_parameter_bytes = 100;
-  const int32_t w = builder.add_operator(weights);
-  Tensor tensor;
-  tensor.name = "shared";
-  tensor.bytes = 100;
-  const int32_t output = builder.add_output(w, tensor);
-  for (const char* name : {"f0", "f1"}) {
-    Operator reader;
-    reader.name = name;
-    reader.type = "Work";
-    reader.measured_time_s = 1e-6;
-    builder.read(builder.add_operator(reader), output);
-  }
+  const int32_t weights =
+      builder.add_operator({.name = "w0", .type = "Variable", .extra_parameter_bytes = 100});
+  const int32_t output = builder.add_output(weights, {.name = "shared", .bytes = 100});
+  for (const char* name : {"f0", "f1"})
+    builder.add_operator(
+        {.name = name, .type = "Work", .inputs = {output}, .measured_time_s = 1e-6});
   const auto graph = builder.build();
   CHECK_THROWS_WITH_AS(replicated(graph, {2, 1}),
                        doctest::Contains("tensor 'shared' has no batch dimension to split, but "

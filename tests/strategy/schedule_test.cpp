@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "strategy/mesh_schedule.h"
-#include "support/build.h"
+#include "support/stages.h"
 
 using namespace trinity;
 
@@ -15,24 +15,8 @@ namespace {
 
 /// A chain of `stages` forward operators "f0", ... and their backward ones "b0", ..., an update
 /// "u0", ... each: operator s is f, 2 * stages - 1 - s is b, 2 * stages + s is u.
-Graph pipeline_graph(int stages) {
-  test::GraphMaker make("pipeline");
-  std::vector<int> forward, backward(static_cast<size_t>(stages));
-  for (int s = 0; s < stages; ++s) {
-    forward.push_back(make.op("f" + std::to_string(s), 1));
-    if (s > 0) make.edge(forward[static_cast<size_t>(s) - 1], forward.back(), 1);
-  }
-  for (int s = stages - 1; s >= 0; --s) {
-    const auto i = static_cast<size_t>(s);
-    backward[i] = make.op_of(Phase::backward, "b" + std::to_string(s), 2, forward[i]);
-    make.edge(forward[i], backward[i], 1);
-    if (s < stages - 1) make.edge(backward[i + 1], backward[i], 1);
-  }
-  for (int s = 0; s < stages; ++s) {
-    const auto i = static_cast<size_t>(s);
-    make.edge(backward[i], make.op_of(Phase::update, "u" + std::to_string(s), 0, forward[i]), 1);
-  }
-  return make.build();
+Graph pipeline_graph(size_t stages) {
+  return *test::graph_of({std::vector<double>(stages, 1), std::vector<double>(stages, 2)});
 }
 
 std::vector<int32_t> around(std::vector<int32_t> stage, int32_t devices) {
@@ -61,10 +45,6 @@ Schedule schedule_of(const Graph& graph, int32_t devices, int32_t micro_batches,
 constexpr auto kGpipeSchedule = PipelineSchedule::gpipe;
 constexpr auto k1F1BSchedule = PipelineSchedule::one_f_one_b;
 constexpr auto kInterleavedSchedule = PipelineSchedule::interleaved;
-
-}  // namespace
-
-namespace {
 
 /// As pipeline_graph(), with backward operators in two: "i0", ... gradients of inputs, "w0", ... of
 /// weights, which read what comes into the stage forwards and backwards; all take one. Operator
@@ -280,8 +260,8 @@ TEST_CASE("schedules that do not fit are refused") {
     CHECK_THROWS_WITH_AS(pipeline_schedule(graph, placement, devices, stages, micro_batches, kind),
                          doctest::Contains(text), ArgumentError);
   };
-  fails({0}, 4, stage, 4, k1F1BSchedule, "placements of graph 'pipeline' need 12 entries, got 1");
-  fails(stage, 4, {0}, 4, k1F1BSchedule, "stages of graph 'pipeline' need 12 entries, got 1");
+  fails({0}, 4, stage, 4, k1F1BSchedule, "placements of graph 'stages' need 12 entries, got 1");
+  fails(stage, 4, {0}, 4, k1F1BSchedule, "stages of graph 'stages' need 12 entries, got 1");
   fails(stage, 0, stage, 4, k1F1BSchedule, "at least 1 device, got 0");
   fails(stage, 4, stage, 0, k1F1BSchedule, "at least 1 micro-batch, got 0");
   fails(stage, 3, stage, 4, k1F1BSchedule, "operator 'f3' is placed on device 4, expected 1 to 3");
@@ -320,10 +300,10 @@ TEST_CASE("descriptions of schedules are checked") {
   fails({"fifo", 0, {}, {}, {}}, "at least 1 micro-batch, got 0");
   fails({"fifo", 1, {1, 2, 3, 4, 5, 6}, {}, {}}, "schedule 'fifo' takes no field 'priority'");
   fails({"priority", 1, {}, {}, {}}, "schedule 'priority' needs a field 'priority'");
-  fails({"priority", 1, {1}, {}, {}}, "priorities of graph 'pipeline' need 6 entries, got 1");
+  fails({"priority", 1, {1}, {}, {}}, "priorities of graph 'stages' need 6 entries, got 1");
   fails({"priority", 1, {1, 2, 3, 4, NAN, 6}, {}, {}}, "the priority of operator 'u0' is not a");
   fails({"lifo", 1, {}, {0, 0, 0, 0, 0, 0}, {}}, "schedule 'lifo' takes no field 'stage'");
-  fails({"gpipe", 1, {}, {0, 0}, {}}, "stages of graph 'pipeline' need 6 entries, got 2");
+  fails({"gpipe", 1, {}, {0, 0}, {}}, "stages of graph 'stages' need 6 entries, got 2");
   fails({"gpipe", 1, {}, {0, 0, 0, 0, 6, 0}, {}}, "operator 'u0' is in stage 7, expected 1 to 6");
   fails({"gpipe", 1, {}, {-1, 0, 0, 0, 0, 0}, {}}, "operator 'f0' is in stage 0, expected 1 to 6");
   fails({"order", 1, {}, {}, {}}, "schedule 'order' needs a field 'order'");

@@ -14,9 +14,7 @@ using namespace trinity;
 namespace {
 
 std::string path_of(const std::string& name) {
-  Operator op;
-  op.name = name;
-  return module_path(op);
+  return module_path({.name = name});
 }
 
 /// The network of tests/data/placement/apply.py, named as PyTorch's exporter names it: a stem, two
@@ -72,9 +70,8 @@ TEST_CASE("module paths come from an attribute or from the scope in PyTorch's ON
   CHECK(path_of("node_conv2d_5") == "");
   CHECK(path_of("/") == "");
   CHECK(path_of("//") == "");
-  Operator op;
-  op.name = "node_conv2d_5";
-  op.attributes["module"] = std::string("layer1.0.conv1");
+  const Operator op{.name = "node_conv2d_5",
+                    .attributes = {{"module", std::string("layer1.0.conv1")}}};
   CHECK(module_path(op) == "layer1.0.conv1");
 }
 

@@ -84,18 +84,9 @@ void check_round_trip(const Graph& graph) {
 
 /// A source with a tensor of known shape and two of unknown shape and one name.
 int32_t add_source(GraphBuilder& builder) {
-  Operator op;
-  op.name = "data\n1";
-  op.type = "Input";
-  const auto source = builder.add_operator(op);
-  Tensor image;
-  image.shape = {2, 3, 4};
-  image.dtype = DType::uint8;
-  image.gradient = false;
-  builder.add_output(source, image);
-  Tensor unknown;
-  unknown.name = "twin";
-  unknown.bytes = (int64_t{1} << 50) - 1;
+  const auto source = builder.add_operator({.name = "data\n1", .type = "Input"});
+  builder.add_output(source, {.shape = {2, 3, 4}, .dtype = DType::uint8, .gradient = false});
+  const Tensor unknown{.name = "twin", .bytes = (int64_t{1} << 50) - 1};
   builder.add_output(source, unknown);
   builder.add_output(source, unknown);
   return source;
@@ -137,24 +128,13 @@ Graph full_graph() {
   auto op = full_operator();
   op.inputs = {tensors[0], tensors[2], tensors[0]};
   const auto conv = builder.add_operator(op);
-  Tensor nothing;
-  nothing.shape = {0, 5};
-  const auto out = builder.add_output(conv, nothing);
-  Operator grad;
-  grad.name = "conv/grad";
-  grad.type = "ConvGrad";
-  grad.phase = Phase::backward;
-  grad.forward = conv;
-  grad.flops = -0.0;
-  grad.inputs = {out};
-  builder.colocate(conv, builder.add_operator(grad));
-  for (const char* name : {"sum@0", "sum@1"}) {
-    Operator member;
-    member.name = name;
-    member.type = "AllReduce";
-    member.phase = Phase::update;
-    builder.add_operator(member);
-  }
+  const auto out = builder.add_output(conv, {.shape = {0, 5}});
+  const auto grad =
+      builder.add_operator({.name = "conv/grad", .type = "ConvGrad", .phase = Phase::backward,
+                            .inputs = {out}, .flops = -0.0, .forward = conv});
+  builder.colocate(conv, grad);
+  for (const char* name : {"sum@0", "sum@1"})
+    builder.add_operator({.name = name, .type = "AllReduce", .phase = Phase::update});
   builder.add_collective({"sum",
                           CollectiveKind::all_gather,
                           CollectiveAlgorithm::ring,
@@ -205,10 +185,7 @@ TEST_CASE("random graphs, lowered to training and replicated, come back equal") 
 TEST_CASE(
     "attribute that is not a number comes back, and a graph whose file is called in Latin-1") {
   GraphBuilder builder("caf\xe9");
-  Operator op;
-  op.name = "a";
-  op.attributes["x"] = std::nan("");
-  builder.add_operator(op);
+  builder.add_operator({.name = "a", .attributes = {{"x", std::nan("")}}});
   const auto again = parse(graph_to_json(builder.build()));
   CHECK(std::isnan(std::get<double>(again.op(0).attributes.at("x"))));
   CHECK(again.name() == "caf\\xE9");

@@ -156,13 +156,9 @@ TEST_CASE("the column of a type's index transfers only where it counts the same 
   code.features.type_index = true;
   const auto typed = [](const char* first, const char* second) {
     GraphBuilder builder("typed");
-    for (int i = 0; i < 8; ++i) {
-      Operator op;
-      op.name = "op" + std::to_string(i);
-      op.type = i % 3 == 0 ? first : second;
-      op.measured_time_s = 1e-3;
-      builder.add_operator(op);
-    }
+    for (int i = 0; i < 8; ++i)
+      builder.add_operator({.name = "op" + std::to_string(i), .type = i % 3 == 0 ? first : second,
+                            .measured_time_s = 1e-3});
     return std::make_shared<const Problem>(std::make_shared<const Graph>(builder.build()),
                                            test::uniform_cluster(2, 1e9, 1e-6), SimulationRules{});
   };
