@@ -2,9 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "simulator/simulator.h"
 #include "strategy/dispatch.h"
-#include "support/build.h"
+#include "support/cases.h"
 
 using namespace trinity;
 
@@ -13,28 +12,15 @@ namespace {
 /// A convolution [8, 4, 10, 10] with weights [16, 4 / group, 3, 3], and a Relu after it.
 Graph conv_net(int64_t group, DType dtype = DType::float32) {
   GraphBuilder builder("net");
-  Operator input;
-  input.name = "x";
-  input.type = "Input";
-  Tensor tensor;
-  tensor.shape = {8, 4, 10, 10};
-  tensor.dtype = dtype;
-  const int32_t x = builder.add_output(builder.add_operator(input), tensor);
-  Operator conv;
-  conv.name = "conv";
-  conv.type = "Conv";
-  conv.attributes["group"] = group;
-  conv.parameters = {{"weight", {16, 4 / group, 3, 3}, dtype, true}};
-  conv.inputs = {x};
-  conv.flops = 1e9;
-  tensor.shape = {8, 16, 10, 10};
-  const int32_t y = builder.add_output(builder.add_operator(conv), tensor);
-  Operator relu;
-  relu.name = "relu";
-  relu.type = "Relu";
-  relu.inputs = {y};
-  relu.flops = 12800;
-  builder.add_output(builder.add_operator(relu), tensor);
+  const auto add = [&](Operator op, std::vector<int64_t> shape) {
+    return builder.add_output(builder.add_operator(std::move(op)),
+                              {.shape = std::move(shape), .dtype = dtype});
+  };
+  const int32_t x = add({.name = "x", .type = "Input"}, {8, 4, 10, 10});
+  const int32_t y = add({.name = "conv", .type = "Conv", .attributes = {{"group", group}},
+                         .parameters = {{"weight", {16, 4 / group, 3, 3}, dtype}},
+                         .inputs = {x}, .flops = 1e9}, {8, 16, 10, 10});
+  add({.name = "relu", .type = "Relu", .inputs = {y}, .flops = 12800}, {8, 16, 10, 10});
   return builder.build();
 }
 
@@ -52,7 +38,7 @@ DeviceType machine() {
 
 }  // namespace
 
-TEST_CASE("the roofline: launch plus the slower of arithmetic and traffic") {
+TEST_CASE("the roofline: launch plus the slower of arithmetic and traffic, unless measured") {
   const auto graph = conv_net(1);
   const Device device{"d", 0, 2.0, ""};
   // 1e9 FLOP at half of 1e12 FLOP/s: 2 ms; traffic 12.8 KB in, 51.2 KB out, 2304 B of weights.
@@ -62,6 +48,11 @@ TEST_CASE("the roofline: launch plus the slower of arithmetic and traffic") {
   CHECK(operator_time_s(graph, graph.op(2), device, machine()) ==
         doctest::Approx((1e-6 + 102400 / 0.8e9) / 2));
   CHECK(operator_time_s(graph, graph.op(0), device, machine()) == 0);
+  auto view = graph.op(2);
+  view.type = "Reshape";
+  CHECK(operator_time_s(graph, view, device, machine()) == 0);
+  view.measured_time_s = 3e-3;
+  CHECK(operator_time_s(graph, view, device, machine()) == doctest::Approx(3e-3 / 2));
 }
 
 TEST_CASE("peaks are per dtype, float32's where a device states none") {
@@ -116,19 +107,11 @@ Products products(int64_t own_kernel = 0) {
   const auto add = [&](const char* name, const char* type, Phase phase, std::vector<int32_t> inputs,
                        std::vector<int64_t> shape, double flops, int32_t forward = -1,
                        std::vector<Parameter> weights = {}) {
-    Operator op;
-    op.name = name;
-    op.type = type;
-    op.phase = phase;
-    op.inputs = std::move(inputs);
-    op.flops = flops;
-    op.forward = forward;
-    op.parameters = std::move(weights);
+    Operator op{.name = name, .type = type, .phase = phase, .parameters = std::move(weights),
+                .inputs = std::move(inputs), .flops = flops, .forward = forward};
     if (op.type == "Add" && own_kernel != 0) op.attributes["own_kernel"] = own_kernel;
     const int32_t id = builder.add_operator(std::move(op));
-    Tensor tensor;
-    tensor.shape = std::move(shape);
-    return std::pair{id, builder.add_output(id, tensor)};
+    return std::pair{id, builder.add_output(id, {.shape = std::move(shape)})};
   };
   const auto [input, x] = add("x", "Input", Phase::forward, {}, {4, 6}, 0);
   std::vector<int32_t> results, gradients, forward;
@@ -228,13 +211,8 @@ TEST_CASE("a run of kernels takes as long as the host needs to dispatch them") {
 
 TEST_CASE("updates wait for the host where the type says what it does for a weight") {
   GraphBuilder builder("updates");
-  for (const char* name : {"layer/a/update", "layer/b/update"}) {
-    Operator update;
-    update.name = name;
-    update.type = "Update";
-    update.phase = Phase::update;
-    builder.add_operator(std::move(update));
-  }
+  for (const char* name : {"layer/a/update", "layer/b/update"})
+    builder.add_operator({.name = name, .type = "Update", .phase = Phase::update});
   const Graph graph = builder.build();
   auto type = machine();
   const std::vector<double> whole(2, 1e-3);
@@ -270,33 +248,21 @@ TEST_CASE("arithmetic and traffic hide each other, or follow each other") {
 
 TEST_CASE("the weights of a variable count once, and on another device as a copy") {
   GraphBuilder builder("tied");
-  Operator weights;
-  weights.name = "weights";
-  weights.type = "Variable";
-  weights.parameters = {{"weight", {1000}, DType::float32, true}};
-  Tensor tensor;
-  tensor.shape = {1000};
-  const int32_t w = builder.add_output(builder.add_operator(weights), tensor);
+  const int32_t weights = builder.add_operator(
+      {.name = "weights", .type = "Variable", .parameters = {{"weight", {1000}}}});
+  const int32_t w = builder.add_output(weights, {.shape = {1000}});
   for (const char* name : {"a", "b"}) {
-    Operator reader;
-    reader.name = name;
-    reader.type = "Work";
-    reader.measured_time_s = 1e-3;
-    reader.inputs = {w};
-    Tensor out;
-    out.bytes = 100;
-    builder.add_output(builder.add_operator(reader), out);
+    const int32_t reader = builder.add_operator(
+        {.name = name, .type = "Work", .inputs = {w}, .measured_time_s = 1e-3});
+    builder.add_output(reader, {.bytes = 100});
   }
   const auto graph = std::make_shared<const Graph>(builder.build());
-  const auto cluster = test::uniform_cluster(2, 1e9, 0);
-  const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
-  Simulator simulator(problem);
-  Metrics metrics;
+  const auto problem = test::make_problem(graph, test::uniform_spec(2, 1e9, 0));
   const std::vector<int32_t> together = {0, 0, 0}, apart = {0, 0, 1};
-  simulator.run(together, metrics);
+  auto metrics = test::metrics_of(problem, {together});
   CHECK(metrics.peak_memory_bytes == 4000 + 100);
   CHECK(metrics.total_communication_bytes == 0);
-  simulator.run(apart, metrics);
+  metrics = test::metrics_of(problem, {apart});
   CHECK(metrics.devices[0].peak_memory_bytes == 4000 + 100);
   CHECK(metrics.devices[1].peak_memory_bytes == 4000 + 100);
   CHECK(metrics.total_communication_bytes == 4000);

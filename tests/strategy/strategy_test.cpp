@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "strategy/cost.h"
 #include "strategy/strategy.h"
 #include "support/build.h"
 #include "support/damage.h"
@@ -177,28 +176,4 @@ TEST_CASE("any damage to a strategy file is a file error, never a crash") {
         [&] { strategy_from_json(text, "x.json", *graph, *cluster); });
   };
   for (const auto& text : texts) test::check_damaged(text, error_of);  // it ends with a newline
-}
-
-TEST_CASE("operator times: measured, roofline, views") {
-  const auto cluster = test::uniform_cluster(1, 1e9, 0);
-  const auto graph = pair_graph();
-  DeviceType type = cluster->type_of(0);  // 1 TFLOP/s, 100 GB/s, efficiencies 0.5 and 0.75
-  type.launch_s = 1e-6;
-  Device half = cluster->device(0);
-  half.speed = 0.5;
-  Operator op;
-  op.type = "Gemm";
-  op.flops = 1e9;
-  op.traffic_bytes = 1e6;
-  const auto time = [&](const Device& device) { return operator_time_s(*graph, op, device, type); };
-  CHECK(time(cluster->device(0)) == doctest::Approx(1e-6 + 2e-3));
-  CHECK(time(half) == doctest::Approx(2 * (1e-6 + 2e-3)));
-  op.type = "Relu";
-  op.flops = 1e6;
-  op.traffic_bytes = 3e6;
-  CHECK(time(cluster->device(0)) == doctest::Approx(1e-6 + 4e-5));
-  op.type = "Reshape";
-  CHECK(time(cluster->device(0)) == 0);
-  op.measured_time_s = 3e-3;
-  CHECK(time(half) == doctest::Approx(6e-3));
 }
