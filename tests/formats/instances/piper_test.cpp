@@ -2,20 +2,12 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
-#include "base/file.h"
 #include "support/damage.h"
-#include "support/shared_data.h"
 
 using namespace trinity;
 
 namespace {
-
-const std::string kData = test::shared_data("piper");
-constexpr double kGib = 1073741824.0;
 
 const char* const kInstance = R"({
   "maxMemoryPerDevice": 1e9, "maxDevices": 4, "bandwidth": 1e6, "mbsInBatch": 8,
@@ -35,80 +27,6 @@ std::string error_of(const std::string& text) {
 }
 
 using test::replaced;
-
-PiperInstance read(const std::string& name) {
-  const auto path = kData + "/" + name + ".json";
-  return parse_piper(read_file(path), path, name);
-}
-
-/// One stage of a plan: its layers with their configurations, replicated d times.
-struct Stage {
-  std::vector<int32_t> layers;
-  int d = 1, t = 1;
-  std::string configuration;
-};
-
-/// Time per sample of the slowest stage, as Piper defines it: twice the bytes of every edge that
-/// crosses the stage's border with the tensor-parallel group's part of it, over d; a parameter
-/// server's 4 (d - 1) / d of the weights a batch; both over the bandwidth; the time over d.
-double time_per_sample(const PiperInstance& instance, const std::vector<Stage>& stages, int batch,
-                       double bandwidth) {
-  const auto& graph = instance.graph;
-  std::vector<size_t> stage_of(static_cast<size_t>(graph.operator_count()), stages.size());
-  for (size_t s = 0; s < stages.size(); ++s)
-    for (const int32_t layer : stages[s].layers) stage_of[layer] = s;
-  std::vector<double> edge_bytes(stages.size(), 0);
-  const auto configuration = [&](int32_t layer) {
-    const auto& stage = stages[stage_of[layer]];
-    const auto* found = instance.find(layer, stage.t, stage.configuration);
-    REQUIRE(found);
-    return found;
-  };
-  const auto& csr = graph.csr();
-  for (auto [edge, last] = boost::edges(csr); edge != last; ++edge) {
-    const auto from = static_cast<int32_t>(boost::source(*edge, csr));
-    const auto to = static_cast<int32_t>(boost::target(*edge, csr));
-    const size_t left = stage_of[from];
-    const size_t right = stage_of[to];
-    REQUIRE(left <= right);
-    if (left == right) continue;
-    const auto bytes = static_cast<double>(graph.tensor(csr[*edge].tensor).bytes);
-    const auto& out = configuration(from)->backward_sync_bytes;
-    const auto& in = configuration(to)->forward_sync_bytes;
-    edge_bytes[left] += 2 * (bytes + static_cast<double>(out.at(to)));
-    edge_bytes[right] += 2 * (bytes + static_cast<double>(in.at(from)));
-  }
-  double slowest = 0;
-  for (size_t s = 0; s < stages.size(); ++s) {
-    double time = 0, weights = 0;
-    for (const int32_t layer : stages[s].layers) {
-      time += configuration(layer)->time_per_sample_s;
-      weights += static_cast<double>(configuration(layer)->parameter_bytes);
-    }
-    const double d = stages[s].d;
-    const double bytes = edge_bytes[s] / d + 4 * (d - 1) * weights / d / batch;
-    slowest = std::max(slowest, bytes / bandwidth + time / d);
-  }
-  return slowest;
-}
-
-/// Equal numbers of transformer layers a stage; what feeds them joins the first stage, what reads
-/// them the last.
-std::vector<Stage> equal_stages(const PiperInstance& instance, int count, int d, int t) {
-  std::vector<Stage> stages(static_cast<size_t>(count), {{}, d, t, "activation recomp"});
-  const auto& graph = instance.graph;
-  int transformers = 0;
-  for (const auto& op : graph.operators()) transformers += op.type == "ParallelTransformerLayer";
-  REQUIRE(transformers % count == 0);
-  int seen = 0;
-  for (int32_t o = 0; o < graph.operator_count(); ++o) {
-    if (graph.op(o).type == "ParallelTransformerLayer")
-      stages[seen++ / (transformers / count)].layers.push_back(o);
-    else
-      (graph.op(o).type == "Pooler" ? stages.back() : stages.front()).layers.push_back(o);
-  }
-  return stages;
-}
 
 }  // namespace
 
@@ -178,19 +96,4 @@ TEST_CASE("wrong instances give one error each") {
 
 TEST_CASE("every cut-off or damaged instance gives one error that names it, or a graph") {
   test::check_damaged(kInstance, [](const std::string& text) { return error_of(text); });
-}
-
-TEST_CASE("equal splits have the published time per sample" * test::shared) {
-  const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json"));
-  const auto instance = read("bert32a100");
-  int rows = 0;
-  // A row is d, t, stages, N, time: the figures fit no other order (the file's note has stages
-  // first).
-  for (const auto& row : expected.at("equi_partition_TPS").at("rows")) {
-    const auto stages = equal_stages(instance, row[2], row[0], row[1]);
-    CHECK(time_per_sample(instance, stages, row[3], 162.5 * kGib) ==
-          doctest::Approx(row[4].get<double>()).epsilon(1e-5));
-    ++rows;
-  }
-  CHECK(rows == 16);
 }
