@@ -90,6 +90,7 @@ class Lowering {
     add_input_gradients(op, grad);
     if (weights) add_update(id, grad);
     state_traffic(op, grad);
+    state_products(op, grad);
   }
 
   static bool keeps_mask(const Operator& op) {
@@ -217,6 +218,23 @@ class Lowering {
     for (const int32_t output : op.outputs)
       bytes += static_cast<double>(builder_.tensor(output).bytes);
     op.traffic_bytes = bytes;
+  }
+
+  /// With attribute `own_products` every input's gradient is a kernel that reads the result's gradient,
+  /// and writes a product of its size, which others then sum or cast to the input's shape and dtype.
+  void state_products(const Operator& op, int32_t grad) {
+    if (integer_attribute(op.attributes, "own_products", 0) == 0) return;
+    auto& backward = builder_.op(grad);
+    const int64_t bytes = gradient_of(op.outputs[0]).bytes;
+    int64_t traffic = -bytes;  // read once in state_traffic()
+    for (const int32_t input : op.inputs) {
+      if (!wanted_[input]) continue;
+      traffic += bytes;
+      if (gradient_of(input).bytes == bytes) continue;
+      traffic += 2 * bytes;
+      backward.workspace_bytes += bytes;
+    }
+    backward.traffic_bytes += static_cast<double>(traffic);
   }
 
   const Graph& forward_;

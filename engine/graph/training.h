@@ -36,6 +36,7 @@ TrainingOptions::Optimiser parse_optimiser(std::string_view name);
 /// Backward FLOP follow operator_rule(); a measured operator's backward takes its
 /// measured_backward_time_s. Backward keeps only the mask of a Dropout that writes one, and all
 /// outputs of an Attention with attribute log_sum_exp. Gradients of float8 tensors are bfloat16.
+/// Attribute own_products = 1: an element-wise operator's gradients are kernels of their own.
 /// Backward operators of a collective's members form a collective `<name>/grad` of the opposite
 /// kind. Throws ArgumentError if the graph already has backward operators.
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options);

@@ -46,9 +46,10 @@ local function device_type(kind, known, c, r, traits)
   local fused = faster ~= 1 and { memory_efficiency = memory * faster } or nil
   local copies = traits.float8 and (r.float8 == 'fp8_rowwise' and r.rowwise_cast_share or r.cast_share) or 1
   local cast = faster * copies ~= 1 and { memory_efficiency = memory * faster * copies } or nil
+  local mixed = r.mixed_share ~= 1 and { memory_efficiency = memory * r.mixed_share } or nil
   local operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert,
     ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing,
-    SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused,
+    SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused, Mul = mixed, MulGrad = mixed,
     ['Cast:float32'] = { memory_efficiency = memory * r.logits_share },
     Update = traits.float8 and r.update_s > 0 and { dispatch_s = r.update_s } or nil }
   return util.merged(known, { peak_flops_per_s = peaks_of(known, c, r), compute_efficiency = wide,

@@ -41,6 +41,7 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('rowwise_cast_share', "the same where float8 is 'fp8_rowwise'"),
   share('logits_share', 'of memory_efficiency, for the copy of logits to float32: the loss passes over it more often '
     .. 'than the graph counts'),
+  share('mixed_share', 'of memory_efficiency, for operators Mul, whose inputs differ in dtype or shape'),
   share('routing_speed', 'speed of routing, gates and all-to-alls of experts under CUDA graphs of whole iterations'),
   { 'float8', float8, otherwise = "the kind's", help = "how operands of dtype 'float8' are scaled" },
   { 'cuda_graphs', graphs, otherwise = "the base's",
@@ -71,7 +72,7 @@ runtimes.declared = declared
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
   attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
   async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
-  cast_share = 1, rowwise_cast_share = 1, logits_share = 1, routing_speed = 1,
+  cast_share = 1, rowwise_cast_share = 1, logits_share = 1, mixed_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention',
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
   -- two A100 688 MB (github.com/NVIDIA/nccl/issues/964).

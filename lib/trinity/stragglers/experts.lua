@@ -187,6 +187,12 @@ local function place_loads(owner, options, layers, ranks)
   return facts
 end
 
+--- Returns what a dispatcher needs to know of a rank with `most` times the tokens of an even load.
+local function dispatched(options, layer, most)
+  return util.merged(layer, { tokens = most * layer.experts * layer.tokens / layer.top_k, experts = layer.all,
+    group_topk = options.group_topk })
+end
+
 --- Returns a function: node, its layer, whether the load is even, seconds as simulated -> its seconds.
 local function times_of(options, step, cluster, ranks, rank_of)
   local function moved_s(device, bytes, launch_s) -- through memory
@@ -203,14 +209,17 @@ local function times_of(options, step, cluster, ranks, rank_of)
     for _, load in ipairs(loads) do sum_s, is_even = sum_s + math.max(each_s * load, least_s), is_even and load == 1 end
     return is_even and even_s or sum_s -- without rounding
   end
-  local function dispatched(layer, most)
-    return util.merged(layer, { tokens = most * layer.experts * layer.tokens / layer.top_k, experts = layer.all,
-      group_topk = options.group_topk })
+  local function ordered_s(device, layer, factor)
+    return moved_s(device, dispatchers.permuted_bytes(options.dispatcher, ranks, dispatched(options, layer, 1), factor))
   end
   local function message_s(node, layer, most, even_s)
-    if options.dispatcher and node.op.outputs[1].shape[3] > 1 then
-      return dispatchers.message_s(options.dispatcher, cluster, node.devices, dispatched(layer, most))
-    elseif options.dispatcher and options.dispatcher ~= 'alltoall' then return 0 end -- weights travel with tokens
+    local name, op = options.dispatcher, node.op
+    if name and op.outputs[1].shape[3] == 1 and name ~= 'alltoall' then return 0 end -- weights travel with tokens
+    if name and op.outputs[1].shape[3] > 1 then
+      local is_first = op.phase == 'forward' and is_of(layer, op.outputs[1])
+      return dispatchers.message_s(name, cluster, node.devices, dispatched(options, layer, most),
+        is_first and ordered_s(cluster.devices[node.device], layer, 1) or nil)
+    end
     local function exchange_s(bytes)
       return cluster:collective({ kind = 'all_to_all', devices = node.devices, bytes = bytes }).time_s
     end
@@ -225,8 +234,7 @@ local function times_of(options, step, cluster, ranks, rank_of)
     local rank = rank_of(node.device)
     local factor = is_even and 1 or layer.factor[rank]
     if is_permutation(op) then
-      return options.dispatcher and moved_s(device, dispatchers.permuted_bytes(options.dispatcher, ranks,
-        dispatched(layer, 1), factor)) or even_s
+      return options.dispatcher and ordered_s(device, layer, factor) or even_s
     end
     if is_even or not op.type:find '^Einsum' then return even_s * factor end
     return matmuls_s(op, layer.loads[rank], device, even_s)
@@ -253,9 +261,15 @@ end
 
 local views = { Reshape = true, Flatten = true }
 
---- Returns the changes of every device's expert tensors, each from its writer's start to its last reader's end.
-local function changes_of(step, layer_of_op, rank_of)
-  local rows, changes, count = step.graph:csr 'out', {}, #step.ops
+--- Returns the changes of every device's expert tensors, each from its writer's start to its last reader's end, and of
+--- rows that a dispatcher holds from the dispatch to the combination of a micro-batch.
+local function changes_of(options, step, ranks, layer_of_op, rank_of)
+  local rows, changes, count, since_s = step.graph:csr 'out', {}, #step.ops, {}
+  local function change(device, from_s, to_s, bytes)
+    local events = changes[device] or {}
+    changes[device], events[#events + 1] = events, { from_s, 0, bytes }
+    events[#events + 1] = { to_s, 0, -bytes }
+  end
   for task = 1, step.timeline.tasks do
     local i, node, device = (task - 1) % count + 1, step.node_of[task], step.timeline.device[task]
     local op, layer = step.ops[i], node and layer_of_op[step.ops[i]]
@@ -267,10 +281,15 @@ local function changes_of(step, layer_of_op, rank_of)
           local reader = step.node_of[task - i + rows.target[e]]
           if reader then end_s = math.max(end_s, reader.end_s) end
         end
-        local events = changes[device] or {}
-        changes[device], events[#events + 1] = events, { node.start_s, 0, more * tensor.bytes }
-        events[#events + 1] = { end_s, 0, -more * tensor.bytes }
+        change(device, node.start_s, end_s, more * tensor.bytes)
       end
+    end
+    if options.dispatcher and layer and op.phase == 'forward' and is_permutation(op) then
+      local key = ('%s %d %d'):format(layer.name, device, node.micro_batch)
+      local from_s = since_s[key]
+      since_s[key] = node.end_s
+      if from_s then change(device, from_s, node.end_s, dispatchers.held_bytes(options.dispatcher, ranks,
+        dispatched(options, layer, 1), layer.factor[rank_of(device)])) end
     end
   end
   return changes
@@ -294,7 +313,7 @@ function experts.load(owner, strategy, step, options)
       return layer and time_of(node, layer, is_even, step.time_s[i]) or step.time_s[i]
     end)
   end
-  local changes = changes_of(step, layer_of_op, rank_of)
+  local changes = changes_of(options, step, ranks, layer_of_op, rank_of)
   facts.peak_memory_bytes = -1
   for d, device in ipairs(cluster.devices) do
     local bytes = changes[d] and peak_of(step.timeline, d, changes[d]) or step.timeline.metrics:memory_bytes(d)

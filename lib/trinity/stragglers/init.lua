@@ -42,44 +42,6 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
   { 'remedies', 'boolean', true, help = 'also simulate remedies' },
 })
 
---- Waits of a step: its critical path by device, stage and type of work.
----@class trinity.StepWait
----@field device string device; for collectives the first member, for sends the sender
----@field stage? integer with a mesh: pipeline stage, from 1
----@field replica? integer with a mesh: replica, from 1
----@field type 'forward'|'backward'|'update'|'send'|'collective'
----@field time_s number mean over the samples
-
----@class trinity.Remedy
----@field what string
----@field step_time_s number without noise, of even work
----@field samples_per_s number
----@field gain number samples_per_s / samples_per_s of the strategy - 1
----@field stages? integer[] layers of every virtual stage, if layers move
----@field devices? integer[] devices of the mesh, if a replica is dropped
----@field micro_batches? integer micro-batches, if a replica is dropped
-
----@class trinity.Stragglers
----@field step_time_s number without noise, with the slow devices of the cluster and the load of experts
----@field mean_s number mean over the samples
----@field p50_s number median of the samples
----@field p95_s number 95th percentile of the samples
----@field error_s number standard error of the mean
----@field draws_s number[] sampled step times
----@field degrees table<integer, number> with option `lengths`: fraction of micro-batches by context-parallel degree
----@field waits trinity.StepWait[] longest time first
----@field remedies trinity.Remedy[] best first; empty unless the cluster has option `slow`
-
----@class trinity.ContextDegree
----@field what string 'context 4', or 'one per micro-batch'
----@field mesh trinity.Mesh
----@field micro_batches integer
----@field mean_s number step time, mean over the samples
----@field p50_s number median
----@field p95_s number 95th percentile
----@field error_s number standard error of the mean
----@field degrees table<integer, number> fraction of micro-batches by degree
-
 local result = printed.as('stragglers', { 'step_time_s', 'mean_s', 'p95_s' })
 local wait = printed.as('wait', { 'device', 'stage', 'replica', 'type', 'time_s' })
 local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s' })

@@ -305,4 +305,21 @@ describe('layers of decoders', function()
       expect(graph:find(kernels == 'onnx' and 'm/experts/activation/gelu' or 'm/experts/activation') ~= nil):equals(true)
     end
   end)
+  it('multiply by router probabilities in float32, with gradients that are kernels of their own', function()
+    local plain = trinity.graph.layers.new('plain', { dtype = 'bfloat16' })
+    local input = plain:input('x', { 2, 16, 64 })
+    local y = plain:mixture_of_experts('m', input, { experts = 4, top_k = 2, feed_forward = 8, gated = false, kernels = 'flash',
+      apart = true, router_dtype = 'float32' })
+    plain:reduce_mean('loss', plain:reshape('flat', y, { 2 * 16 * 64 }), 1)
+    local graph = plain:build():to_training { optimizer = 'sgd' }
+    local product, elements, rows = graph:operator 'm/experts/activation/weighted', 4 * 16 * 8, 4 * 16
+    expect(graph:operator('m/dispatch').outputs[2].dtype):equals 'float32'
+    expect(product.outputs[1].dtype):equals 'float32'
+    expect(product.traffic_bytes):equals((2 + 4) * elements + 4 * rows)
+    expect(graph:operator('m/experts/activation/cast').outputs[1].dtype):equals 'bfloat16'
+    -- two kernels read the gradient and write float32, which two others cast or sum; one reads the result of the GELU
+    local gradient = graph:operator 'm/experts/activation/weighted/grad'
+    expect(gradient.traffic_bytes):equals((2 * 4 + 2 * 8 + 2 + 2) * elements + 2 * 4 * rows)
+    expect(gradient.workspace_bytes):equals(2 * 4 * elements)
+  end)
 end)

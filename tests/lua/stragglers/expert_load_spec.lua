@@ -128,6 +128,20 @@ describe('experts with unequal loads', function()
     local copies = cluster:collective { kind = 'all_to_all', devices = members, bytes = 4096 * 8 * 14336 }.time_s
     expect(dispatcher.message_s('alltoall', cluster, members, about)):equals(copies)
     expect(dispatcher.message_s('hybridep', cluster, members, about) / copies):near(dispatcher.destinations(8, 32, 8) / 8, 0.03)
+    -- before the first message ranks exchange counts, and the host waits for them while alltoall orders rows
+    local counted_s = cluster:collective { kind = 'all_gather', devices = members, bytes = 8 * 32 * 8 }.time_s
+    local function first_s(name, ordering_s)
+      return dispatcher.message_s(name, cluster, members, about, ordering_s) - dispatcher.message_s(name, cluster, members, about)
+    end
+    expect(first_s('alltoall', 1)):near(counted_s, 1e-12)
+    expect(first_s('hybridep', 1) - counted_s):near(first_s('deepep', 1), 1e-12)
+    expect(first_s('alltoall', 0)):near(first_s('hybridep', 0), 1e-12)
+  end)
+  it('hold rows in two orders where all copies of a token are sent', function()
+    local about = { tokens = 1, token_bytes = 1, experts = 8, top_k = 2 }
+    expect(dispatcher.held_bytes('alltoall', 8, about, 3)):equals(2 + 2 * 3) -- as sent; results as received
+    expect(dispatcher.held_bytes('alltoall', 4, about, 3)):equals(2 + 4 * 3) -- rows as received, too, which are then sorted
+    expect(dispatcher.held_bytes('hybridep', 4, merged(about, { padded = true }), 3)):equals(4 * 3)
   end)
   it('are refused where they do not fit the network', function()
     local function loaded(options, found) return function() trinity.stragglers.expert_load(found or four, options) end end

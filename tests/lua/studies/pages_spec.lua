@@ -24,8 +24,8 @@ describe('results of fidelity', function()
     return output_of(("cd '%s' && '%s' study fidelity errors"):format(root, program))
   end, 'scripts/studies/fidelity/results/errors.txt')
   all_only()
-  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'plan', 'published', 'published --memory llm-published/memory.csv', 'sailor',
-    'vtrain' } do
+  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'moe_layer', 'plan', 'published', 'published --memory llm-published/memory.csv',
+    'sailor', 'vtrain' } do
     local name = words:match '%-%-(%l+)' or words
     local path = ('scripts/studies/fidelity/results/%s.txt'):format(name)
     it_golden('studies/results/' .. name, function()

@@ -29,6 +29,8 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
   { 'gated', 'boolean', true, help = 'gated experts; false: two linear layers with a GELU' },
   { 'apart', 'boolean', false, help = 'without gates: GELU and router probabilities are two operators with all '
     .. 'kernels, as in Megatron-LM (core/transformer/moe/experts.py), which keeps the result of the first' },
+  { 'router_dtype', { 'float32' }, otherwise = "the network's", help = 'dtype of router probabilities '
+    .. '(--moe-router-dtype of Megatron-LM), in which apart multiplies' },
   { 'divisible_by', 'integer', 1, least = 1, help = 'round the rows of an expert up to a multiple of this' },
 })
 
@@ -54,7 +56,11 @@ local function activate_plain(net, name, parts, o)
   if o.kernels ~= 'onnx' and not o.apart then
     return (net:operator('WeightedGelu', name, { inputs = parts, shapes = { parts[1].shape } }))
   end
-  return net:mul(name .. '/weighted', net:gelu(name .. '/gelu', parts[1]), parts[2])
+  local y, shape = net:gelu(name .. '/gelu', parts[1]), parts[1].shape
+  if not (o.apart and o.router_dtype) then return net:mul(name .. '/weighted', y, parts[2]) end
+  local product = net:operator('Mul', name .. '/weighted', { inputs = { y, parts[2] }, shapes = { shape },
+    dtype = o.router_dtype, attributes = { own_products = 1 } })
+  return (net:operator('Cast', name .. '/cast', { inputs = { product }, shapes = { shape } }))
 end
 
 -- Adds the product of the gate's activation and the values (and router probabilities).
@@ -91,6 +97,10 @@ local function route(net, name, x, o)
   if o.normalise and o.top_k > 1 then
     weights = net:div(name .. '/weights', weights, net:reduce_sum(name .. '/sum', weights, #weights.shape))
   end
+  if o.router_dtype then
+    weights = net:operator('Cast', name .. '/cast', { inputs = { weights }, shapes = { weights.shape },
+      dtype = o.router_dtype })
+  end
   return weights, numbers
 end
 
@@ -114,8 +124,9 @@ function Layers:mixture_of_experts(name, x, o)
   local rows = math.ceil(x.shape[1] * x.shape[2] * o.top_k / (e * o.divisible_by)) * o.divisible_by
   local about = { experts = e, experts_per_token = o.top_k }
   local weights, numbers = route(self, name .. '/router', x, o)
-  local tokens, shares = self:operator('ExpertDispatch', name .. '/dispatch',
-    { inputs = { x, weights, numbers }, shapes = { { e, rows, h }, { e, rows, 1 } }, attributes = about })
+  local tokens, shares = self.builder:add { name = name .. '/dispatch', type = 'ExpertDispatch',
+    inputs = { x, weights, numbers }, attributes = about, outputs = { { shape = { e, rows, h }, dtype = self.dtype },
+      { shape = { e, rows, 1 }, dtype = o.router_dtype or self.dtype } } }
   local function projection(part, of, from, to)
     return (self:operator('Einsum', name .. '/experts/' .. part, { inputs = { of }, shapes = { { e, rows, to } },
       attributes = { equation = 'eci,eio->eco', experts = e, experts_per_token = o.top_k },
