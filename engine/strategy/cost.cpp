@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -75,7 +77,12 @@ Reached reached_by(const Operator& op, const DeviceType& type, DType dtype) {
 /// Efficiencies of a device type, by operator type and dtype. Not thread-safe.
 class ReachedByType {
  public:
-  explicit ReachedByType(const DeviceType& type) : type_(type) {}
+  explicit ReachedByType(const DeviceType& type) : type_(type) {
+    const auto found = type.operators.find("UnalignedMatMul");
+    if (found != type.operators.end()) unaligned_ = found->second.compute.value_or(unaligned_);
+  }
+  /// The most that matmuls with unaligned rows reach.
+  double unaligned() const { return unaligned_; }
   const Reached& of(const Operator& op, DType dtype) {
     const auto same = [&](const Known& one) { return one.type == op.type && one.dtype == dtype; };
     auto found = std::find_if(known_.begin(), known_.end(), same);
@@ -95,6 +102,7 @@ class ReachedByType {
     Reached reached;
   };
   const DeviceType& type_;
+  double unaligned_ = std::numeric_limits<double>::infinity();
   std::vector<Known> known_;
 };
 
@@ -148,7 +156,7 @@ bool is_cost_key(std::string_view name) {
       return false;
   }
   return has_operator_rule(name) || name == "DepthwiseConv" || name == "DepthwiseConvGrad" ||
-         name == "Conv3x3" || name == "Conv3x3Grad";
+         name == "Conv3x3" || name == "Conv3x3Grad" || name == "UnalignedMatMul";
 }
 
 double contention(const Operator& op, const DeviceType& type) {
@@ -217,16 +225,25 @@ Siblings siblings_of(const Graph& graph, const Operator& product) {
   return found;
 }
 
-/// The smaller of a matmul's columns and its reduced length; 0 for other operators.
-double product_width(const Graph& graph, const Operator& product, const Siblings& siblings) {
+/// Columns and reduced length of a matmul, 0 for other operators, and whether rows of both are a
+/// multiple of 128 bytes or the matmul has no weight.
+struct Rows {
+  double columns = 0, reduced = 0;
+  bool aligned = true;
+};
+
+Rows rows_of(const Graph& graph, const Operator& product, const Siblings& siblings) {
   const auto flops = operator_rule(product.type).flops;
-  if (flops != OperatorRule::Flops::product && flops != OperatorRule::Flops::einsum) return 0;
-  if (product.outputs.empty()) return 0;
+  if (flops != OperatorRule::Flops::product && flops != OperatorRule::Flops::einsum) return {};
+  if (product.outputs.empty()) return {};
   const auto& result = graph.tensor(product.outputs[0]);
-  if (result.shape.empty() || result.elements() <= 0 || product.flops <= 0) return 0;
-  const double columns =
-      siblings.count > 1 ? siblings.columns : static_cast<double>(result.shape.back());
-  return std::min(columns, product.flops / (2 * static_cast<double>(result.elements())));
+  if (result.shape.empty() || result.elements() <= 0 || product.flops <= 0) return {};
+  Rows rows{siblings.count > 1 ? siblings.columns : static_cast<double>(result.shape.back()),
+            product.flops / (2 * static_cast<double>(result.elements()))};
+  const auto bytes = static_cast<double>(dtype_bytes(result.dtype));
+  rows.aligned = !is_weight_product(product) || (std::fmod(rows.columns * bytes, 128) == 0 &&
+                                                 std::fmod(rows.reduced * bytes, 128) == 0);
+  return rows;
 }
 
 /// The operator that alone reads a tensor; -1 where there are none or several.
@@ -250,9 +267,10 @@ bool stays_inside(const Graph& graph, int32_t tensor) {
 }
 
 /// Costs of a kernel in addition to the operator's: bytes that are not moved, the part of a launch
-/// that counts, and the width of its matmul, 0 where that does not matter.
+/// that counts, and the rows of its matmul.
 struct Kernel {
-  double saved_bytes = 0, launches = 1, width = 0;
+  double saved_bytes = 0, launches = 1;
+  Rows rows;
 };
 
 void join_elementwise(const Graph& graph, const Operator& op, Kernel& kernel) {
@@ -298,7 +316,7 @@ Kernel kernel_of(const Graph& graph, const Operator& op, const DeviceType& type)
       kernel.launches /= siblings.count;
     }
   }
-  if (type.half_width > 0) kernel.width = product_width(graph, product, siblings);
+  kernel.rows = rows_of(graph, product, siblings);
   return kernel;
 }
 
@@ -323,8 +341,11 @@ double model_time_s(const Graph& graph, const Operator& op, const Device& device
   const DType dtype = rated_in(graph, op, type);
   const auto& reached = rates.of(op, dtype);
   const auto kernel = kernel_of(graph, op, type);
-  double compute_s = op.flops / (reached.compute * type.peak_flops_per_s.at(dtype));
-  if (kernel.width > 0) compute_s *= 1 + half_width_of(type, dtype) / kernel.width;
+  const double compute =
+      kernel.rows.aligned ? reached.compute : std::min(reached.compute, rates.unaligned());
+  double compute_s = op.flops / (compute * type.peak_flops_per_s.at(dtype));
+  const double width = std::min(kernel.rows.columns, kernel.rows.reduced);
+  if (width > 0) compute_s *= 1 + half_width_of(type, dtype) / width;
   const double bytes = std::max(0.0, op.traffic_bytes - kernel.saved_bytes);
   const double memory_s = bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
   const double work_s = std::max(compute_s, memory_s) +

@@ -29,6 +29,10 @@ namespace trinity {
 ///                  so a matmul of n columns reaches half of the efficiency (Hockney and Jesshope,
 ///                  "Parallel Computers 2", 1988: n_1/2). n holds for the float16 peak: it is
 ///                  smaller, as the peak is, in a dtype with a smaller peak
+///   operators.UnalignedMatMul  what a matmul with weights reaches at most whose columns or reduced
+///                  length are no multiple of 128 bytes (NVIDIA, "Matrix Multiplication Background
+///                  User's Guide", 2.2: of 64 16-bit elements on A100). Heads are slices of wider
+///                  rows: the matmuls of attention are not meant
 ///   fuses_elementwise  an element-wise operator whose result only another one reads is one kernel
 ///                  with it: neither is the result written and read, nor does the first have a launch;
 ///                  the updates of all weights are one kernel, whose launch does not count; an

@@ -101,8 +101,8 @@ struct Products {
   }
 };
 
-/// own_kernel: what Add has as its attribute of that name.
-Products products(int64_t own_kernel = 0) {
+/// own_kernel: what Add has as its attribute of that name; scale: of all widths.
+Products products(int64_t own_kernel = 0, int64_t scale = 1) {
   GraphBuilder builder("products");
   const auto add = [&](const char* name, const char* type, Phase phase, std::vector<int32_t> inputs,
                        std::vector<int64_t> shape, double flops, int32_t forward = -1,
@@ -113,13 +113,13 @@ Products products(int64_t own_kernel = 0) {
     const int32_t id = builder.add_operator(std::move(op));
     return std::pair{id, builder.add_output(id, {.shape = std::move(shape)})};
   };
-  const auto [input, x] = add("x", "Input", Phase::forward, {}, {4, 6}, 0);
+  const auto [input, x] = add("x", "Input", Phase::forward, {}, {4, 6 * scale}, 0);
   std::vector<int32_t> results, gradients, forward;
-  for (const int64_t columns : {8, 16, 8}) {
+  for (const int64_t columns : {8 * scale, 16 * scale, 8 * scale}) {
     const auto name = "p" + std::to_string(results.size());
     const auto [id, y] = add(name.c_str(), "Gemm", Phase::forward, {x}, {4, columns},
-                             2.0 * 4 * 6 * static_cast<double>(columns), -1,
-                             {{"weight", {6, columns}, DType::float32, true}});
+                             2.0 * 4 * 6 * static_cast<double>(scale * columns), -1,
+                             {{"weight", {6 * scale, columns}, DType::float32, true}});
     results.push_back(y);
     forward.push_back(id);
   }
@@ -151,6 +151,20 @@ TEST_CASE("narrow matmuls reach less of the peak") {
   CHECK(made.time_s("p1", type) == doctest::Approx(wide * (1 + 1.0 / 3)));
   type.peak_flops_per_s[DType::float16] = peak / 3;
   CHECK(made.time_s("p1", type) == doctest::Approx(2 * wide));
+}
+
+TEST_CASE("matmuls with weights whose rows are no multiple of 128 bytes reach less") {
+  auto type = machine();
+  type.launch_s = 0;
+  type.memory_bandwidth_bytes_per_s = 1e18;
+  auto slower = type;
+  slower.operators["UnalignedMatMul"].compute = type.compute_efficiency / 2;
+  const auto narrow = products(), wide = products(0, 32);  // of 24 and of 768 bytes
+  for (const char* name : {"p1", "g0"}) {
+    CHECK(narrow.time_s(name, slower) == doctest::Approx(2 * narrow.time_s(name, type)));
+    CHECK(wide.time_s(name, slower) == wide.time_s(name, type));
+  }
+  CHECK(narrow.time_s("layer/relu", slower) == narrow.time_s("layer/relu", type));
 }
 
 TEST_CASE("element-wise operators in a row are one kernel") {
@@ -281,6 +295,7 @@ TEST_CASE("convolutions of 3 x 3 and TensorFlow's have the names of their kind")
   op.type = "Relu";
   CHECK(cost_keys(op) == Keys{"Relu"});
   CHECK(is_cost_key("Conv3x3Grad"));
+  CHECK(is_cost_key("UnalignedMatMul"));
   CHECK_FALSE(is_cost_key("Conv5x5"));
   CHECK(is_cost_key("Conv:float16"));
   CHECK_FALSE(is_cost_key("Conv:float17"));
