@@ -49,6 +49,7 @@ local function device_type(kind, known, c, r, traits)
   local mixed = r.mixed_share ~= 1 and { memory_efficiency = memory * r.mixed_share } or nil
   local operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert,
     ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing,
+    UnalignedMatMul = c.unaligned and { compute_efficiency = wide / (1 + c.unaligned) } or nil,
     SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused, Mul = mixed, MulGrad = mixed,
     ['Cast:float32'] = { memory_efficiency = memory * r.logits_share },
     Update = traits.float8 and r.update_s > 0 and { dispatch_s = r.update_s } or nil }
@@ -128,7 +129,7 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
       types[kind], changed = device_type(kind, known, c, runtime, traits or {}), true
       if experts_alone then types[kind] = util.merged(known, { operators = types[kind].operators }) end
       local faster = mixture and runtime.cuda_graphs == 'all' and runtime.routing_speed or 1
-      shares[kind] = { inside = c.inside_share * runtime.inside_share * faster
+      shares[kind] = { inside = (runtime.tensor_overlap and c.inside_share or 1) * runtime.inside_share * faster
         * (runtime.async_tensor and runtime.async_share or 1),
         network = c.network_share * runtime.network_share }
     end

@@ -7,13 +7,16 @@ return {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
       assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05041,
-      rows = 27, values = { compute_efficiency = 0.7318, inside_share = 1.256, memory_efficiency = 0.6805 },
+      rows = 27,
+      values = {
+        compute_efficiency = 0.7318, inside_share = 1.256, memory_efficiency = 0.6805, unaligned = 0.5092,
+      },
     },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.06853, rows = 15,
+      mean_error = 0.06174, rows = 15,
       values = {
         expert_dispatch_s = 8.288e-05, fp8 = 0.5539, layer_dispatch_s = 0.000181, mxfp8 = 0.5859,
         network_share = 1.991, routing = 0.08568,
@@ -21,7 +24,7 @@ return {
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03317, rows = 52,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0312, rows = 52,
       values = {
         compute_efficiency = 0.6878, expert_dispatch_s = 9.274e-05, fp8 = 0.5094, inside_share = 1.148,
         mxfp8 = 0.5122, network_share = 3.088, nvfp4 = 0.4247, routing = 0.1183,
@@ -35,7 +38,7 @@ return {
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.05954, rows = 78,
+      assumed = { half_width = 60 }, mean_error = 0.05555, rows = 78,
       values = {
         attention = 0.6743, compute_efficiency = 0.6415, expert_dispatch_s = 9.5e-05, fp8 = 0.5919,
         inside_share = 1.753, memory_efficiency = 0.6934, network_share = 2.295,
@@ -50,7 +53,7 @@ return {
     deepspeed = { compute_share = 0.7037, network_share = 0.1448 }, eager = { memory_share = 0.3942 },
     megatron = { routing_speed = 2.268, update_s = 0.0001187 }, ['megatron-2021'] = { launch_share = 3.409 },
     ['megatron-2024'] = { memory_share = 0.4798 },
-    ['megatron-deepspeed-2022'] = { compute_share = 1.037, launch_share = 51.43, memory_share = 0.5438 },
+    ['megatron-deepspeed-2022'] = { launch_share = 36.24, memory_share = 0.5289 },
     torchtitan = {
       async_share = 1.32, compute_share = 0.8352, inside_share = 0.4502, memory_share = 0.6634,
       rowwise_cast_share = 0.04076,

@@ -21,6 +21,8 @@ end
 
 constant('compute_efficiency', '1', 0.68, 0.4, 0.9, 0.15, 'share of the 16-bit peak that wide matmuls reach')
 constant('half_width', 'columns', 200, 10, 800, 0.5, 'columns at which a matmul reaches half of its efficiency')
+constant('unaligned', '1', 0.35, 0.05, 1.5, 0.3,
+  'part by which matmuls with weights take longer whose rows are no multiple of 128 bytes')
 constant('memory_efficiency', '1', 0.75, 0.5, 1.05, 0.15,
   'share of the memory bandwidth that memory-bound kernels reach; above 1 where some of them are fused')
 constant('attention', '1', 0.8, 0.4, 1.3, 0.2,
@@ -55,6 +57,7 @@ local others = { float8 = 'fp8', nvfp4_rate = 2, clock = 1 }
 local function starts()
   local values = util.merged(others)
   for _, one in ipairs(constants.list) do values[one.name] = one.start end
+  values.unaligned = nil -- but on kinds with runs that show it
   return values
 end
 

@@ -32,6 +32,8 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('launch_share', 'of launch_s'),
   share('inside_share', 'of the bandwidth inside nodes'),
   share('network_share', 'of the bandwidth between nodes'),
+  { 'tensor_overlap', 'boolean', otherwise = "the base's", help = 'whether matmuls overlap messages of tensor '
+    .. 'parallelism; else links inside nodes have the bandwidth of their description' },
   share('async_share', 'of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls'),
   share('dispatch_share', 'of host times per kernel'),
   { 'update_s', 'number', least = 0, most = 0.1, otherwise = "the base's",
@@ -71,7 +73,7 @@ runtimes.declared = declared
 --- Defaults of all fields.
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
   attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
-  async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
+  tensor_overlap = true, async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
   cast_share = 1, rowwise_cast_share = 1, logits_share = 1, mixed_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention',
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
@@ -122,11 +124,12 @@ runtimes.list = {
   ['megatron-2024'] = { base = 'megatron-core-0.8',
     source = 'NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
   ['megatron-2023'] = { base = 'megatron-2024', attention_share = 0.81, hopper_attention_share = 0.65,
+    launch_share = 3.4,
     source = "NeMo and Transformer Engine of MLPerf's rounds 3.0 and 3.1; assumed, no source states it: attention as "
-      .. 'composer-2023 has it, whose shares were fitted to llm-foundry' },
-  ['llama-3'] = { base = 'megatron', inside_share = 0.55,
-    source = 'The Llama 3 Herd of Models (arXiv 2407.21783); assumed, no source states it: messages of tensor '
-      .. 'parallelism do not overlap, so that links have their own bandwidth, as in torchtitan' },
+      .. 'composer-2023 has it, launches as megatron-2021, whose shares were fitted to llm-foundry and to A100; later '
+      .. 'rounds record CUDA graphs or have twice the micro-batch' },
+  ['llama-3'] = { base = 'megatron', tensor_overlap = false,
+    source = 'The Llama 3 Herd of Models (arXiv 2407.21783); tensor_overlap: assumed, no source states it' },
   ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, update_s = 0,
     bucket_elements = most_bucket_bytes / 2,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron), gradients '

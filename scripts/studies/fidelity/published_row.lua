@@ -226,6 +226,8 @@ local function runtime_of(row, m, plan, kind, assume)
     assume('CUDA graphs hold %s kernels', ({ all = 'all', attention = "attention's and the router's", none = 'no'
       })[changes.cuda_graphs])
   end
+  -- MLPerf's recipes overlap where TP_COMM_OVERLAP is set (conf/custom.yaml of v3.1: else False)
+  if row.tp_overlap and row.tp_overlap ~= 'True' and plan.tensor > 1 then changes.tensor_overlap = false end
   if plan.torchtitan and contains(row, 'note', 'asynctp') then changes.async_tensor = true end
   -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
   local attention = 1 / plan.context / (plan.torchtitan and 2 - 1 / plan.context or 1)

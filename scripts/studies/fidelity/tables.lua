@@ -31,7 +31,8 @@ local function of_mlperf(row, number)
   if row.duplicate_of ~= '' then return nil, ('the same log as %s'):format(row.duplicate_of) end
   local precision = row.precision == 'fp4' and 'nvfp4' or 'fp8' -- where none is stated, the speed is FP8's
   return changed(changed(row, network), { id = ('%s %s %s'):format(row.round, row.system, row.benchmark),
-    row_number = number, gpu = gpu, precision = precision, zero = 1, recompute = 'none', ep = '', experts = '',
+    row_number = number, gpu = gpu, precision = precision, zero = 1, ep = '', experts = '',
+    recompute = row.round == 'v3.0' and 'selective' or 'none', -- ACT_CKPT_GRANULARITY of run_and_time.sh
     value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total',
     runtime = row.round < 'v4.0' and 'megatron-2023' or row.round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
       or 'megatron',
