@@ -127,9 +127,8 @@ local function included(path)
 end
 
 if options.export then
-  local names, known = trinity.formats.names(), {}
-  for _, name in ipairs(names) do known[name] = true end
-  if not known[options.export] then
+  local names = trinity.formats.names()
+  if not util.set(names)[options.export] then
     util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, names))
   end
   if options.export == 'chakra' then

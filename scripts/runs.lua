@@ -54,8 +54,7 @@ local function matches(run, filter)
   return false
 end
 
-local sortable = { name = true, status = true, script = true, model = true, cluster = true, step_time_s = true,
-  over_bound = true, age_s = true, seconds = true }
+local sortable = util.set 'name status script model cluster step_time_s over_bound age_s seconds'
 
 local function list(filter)
   if not sortable[options.sort] then
@@ -146,9 +145,8 @@ local function compare(first, second)
 end
 
 -- Options of the program that a resumed run keeps: without a value, and with one.
-local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true, ['--stop-on-usr1'] = true }
-local valued = { ['--write'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
-  ['--threads'] = true }
+local flags = util.set '--safe --no-strict -joff --stop-on-usr1'
+local valued = util.set '--write --memory-limit --time-limit --threads'
 
 -- A run may come from an untrusted author. Only the run's own script, its arguments and these options are used.
 local function check_options(run, given)

@@ -67,8 +67,8 @@ function csv.check(path, ...) csv.read(path, ...) end
 --- Returns the rows of a file, which must have these columns, as tables by column; `row.line` is a row's first line.
 function csv.read(path, ...)
   local lines = lines_of(json.text(path):gsub('^\239\187\191', ''), path)
-  local head, known = lines[1] or {}, {}
-  for _, name in ipairs(head) do known[name] = true end
+  local head = lines[1] or {}
+  local known = util.set(head)
   for _, name in ipairs { ... } do
     if not known[name] then
       util.fail("%s: column '%s' is missing%s", util.shortened(path), name, core.suggestion(name, head))

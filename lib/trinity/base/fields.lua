@@ -21,12 +21,6 @@ function fields.refuse(what, name, names)
   util.fail('%s: no field %s%s', what, util.quoted(word), meant)
 end
 
--- Returns a set of the words in a text.
-local function set_of(text, set)
-  for word in text:gmatch '%S+' do set[word] = true end
-  return set
-end
-
 -- Returns the sorted keys of the tables, without metamethods.
 local function names_of(t, more)
   local names, seen = {}, {}
@@ -51,8 +45,8 @@ end
 --- Makes objects of `class` (a metatable with methods) raise errors for fields that editor class `declared` does not
 --- have. `internal`: names of other, optional fields.
 function fields.class(class, declared, internal)
-  local public = set_of(given.names[declared], {})
-  local known = set_of(internal or '', set_of(given.names[declared], {}))
+  local public = util.set(given.names[declared])
+  local known = util.set(('%s %s'):format(given.names[declared], internal or ''))
   setmetatable(class, { __index = function(_, name)
     if known[name] then return nil end
     local now = type(name) == 'string' and rawget(class, core.renamed(name)) -- a method of an earlier version
@@ -133,7 +127,7 @@ end
 local function metatable_of(declared)
   local what, known = declared:match '[^.]*$', nil
   return { __index = function(_, name)
-    known = known or set_of(given.names[declared], {})
+    known = known or util.set(given.names[declared])
     if known[name] then return nil end
     return fields.unknown(what, name, known)
   end }

@@ -40,9 +40,7 @@ end
 
 local function words_of(alias, given)
   local list = #given > 0 and given or util.sorted_keys(given)
-  local set = {}
-  for i = 1, #list do set[list[i]] = true end
-  return setmetatable({ alias = alias, list = list, set = set }, Words)
+  return setmetatable({ alias = alias, list = list, set = util.set(list) }, Words)
 end
 
 --- Declares a named set of words, from a list or the keys of a table.

@@ -23,10 +23,10 @@ end
 --- Removes the position and the name of an internal engine function from its error.
 function util.plain(message) return (util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')) end
 
---- Raises an error of an internal engine function at the script's line, without its name or with that of `owner`.
+--- Raises an error of an internal engine function at the script's line, without its name or with the name `owner`.
 function util.fail_as(message, owner) util.fail('%s%s', owner and owner .. ': ' or '', util.plain(message)) end
 
---- Returns the content of a file. Errors begin with its name, or that of `owner`.
+--- Returns the content of a file. Errors begin with its name or with `owner`.
 function util.read_file(path, owner)
   local ok, text = pcall(core.read_file, path)
   if not ok then util.fail_as(text, owner) end
@@ -149,7 +149,7 @@ function util.by(...)
   end
 end
 
---- Returns the numbers 1 to #values by rising (or `falling`) value; those of equal values in order.
+--- Returns the numbers 1 to #values by rising (or `falling`) value, equal values in order.
 function util.order_of(values, falling)
   local order = util.listed(#values, function(i) return i end)
   table.sort(order, function(a, b)
@@ -196,6 +196,13 @@ function util.words(text)
   local list = {}
   for word in text:gmatch '[^,%s]+' do list[#list + 1] = word end
   return list
+end
+
+--- Returns the set of the entries of a list or of the words of a text: true by entry.
+function util.set(entries)
+  local set = {}
+  for _, entry in ipairs(type(entries) == 'string' and util.words(entries) or entries) do set[entry] = true end
+  return set
 end
 
 --- Parses the comma-separated numbers of a command-line option, from `low` to `high` (each optional). unit: what the

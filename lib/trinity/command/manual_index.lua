@@ -2,6 +2,7 @@
 -- prominently they use the words.
 
 local manual = require 'trinity.command.manual'
+local util = require 'trinity.base.util'
 
 local index = {}
 
@@ -15,9 +16,8 @@ local function normal(text)
 end
 
 -- Words of a question that say nothing about its subject.
-local empty = {}
-for word in ('a an and another are be by can do does for from how i in is it me my of on or the to what which with')
-  :gmatch '%S+' do empty[word] = true end
+local empty = util.set
+  'a an and another are be by can do does for from how i in is it me my of on or the to what which with'
 
 --- How often `text` has the words in a row, each from its beginning.
 local function count(text, words)

@@ -72,11 +72,8 @@ local function read_placement(problem, given, field)
 end
 
 -- Fields of a mesh strategy that name no file.
-local allowed = {}
-for name in ([[mesh schedule micro_batches virtual_stages stages layout recompute sequence_parallel scatter_gather
-    overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync]]):gmatch '%S+' do
-  allowed[name] = true
-end
+local allowed = util.set [[mesh schedule micro_batches virtual_stages stages layout recompute sequence_parallel
+  scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync]]
 
 local function read_plan(problem, params)
   if params.strategy then

@@ -8,8 +8,8 @@ local util = require 'trinity.base.util'
 local mesh = {}
 
 local axes = { tensor = true, context = true, pipeline = true }
-local known = { tensor = true, context = true, pipeline = true, expert = true, schedule = true, zero_stage = true,
-  recompute = true, sequence_parallel = true, virtual_stages = true, bucket_bytes = true }
+local known = util.set [[tensor context pipeline expert schedule zero_stage recompute sequence_parallel virtual_stages
+  bucket_bytes]]
 
 local function powers_of_two(most)
   local list = { 1 }

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 
 local accelerate = { name = 'accelerate', writes = 'device map, JSON', of = 'accelerate 1.15.0' }
 
-local said = unsaid.set 'pipeline stages placement'
+local said = util.set 'pipeline stages placement'
 
 -- Returns the device of every operator: a number from 0, or its name.
 local function devices_of(outline, options)

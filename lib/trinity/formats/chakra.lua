@@ -13,7 +13,7 @@ local wire = require 'trinity.formats.wire'
 local chakra = { name = 'chakra', writes = 'execution traces of the simulated step, one file per rank',
   reads = 'traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
 
-local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
+local said = util.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
   sequence_parallel zero_stage bucket_bytes cp_comm_type sync operators order devices placement splits]]
 
 local types = { comp = 4, send = 5, receive = 6, collective = 7 }

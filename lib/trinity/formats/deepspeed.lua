@@ -7,7 +7,7 @@ local util = require 'trinity.base.util'
 local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, JSON',
   of = 'DeepSpeed edaa722 (0.19.6)' }
 
-local said = unsaid.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
+local said = util.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
 
 --- Returns the dtype of the weights of matmuls.
 function deepspeed.dtype(graph)

@@ -10,7 +10,7 @@ local util = require 'trinity.base.util'
 local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, a bash array to source',
   of = 'Megatron-LM d98e8a64' }
 
-local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
+local said = util.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
   sequence_parallel zero_stage schedule cp_comm_type bucket_bytes operators order]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
@@ -92,8 +92,7 @@ local function add_order(add, outline, unspoken)
     local size = outline.mesh[axis] / (axis == 'data' and outline.mesh.expert or 1)
     if size > 1 then used[#used + 1] = axis end
   end
-  local own, is_used = {}, {}
-  for _, axis in ipairs(used) do is_used[axis] = true end
+  local own, is_used = {}, util.set(used)
   for _, list in ipairs { order, used } do
     for _, axis in ipairs(list) do
       if is_used[axis] then own[#own + 1], is_used[axis] = axis, nil end

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local pytorch_schedule = { name = 'pytorch_schedule', writes = 'task order of a pipeline, CSV',
   reads = 'the same: tasks = FILE of a strategy, trinity simulate --schedule-csv FILE', of = 'PyTorch 2.13.0' }
 
-local said = unsaid.set 'pipeline schedule micro_batches virtual_stages'
+local said = util.set 'pipeline schedule micro_batches virtual_stages'
 
 -- Returns the mesh fields that determine a pipeline's order.
 local function spec_of(outline)

@@ -12,7 +12,7 @@ local util = require 'trinity.base.util'
 local torchtitan = { name = 'torchtitan', writes = 'parallelism of a job, Python (and a schedule, CSV)',
   of = 'torchtitan b5bcd76' }
 
-local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches
+local said = util.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches
   sequence_parallel]]
 
 local schedules = { gpipe = 'GPipe', ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B',

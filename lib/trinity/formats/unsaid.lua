@@ -78,11 +78,4 @@ function unsaid.of(outline, said)
   return list
 end
 
---- Returns a set of names.
-function unsaid.set(names)
-  local set = {}
-  for name in names:gmatch '%S+' do set[name] = true end
-  return set
-end
-
 return unsaid

@@ -101,8 +101,7 @@ local function split(options)
   return given, rest, shared
 end
 
-local model_fields = { build = true, float8 = true, help = true, mixed_precision = true, optimizer = true,
-  options = true }
+local model_fields = util.set 'build float8 help mixed_precision optimizer options'
 
 --- Returns whether all devices of a cluster (given by itself or name) support bfloat16; nil without a cluster.
 local function has_bfloat16(cluster)

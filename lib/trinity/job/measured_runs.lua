@@ -37,17 +37,13 @@ end
 
 --- The runs nearest to a job, at most `count`, of each network, GPU and plan the nearest.
 function measured_runs.nearest(job, count)
-  local runs, seen, found = measured_runs.all(), {}, {}
+  local runs = measured_runs.all()
   for i, run in ipairs(runs) do run.distance, run.place = distance(run, job), i end
   table.sort(runs, util.by('distance', '-place')) -- later releases stand below
-  for _, run in ipairs(runs) do
-    local key = table.concat({ run.network:upper(), run.gpu, run.gpus, run.plan, run.precision }, ' ')
-    if not seen[key] and #found < count then
-      seen[key] = true
-      found[#found + 1] = run
-    end
-  end
-  return found
+  local groups = util.grouped(runs, function(run)
+    return table.concat({ run.network:upper(), run.gpu, run.gpus, run.plan, run.precision }, ' ')
+  end)
+  return util.listed(math.min(count, #groups), function(i) return groups[i][1] end)
 end
 
 return measured_runs

@@ -84,8 +84,7 @@ end
 
 -- Returns whether a changed job has a finding that the job has not.
 local function finds_more(job, other)
-  local codes = {}
-  for _, finding in ipairs(job.findings) do codes[finding.code] = true end
+  local codes = util.set(util.map(job.findings, function(finding) return finding.code end))
   for _, finding in ipairs(other.findings) do if not codes[finding.code] then return true end end
 end
 

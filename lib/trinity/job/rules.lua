@@ -70,10 +70,7 @@ end
 
 function helpers.length(list) return type(list) == 'table' and #list or 0 end
 
-local words_of_lua = {}
-for word in ('and or not nil true false if then else elseif end local for do return in'):gmatch '%S+' do
-  words_of_lua[word] = true
-end
+local words_of_lua = util.set 'and or not nil true false if then else elseif end local for do return in'
 
 -- Returns the paths that an expression reads, in order.
 local function paths_of(expression)

@@ -263,10 +263,7 @@ local function status_of(words)
   return words[1]:match '^[%a_][%w_]*%+?=' ~= nil or nil
 end
 
-local keywords = {}
-for word in ('then else fi do done { } export exec local readonly eval time declare nohup'):gmatch '%S+' do
-  keywords[word] = true
-end
+local keywords = util.set 'then else fi do done { } export exec local readonly eval time declare nohup'
 
 -- Reads the commands of a text into a state, including the commands of `bash -c TEXT` and of a shell's here documents.
 local function read_commands(state, text, depth)

@@ -59,12 +59,11 @@ end
 
 --- Raises an error for rows with operators or types that are not in the graph, or with unknown device types.
 local function check_rows(owner, rows, graph, cluster)
-  local names, types, kinds = {}, {}, {}
+  local names, types, kinds = {}, {}, util.set(devices.names())
   for i = 1, graph.operators do
     local op = graph:operator(i)
     names[op.name], types[op.type] = true, true
   end
-  for _, name in ipairs(devices.names()) do kinds[name] = true end
   for _, device in ipairs(cluster.devices) do kinds[device.type] = true end
   for i, of in ipairs(rows) do
     local place = of.place or ("%s: option 'cost': row %d"):format(owner, i)

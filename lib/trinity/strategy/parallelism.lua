@@ -47,8 +47,7 @@ local function check_inside(owner, place, name, value)
   check.integers(owner, place, name, value, 1, 4096)
 end
 
-local modules = {}
-for _, name in ipairs(parallelism.recompute_modules) do modules[name] = true end
+local modules = util.set(parallelism.recompute_modules)
 
 --- Returns whether a word is a list of modules joined by '+'.
 function parallelism.is_modules(word)

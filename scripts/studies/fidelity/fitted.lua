@@ -127,11 +127,7 @@ end
 
 --- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set. file: a
 --- person's own constants.
-function fitted.rows(source, file)
-  local set = {}
-  for _, id in ipairs(fitted.fits(file).rows[source] or {}) do set[id] = true end
-  return set
-end
+function fitted.rows(source, file) return util.set(fitted.fits(file).rows[source] or {}) end
 
 --- Values with numbers of four digits, as files keep them.
 function fitted.rounded(value)

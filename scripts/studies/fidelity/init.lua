@@ -118,8 +118,7 @@ end
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
   local shown = { constants = show_constants, errors = show_errors }
-  local known = util.merged(shown)
-  for _, one in ipairs(fidelity.names) do known[one] = true end
+  local known = util.merged(shown, util.set(fidelity.names))
   if name == '' then
     util.fail_usage('trinity study fidelity COMPARISON: expected one of %s, constants or errors',
       table.concat(fidelity.names, ', '))

@@ -33,9 +33,7 @@ local function space_of(list)
     stages = function(point) return { first.layers % point.pipeline == 0 and 'even' or 'balanced' } end }
   for _, name in ipairs(dimensions) do
     space[name] = function(point)
-      local values = {}
-      for _, row in ipairs(rows_at(list, point)) do values[row[name]] = true end
-      return util.sorted_keys(values)
+      return util.sorted_keys(util.set(util.map(rows_at(list, point), function(row) return row[name] end)))
     end
   end
   space.micro_batch = space.micro_batch {}

@@ -8,6 +8,7 @@
 -- hands its input on (TransposeOp::Compute).
 
 local shapes = require 'studies.tensorflow.shapes'
+local util = require 'trinity.base.util'
 
 local costs = {}
 
@@ -27,11 +28,8 @@ end
 -- FLOP per element of the first input.
 local per_input = { Sum = 1, Mean = 1, BiasAddGrad = 1, UnsortedSegmentSum = 1 }
 -- Types that take no time: the engine's rules say so (engine/graph/operator_types.cpp).
-local view = {}
-for _, type in ipairs { 'VariableV2', 'Placeholder', 'NoOp', 'Identity', 'StopGradient', 'PreventGradient', 'Reshape',
-  'Squeeze', 'ExpandDims', 'ShapeN' } do
-  view[type] = true
-end
+local view = util.set [[VariableV2 Placeholder NoOp Identity StopGradient PreventGradient Reshape Squeeze ExpandDims
+  ShapeN]]
 -- Only what is written is read.
 local partial = { GatherV2 = true, Slice = true, StridedSlice = true }
 

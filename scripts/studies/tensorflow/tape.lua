@@ -109,8 +109,7 @@ end
 
 --- Operations on a way from a trainable weight to one of the tensors: _PendingCount's.
 function Tape:between(ends)
-  local reached, needed = {}, {}
-  for _, variable in ipairs(self.variables) do reached[variable] = true end
+  local reached, needed = util.set(self.variables), {}
   for _, node in ipairs(self.nodes) do
     for _, tensor in ipairs(node.inputs) do
       if reached[tensor.node] and floats[tensor.dtype] then reached[node] = true end

@@ -80,11 +80,7 @@ end
 
 --- Returns the names, once each, in order.
 local function distinct(names)
-  local seen, list = {}, {}
-  for _, name in ipairs(names) do
-    if not seen[name] then list[#list + 1], seen[name] = name, true end
-  end
-  return list
+  return util.map(util.grouped(names, tostring), function(group) return group.name end)
 end
 
 --- Returns the profile's devices for the workers. Workers on one core each have its full speed while the others wait,

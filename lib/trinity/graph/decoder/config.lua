@@ -35,8 +35,7 @@ function config.is(text)
     or head:find('"num_hidden_layers"%s*:') ~= nil
 end
 
-local angles = { default = true, linear = true, dynamic = true, yarn = true, longrope = true, llama3 = true, su = true,
-  proportional = true }
+local angles = util.set 'default linear dynamic yarn longrope llama3 su proportional'
 
 --- Position scaling only changes rotation angles.
 local function check_rope(f)

@@ -2,6 +2,7 @@
 
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
+local util = require 'trinity.base.util'
 
 local arguments = {}
 
@@ -33,8 +34,7 @@ end
 --- Checks for a permutation of the numbers from 1 to count.
 function arguments.permutation(owner, place, name, order, count)
   check.integers(owner, place, name, order, 1, count)
-  local seen = {}
-  for _, axis in ipairs(order) do seen[axis] = true end
+  local seen = util.set(order)
   for axis = 1, count do
     if #order ~= count or not seen[axis] then
       check.refuse(owner, place, name, 'expected the axes from 1 to %d, each once', count)
