@@ -409,14 +409,14 @@ class MeshBounder::Bounding {
   }
 
   /// End of the messages of gradients of weights of experts (spread), or of all others, and of what stage 1 gathers.
-  /// Where no gradient waits for other parts of the sequence, buckets are filled in the order of the backward pass: the
-  /// first one is complete once the virtual stages whose gradients fit into it are.
+  /// Buckets are filled in the order of the backward pass: the first one is complete once the virtual stages whose
+  /// gradients fit into it are.
   double end_of_messages(int32_t s, bool spread, const SpreadBytes& gradients, const SpreadBytes& trained) const {
     const auto& groups = spread ? alike_[s] : groups_[s];
     const auto part = [&](const SpreadBytes& bytes) { return spread ? bytes.spread : bytes.all - bytes.spread; };
     const auto& completed = stages_[s].completed;
     double start = *std::min_element(completed.begin(), completed.end());
-    const bool in_order = given_.mesh.context == 1 && given_.tasks.empty() && !splits_backward(schedule_);
+    const bool in_order = given_.tasks.empty() && !splits_backward(schedule_);
     int64_t sum = 0;
     for (int32_t c = chunks(); c-- > 0 && in_order && sum <= given_.bucket_bytes;) {
       const int64_t bytes = stage_of(c) == s ? part(chunks_[c].gradients) : 0;
