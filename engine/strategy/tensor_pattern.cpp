@@ -301,10 +301,14 @@ void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& p
     of = op;
   }
   if (!uneven) return;
+  const int64_t queries = integer_attribute(graph.op(of).attributes, "q_num_heads", 0);
+  const bool grouped = integer_attribute(graph.op(of).attributes, "kv_num_heads", queries) < queries;
   throw ArgumentError(fmt::format(
       "mesh: tensor = {}: operator '{}' has {}{}, which {} does not divide; nearest that do: {}",
       parts.tensor, graph.op(of).name, uneven->size,
-      is_heads(of, *uneven) ? " heads" : fmt::format(" in dimension '{}'", uneven->name),
+      !is_heads(of, *uneven) ? fmt::format(" in dimension '{}'", uneven->name)
+      : grouped              ? " heads of keys and values"
+                             : " heads",
       parts.tensor, divisors_near(common, parts.tensor)));
 }
 
