@@ -174,8 +174,9 @@ end
 if options.output then found:save(options.output) end
 if options.picture then found:picture(options.picture) end
 if options.strategy or options.method == 'given' then cli.keep(found) end -- a search saves its own result
-cli.report(options, found, further)
+cli.report(options, found, further, function()
+  if options.trace then require 'trinity.command.timeline'(found, options.trace) end
+  if spread then print_stragglers(spread) end
+  if degrees then print_degrees(degrees) end
+end)
 if options.trace and options.json then problem:timeline(found):save(options.trace) end
-if options.trace and not options.json then require 'trinity.command.timeline'(found, options.trace) end
-if spread and not options.json then print_stragglers(spread) end
-if degrees and not options.json then print_degrees(degrees) end

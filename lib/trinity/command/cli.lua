@@ -325,8 +325,9 @@ local function print_devices(devices, m)
   end
 end
 
---- Prints a strategy as text, or as JSON with the fields of scripts/simulate.lua.
-function cli.report(options, found, further)
+--- Prints a strategy as text, or as JSON with the fields of scripts/simulate.lua. print_more: prints what follows as
+--- text; the basis of all numbers comes last.
+function cli.report(options, found, further, print_more)
   local problem = found.problem
   local facts = comparison.facts(found)
   if options.json then
@@ -352,6 +353,7 @@ function cli.report(options, found, further)
     core.format_bytes(m.peak_communication_bytes)))
   print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:infeasibility().text))
   for key, value in util.sorted_pairs(further or {}) do print(('%-15s %s'):format(key, tostring(value))) end
+  if print_more then print_more() end
   cli.print_basis(problem, found)
 end
 

@@ -146,7 +146,7 @@ end)
 it('trinity simulate --noise prints the spread and what helps', function()
   local words = "simulate --model mlp --cluster dgx_a100x1 --slow n0/gpu0=2 --noise 0.05 --draws 20 --run none"
   trinity_says(words, 0, 'sampled%s+[%d.e+-]+ s on average over 20 samples %(%+%- [%d.e+-]+%), median [%d.e+-]+ s, 95 %% within',
-    'n0/gpu0%s+forward', 'spares for what is slow')
+    'n0/gpu0%s+forward', 'spares for what is slow.*\nconstants: a100')
   trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
