@@ -277,6 +277,11 @@ describe('machines by name', function()
     expect(select(2, server:wire(1, 3))):equals(24e9)
     expect(table.concat(server:route(1, 5), ', ')):matches 'n0/cpu0 %-> n0/cpu1'
     expect(select(2, server:wire(1, 5))):equals(16e9)
+    local cards = {}
+    for _, link in ipairs(nodes.spec 'rtx4090_8+l40s_8'.links) do
+      if link.to == 'infiniband' then cards[#cards + 1] = link.from end
+    end
+    expect(table.concat(cards, ' ')):equals 'n0/nic0 n1/nic0 n1/nic1'
   end)
   it('are refused in a sentence', function()
     expect(function() trinity.cluster 'dgx_h100:9' end):raises "cluster 'dgx_h100:9': dgx_h100 has 8 GPUs, got a part of 9"

@@ -65,6 +65,15 @@ describe('programs that PyTorch exported', function()
     expect(problem:evaluate(problem:placement()).step_time_s > 0):equals(true)
   end)
 
+  it('may have operators that none here has: sums with batched products, pools over one axis', function()
+    local operators = require 'trinity.graph.exported.operators'
+    expect(table.concat(operators.order 'baddbmm', ' ')):equals 'batch1 batch2 self'
+    local type, attributes = operators.describe({ operator = 'max_pool1d', values = { kernel_size = { 3 } } },
+      { inputs = { { shape = { 2, 4, 9 } } }, outputs = { { shape = { 2, 4, 3 } } }, parameters = {} })
+    expect(type):equals 'MaxPool'
+    expect(table.concat(attributes.strides, 'x')):equals '3'
+  end)
+
   it('are read whatever the time of their entries', function()
     local path = temporary '.pt2'
     core.write_file(path, (core.read_file(folder .. '/lstm.pt2'):gsub('(PK\1\2........)..', '%1\1\2')))

@@ -183,6 +183,7 @@ describe('recomputation', function()
       expect(function() graph:recompute(options) end):raises('pipelines_spec%.lua:%d+: graph:recompute: .*' .. pattern)
     end
     fails({}, "option 'segment' is missing")
+    fails(7, "argument 1 %('options'%): expected")
     fails({ segment = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
   end)
 end)

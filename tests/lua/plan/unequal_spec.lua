@@ -154,6 +154,14 @@ describe('a plan for heterogeneous devices', function()
     expect(found.step_time_s):equals(least_s)
   end)
 
+  it('knows how long a layer takes on every stage, relative to the first', function()
+    local on = cluster_of({ {}, { speed = 0.5 } }, all_linked(2, 2e10))
+    local devices = unequal.new(on, networks.new('unequal_spec', gpt, on).kinds)
+    local times = devices:speeds({ mesh = { pipeline = 2 }, devices = { 1, 2 } },
+      function(stage) return stage * 1e-3 end, function() return 1 end)
+    expect(table.concat(times, ' ')):equals '1 2'
+  end)
+
   it('splits layers so that no part has more than it may', function()
     local function list(...) return table.concat({ ... }, ' ') end
     local cost = { 1, 1, 1, 1, 1, 1, 1, 1 }

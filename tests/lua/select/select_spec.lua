@@ -89,9 +89,11 @@ describe('a selection', function()
     end
     given.usage_limit = least
     expect(select_strategies(given, { quiet = true }).infeasibility):equals(nil)
-    local forbidden = select_strategies({ nodes = { costs = { { 1 }, { 2 } } }, edges = { nodes = { { 1, 2 } },
-      costs = { { math.huge } } } }, { quiet = true })
-    expect(forbidden.infeasibility):equals 'a strategy or a pair is forbidden'
+    for _, least_forbidden in ipairs { math.huge, 1e17 } do
+      local forbidden = select_strategies({ nodes = { costs = { { 0 }, { 0 } } }, edges = { nodes = { { 1, 2 } },
+        costs = { { least_forbidden } } } }, { quiet = true })
+      expect(forbidden.infeasibility):equals 'a strategy or a pair is forbidden'
+    end
   end)
   it('says what is wrong, and where', function()
     expect(message_of('nowhere.json')):matches '^select: nowhere.json: cannot read: No such file'
