@@ -1,18 +1,20 @@
 -- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. First
--- every job of a commit runs once and notes which tests execute which of these lines; then each mutant is judged by the
--- tests that execute its line, tests of the shortest job first. Mutants that a commit's tests do not notice are judged
--- by all tests in the same way. Use:
---   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number
+-- jobs of a commit run once and note which tests execute which of these lines; each mutant is judged by the tests that
+-- execute its line, tests of the shortest job first. Short jobs of the mutants' folders come first, then other short
+-- ones, then long ones. Mutants that a commit's tests do not notice are judged by all tests in the same way. Use:
+--   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number, anew
 --   scripts/bootstrap test mutants draw library|engine COUNT [SEED]  prints new ones
 -- The tree is copied; mutants of the engine are built into one program in which $TRINITY_MUTANT chooses. A job that
--- takes too long counts as failed. Not a part of the whole run.
+-- takes too long counts as failed. build-mutants keeps the copy, which tests execute what, and the verdicts: an
+-- interrupted run goes on, and tests that were changed run again. Remove it after changes of lib or engine.
+-- Not a part of the whole run.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local home, folder = core.home, core.home .. '/tests/mutants/'
 local program = io.popen('readlink -f /proc/$PPID/exe'):read '*l'
-local max_cpu_s = { commit = 300, all = 1200 } -- CPU time of each process of a job; 10 times that on the clock
+local max_cpu_s = { commit = 300, all = 1200 } -- CPU time of each process of a job; 3 times that on the clock
 
 local function command(text, ...) return os.execute(text:format(...)) == 0 end
 
@@ -100,6 +102,7 @@ local function switch(number, from, to)
   local indent = from:match '^%s*'
   if to == '// dropped' then return ('%sif (!trinity::mutant(%d)) { %s }'):format(indent, number, from) end
   local before, first, after = parts_of(from)
+  if not before then return ('%sif (trinity::mutant(%d)) { %s } else { %s }'):format(indent, number, to, from) end
   local _, second = parts_of(indent .. to)
   local as = before:find 'if $' and 'bool' or ''
   return ('%s(trinity::mutant(%d) ? %s(%s) : %s(%s))%s'):format(before, number, as, second, as, first, after)
@@ -139,7 +142,7 @@ local function draw(kind, count, seed)
   end
 end
 
---- { path, from, to } of a list's lines.
+--- { path, from, to, number } of a list's lines.
 local function mutants_of(kind)
   local list = {}
   for _, line in ipairs(lines_of(core.read_file(folder .. kind .. '.txt'))) do
@@ -165,14 +168,10 @@ local function run_shell(text, ...)
   if not command(text, ...) then error('failed: ' .. text:format(...), 0) end
 end
 
---- A copy of the tree's files; build: the tree's build folder, by a link, or none.
-local function copy_tree(build)
-  local copy = os.tmpname()
-  run_shell("rm '%s' && mkdir '%s' && cd '%s' && git ls-files -z | xargs -0 cp --parents -t '%s'",
-    copy, copy, home, copy)
+--- Copies the tree's files to a folder.
+local function copy_tree(copy)
+  run_shell("mkdir -p '%s' && cd '%s' && git ls-files -z | xargs -0 cp --parents -t '%s'", copy, home, copy)
   command("ln -s '%s/../shared' '%s/../shared' 2>/dev/null", home, copy)
-  if build then run_shell("ln -s '%s' '%s/build'", build, copy) end
-  return copy
 end
 
 --- Makes the tests of a copy write a line 'test NAME' to $TRINITY_REACHED as each begins, from where on lines count as
@@ -213,12 +212,16 @@ extern "C" __attribute__((weak, visibility("default"))) bool trinity_mutant_seen
   put('tests/main.cpp', '  context.applyCommandLine(count, words);', [[
   if (const char* path = std::getenv("TRINITY_TESTS")) {
     std::ifstream names(path);
-    for (std::string name; std::getline(names, name);) context.addFilter("test-case", name.c_str());
-  }]])
+    for (std::string name; std::getline(names, name);) {
+      for (char& c : name) c = c == ',' ? '?' : c;  // which would separate filters
+      context.addFilter("test-case", name.c_str());
+    }
+  }
+  if (std::getenv("TRINITY_FIRST")) context.setOption("abort-after", 1);]])
 end
 
---- Builds the mutants of the engine into a copy; each notes in $TRINITY_REACHED that its line is executed.
-local function build_engine(copy, mutants)
+--- Makes the engine of a copy that of all mutants; each notes in $TRINITY_REACHED that its line is executed.
+local function switch_engine(copy, mutants)
   core.write_file(copy .. '/engine/base/mutant.h', [[
 #pragma once // and no other header: it may be included inside a namespace
 extern "C" char* getenv(const char*);
@@ -251,8 +254,6 @@ inline bool mutant(int number) {
     elseif text:sub(1, #head) ~= head then text = head .. text end
     core.write_file(copy .. '/' .. mutant.path, text)
   end
-  note_tests(copy)
-  run_shell("cd '%s' && cmake -S . -B build -G Ninja >cmake.log && ninja -C build -k 0", copy)
 end
 
 local reached_head = [[local mutant_reached do local path, seen = os and os.getenv 'TRINITY_REACHED', {} ]]
@@ -309,11 +310,12 @@ local function jobs_of(tier)
   return jobs
 end
 
---- The shell's line for a job in a copy; `output` gets what it prints.
-local function job_line(copy, job, tier, number, output)
+--- The shell's line for a job in a copy, with a limit of CPU time; `output` gets what it prints.
+local function job_line(copy, job, tier, number, output, cpu_s)
+  cpu_s = math.ceil(math.min(cpu_s or math.huge, max_cpu_s[tier]))
   return ("cd '%s' && ulimit -t %d && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 "
-    .. "TRINITY_FIRST=1 timeout -k 5 %d tests/run build --job '%s' >'%s' 2>&1 </dev/null"):format(copy,
-    max_cpu_s[tier], copy, number, tier, 10 * max_cpu_s[tier], job, output)
+    .. "TRINITY_FIRST=1 timeout -k 5 %d tests/run build --job '%s' >'%s' 2>&1 </dev/null"):format(copy, cpu_s, copy,
+    number, tier, 3 * cpu_s, job, output)
 end
 
 --- Runs lines of the shell, one per core at a time.
@@ -350,19 +352,54 @@ local function add_reached(by_number, job, log, reached)
   end
 end
 
---- Runs each job of a tier without a mutant. Gives mutant number -> what executes its line (add_reached()) of the jobs
---- that passed, the shortest first.
-local function reached_by(copy, tier)
-  local folder_of, lines, jobs, by_number = os.tmpname(), {}, jobs_of(tier), {}
-  run_shell("rm '%s' && mkdir '%s'", folder_of, folder_of)
+-- What is kept of a kind of mutants in build-mutants/KIND: `tree`, a copy whose lines note that they are executed.
+local Kept = {}
+Kept.__index = Kept
+
+--- Makes the copy, or brings the tests that were changed since it was made into it. Mutants of the library run in the
+--- tree's own build.
+local function open_kept(kind)
+  local at = home .. '/build-mutants/' .. kind
+  local self = setmetatable({ kind = kind, at = at, tree = at .. '/tree', mutants = mutants_of(kind) }, Kept)
+  if core.exists(at .. '/made') then
+    run_shell("cd '%s' && find tests -newer '%s/made' -type f ! -path 'tests/mutants/*' ! -path tests/lua/run.lua "
+      .. "! -path tests/main.cpp -exec cp --parents -t '%s' {} +", home, at, self.tree)
+  else
+    run_shell("rm -rf '%s'", at)
+    copy_tree(self.tree)
+    note_tests(self.tree)
+    if kind == 'library' then
+      note_lines(self.tree, self.mutants)
+      run_shell("ln -s '%s/build' '%s/build'", home, self.tree)
+    else
+      switch_engine(self.tree, self.mutants)
+    end
+  end
+  run_shell("cd '%s' && %s && : >'%s/made'", self.tree,
+    kind == 'engine' and 'cmake -S . -B build -G Ninja >cmake.log && ninja -C build' or 'true', at)
+  return self
+end
+
+--- The folder of a job's tests, or of a mutant.
+local function room_of(name) return name:match '^lib/trinity/([%w_]+)' or name:match '^[%w_]+/([%w_]+)' end
+
+--- Runs jobs of a tier without a mutant, where they did not since their tests were changed. Gives mutant number -> what
+--- executes its line (add_reached()) of the jobs that passed, the shortest first.
+function Kept:reached_by(tier, jobs)
+  local lines, by_number = {}, {}
+  run_shell("mkdir -p '%s/%s'", self.at, tier)
+  local function base_of(job) return ('%s/%s/%s'):format(self.at, tier, (job:gsub('/', '.'))) end
   for i, job in ipairs(jobs) do
-    local base = ('%s/%d'):format(folder_of, i)
-    lines[i] = ("export TRINITY_REACHED='%s.reached'; : >$TRINITY_REACHED; (%s) && : >'%s.passed'"):format(base,
-      job_line(copy, job, tier, 0, base .. '.log'), base)
+    local base, spec = base_of(job), job:match '^lua/(.*)'
+    lines[i] = ("test \"$(find %s -newer '%s.done' 2>&1 | head -1)\" || exit 0; export TRINITY_REACHED='%s.reached'; "
+      .. ": >$TRINITY_REACHED; rm -f '%s.passed'; (%s) && : >'%s.passed'; : >'%s.done'"):format(
+      spec and ("'%s/tests/lua/%s_spec.lua'"):format(home, spec)
+        or ("'%s/tests/%s' -name '*.cpp'"):format(home, room_of(job) or job),
+      base, base, base, job_line(self.tree, job, tier, 0, base .. '.log'), base, base)
   end
   run_lines(lines)
-  for i, job in ipairs(jobs) do
-    local base = ('%s/%d'):format(folder_of, i)
+  for _, job in ipairs(jobs) do
+    local base = base_of(job)
     if core.exists(base .. '.passed') then
       add_reached(by_number, job, core.read_file(base .. '.log'), core.read_file(base .. '.reached'))
     else
@@ -372,69 +409,97 @@ local function reached_by(copy, tier)
   for _, list in pairs(by_number) do -- in any order: each is sorted
     table.sort(list, function(a, b) return a.s ~= b.s and a.s < b.s or a.s == b.s and a.job < b.job end)
   end
-  command("rm -rf '%s'", folder_of)
   return by_number
 end
 
---- Judges mutants by a tier's tests: number -> the first job that fails. Copies of the library are one for each mutant.
-local function judged(kind, copy, mutants, tier, by_number)
-  local lines, found, verdicts = {}, {}, os.tmpname()
-  run_shell("rm '%s' && mkdir '%s'", verdicts, verdicts)
-  for _, mutant in ipairs(mutants) do
-    local number, place, parts = mutant.number, copy, {}
-    if kind == 'library' then
-      place = copy_tree(home .. '/build')
-      note_tests(place)
-      local text = changed(place, mutant, function(line) return line:match '^%s*' .. mutant.to end)
-      core.write_file(place .. '/' .. mutant.path, text)
-    end
-    for i, entry in ipairs(by_number[number] or {}) do
-      local line = job_line(place, entry.job, tier, number, ('%s/%d.log'):format(verdicts, number))
-      if entry.tests then
-        local path = ('%s/%d.%d.tests'):format(verdicts, number, i)
-        core.write_file(path, table.concat(entry.tests, '\n') .. '\n')
-        line = ("export TRINITY_TESTS='%s'; %s"):format(path, line)
-      end
-      parts[#parts + 1] = ("(%s) || { echo '%s' >'%s/%d'; break; }"):format(line, entry.job, verdicts, number)
-    end
-    lines[#lines + 1] = ('while :; do %s\nbreak; done; echo "%s %d $(cat %s/%d 2>/dev/null || echo -)"%s'):format(
-      table.concat(parts, '\n'), tier, number, verdicts, number,
-      kind == 'library' and ("; rm -rf '%s'"):format(place) or '')
+--- A line of the shell that judges a mutant and adds 'TIER NUMBER JOB' to the verdicts: the first job that fails, or
+--- '-' where none does and `last` says that no others follow.
+function Kept:judge_line(mutant, tier, entries, last)
+  local own, parts, place = ('%s/%d'):format(self.at, mutant.number), {}, self.tree
+  if core.exists(own) then core.remove_tree(own) end
+  if self.kind == 'library' then
+    place = own .. '/tree'
+    local text = changed(home, mutant, function(line) return line:match '^%s*' .. mutant.to end)
+    core.write_file(own .. '/changed', text)
+    parts[1] = ("cp -a '%s' '%s' && ln -s '%s/shared' '%s' && cp '%s/changed' '%s/%s' || exit"):format(self.tree, own,
+      self.at, own, own, place, mutant.path)
   end
-  run_lines(lines)
-  for _, mutant in ipairs(mutants) do
-    local path = ('%s/%d'):format(verdicts, mutant.number)
-    found[mutant.number] = core.exists(path) and core.read_file(path):match '%S+' or nil
+  core.write_file(own .. '/verdict', '-')
+  local near, far = {}, {} -- tests of the mutant's folder first
+  for _, entry in ipairs(entries) do table.insert(room_of(entry.job) == room_of(mutant.path) and near or far, entry) end
+  for _, entry in ipairs(far) do near[#near + 1] = entry end
+  for i, entry in ipairs(near) do
+    local line = job_line(place, entry.job, tier, self.kind == 'engine' and mutant.number or 0, own .. '/log',
+      20 + 10 * entry.s)
+    if entry.tests then
+      local path = ('%s/%d.tests'):format(own, i)
+      core.write_file(path, table.concat(entry.tests, '\n') .. '\n')
+      line = ("export TRINITY_TESTS='%s'; %s"):format(path, line)
+    end
+    parts[#parts + 1] = ("(%s) || { echo '%s' >'%s/verdict'; break; }"):format(line, entry.job, own)
   end
-  command("rm -rf '%s'", verdicts)
+  local verdict = ("echo \"%s %d $(cat '%s/verdict')\" | %s tee -a '%s/verdicts'"):format(tier, mutant.number, own,
+    last and '' or "grep -v ' -$' |", self.at)
+  return ("while :; do %s\nbreak; done; %s; rm -rf '%s'"):format(table.concat(parts, '\n'), verdict, own)
+end
+
+--- Verdicts so far: tier -> mutant number -> the job that noticed it, or '-'.
+function Kept:verdicts()
+  local found = { commit = {}, all = {} }
+  if not core.exists(self.at .. '/verdicts') then return found end
+  for line in io.lines(self.at .. '/verdicts') do
+    local tier, number, job = line:match '^(%l+) (%d+) (%S+)'
+    if tier then found[tier][tonumber(number)] = job end
+  end
   return found
 end
 
-local function judge(kind, numbers)
-  local mutants, left, by_commit = mutants_of(kind), {}, 0
-  local chosen = #numbers == 0 and mutants or {}
-  for i, number in ipairs(numbers) do chosen[i] = mutants[tonumber(number)] end
-  local copy = copy_tree(kind == 'library' and home .. '/build')
-  if kind == 'library' then note_lines(copy, mutants) note_tests(copy) else build_engine(copy, mutants) end
-  local by_number = reached_by(copy, 'commit')
-  local found = judged(kind, copy, chosen, 'commit', by_number)
-  for _, mutant in ipairs(chosen) do
-    if found[mutant.number] then by_commit = by_commit + 1 else left[#left + 1] = mutant end
+--- Judges by a tier's tests what has no verdict of it, in three waves of jobs.
+function Kept:judge(mutants, tier)
+  local rooms, long, waves = {}, {}, { {}, {}, {} }
+  for _, mutant in ipairs(mutants) do rooms[room_of(mutant.path)] = true end
+  for line in io.lines(home .. '/tests/times.txt') do
+    local job, commit_s, all_s = line:match '^([^%s#]+)%s+([%d.]+)%s+([%d.]+)'
+    if job then long[job] = job:find '^lua/' and tonumber(tier == 'commit' and commit_s or all_s) > 6 end
   end
-  local by_number_all = #left > 0 and reached_by(copy, 'all') or {}
-  local later = judged(kind, copy, left, 'all', by_number_all)
-  local by_all = by_commit
-  for _, mutant in ipairs(chosen) do
+  for _, job in ipairs(jobs_of(tier)) do
+    table.insert(waves[long[job] and 3 or rooms[room_of(job)] and 1 or 2], job)
+  end
+  for wave, jobs in ipairs(waves) do
+    local known, lines, by_number = self:verdicts(), {}, nil
+    for _, mutant in ipairs(mutants) do
+      local noticed = tier == 'all' and known.commit[mutant.number] ~= '-'
+      if not noticed and not known[tier][mutant.number] then
+        by_number = by_number or self:reached_by(tier, jobs)
+        lines[#lines + 1] = self:judge_line(mutant, tier, by_number[mutant.number] or {}, wave == #waves)
+      end
+    end
+    run_lines(lines)
+  end
+end
+
+function Kept:report(mutants)
+  local known, count = self:verdicts(), { commit = 0, all = 0 }
+  for _, mutant in ipairs(mutants) do
     local number = mutant.number
-    local job = found[number] or later[number]
-    if later[number] then by_all = by_all + 1 end
-    local executed = by_number[number] or by_number_all[number]
-    print(('%-8s %2d  %s: %s -> %s  (%s)'):format(found[number] and 'commit' or job and 'all' or 'SURVIVED', number,
-      mutant.path, mutant.from, mutant.to, job or executed and 'its line is executed' or 'no test executes its line'))
+    local tier = known.commit[number] ~= '-' and 'commit' or known.all[number] ~= '-' and 'all' or nil
+    if tier then count[tier] = count[tier] + 1 end
+    print(('%-8s %2d  %s: %s -> %s  %s'):format(tier or 'SURVIVED', number, mutant.path, mutant.from, mutant.to,
+      tier and known[tier][number] or ''))
   end
-  command("rm -rf '%s'", copy)
-  print(('%s: %d mutants, a commit\'s tests notice %d, all tests %d'):format(kind, #chosen, by_commit, by_all))
+  print(('%s: %d mutants, a commit\'s tests notice %d, all tests %d'):format(self.kind, #mutants, count.commit,
+    count.commit + count.all))
 end
 
 if arg[1] == 'draw' then return draw(arg[2], tonumber(arg[3]), tonumber(arg[4]) or 1) end
-for _, kind in ipairs(arg[1] and { arg[1] } or { 'library', 'engine' }) do judge(kind, { select(2, unpack(arg)) }) end
+for _, kind in ipairs(arg[1] and { arg[1] } or { 'library', 'engine' }) do
+  local kept = open_kept(kind)
+  local chosen = #arg < 2 and kept.mutants or {}
+  for i = 2, #arg do chosen[#chosen + 1] = kept.mutants[tonumber(arg[i])] end
+  if #arg > 1 then -- anew
+    run_shell("cd '%s' && touch verdicts && { grep -vE '^[a-z]+ (%s) ' verdicts >others; mv others verdicts; }",
+      kept.at, table.concat({ select(2, unpack(arg)) }, '|'))
+  end
+  for _, tier in ipairs { 'commit', 'all' } do kept:judge(chosen, tier) end
+  kept:report(chosen)
+end
