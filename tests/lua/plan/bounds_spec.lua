@@ -3,12 +3,12 @@
 
 local trinity = require 'trinity'
 local bounds = require 'trinity.plan.bounds'
-local graphs = require 'support.graphs'
+local gpt2 = require('support.graphs').gpt2
 local networks = require 'trinity.plan.networks'
 local space = require 'trinity.plan.space'
 
 local function gpt(micro_batch, layers, kernels)
-  return graphs.gpt2(micro_batch, { layers = layers, hidden = 256, sequence = 128, positions = 128, kernels = kernels })
+  return gpt2(micro_batch, { layers = layers, hidden = 256, sequence = 128, positions = 128, kernels = kernels })
 end
 
 local function llama(micro_batch)
