@@ -2,7 +2,7 @@
 -- jobs of a commit run once and note which tests execute which of these lines; each mutant is judged by the tests that
 -- execute its line, tests of the shortest job first. Short jobs of the mutants' folders come first, then other short
 -- ones, then long ones. Mutants that a commit's tests do not notice are judged by all tests in the same way. Use:
---   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number, anew
+--   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number, again
 --   scripts/bootstrap test mutants draw library|engine COUNT [SEED]  prints new ones
 -- The tree is copied; mutants of the engine are built into one program in which $TRINITY_MUTANT chooses. A job that
 -- takes too long counts as failed. build-mutants keeps the copy, which tests execute what, and the verdicts: an
@@ -220,7 +220,7 @@ extern "C" __attribute__((weak, visibility("default"))) bool trinity_mutant_seen
   if (std::getenv("TRINITY_FIRST")) context.setOption("abort-after", 1);]])
 end
 
---- Makes the engine of a copy that of all mutants; each notes in $TRINITY_REACHED that its line is executed.
+--- Makes the engine of a copy with all mutants; each notes in $TRINITY_REACHED that its line is executed.
 local function switch_engine(copy, mutants)
   core.write_file(copy .. '/engine/base/mutant.h', [[
 #pragma once // and no other header: it may be included inside a namespace
@@ -352,7 +352,7 @@ local function add_reached(by_number, job, log, reached)
   end
 end
 
--- What is kept of a kind of mutants in build-mutants/KIND: `tree`, a copy whose lines note that they are executed.
+-- Kept of a kind of mutants in build-mutants/KIND: `tree`, a copy whose lines note that they are executed.
 local Kept = {}
 Kept.__index = Kept
 
@@ -496,7 +496,7 @@ for _, kind in ipairs(arg[1] and { arg[1] } or { 'library', 'engine' }) do
   local kept = open_kept(kind)
   local chosen = #arg < 2 and kept.mutants or {}
   for i = 2, #arg do chosen[#chosen + 1] = kept.mutants[tonumber(arg[i])] end
-  if #arg > 1 then -- anew
+  if #arg > 1 then -- again
     run_shell("cd '%s' && touch verdicts && { grep -vE '^[a-z]+ (%s) ' verdicts >others; mv others verdicts; }",
       kept.at, table.concat({ select(2, unpack(arg)) }, '|'))
   end

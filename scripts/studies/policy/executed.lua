@@ -1,7 +1,7 @@
 -- Searches whose evaluations are executed training steps on workers of this machine, for networks of families that the
 -- ranker was not trained on: each method gets the same number of executions from the same start, the heuristic that
--- wins a race of as many executions. A screened search executes only what searches by simulation find. Then everything
--- that was found is executed in interleaved rounds and compared with that heuristic, round by round.
+-- wins a race of the same number of executions. A screened search executes only what searches by simulation find. Then
+-- everything that was found is executed in interleaved rounds and compared with that heuristic, round by round.
 -- `trinity study policy executed` prints it.
 
 local bayesian = require 'studies.policy.bayesian'

@@ -65,7 +65,7 @@ describe('programs that PyTorch exported', function()
     expect(problem:evaluate(problem:placement()).step_time_s > 0):equals(true)
   end)
 
-  it('may have operators that none here has: sums with batched products, pools over one axis', function()
+  it('may have operators that none here has: sums with batched matmuls, pools over one axis', function()
     local operators = require 'trinity.graph.exported.operators'
     expect(table.concat(operators.order 'baddbmm', ' ')):equals 'batch1 batch2 self'
     local type, attributes = operators.describe({ operator = 'max_pool1d', values = { kernel_size = { 3 } } },

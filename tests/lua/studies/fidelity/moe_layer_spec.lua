@@ -36,7 +36,7 @@ describe('a layer of experts', function()
       'deepseek_b,8,8,hybridep,fp8,4096,1,7168,2048,32,8,2048,7,10,2e9')
     expect(rows[2].predicted.peak_bytes + 4096 * 8 * 7168 * 2):below(rows[1].predicted.peak_bytes)
   end)
-  it('sends every copy of a token, to the byte, where no dispatcher joins them', function()
+  it('sends all bytes of every copy of a token where no dispatcher joins them', function()
     local cluster, devices = require('trinity').cluster 'dgx_h100', { 1, 2 }
     expect(require('trinity.stragglers.dispatcher').message_s('alltoall', cluster, devices,
       { tokens = 7, token_bytes = 3, top_k = 2 }))
