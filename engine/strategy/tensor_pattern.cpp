@@ -307,7 +307,7 @@ void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& p
       "mesh: tensor = {}: operator '{}' has {}{}, which {} does not divide; nearest that do: {}",
       parts.tensor, graph.op(of).name, uneven->size,
       !is_heads(of, *uneven) ? fmt::format(" in dimension '{}'", uneven->name)
-      : grouped              ? " heads of keys and values"
+      : grouped              ? " KV heads"
                              : " heads",
       parts.tensor, divisors_near(common, parts.tensor)));
 }

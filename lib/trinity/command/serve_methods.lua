@@ -139,7 +139,7 @@ method('plan', 'Searches the strategy of a network on a cluster.',
   { on_problem, { 'global_batch', 'integer', least = 1, most = 2 ^ 30, needed = true, help = 'samples per step' },
     { 'plans', 'integer', 3, least = 1, most = 100, help = 'how many are returned' },
     { 'simulations', 'integer', 48, least = 1, most = 10000, help = 'strategies that are simulated at most' },
-    { 'runtime', 'string', help = "training software, which decides the space and its prices; default: of --runtime" },
+    { 'runtime', 'string', help = "training software, which decides the space and the costs; default: of --runtime" },
     { 'space', 'table', json = 'object', help = 'values of dimensions (trinity help planning)' } },
   function(session, params)
     local spec = util.merged(session.defaults, params.problem or {})

@@ -199,7 +199,7 @@ describe('a mesh refuses', function()
     local grouped = on(trinity.model('decoder', { layers = 2, hidden = 64, heads = 8, num_kv_heads = 2, sequence = 32,
       vocabulary = 64, batch_size = 1 }))
     expect(function() grouped:evaluate { mesh = { tensor = 4 } } end)
-      :raises "operator 'layer_1/attention' has 2 heads of keys and values, which 4 does not divide; nearest that do: 2"
+      :raises "operator 'layer_1/attention' has 2 KV heads, which 4 does not divide; nearest that do: 2"
     refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' expects one stage per device")
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 3 },
       'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
