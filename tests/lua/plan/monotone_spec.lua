@@ -70,7 +70,7 @@ describe('a search of plans', function()
     table.sort(gaps)
     expect(gaps[math.ceil(0.5 * #gaps)] < 0.05):truthy()
     expect(gaps[math.ceil(0.9 * #gaps)] < 0.15):truthy()
-    expect(gaps[#gaps] < 0.31):truthy() -- of experts' exchanges that wait for messages of gradients bounds know nothing
+    expect(gaps[#gaps] < 0.28):truthy() -- under ZeRO stage 3 bounds count all messages of a kind as one
   end)
 
   it('of more simulations goes on from one of fewer', function()
