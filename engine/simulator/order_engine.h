@@ -207,6 +207,7 @@ class OrderEngine {
   bool price(int32_t collective);
   const CollectiveGroup& group_of(int32_t collective);
   bool find_routes();
+  void place_rows();
   void count(const Route& route);
   void join_members(int32_t collective);
   void add_feeds(int32_t op, int32_t device, int32_t output);
@@ -221,7 +222,7 @@ class OrderEngine {
   const Collective& collective_at(int32_t c) const {
     return problem_->graph().collectives()[static_cast<size_t>(c)];
   }
-  int32_t collective_of(int32_t op) const { return problem_->graph().op(op).collective; }
+  int32_t collective_of(int32_t op) const { return problem_->collective_of(op); }
   bool member(int32_t op) const { return collective_of(op) >= 0; }
   int32_t cluster_device(int32_t device) const {
     return quotient_ ? quotient_->devices[device] : device;
@@ -342,8 +343,7 @@ class OrderEngine {
   void sum_levels(int32_t number);
   void finish(Metrics& metrics) const;
 
-  /// Index of a row's cell in a micro-batch: cells of one micro-batch are contiguous, in order of
-  /// use.
+  /// Index of a row's or list's cell in a micro-batch: cells of one micro-batch are contiguous, in order of use.
   static size_t cell(size_t rows, int32_t row, int32_t micro) {
     return static_cast<size_t>(micro) * rows + static_cast<size_t>(row);
   }
@@ -351,7 +351,7 @@ class OrderEngine {
     return cell(list_device_.size(), list, micro);
   }
   size_t rows() const { return rows_; }
-  Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
+  Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row_place_[row], micro)]; }
 
   CollectiveGroups prices_;
   std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by Quotient::price, on demand
@@ -382,9 +382,10 @@ class OrderEngine {
   size_t queue_count_ = 0;                              // upper limit of numbers in queues_
 
   size_t rows_ = 0;                                     // collectives, then routes
+  std::vector<int32_t> row_place_;                      // of its cells: place_rows()
   std::vector<Device> devices_;
   int32_t opened_ = 0;                                  // micro-batches that the tables below cover
-  std::vector<Cell> cells_, first_cells_;               // [micro][row]; initial value per row
+  std::vector<Cell> cells_, first_cells_;               // [micro][row_place_]; initial values
   std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per collective: time, or -1
   std::vector<int32_t> pieces_done_;                    // per list

@@ -203,8 +203,15 @@ void Problem::bind_costs() {
 void Problem::bind_edges() {
   missing_.assign(static_cast<size_t>(operators()), 0);
   reader_offsets_.push_back(0);
+  source_offsets_.push_back(0);
   output_offsets_.push_back(0);
   for (int32_t o = 0; o < operators(); ++o) {
+    collective_of_.push_back(graph_->op(o).collective);
+    for (const int32_t tensor : graph_->op(o).inputs) {
+      const int32_t from = graph_->tensor(tensor).producer;
+      sources_.push_back({from, tensor - graph_->op(from).outputs.front()});
+    }
+    source_offsets_.push_back(static_cast<int32_t>(sources_.size()));
     const auto& outputs = graph_->op(o).outputs;
     for (const int32_t tensor : outputs) {
       output_bytes_.push_back(graph_->tensor(tensor).bytes);

@@ -137,6 +137,15 @@ class Problem {
   std::span<const Reader> all_readers() const { return readers_; }
   int32_t first_edge(int32_t op) const { return reader_offsets_[op]; }
   int32_t edges() const { return static_cast<int32_t>(readers_.size()); }
+  /// An input: output `output` (index within the producer's outputs) of operator `op`.
+  using Source = Reader;
+  /// Inputs of `op`, in its order.
+  std::span<const Source> sources(int32_t op) const {
+    const auto first = static_cast<size_t>(source_offsets_[op]);
+    return {sources_.data() + first, static_cast<size_t>(source_offsets_[op + 1]) - first};
+  }
+  /// The collective that `op` is a member of; -1: none.
+  int32_t collective_of(int32_t op) const { return collective_of_[op]; }
   /// Number of edges into `op`.
   int32_t missing(int32_t op) const { return missing_[op]; }
   int32_t most_missing() const { return most_missing_; }
@@ -221,7 +230,9 @@ class Problem {
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
   std::vector<int64_t> gradient_bytes_;  // empty: gradients are not resident
   std::vector<Reader> readers_;
-  std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
+  std::vector<Source> sources_;
+  std::vector<int32_t> reader_offsets_, source_offsets_, output_offsets_, missing_, alias_;
+  std::vector<int32_t> collective_of_;
   std::vector<bool> once_;
   bool has_workspace_ = false;
   int32_t max_outputs_ = 0, most_missing_ = 0;

@@ -55,6 +55,7 @@ bool OrderEngine::compile() {
   simulated_.assign(devices_.size(), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
   rows_ = groups_.size() + routes_.size();
+  place_rows();
   segments_.clear();
   segment_first_.clear();
   needs_.clear();
@@ -114,6 +115,18 @@ bool OrderEngine::find_routes() {
   }
   route_first_.push_back(static_cast<int32_t>(routes_.size()));
   return true;
+}
+
+/// Cells of the rows that a device waits for are neighbours: it reads them one after the other.
+void OrderEngine::place_rows() {
+  std::vector<int32_t> first(devices_.size() + 1, 0);
+  const auto device_of = [&](size_t row) {
+    return row < groups_.size() ? group_devices_[groups_[row].devices_begin] : routes_[row - groups_.size()].to;
+  };
+  for (size_t row = 0; row < rows_; ++row) ++first[at(device_of(row)) + 1];
+  for (size_t d = 1; d < first.size(); ++d) first[d] += first[d - 1];
+  row_place_.resize(rows_);
+  for (size_t row = 0; row < rows_; ++row) row_place_[row] = first[at(device_of(row))]++;
 }
 
 /// Adds a route's transfers to the devices' counters.
@@ -276,10 +289,7 @@ bool OrderEngine::find_needs(int32_t op) {
     if (needed_by_[need] != list) needs_.push_back(need);
     needed_by_[need] = list;
   };
-  const auto& graph = problem_->graph();
-  for (const int32_t tensor : graph.op(op).inputs) {
-    const int32_t from = graph.tensor(tensor).producer;
-    const int32_t output = tensor - graph.op(from).outputs.front();
+  for (const auto& [from, output] : problem_->sources(op)) {
     if (placement_[from] != placement_[op]) {
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
@@ -335,7 +345,7 @@ void OrderEngine::begin() {
   all_arrived_.assign(groups_.size(), -1);
   waiting_.assign(groups_.size(), micros_);
   first_cells_.assign(rows(), {});
-  for (size_t c = 0; c < groups_.size(); ++c) first_cells_[c].missing = groups_[c].missing;
+  for (size_t c = 0; c < groups_.size(); ++c) first_cells_[at(row_place_[c])].missing = groups_[c].missing;
   opened_ = 0;
   cells_.clear();
   cells_.reserve(rows() * at(micros_));

@@ -275,8 +275,9 @@ void OrderEngine::find_levels() {
   }
   for (auto& device : simulated_)
     device.peak_memory_bytes = std::max<int64_t>(device.peak_memory_bytes, 0);
-  std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
-    return device_of(a) < device_of(b);
+  std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {  // about in order of time: for hints_
+    const int32_t first = device_of(a), second = device_of(b);
+    return first != second ? first < second : a.op < b.op;
   });
   levels_repeat_ = true;
   find_bases();

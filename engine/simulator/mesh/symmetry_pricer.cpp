@@ -107,7 +107,7 @@ struct SymmetryPricer::Bound {
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
-  std::vector<int32_t> turn;  // of turns_inside()
+  std::optional<std::vector<int32_t>> turn;  // of turns_inside(), when it was asked
   std::string order_name;
   PipelineOrder order_tasks;
   std::shared_ptr<const OrderPieces> order;  // the latest
@@ -308,14 +308,14 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches &&
       bound.order_tasks == given.tasks)
     return bound.order;
-  if (bound.turn.empty())
+  if (!bound.turn)
     bound.turn = turns_inside(*bound.made->problem, bound.placement,
                               bound.made->of->copies.lowered.stage, bound.quotient.devices);
   bound.order = std::make_shared<const OrderPieces>(
       pipeline_pieces(bound.made->problem->graph(), bound.placement,
                       static_cast<int32_t>(bound.quotient.devices.size()),
                       bound.made->of->copies.lowered.stage, given.micro_batches,
-                      parse_pipeline_schedule(name), bound.turn, given.tasks));
+                      parse_pipeline_schedule(name), *bound.turn, given.tasks));
   bound.order_name = name;
   bound.order_tasks = given.tasks;
   return bound.order;
@@ -339,7 +339,7 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
   const auto schedule = pipeline_schedule(
       problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
       bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given),
-      bound.turn, given.tasks);
+      *bound.turn, given.tasks);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
                          limit_ns);
 }
