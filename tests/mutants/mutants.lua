@@ -102,8 +102,10 @@ local function switch(number, from, to)
   local indent = from:match '^%s*'
   if to == '// dropped' then return ('%sif (!trinity::mutant(%d)) { %s }'):format(indent, number, from) end
   local before, first, after = parts_of(from)
-  if not before then return ('%sif (trinity::mutant(%d)) { %s } else { %s }'):format(indent, number, to, from) end
-  local _, second = parts_of(indent .. to)
+  local changed_before, second = parts_of(indent .. to)
+  if not before or before ~= changed_before then
+    return ('%sif (trinity::mutant(%d)) { %s } else { %s }'):format(indent, number, to, from)
+  end
   local as = before:find 'if $' and 'bool' or ''
   return ('%s(trinity::mutant(%d) ? %s(%s) : %s(%s))%s'):format(before, number, as, second, as, first, after)
 end

@@ -132,6 +132,7 @@ TEST_CASE("a long chain of large tables: threads change nothing") {
     }
   const auto one = solve(problem, 1), three = solve(problem, 3);
   CHECK(one.optimal);
+  CHECK(score_selection(problem, one.choice).cost == doctest::Approx(one.cost).epsilon(1e-12));
   CHECK(one.choice == three.choice);
   CHECK(one.cost == three.cost);
   CHECK(one.table_entries > 0);
