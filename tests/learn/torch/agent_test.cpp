@@ -36,8 +36,8 @@ struct Outcome {
 
 /// Trains with reward sign * -log(step time).
 Outcome train(const std::shared_ptr<const Problem>& problem, AgentOptions options, int batches,
-              double sign, int threads = 2) {
-  ThreadPool pool(threads);
+              double sign) {
+  ThreadPool pool(2);
   Agent agent(problem, options, pool);
   Simulator simulator(*problem);
   Metrics metrics;
@@ -119,15 +119,6 @@ TEST_CASE("a policy trained against the negated reward gets worse") {
   const auto outcome = train(problem, toy_options(), 40, -1);
   CHECK(outcome.last_mean > 1.1 * outcome.first_mean);
   CHECK(outcome.greedy_ns > 3 * exhaustive_optimum(*problem) / 2);
-}
-
-TEST_CASE("samples and learned policies do not depend on the thread count") {
-  const auto problem = test::two_chains(4);
-  auto options = toy_options();
-  options.samples = 20;
-  const auto one = train(problem, options, 4, +1, 1), three = train(problem, options, 4, +1, 3);
-  CHECK(one.last_mean == three.last_mean);
-  CHECK(one.greedy_ns == three.greedy_ns);
 }
 
 TEST_CASE("an agent refuses options out of range and rewards that are no batch") {
