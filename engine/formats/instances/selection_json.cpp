@@ -425,7 +425,6 @@ class CompressedFile {
     gzbuffer(file_.get(), 1 << 16);
   }
 
-  bool is_regular() const { return size_ > 0; }
 
   /// Estimated length of the text: for gzip the number at the end of the file, which is untrusted
   /// and limited by gzip's maximum ratio of about 1000.
@@ -503,19 +502,6 @@ SelectionProblem parse_selection(std::string_view text, const std::string& sourc
     return count;
   };
   return scan_selection(read, source, text.size());
-}
-
-bool begins_selection(const std::string& path) try {
-  const ReadProgress silent;
-  CompressedFile file(path, silent);
-  if (!file.is_regular()) return true;
-  std::string head(256, '\0');
-  head.resize(file.read(head.data(), head.size()));
-  if (head.starts_with("\xEF\xBB\xBF")) head.erase(0, 3);
-  std::erase_if(head, [](char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; });
-  return !head.starts_with('{') || head.starts_with("{\"problem\"");
-} catch (const FileError&) {
-  return true;
 }
 
 SelectionProblem read_selection(const std::string& path, const ReadProgress& progress) {

@@ -31,11 +31,6 @@ using ReadProgress = std::function<void(double share)>;
 /// exceptions of `progress`.
 SelectionProblem read_selection(const std::string& path, const ReadProgress& progress = {});
 
-/// True if the first field of the JSON object in a regular file, plain or compressed, is the
-/// `problem` of this format. A cheap guess for callers that try several formats; reads only the
-/// beginning. Also true if the file cannot be read, so that read_selection reports why.
-bool begins_selection(const std::string& path);
-
 /// The same as read_selection, from text; `source` is the file name in errors.
 SelectionProblem parse_selection(std::string_view text, const std::string& source);
 

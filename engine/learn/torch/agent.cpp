@@ -365,11 +365,6 @@ UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint
 
 std::vector<int32_t> Agent::greedy() { return impl_->greedy(); }
 
-void Agent::reset_baseline(double value) {
-  impl_->baseline = value;
-  impl_->squares = std::numeric_limits<double>::quiet_NaN();
-}
-
 BatchActions Agent::actions() const {
   auto& self = *impl_;
   if (!self.sampled) throw ArgumentError("actions: there is no batch of samples");

@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -101,9 +100,6 @@ class Agent {
   /// group's device is the device of most of its work. Forgets Adam's moments, baseline and batch.
   ImitationReport imitate(std::span<const int32_t> placements, std::span<const double> weights,
                           const ImitationOptions& options);
-
-  /// Sets the baseline; NaN lets the next batch set it. Forgets the scale of advantages too.
-  void reset_baseline(double value);
 
   /// Saves weights, Adam's moments, baseline and step (agent_file.cpp gives the format). Throws
   /// FileError.

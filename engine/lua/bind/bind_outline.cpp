@@ -1,13 +1,9 @@
-#include <algorithm>
-
 #include "formats/export/placement_export.h"
-#include "graph/iteration_space.h"
 #include "graph/layers.h"
 #include "graph/subgraph.h"
 #include "lua/bind/module.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/own_order.h"
-#include "strategy/tensor_pattern.h"
 
 namespace trinity::lua {
 namespace {
@@ -36,40 +32,6 @@ auto read_order(lua_State* L, Given<"tasks"> rows) {
                 virtual_stages_of(order), "schedule", name.empty() ? std::string("order") : name);
 }
 
-/// The rules of a strategy for single operators, which override the pattern, by operator number.
-std::map<int32_t, int32_t> said_of(const Parallelism& given, const Graph& graph) {
-  std::map<int32_t, int32_t> said;
-  for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    if (graph.op(op).phase != Phase::forward) continue;
-    const auto rule = given.operators.find(graph.op(op).name);
-    if (rule == given.operators.end() || !rule->second.split) continue;
-    const auto& name = *rule->second.split;
-    said[op] = name.empty() ? -1 : iteration_space(graph, op).find(name);
-  }
-  return said;
-}
-
-/// tensor_dimensions(graph, strategy) -> of every operator the first dimension of its iteration
-/// space that is cut over the axis `tensor` ('' where none is), and the roles of these.
-auto tensor_dimensions(lua_State* L, const Graph& graph, Given<"strategy"> strategy) {
-  const auto given = parallelism_arg(L, strategy);
-  const auto count = static_cast<size_t>(graph.operator_count());
-  const std::vector<int32_t> first_device(count, 0);
-  const auto splits = tensor_splits(
-      graph, {given.mesh.tensor, 1, given.sequence_parallel, said_of(given, graph)}, first_device);
-  std::vector<std::string> names(count), roles(count);
-  for (size_t op = 0; op < splits.size(); ++op) {
-    const auto& factors = splits[op].factors;
-    const auto cut = std::find_if(factors.begin(), factors.end(), [](int32_t factor) { return factor > 1; });
-    if (cut == factors.end()) continue;
-    const auto space = iteration_space(graph, static_cast<int32_t>(op));
-    const auto& dimension = space.dimensions[static_cast<size_t>(cut - factors.begin())];
-    names[op] = dimension.name;
-    roles[op] = dimension_role_name(dimension.role);
-  }
-  return std::tuple(std::move(names), std::move(roles));
-}
-
 /// subgraph(graph, {numbers}) -> the graph of these operators, what they read of others from data
 /// sources (graph/subgraph.h), and of each of its operators the original one (0: a source).
 auto subgraph_of(lua_State* L, const Graph& graph, Table<"operators"> operators) {
@@ -94,8 +56,7 @@ auto collectives_of(const Graph& graph) {
 constexpr luaL_Reg kOutline[] = {
     TRINITY_BIND("module_paths", module_paths), TRINITY_BIND("repeated_layers", layers_of),
     TRINITY_BIND("pipeline_order", pipeline_order), TRINITY_BIND("read_order", read_order),
-    TRINITY_BIND("collectives", collectives_of), TRINITY_BIND("subgraph", subgraph_of),
-    TRINITY_BIND("tensor_dimensions", tensor_dimensions)};
+    TRINITY_BIND("collectives", collectives_of), TRINITY_BIND("subgraph", subgraph_of)};
 
 }  // namespace
 

@@ -182,44 +182,6 @@ auto selection_read(lua_State* L, Text<"path"> path) {
   return std::make_shared<const SelectionProblem>(read_selection(path, progress));
 }
 
-/// Adds the list of `count` numbers, false for infinite, on top of the stack to the end of `sums`,
-/// or number by number to what stands there from `begin`; false where it is no such list.
-bool sum_row(lua_State* L, size_t count, size_t begin, std::vector<double>& sums) {
-  if (lua_type(L, -1) != LUA_TTABLE || lua_objlen(L, -1) != count) return false;
-  if (sums.size() == begin) sums.resize(begin + count);
-  for (size_t i = 0; i < count; ++i) {
-    lua_rawgeti(L, -1, static_cast<int>(i + 1));
-    const int type = lua_type(L, -1);
-    if (type == LUA_TNUMBER)
-      sums[begin + i] += lua_tonumber(L, -1);
-    else if (type == LUA_TBOOLEAN && !lua_toboolean(L, -1))
-      sums[begin + i] += std::numeric_limits<double>::infinity();
-    else
-      return false;
-    lua_pop(L, 1);
-  }
-  return true;
-}
-
-/// summed_rows(first, second, count) -> the sums of two equally long lists of rows of `count`
-/// numbers, false for infinite, one row after the other; nil where they are not such lists
-int selection_summed_rows(lua_State* L, Table<"first">, Table<"second">) {
-  const auto count = static_cast<size_t>(integer_arg(L, 3, "count", 0, 1 << 27));
-  const size_t rows = lua_objlen(L, 1);
-  std::vector<double> sums;
-  bool fine = lua_objlen(L, 2) == rows;
-  for (size_t row = 0; fine && row < rows; ++row) {
-    for (const int list : {1, 2}) {
-      lua_rawgeti(L, list, static_cast<int>(row + 1));
-      fine = fine && sum_row(L, count, row * count, sums);
-      lua_settop(L, 3);
-    }
-  }
-  if (!fine) return 0;
-  push_numbers(L, sums);
-  return 1;
-}
-
 /// Brackets a search, however it ends.
 struct Searching {
   Searching() { begin_search(); }
@@ -275,10 +237,8 @@ auto selection_score(lua_State* L, const SelectionProblem& problem, Table<"strat
 constexpr luaL_Reg kMethods[] = {
     TRINITY_BIND("describe", selection_describe), TRINITY_BIND("score", selection_score)};
 constexpr luaL_Reg kSelectionFunctions[] = {
-    TRINITY_BIND("selection_problem", selection_problem), TRINITY_BIND("summed_rows", selection_summed_rows),
-    // Whether read_selection is the reader to try first.
-    TRINITY_BIND("begins_selection", [](Text<"path"> path) { return begins_selection(path); }),
-    TRINITY_BIND("read_selection", selection_read), TRINITY_BIND("solve_selection", selection_solve)};
+    TRINITY_BIND("selection_problem", selection_problem), TRINITY_BIND("read_selection", selection_read),
+    TRINITY_BIND("solve_selection", selection_solve)};
 
 }  // namespace
 

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "learn/torch/agent.h"
 #include "lua/bind/agent_arg.h"
 #include "lua/bind/module.h"
@@ -116,12 +114,6 @@ auto agent_imitate(lua_State* L, Agent& agent, Table<"placements">) {
                 "log_likelihood_devices", report.log_likelihood_devices, "agreement", report.agreement);
 }
 
-/// agent:reset_baseline([value])
-void agent_reset_baseline(lua_State* L, Agent& agent) {
-  agent.reset_baseline(lua_isnoneornil(L, 2) ? std::numeric_limits<double>::quiet_NaN()
-                                             : number_arg(L, 2, "value"));
-}
-
 /// agent:save(path)
 void agent_save(const Agent& agent, Text<"path"> path) { agent.save(path); }
 
@@ -150,8 +142,7 @@ auto agent_summary(const Agent& agent) {
 constexpr luaL_Reg kAgent[] = {
     TRINITY_BIND("share", agent_share), TRINITY_BIND("sample", agent_sample), TRINITY_BIND("greedy", agent_greedy),
     TRINITY_BIND("update", agent_update), TRINITY_BIND("imitate", agent_imitate),
-    TRINITY_BIND("reset_baseline", agent_reset_baseline), TRINITY_BIND("save", agent_save),
-    TRINITY_BIND("actions", agent_actions), TRINITY_BIND("profile", agent_profile),
+    TRINITY_BIND("save", agent_save), TRINITY_BIND("actions", agent_actions), TRINITY_BIND("profile", agent_profile),
     TRINITY_BIND("summary", agent_summary)};
 constexpr luaL_Reg kAgentFunctions[] = {TRINITY_BIND("agent", agent_new)};
 

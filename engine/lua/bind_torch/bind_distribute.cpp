@@ -6,7 +6,6 @@
 #include "lua/bind_torch/job.h"
 #include "lua/bind_torch/open.h"
 #include "lua/bind_torch/tensor.h"
-#include "lua/host/interrupt.h"
 
 // The processes of one training (distribute/job.h), for lib/trinity/dist/init.lua.
 
@@ -123,8 +122,6 @@ auto job_broadcast(lua_State* L, Job& job) {
 
 void job_wait(Job& job, Work& work) { job.wait(work); }
 
-bool job_is_done(const Job&, Work& work) { return work.is_done(); }
-
 /// job:agree(what, text): ends the job unless all ranks say the same
 void job_agree(lua_State* L, Job& job) {
   const auto what = string_arg(L, 2, "what"), text = string_arg(L, 3, "text");
@@ -189,7 +186,7 @@ void dist_unpack(lua_State* L) {
 
 constexpr luaL_Reg kJob[] = {
     TRINITY_BIND("facts", job_facts), TRINITY_BIND("all_reduce", job_all_reduce),
-    TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait), TRINITY_BIND("is_done", job_is_done),
+    TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait),
     TRINITY_BIND("barrier", [](Job& job) { job.barrier(); }), TRINITY_BIND("agree", job_agree),
     TRINITY_BIND("leave", [](Job& job) { job.close(); })};  // goodbye to the others; the facts stay
 constexpr luaL_Reg kDistributeFunctions[] = {
