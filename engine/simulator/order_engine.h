@@ -4,17 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "cluster/collectives.h"
-#include "simulator/metrics.h"
-#include "simulator/problem.h"
+#include "simulator/order_program.h"
 #include "simulator/simulator.h"
-#include "strategy/pieces.h"
-#include "strategy/quotient.h"
 
 namespace trinity {
 
@@ -39,10 +34,10 @@ namespace trinity {
 /// Terms: a *row* is a collective or the route of a transfer (collectives come first); a *cell* is
 /// a row in one micro-batch. A *segment* is a run of operators on one device without an incoming
 /// tensor in between. A *mark* is a snapshot of the state that is searched for repetition.
-class OrderEngine {
+class OrderEngine : OrderProgram {
  public:
   /// For problems on this cluster. Caches collective costs, too.
-  explicit OrderEngine(const Cluster& cluster) : prices_(cluster) {}
+  explicit OrderEngine(const Cluster& cluster) : OrderProgram(cluster) {}
 
   /// True if the problem's rules are supported.
   static bool takes(const Problem& problem);
@@ -57,42 +52,6 @@ class OrderEngine {
   int32_t left_out() const { return period_.micros; }
 
  private:
-  static constexpr size_t kMostQueues = size_t{1} << 24;
-
-  /// Operators of a list that run back to back once the inputs of the first have arrived.
-  struct Segment {
-    int32_t begin, end;                // range in pieces.operators
-    int32_t needs_begin, needs_end;    // range in needs_: incoming tensors
-    int32_t emits_begin, emits_end;    // range in emits_
-    int64_t length_ns, busy_ns;  // until the device is free; until the last operator has ended
-    bool once;
-  };
-  /// An operator of a segment that starts a transfer or provides a collective's input.
-  struct Emit {
-    int64_t offset_ns;  // of its end, from the segment's start
-    int32_t op, feeds_begin, feeds_end;
-    bool sends, free;   // sends to other devices; takes no time
-  };
-  /// A member of a collective with an input.
-  struct Feed {
-    int32_t collective;
-    bool last;  // accumulates: fed by the last micro-batch alone
-  };
-  /// An output that is sent to a device.
-  struct Route {
-    int32_t op, output, from, to;
-    bool last;
-    int64_t bytes, wire_ns;
-    int32_t queues_begin, queues_end, feeds_begin, feeds_end;
-  };
-  struct Group {
-    int64_t duration_ns = 0;
-    int32_t missing = 0;  // edges into all members
-    bool once = false;
-    int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
-    // ranges for all members
-    int32_t feeds_begin = 0, feeds_end = 0, sends_begin = 0, sends_end = 0;
-  };
   /// Progress of a row in one micro-batch.
   struct Cell {
     static constexpr int32_t kBooked = -1;
@@ -105,26 +64,21 @@ class OrderEngine {
   struct Event {
     int64_t time_ns;
     uint64_t key;   // its type << 62, plus a number of that type
-    uint64_t data;  // what_of(), micro_of(), last_of()
+    uint64_t data;  // operator or collective << 32, micro-batch << 1, of operators: accumulation complete
+    uint64_t kind() const { return key >> 62; }
+    int32_t what() const { return static_cast<int32_t>(data >> 32); }
+    int32_t micro() const { return static_cast<int32_t>(data & 0xffffffff) >> 1; }
+    bool last() const { return (data & 1) != 0; }
     bool operator<(const Event& other) const {
       return time_ns != other.time_ns ? time_ns < other.time_ns : key < other.key;
     }
     bool operator>(const Event& other) const { return other < *this; }
   };
-  static uint64_t kind_of(const Event& event) { return event.key >> 62; }
-  /// Event::data: operator or collective << 32, micro-batch << 1, and for an operator whether its
-  /// accumulation is complete.
-  static int32_t what_of(const Event& event) { return static_cast<int32_t>(event.data >> 32); }
-  static int32_t micro_of(const Event& event) {
-    return static_cast<int32_t>(event.data & 0xffffffff) >> 1;
-  }
-  static bool last_of(const Event& event) { return (event.data & 1) != 0; }
   struct Device {
     int32_t piece = 0, segment = 0;
     int64_t free_ns = 0;
     int32_t blocked = -1;   // row that it waits for
     int32_t base = 0;       // position of its piece's first operator
-    int32_t positions = 0;  // of all its pieces
   };
   /// Log of segment starts of a device, in order of time.
   struct Started {
@@ -192,53 +146,6 @@ class OrderEngine {
     int32_t list = -1, starts = -1, ends = -1;
   };
 
-  // order_engine.cpp: compile the order.
-  bool compile();
-  bool place_lists();
-  bool order_lists();
-  void find_turns(int32_t device, int32_t lists);
-  /// Requires two lists of one device.
-  bool always_before(int32_t a, int32_t b) const {
-    const auto& [begin, lists] = turns_of_[static_cast<size_t>(list_device_[a])];
-    const int32_t first = list_rank_[a], second = list_rank_[b];
-    return begin < 0 ? first < second : turns_[static_cast<size_t>(begin + first * lists + second)];
-  }
-  bool find_groups();
-  bool price(int32_t collective);
-  const CollectiveGroup& group_of(int32_t collective);
-  bool find_routes();
-  void place_rows();
-  void count(const Route& route);
-  void join_members(int32_t collective);
-  void add_feeds(int32_t op, int32_t device, int32_t output);
-  bool find_segments(int32_t list);
-  bool find_needs(int32_t op);
-  bool accumulates(int32_t op, int32_t reader) const {
-    return micros_ > 1 && problem_->once(reader) && !problem_->once(op);
-  }
-  int32_t collectives() const {
-    return static_cast<int32_t>(problem_->graph().collectives().size());
-  }
-  const Collective& collective_at(int32_t c) const {
-    return problem_->graph().collectives()[static_cast<size_t>(c)];
-  }
-  int32_t collective_of(int32_t op) const { return problem_->collective_of(op); }
-  bool member(int32_t op) const { return collective_of(op) >= 0; }
-  int32_t cluster_device(int32_t device) const {
-    return quotient_ ? quotient_->devices[device] : device;
-  }
-  int64_t cost_ns(int32_t op) const {
-    return problem_->cost_ns(cluster_device(placement_[op]), op);
-  }
-
-  void add_queues(int32_t from, int32_t to);
-  /// row: a group or a route.
-  template <class Row>
-  std::span<const int32_t> queues_of(const Row& row) const {
-    return std::span(queues_).subspan(static_cast<size_t>(row.queues_begin),
-                                      static_cast<size_t>(row.queues_end - row.queues_begin));
-  }
-
   // order_periods.cpp: find and skip repetitions.
   void seek_period();
   bool runs_in_turn();
@@ -248,12 +155,11 @@ class OrderEngine {
   bool runs_each_time(const Route& route) const { return !route.last && !problem_->once(route.op); }
   /// -1: what runs in the last micro-batch alone.
   int32_t component_of(const Group& group) const {
-    return group.once ? -1 : component_of_[group_devices_[group.devices_begin]];
+    return group.once ? -1 : component_of_[group_devices_[group.devices.begin]];
   }
   int32_t component_of(const Event& event) const {
-    const int32_t what = what_of(event);
-    if (kind_of(event) == kBooks) return component_of(groups_[what]);
-    return problem_->once(what) ? -1 : component_of_[placement_[what]];
+    if (event.kind() == kBooks) return component_of(groups_[event.what()]);
+    return problem_->once(event.what()) ? -1 : component_of_[placement_[event.what()]];
   }
   int32_t component_of_row(int32_t row) const {
     return row < collectives() ? component_of(groups_[row]) : component_of_[routes_[row - collectives()].from];
@@ -271,12 +177,11 @@ class OrderEngine {
   }
   void mark(int32_t number);
   void keep(Component& component, int64_t now_ns, uint64_t hash);
-  void note(int64_t value) { state_.push_back(value); }
+  void note(std::initializer_list<int64_t> values) { state_.insert(state_.end(), values); }
   void note_state(int32_t number, int64_t now_ns, int32_t first);
   void note_devices(const Component& component, int64_t now_ns);
   void note_events(int32_t number, int64_t now_ns);
   int32_t position(int32_t number, const Device& device) const;
-  bool begins_last() const;
   void set_period(Component& component, const Mark& before);
   int32_t micros_to_skip(const Component& component) const;
   int32_t equal_in_order(int32_t device, int32_t first, int32_t pieces, int32_t micros) const;
@@ -291,7 +196,6 @@ class OrderEngine {
   bool simulate(int64_t limit_ns);
   bool go_on(int64_t limit_ns);
   void begin();
-  void clear_lists();
   void open_rows(int32_t micro);
   void open(int32_t micro) {
     if (micro >= opened_) open_rows(micro);
@@ -328,12 +232,10 @@ class OrderEngine {
   void hold(const Hold& hold);
   Use last_of(const Use& use);
   void find_levels();
-  void account(Metrics& metrics);
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t position_of(int32_t row, bool ends, int32_t micro, int32_t device);
   int32_t last_position(const Hold& hold, int32_t micro, int32_t first);
   bool sums_in_list(const Hold& hold) const;
-  void settle_sum(const Hold& hold);
   void find_bases();
   void settle(Hold& hold, int32_t micro);
   void add(int64_t bytes, int32_t first, int32_t last);
@@ -343,46 +245,10 @@ class OrderEngine {
   void sum_levels(int32_t number);
   void finish(Metrics& metrics) const;
 
-  /// Index of a row's or list's cell in a micro-batch: cells of one micro-batch are contiguous, in order of use.
-  static size_t cell(size_t rows, int32_t row, int32_t micro) {
-    return static_cast<size_t>(micro) * rows + static_cast<size_t>(row);
+  Cell& cell_of(int32_t row, int32_t micro) {
+    return cells_[static_cast<size_t>(micro) * rows() + static_cast<size_t>(row_place_[row])];
   }
-  size_t list_cell(int32_t list, int32_t micro) const {
-    return cell(list_device_.size(), list, micro);
-  }
-  size_t rows() const { return rows_; }
-  Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row_place_[row], micro)]; }
 
-  CollectiveGroups prices_;
-  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by Quotient::price, on demand
-  const Problem* problem_ = nullptr;
-  const OrderPieces* pieces_ = nullptr;
-  const Quotient* quotient_ = nullptr;
-  std::span<const int32_t> placement_;
-  int32_t micros_ = 1;
-
-  std::vector<int32_t> list_of_, index_of_;             // per operator; -1 for members
-  std::vector<int32_t> list_device_, list_rank_;  // per list; sequence in the last micro-batch
-  // per device: start in turns_ (or -1), and its lists
-  std::vector<std::pair<int32_t, int32_t>> turns_of_;
-  std::vector<bool> turns_;  // [list_rank_][list_rank_]: first always precedes second
-  std::vector<int32_t> base_;  // [micro][list]: position of its first operator
-  std::vector<int32_t> segment_first_;                  // per list, and the end
-  std::vector<Segment> segments_;
-  std::vector<int64_t> offset_ns_;  // per operator in lists, from its segment's start
-  std::vector<int32_t> needs_;                          // 2 * row, + 1: of all micro-batches
-  std::vector<int32_t> needed_by_;                      // per need: the last list that has it
-  std::vector<Emit> emits_;
-  std::vector<Feed> feeds_;
-  std::vector<Route> routes_;
-  std::vector<int32_t> route_first_;                    // per operator, and the end
-  std::vector<int32_t> feeds_begin_, feeds_end_;  // per operator: feeds of members on its device
-  std::vector<Group> groups_;
-  std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
-  size_t queue_count_ = 0;                              // upper limit of numbers in queues_
-
-  size_t rows_ = 0;                                     // collectives, then routes
-  std::vector<int32_t> row_place_;                      // of its cells: place_rows()
   std::vector<Device> devices_;
   int32_t opened_ = 0;                                  // micro-batches that the tables below cover
   std::vector<Cell> cells_, first_cells_;               // [micro][row_place_]; initial values
@@ -407,7 +273,6 @@ class OrderEngine {
   Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device
-  std::vector<int32_t> reached_;                        // per micro-batch, while lists are ordered
   std::array<size_t, 4> hints_{};  // of position_at(): collectives' starts and ends, transfers'
   std::vector<Use> view_use_;                           // per operator
   std::vector<WaitPositions> wait_positions_;           // per operator, of members
@@ -417,8 +282,6 @@ class OrderEngine {
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: first and last position
   std::vector<int64_t> delta_;                          // per position of a device
   bool levels_repeat_ = true;  // levels repeat between the marks of period_
-  int32_t transfers_ = 0;
-  std::vector<DeviceMetrics> simulated_;
 };
 
 }  // namespace trinity

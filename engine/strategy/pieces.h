@@ -24,6 +24,12 @@ struct OrderPieces {
 
   int32_t lists() const { return static_cast<int32_t>(list_first.size()) - 1; }
   int32_t devices() const { return static_cast<int32_t>(piece_first.size()) - 1; }
+  std::span<const int32_t> list(size_t number) const {
+    return {operators.begin() + list_first[number], operators.begin() + list_first[number + 1]};
+  }
+  std::span<const Piece> of(size_t device) const {
+    return {pieces.begin() + piece_first[device], pieces.begin() + piece_first[device + 1]};
+  }
 };
 
 /// The same as pipeline_schedule() for a schedule that is no stream, with the same errors.

@@ -22,7 +22,7 @@ void OrderEngine::find_holds() {
     const int32_t first = problem_->first_output(op), outputs = problem_->first_output(op + 1) - first;
     for (int32_t output = 0; output < outputs; ++output) {
       Use own = use_of(op, output, placement_[op]);
-      for (int32_t r = route_first_[op]; r < route_first_[at(op) + 1]; ++r) {
+      for (int32_t r = routes_of(op).begin; r < routes_of(op).end; ++r) {
         if (routes_[r].output != output) continue;
         hold({op, r, use_of(op, output, routes_[r].to), routes_[r].bytes, false});
         join(own, End::sent, r);
@@ -51,23 +51,22 @@ void OrderEngine::find_awaited() {
   wait_positions_.assign(list_of_.size(), {});
   for (int32_t list = 0; list < pieces_->lists(); ++list)
     for (int32_t s = segment_first_[list] + 1; s < segment_first_[at(list) + 1]; ++s)
-      for (int32_t need = segments_[s].needs_begin; need < segments_[s].needs_end; ++need)
-        if (const int32_t row = needs_[need]; row % 2 == 0 && row / 2 < collectives())
-          note_awaited(list, segments_[s], row / 2);
+      for (const int32_t row : in(needs_, segments_[s].needs))
+        if (row % 2 == 0 && row / 2 < collectives()) note_awaited(list, segments_[s], row / 2);
 }
 
 void OrderEngine::note_awaited(int32_t list, const Segment& segment, int32_t collective) {
-  const int32_t before = pieces_->operators[at(segment.begin) - 1];
-  const int32_t reader = pieces_->operators[at(segment.begin)];
+  const int32_t before = pieces_->operators[at(segment.operators.begin) - 1];
+  const int32_t reader = pieces_->operators[at(segment.operators.begin)];
   const auto readers = problem_->readers(before);
   const bool waits = std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& one) {
     return collective_of(one.op) == collective && placement_[one.op] == placement_[before] &&
            !accumulates(before, one.op);
   });
   if (!waits) return;
-  const bool at_once = segment.needs_end == segment.needs_begin + 1 && cost_ns(reader) > 0 &&
+  const bool at_once = segment.needs.end == segment.needs.begin + 1 && cost_ns(reader) > 0 &&
                        problem_->rules().device_dead_ns <= groups_[collective].duration_ns;
-  const int32_t index = segment.begin - pieces_->list_first[list];
+  const int32_t index = segment.operators.begin - pieces_->list_first[list];
   for (const int32_t op : collective_at(collective).members)
     if (placement_[op] == placement_[before])
       wait_positions_[at(op)] = {list, index - 1, at_once ? index : -1};
@@ -172,12 +171,9 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     hint = at(std::max<std::ptrdiff_t>(behind - list.begin() - 1, 0));
   }
   const auto& found = list[hint];
-  const auto& segment = segments_[at(found.segment)];
-  if (time_ns - found.time_ns >= offset_ns_[at(segment.end) - 1])  // the last of its segment
-    return found.position + segment.end - segment.begin - 1;
-  const auto offsets =
-      std::span(offset_ns_).subspan(at(segment.begin), at(segment.end - segment.begin));
+  const auto offsets = in(offset_ns_, segments_[at(found.segment)].operators);
   const int64_t after_ns = time_ns - found.time_ns;
+  if (after_ns >= offsets.back()) return found.position + static_cast<int32_t>(offsets.size()) - 1;
   if (offsets.size() > kShort) {
     const auto behind = std::upper_bound(offsets.begin() + 1, offsets.end(), after_ns);
     return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
@@ -220,14 +216,6 @@ bool OrderEngine::sums_in_list(const Hold& hold) const {
   for (int32_t i = hold.until.more; sums && i >= 0; i = ends_[i].next)
     sums = (ends_[i].kind == End::starts || ends_[i].kind == End::ends) && problem_->once(ends_[i].number);
   return sums;
-}
-
-void OrderEngine::settle_sum(const Hold& hold) {
-  const auto& [first, last] = bases_[at(hold.list)];
-  int32_t end = last_position(hold, micros_ - 1, last + hold.index);
-  if (hold.until.list >= 0)
-    end = std::max(end, bases_[at(hold.until.list)].second + hold.until.index);
-  add(hold.bytes, first + hold.index, end);
 }
 
 /// Finds the first and last position of every list.
@@ -285,10 +273,15 @@ void OrderEngine::find_levels() {
   for (int32_t d = 0; at(d) < devices_.size(); ++d) {
     const auto begin = end;
     while (end != holds_.end() && device_of(*end) == d) ++end;
-    delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
+    delta_.assign(at(std::max(positions_[d], 1)) + 1, 0);
     hints_.fill(0);
     const auto each = std::partition(begin, end, [this](const Hold& hold) { return sums_in_list(hold); });
-    std::for_each(begin, each, [this](const Hold& hold) { settle_sum(hold); });
+    for (auto hold = begin; hold != each; ++hold) {
+      const auto& [first, last] = bases_[at(hold->list)];
+      int32_t until = last_position(*hold, micros_ - 1, last + hold->index);
+      if (hold->until.list >= 0) until = std::max(until, bases_[at(hold->until.list)].second + hold->until.index);
+      add(hold->bytes, first + hold->index, until);
+    }
     for (int32_t k = 0; k < micros_; ++k)
       for (auto hold = each; hold != end; ++hold) settle(*hold, k);
     for (auto hold = each; hold != end; ++hold)
@@ -298,30 +291,20 @@ void OrderEngine::find_levels() {
   }
 }
 
-void OrderEngine::account(Metrics& metrics) {
-  // otherwise done by run_rest()
-  if (problem_->rules().memory == MemoryModel::slots && period_.micros == 0)
-    find_levels();
-  finish(metrics);
-}
-
 void OrderEngine::sum_levels(int32_t number) {
-  const auto& device = devices_[number];
   auto& peak = simulated_[number].peak_memory_bytes;
   const int64_t* delta = delta_.data();
   int64_t level = peak;
-  if (device.positions == 0) {
+  if (positions_[number] == 0) {
     peak = std::max(peak, level + *delta);
     return;
   }
   int64_t carried = 0;  // release at a list's end that applies to the next position
-  for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
-    const int32_t list = pieces_->pieces[p].list;
-    const int32_t begin = pieces_->list_first[list];
-    const int32_t length = pieces_->list_first[at(list) + 1] - begin;
-    const int64_t* fixed = list_delta_.data() + begin + list;
+  for (const auto& [list, micro] : pieces_->of(at(number))) {
+    const size_t length = pieces_->list(at(list)).size();
+    const int64_t* fixed = list_delta_.data() + pieces_->list_first[list] + list;
     level += carried;
-    for (int32_t i = 0; i < length; ++i) {
+    for (size_t i = 0; i < length; ++i) {
       level += fixed[i] + *delta++;
       peak = std::max(peak, level);
     }

@@ -36,7 +36,7 @@ namespace {
 constexpr int32_t kFewestMicros = 24;
 constexpr size_t kMostKept = size_t{1} << 19;  // numbers of all states
 
-int64_t since(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_ns - now_ns, 0); }
+int64_t left_ns(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_ns - now_ns, 0); }
 
 }  // namespace
 
@@ -54,19 +54,18 @@ bool OrderEngine::runs_in_turn() {
   auto& next = pieces_done_;  // reset at the start of a run
   next.assign(at(pieces_->lists()), 0);
   return std::all_of(pieces_->pieces.begin(), pieces_->pieces.end(), [&](const auto& piece) {
-    return next[piece.list]++ == piece.micro_batch ||
-           problem_->once(pieces_->operators[pieces_->list_first[piece.list]]);
+    return next[piece.list]++ == piece.micro_batch || list_once(piece.list);
   });
 }
 
 /// Sets component_of_ to the first device of each component, and the queues' users.
 void OrderEngine::join_devices() {
   auto& root = component_of_;
-  root.resize(devices_.size());
+  root.resize(positions_.size());
   std::iota(root.begin(), root.end(), 0);
   queue_user_.assign(queue_count_, -1);
   const auto use = [&](const auto& row, int32_t device) {
-    for (const int32_t queue : queues_of(row)) {
+    for (const int32_t queue : in(queues_, row.queues)) {
       if (queue_user_[queue] < 0) queue_user_[queue] = device;
       join_sets(root, queue_user_[queue], device);
     }
@@ -78,8 +77,8 @@ void OrderEngine::join_devices() {
   }
   for (const auto& group : groups_) {
     if (group.once) continue;
-    const int32_t first = group_devices_[group.devices_begin];
-    for (int32_t i = group.devices_begin; i < group.devices_end; ++i) join_sets(root, first, group_devices_[i]);
+    const int32_t first = group_devices_[group.devices.begin];
+    for (const int32_t device : in(group_devices_, group.devices)) join_sets(root, first, device);
     use(group, first);
   }
   for (size_t d = 0; d < root.size(); ++d) root[d] = find_root(root, static_cast<int32_t>(d));
@@ -88,13 +87,10 @@ void OrderEngine::join_devices() {
 /// Returns false if there are none, or a message of every micro-batch joins no device with such work.
 bool OrderEngine::find_components() {
   join_devices();
-  const auto each_time = [this](int32_t list) {
-    return !problem_->once(pieces_->operators[pieces_->list_first[list]]);
-  };
-  std::vector<int32_t> number(devices_.size(), -1);  // [first device]
+  std::vector<int32_t> number(positions_.size(), -1);  // [first device]
   size_t count = 0;
   for (int32_t list = 0; list < pieces_->lists(); ++list)
-    if (int32_t& of = number[component_of_[list_device_[list]]]; of < 0 && each_time(list))
+    if (int32_t& of = number[component_of_[list_device_[list]]]; of < 0 && !list_once(list))
       of = static_cast<int32_t>(count++);
   for (int32_t& of : component_of_) of = number[of];
   components_.resize(count);
@@ -104,10 +100,10 @@ bool OrderEngine::find_components() {
     component.kept = 0;
     component.keeps_every = 1;
   }
-  for (size_t d = 0; d < devices_.size(); ++d)
+  for (size_t d = 0; d < positions_.size(); ++d)
     if (component_of_[d] >= 0) components_[component_of_[d]].devices.push_back(static_cast<int32_t>(d));
   for (int32_t list = 0; list < pieces_->lists(); ++list)
-    if (each_time(list)) components_[component_of_[list_device_[list]]].lists.push_back(list);
+    if (!list_once(list)) components_[component_of_[list_device_[list]]].lists.push_back(list);
   return count > 0 && count_rows();
 }
 
@@ -195,21 +191,14 @@ void OrderEngine::note_state(int32_t number, int64_t now_ns, int32_t first) {
   const auto& component = components_[number];
   const int32_t micro = component.last_mark;
   state_.clear();
-  note(first - micro);
-  note(component.newest - micro);
-  for (const int32_t list : component.lists) note(pieces_done_[list] - micro);
-  for (const int32_t queue : component.queues) {
-    note(since(free_ns_[queue], now_ns));
-    note(asked_ns_[queue] == now_ns ? asked_by_[queue] : -1);
-  }
+  note({first - micro, component.newest - micro});
+  for (const int32_t list : component.lists) note({pieces_done_[list] - micro});
+  for (const int32_t queue : component.queues)
+    note({left_ns(free_ns_[queue], now_ns), asked_ns_[queue] == now_ns ? asked_by_[queue] : -1});
   note_devices(component, now_ns);
   note_events(number, now_ns);
-  for (const auto& [end_ns, row, of] : flights_) {
-    if (component_of_row(row) != number) continue;
-    note(end_ns - now_ns);
-    note(row);
-    note(of - micro);
-  }
+  for (const auto& [end_ns, row, of] : flights_)
+    if (component_of_row(row) == number) note({end_ns - now_ns, row, of - micro});
 }
 
 void OrderEngine::note_devices(const Component& component, int64_t now_ns) {
@@ -218,19 +207,13 @@ void OrderEngine::note_devices(const Component& component, int64_t now_ns) {
     const auto& device = devices_[d];
     const bool over = device.piece == pieces_->piece_first[at(d) + 1];
     const auto piece = over ? OrderPieces::Piece{-1, micro} : pieces_->pieces[device.piece];
-    for (const int64_t value : {int64_t{piece.list}, int64_t{piece.micro_batch - micro},
-                                int64_t{device.segment}, int64_t{device.blocked},
-                                since(device.free_ns, now_ns)})
-      note(value);
+    note({piece.list, piece.micro_batch - micro, device.segment, device.blocked, left_ns(device.free_ns, now_ns)});
     // Segments that instants from now on fall into.
     const auto& list = started_[d];
     size_t first = list.size();
     while (first > 0 && list[first - 1].time_ns > now_ns) --first;
-    for (size_t i = first > 0 ? first - 1 : 0; i < list.size(); ++i) {
-      note(list[i].time_ns - now_ns);
-      note(list[i].segment);
-    }
-    note(static_cast<int64_t>(list.size() - first));
+    for (size_t i = first > 0 ? first - 1 : 0; i < list.size(); ++i) note({list[i].time_ns - now_ns, list[i].segment});
+    note({static_cast<int64_t>(list.size() - first)});
   }
 }
 
@@ -241,28 +224,17 @@ void OrderEngine::note_events(int32_t number, int64_t now_ns) {
   for (const auto& event : events_) {
     if (component_of(event) != number) continue;
     ++count;
-    for (const int64_t value : {event.time_ns - now_ns, static_cast<int64_t>(kind_of(event)),
-                                int64_t{what_of(event)}, int64_t{micro_of(event) - micro},
-                                int64_t{last_of(event)}})
-      note(value);
+    note({event.time_ns - now_ns, static_cast<int64_t>(event.kind()), event.what(), event.micro() - micro,
+          event.last()});
   }
-  note(count);
+  note({count});
 }
 
 /// Position of the segment that a device begins next.
 int32_t OrderEngine::position(int32_t number, const Device& device) const {
   if (device.piece == pieces_->piece_first[at(number) + 1]) return device.base;
   const int32_t list = pieces_->pieces[device.piece].list;
-  const auto& segment = segments_[segment_first_[list] + device.segment];
-  return device.base + segment.begin - pieces_->list_first[list];
-}
-
-/// True if the last micro-batch, with operators that run once, has already begun: it would be
-/// another one if micro-batches were skipped.
-bool OrderEngine::begins_last() const {
-  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), [this](const Event& event) {
-           return micro_of(event) == micros_ - 1;
-         });
+  return device.base + segments_[segment_first_[list] + device.segment].operators.begin - pieces_->list_first[list];
 }
 
 /// The present state equals a mark's.
@@ -280,7 +252,11 @@ void OrderEngine::set_period(Component& component, const Mark& before) {
 
 /// How many micro-batches of a component can be skipped from now on, as whole repetitions.
 int32_t OrderEngine::micros_to_skip(const Component& component) const {
-  if (begins_last()) return 0;
+  // The last micro-batch, with operators that run once, would be another one if micro-batches were skipped.
+  const bool begins_last =
+      opened_ == micros_ || std::any_of(events_.begin(), events_.end(),
+                                        [this](const Event& event) { return event.micro() == micros_ - 1; });
+  if (begins_last) return 0;
   int32_t busiest = component.newest + 1;
   for (const int32_t list : component.lists) busiest = std::max(busiest, pieces_done_[list]);
   int32_t copies = std::max(0, (micros_ - busiest - 2) / component.micros);
@@ -393,11 +369,9 @@ int64_t OrderEngine::change(int32_t number) const {
   const auto [from, to] = period_.between[number];
   int64_t sum = 0, carried = 0;
   int32_t position = 0;
-  for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
-    const int32_t list = pieces_->pieces[p].list;
-    const int32_t begin = pieces_->list_first[list];
-    const int32_t length = pieces_->list_first[at(list) + 1] - begin;
-    const int64_t* fixed = list_delta_.data() + begin + list;
+  for (const auto& [list, micro] : pieces_->of(at(number))) {
+    const auto length = static_cast<int32_t>(pieces_->list(at(list)).size());
+    const int64_t* fixed = list_delta_.data() + pieces_->list_first[list] + list;
     const int32_t first = std::max(from - position, 0), end = std::min(to - position, length);
     for (int32_t i = first; i < end; ++i) sum += fixed[i] + delta_[position + i];
     if (first == 0 && end > 0) sum += carried;

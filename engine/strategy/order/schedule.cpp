@@ -212,11 +212,8 @@ class Pipeline {
     result_.dispatch = DispatchRule::order;
     result_.order_first.push_back(0);
     for (size_t device = 0; device < rank_.size(); ++device) {
-      for (int32_t p = pieces.piece_first[device]; p < pieces.piece_first[device + 1]; ++p) {
-        const auto [list, micro] = pieces.pieces[p];
-        for (int32_t i = pieces.list_first[list]; i < pieces.list_first[at(list) + 1]; ++i)
-          result_.order.push_back(micro * graph_.operator_count() + pieces.operators[i]);
-      }
+      for (const auto& [list, micro] : pieces.of(device))
+        for (const int32_t op : pieces.list(at(list))) result_.order.push_back(micro * graph_.operator_count() + op);
       result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
     }
     return std::move(result_);
