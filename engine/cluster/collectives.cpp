@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "base/error.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <barrier>
 #include <mutex>
-#include <numeric>
 #include <set>
 
 #include "base/stop.h"

@@ -1,7 +1,6 @@
 #include "execute/team.h"
 
 #include <chrono>
-#include <system_error>
 
 #include "base/error.h"
 

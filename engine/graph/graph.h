@@ -1,7 +1,6 @@
 #pragma once
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <memory>
 #include <set>
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 #include "graph/split_backward.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/index.h"
 #include "graph/meaning.h"

@@ -1,7 +1,6 @@
 #include "selection/selection.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/index.h"

@@ -1,7 +1,6 @@
 #include "selection/selection_exact.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "base/index.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/own_order.h"
 

@@ -7,8 +7,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/stop.h"
-#include "base/units.h"
 #include "graph/operator_types.h"
 #include "strategy/dispatch.h"
 #include "strategy/schedule.h"

@@ -1,7 +1,6 @@
 #include "strategy/lanes.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <unordered_set>
 

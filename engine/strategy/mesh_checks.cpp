@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "base/words.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
 

@@ -1,7 +1,6 @@
 #include "strategy/strategy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 

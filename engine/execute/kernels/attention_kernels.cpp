@@ -1,7 +1,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "execute/kernels/kernels.h"
 #include "graph/meaning.h"
 

@@ -1,6 +1,5 @@
 #include "execute/kernels/collectives.h"
 
-#include "base/error.h"
 #include "execute/kernels/kernels.h"
 #include "graph/meaning.h"
 

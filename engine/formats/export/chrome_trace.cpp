@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <queue>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/index.h"

@@ -1,9 +1,7 @@
 #include "formats/export/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

@@ -1,7 +1,6 @@
 #include "formats/onnx/onnx_functions.h"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/stop.h"
 #include "learn/torch/agent_impl.h"
 

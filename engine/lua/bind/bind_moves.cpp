@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "base/index.h"
 #include "lua/bind/bind_ranker.h"

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 
-#include "base/words.h"
 #include "formats/instances/pipeline_file.h"
 #include "lua/bind/module.h"
 #include "search/pipeline/layer_cut.h"

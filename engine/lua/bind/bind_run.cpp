@@ -17,7 +17,6 @@
 #include "launch/network.h"
 #include "lua/bind/module.h"
 #include "lua/host/host.h"
-#include "lua/host/interrupt.h"
 
 // System calls for the folder of a run (lib/trinity/runs/init.lua) and for the progress line.
 

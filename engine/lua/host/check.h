@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <boost/container/small_vector.hpp>
-#include <cstdio>
 #include <exception>
 #include <limits>
 #include <lua.hpp>

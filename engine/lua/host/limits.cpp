@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "lua/host/stopper.h"
 
 namespace trinity::lua {

@@ -1,6 +1,5 @@
 #include "lua/host/structs.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace trinity::lua {

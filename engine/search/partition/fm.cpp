@@ -1,8 +1,5 @@
 #include "search/partition/fm.h"
 
-#include <algorithm>
-
-#include "base/error.h"
 #include "base/stop.h"
 #include "search/partition/fm_refine.h"
 #include "search/partition/partition_options.h"

@@ -1,10 +1,8 @@
 #include "search/pase/pase_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
-#include "base/error.h"
 #include "base/random.h"
 #include "base/stop.h"
 #include "search/placement/markov_chain.h"

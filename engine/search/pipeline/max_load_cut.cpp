@@ -1,7 +1,6 @@
 #include "search/pipeline/max_load_cut.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "base/index.h"

@@ -1,7 +1,6 @@
 #include "search/pipeline/pipeline_network.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 

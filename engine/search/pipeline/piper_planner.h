@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace trinity {

@@ -1,9 +1,7 @@
 #include "search/placement/task_graph.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <set>
 #include <tuple>
 
 #include "base/error.h"
