@@ -41,8 +41,8 @@ class Forward {
     }
   }
 
-  Evaluation run() {
-    Evaluation result;
+  HeldOut run() {
+    HeldOut result;
     int64_t labels = 0, right = 0;
     const int64_t batch = feed_.batch(), all = feed_.held_out_samples();
     for (int64_t done = 0; done < all; done += batch) {
@@ -104,8 +104,8 @@ class Forward {
 
 }  // namespace
 
-Evaluation evaluate(const Program& program, const std::vector<NamedTensor>& weights,
-                    const Feed& feed, at::ScalarType real) {
+HeldOut evaluate(const Program& program, const std::vector<NamedTensor>& weights, const Feed& feed,
+                 at::ScalarType real) {
   const at::NoGradGuard guard;
   return Forward(program, weights, feed, real).run();
 }

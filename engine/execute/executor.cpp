@@ -542,9 +542,7 @@ HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
   if (!impl_->feed) throw ArgumentError("execute: evaluate: expected an executor with data, got "
                                         "none");
   const Program program(std::move(graph));
-  const auto found = trinity::evaluate(program, impl_->operators.weights().named(false),
-                                       *impl_->feed, impl_->real);
-  return {found.samples, found.loss, found.accuracy};
+  return trinity::evaluate(program, impl_->operators.weights().named(false), *impl_->feed, impl_->real);
 }
 
 void Executor::save(const std::string& path, bool checkpoint,

@@ -67,7 +67,8 @@ struct ExecutedStep {
 /// Quality of weights on held-out samples.
 struct HeldOut {
   int64_t samples = 0;
-  double loss = 0, accuracy = 0;
+  double loss = 0;      ///< mean
+  double accuracy = 0;  ///< fraction of labels with the largest logit
 };
 
 /// A weight of the graph before lowering.

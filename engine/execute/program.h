@@ -6,6 +6,7 @@
 
 #include "execute/kernels/kernels.h"
 #include "graph/graph.h"
+#include "graph/meaning.h"
 
 namespace trinity {
 
@@ -21,13 +22,6 @@ enum class Duty : uint8_t {
   fetch,     ///< fetches weights that another device has updated
   reduce,    ///< member of a collective
   gather,    ///< member of a collective that gathers weight shards
-};
-
-/// Gradients that a backward operator computes, of one forward operator.
-struct Gradient {
-  std::vector<int64_t> outputs;  ///< outputs of the forward operator whose gradients it reads first
-  std::vector<int64_t> inputs;   ///< inputs of the forward operator whose gradients it writes
-  bool weights = false;          ///< its last output is the gradient of the weights
 };
 
 /// A training graph prepared for execution: every operator with its kernel or its meaning

@@ -4,16 +4,10 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "graph/meaning.h"
 
 namespace trinity {
 namespace {
-
-template <class T>
-T attribute(const Operator& op, const char* name, T fallback) {
-  const auto found = op.attributes.find(name);
-  const auto* value = found == op.attributes.end() ? nullptr : std::get_if<T>(&found->second);
-  return value ? *value : fallback;
-}
 
 double step_time_s(const Operator& op) {
   if (op.measured_time_s < 0)
@@ -21,7 +15,7 @@ double step_time_s(const Operator& op) {
         fmt::format("fold_backward: operator '{}' has no measured time; use the graph of a profile",
                     op.name));
   return op.measured_time_s + std::max(0.0, op.measured_backward_time_s) +
-         attribute(op, "loader_time_s", 0.0);
+         number_attribute(op, "loader_time_s", 0);
 }
 
 }  // namespace
@@ -33,10 +27,8 @@ Graph fold_backward(const Graph& forward) {
                     forward.name()));
   std::vector<int32_t> order(static_cast<size_t>(forward.operator_count()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return attribute(forward.op(a), "file_position", int64_t{a}) <
-           attribute(forward.op(b), "file_position", int64_t{b});
-  });
+  const auto position = [&](int32_t op) { return integer_attribute(forward.op(op).attributes, "file_position", op); };
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return position(a) < position(b); });
   GraphBuilder builder(forward);
   for (const int32_t o : order) {
     auto& op = builder.op(o);

@@ -343,9 +343,7 @@ class Space {
 
   /// Letters of an equation without "...": output letters, then summed ones.
   void einsum() {
-    const auto found = op_.attributes.find("equation");
-    const auto* text =
-        found == op_.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+    const auto* text = find_attribute<std::string>(op_.attributes, "equation");
     std::vector<std::string> terms(1);
     for (const char letter : text ? *text : std::string()) {
       const bool named = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
@@ -586,10 +584,8 @@ std::vector<std::string> axis_names(size_t count) {
 }
 
 std::vector<int64_t> integers_attribute(const Operator& op, const std::string& name) {
-  const auto found = op.attributes.find(name);
-  if (found == op.attributes.end()) return {};
-  if (const auto* one = std::get_if<int64_t>(&found->second)) return {*one};
-  const auto* list = std::get_if<std::vector<int64_t>>(&found->second);
+  if (const auto* one = find_attribute<int64_t>(op.attributes, name)) return {*one};
+  const auto* list = find_attribute<std::vector<int64_t>>(op.attributes, name);
   return list ? *list : std::vector<int64_t>{};
 }
 

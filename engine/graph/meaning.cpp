@@ -13,12 +13,6 @@ namespace {
 
 bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type == "Sum"; }
 
-/// Gradients that a backward operator computes, of one forward operator.
-struct Gradient {
-  std::vector<int64_t> outputs, inputs;
-  bool weights = false;
-};
-
 /// Infers what the training lowering (graph/training.h) did.
 class Meaning {
  public:
@@ -190,23 +184,17 @@ bool has_meaning(const Graph& graph) {
 }
 
 std::string text_attribute(const Operator& op, const std::string& name) {
-  const auto found = op.attributes.find(name);
-  if (found == op.attributes.end()) return {};
-  const auto* text = std::get_if<std::string>(&found->second);
+  const auto* text = find_attribute<std::string>(op.attributes, name);
   return text ? *text : std::string();
 }
 
 std::vector<int64_t> list_attribute(const Operator& op, const std::string& name) {
-  const auto found = op.attributes.find(name);
-  if (found == op.attributes.end()) return {};
-  const auto* list = std::get_if<std::vector<int64_t>>(&found->second);
+  const auto* list = find_attribute<std::vector<int64_t>>(op.attributes, name);
   return list ? *list : std::vector<int64_t>();
 }
 
 double number_attribute(const Operator& op, const std::string& name, double fallback) {
-  const auto found = op.attributes.find(name);
-  if (found == op.attributes.end()) return fallback;
-  const auto* value = std::get_if<double>(&found->second);
+  const auto* value = find_attribute<double>(op.attributes, name);
   return value ? *value : fallback;
 }
 

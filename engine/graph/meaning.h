@@ -75,6 +75,13 @@ inline constexpr const char* kSource = "source";
 /// for graphs with collectives or recomputed operators, which have no such attributes themselves.
 Graph state_meaning(const Graph& training);
 
+/// Gradients that a backward operator computes, of one forward operator.
+struct Gradient {
+  std::vector<int64_t> outputs;  ///< outputs of the forward operator whose gradients it reads first
+  std::vector<int64_t> inputs;   ///< inputs of the forward operator whose gradients it writes
+  bool weights = false;          ///< its last output is the gradient of the weights
+};
+
 /// True if the operator has these attributes.
 inline bool has_meaning(const Operator& op) { return op.attributes.contains(kSource); }
 bool has_meaning(const Graph& graph);

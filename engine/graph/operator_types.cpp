@@ -299,10 +299,8 @@ double reduced_length(const Operator& op, std::span<const Tensor* const> inputs,
 }
 
 double kernel_area(const Operator& op) {
-  const auto found = op.attributes.find("kernel_shape");
-  if (found == op.attributes.end()) return 1;
   double area = 1;
-  if (const auto* extents = std::get_if<std::vector<int64_t>>(&found->second))
+  if (const auto* extents = find_attribute<std::vector<int64_t>>(op.attributes, "kernel_shape"))
     for (const int64_t side : *extents) area *= static_cast<double>(side);
   return area;
 }
@@ -323,9 +321,7 @@ double recurrent_products(const Operator& op, std::span<const Tensor* const> inp
 /// The product of the extents of all letters of an Einsum's equation, over its inputs and then its
 /// weights.
 double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs) {
-  const auto found = op.attributes.find("equation");
-  const auto* equation =
-      found == op.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  const auto* equation = find_attribute<std::string>(op.attributes, "equation");
   if (!equation) return 0;
   std::map<char, double> extents;
   size_t input = 0, axis = 0;

@@ -192,9 +192,9 @@ class BackwardCut {
   /// Restricts the gradient attributes to a part's.
   void restrict(Operator& part, int32_t op, Kind kind) const {
     const auto& outputs = builder_.op(op).outputs;
-    const auto found = part.attributes.find("gradient_inputs");
-    if (found == part.attributes.end()) return;
-    const auto& inputs = std::get<std::vector<int64_t>>(found->second);
+    const auto* found = find_attribute<std::vector<int64_t>>(part.attributes, "gradient_inputs");
+    if (!found) return;
+    const auto& inputs = *found;
     const size_t own = inputs.size();
     std::vector<int64_t> kept;
     for (size_t i = 0; i < own; ++i)

@@ -7,9 +7,7 @@ const char* phase_name(Phase phase) {
 }
 
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback) {
-  const auto found = attributes.find(name);
-  if (found == attributes.end()) return fallback;
-  const auto* value = std::get_if<int64_t>(&found->second);
+  const auto* value = find_attribute<int64_t>(attributes, name);
   return value ? *value : fallback;
 }
 

@@ -23,6 +23,12 @@ using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t
 /// Sorted by name: iteration is deterministic.
 using Attributes = SharedMap<Attribute>;
 
+/// Null if the attribute is absent or of another type.
+template <class T>
+const T* find_attribute(const Attributes& attributes, const std::string& name) {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+}
 /// Integer attribute `name`, or `fallback` if it is absent or not an integer.
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback);
 

@@ -16,10 +16,7 @@ int64_t file_position(const Operator& op, int32_t number) {
 /// The edge number of `reader` reading `tensor`; the maximum if the file gives none.
 int64_t edge_position(const Operator& reader, int32_t tensor) {
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  const auto found = reader.attributes.find("input_positions");
-  const auto* list = found == reader.attributes.end()
-                         ? nullptr
-                         : std::get_if<std::vector<int64_t>>(&found->second);
+  const auto* list = find_attribute<std::vector<int64_t>>(reader.attributes, "input_positions");
   if (!list) return kNone;
   for (size_t i = 0; i < reader.inputs.size() && i < list->size(); ++i)
     if (reader.inputs[i] == tensor) return (*list)[i];

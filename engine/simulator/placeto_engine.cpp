@@ -26,10 +26,7 @@ PlacetoEngine::PlacetoEngine(const Problem& problem)
   for (int32_t o = 0; o < problem.operators(); ++o)
     if (problem.missing(o) == 0) sources_.push_back(o);
   const auto position = [&](int32_t o) {
-    const auto& attributes = problem.graph().op(o).attributes;
-    const auto found = attributes.find("file_position");
-    const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-    return value ? *value : int64_t{o};
+    return integer_attribute(problem.graph().op(o).attributes, "file_position", o);
   };
   std::stable_sort(sources_.begin(), sources_.end(),
                    [&](int32_t a, int32_t b) { return position(a) < position(b); });

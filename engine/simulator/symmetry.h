@@ -28,7 +28,7 @@ struct Symmetry {
   /// [device of a replica][such a replica]: device index in `quotient`; -1: it is not simulated
   std::vector<int32_t> number;
   /// Index into members of `Quotient` per (pipeline group, simulated replica) or (device, simulated
-  /// replica), for each scope LoweredCopies::Among; -1: no simulated replica is in such a group.
+  /// replica), for each scope LoweredGraph::Among; -1: no simulated replica is in such a group.
   using Groups = std::array<std::vector<int32_t>, 3>;
   Groups inner, across;
 };

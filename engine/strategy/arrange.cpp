@@ -103,14 +103,7 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   std::vector<bool> keep;
   for (const auto& role : replica.roles) keep.push_back(devices[role.device]);
   auto part = subgraph(replica.graph, keep);
-  LoweredReplica result;
-  result.of = replica.of;
-  result.graph = std::move(part.graph);
-  result.home = replica.home;
-  result.home_rank = replica.home_rank;
-  result.ranks = replica.ranks;
-  result.layers = replica.layers;
-  result.pipeline = replica.pipeline;
+  LoweredReplica result{{std::move(part.graph), {}}, replica};
   for (const int32_t op : part.origin) result.roles.push_back(replica.roles[op]);
   for (const int32_t collective : part.collective) {
     result.collective.push_back(replica.collective[collective]);
@@ -119,19 +112,18 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   return result;
 }
 
-LoweredCopies kept(const LoweredCopies& copies, const std::vector<bool>& operators) {
-  const auto& lowered = copies.lowered;
-  auto part = subgraph(lowered.graph, operators);
-  LoweredCopies result;
-  result.lowered.graph = std::move(part.graph);
-  result.lowered.home = lowered.home;
-  result.lowered.layers = lowered.layers;
-  result.lowered.pipeline = lowered.pipeline;
+LoweredGraph kept(const LoweredGraph& copies, const std::vector<bool>& operators) {
+  auto part = subgraph(copies.graph, operators);
+  LoweredGraph result;
+  result.graph = std::move(part.graph);
+  result.home = copies.home;
+  result.layers = copies.layers;
+  result.pipeline = copies.pipeline;
   using List = std::vector<int32_t> LoweredGraph::*;
   for (const List list : {&LoweredGraph::origin, &LoweredGraph::stage, &LoweredGraph::rank, &LoweredGraph::layer,
                           &LoweredGraph::turn})
     for (const int32_t op : part.origin)
-      if (!(lowered.*list).empty()) (result.lowered.*list).push_back((lowered.*list)[at(op)]);
+      if (!(copies.*list).empty()) (result.*list).push_back((copies.*list)[at(op)]);
   for (const int32_t collective : part.collective) {
     result.collective.push_back(copies.collective[at(collective)]);
     result.among.push_back(copies.among[at(collective)]);
@@ -160,12 +152,7 @@ class LaneRepeats {
   }
 
   LoweredReplica run() {
-    result_.of = replica_.of;
-    result_.home = replica_.home;
-    result_.home_rank = replica_.home_rank;
-    result_.ranks = replica_.ranks;
-    result_.layers = replica_.layers;
-    result_.pipeline = replica_.pipeline;
+    static_cast<WholeReplica&>(result_) = replica_;
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       for (const int32_t copy : copies_of(op)) add(op, copy);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)

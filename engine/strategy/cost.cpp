@@ -116,9 +116,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOnnxName
 }};
 
 bool all_are(const Operator& op, const char* attribute, int64_t value, bool otherwise) {
-  const auto found = op.attributes.find(attribute);
-  if (found == op.attributes.end()) return otherwise;
-  const auto* list = std::get_if<std::vector<int64_t>>(&found->second);
+  if (!op.attributes.contains(attribute)) return otherwise;
+  const auto* list = find_attribute<std::vector<int64_t>>(op.attributes, attribute);
   return list && list->size() == 2 &&
          std::all_of(list->begin(), list->end(), [&](int64_t v) { return v == value; });
 }

@@ -237,11 +237,11 @@ void ReplicaLanes::find_joined_copies(const LoweredReplica& replica) {
   for (int32_t op = 0; op < graph.operator_count(); ++op) spread(op, false);
   joins_copies_.fill(false);
   const auto note_copies = [&](int32_t op) {
-    const auto among = replica.roles[at(op)].spread > 1 ? LoweredCopies::Among::alike : LoweredCopies::Among::all;
+    const auto among = replica.roles[at(op)].spread > 1 ? LoweredGraph::Among::alike : LoweredGraph::Among::all;
     joins_copies_[static_cast<size_t>(among)] = true;
   };
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
-    if (is_exchange(graph.op(op))) joins_copies_[static_cast<size_t>(LoweredCopies::Among::run)] = true;
+    if (is_exchange(graph.op(op))) joins_copies_[static_cast<size_t>(LoweredGraph::Among::run)] = true;
     if (replica.roles[at(op)].gathered > 0 && replica.roles[at(op)].together < 0) note_copies(op);
     for (const int32_t input : graph.op(op).inputs) {
       const int32_t from = graph.tensor(input).producer;

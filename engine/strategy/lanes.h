@@ -46,7 +46,7 @@ class ReplicaLanes {
   /// The group of a collective, or of the one that repeats it on a device of the same class (repeated()).
   int32_t group_of(int32_t collective, int32_t device) const;
   /// Whether collectives between replicas join copies of one device, not of a group that joins replicas.
-  bool joins_copies(LoweredCopies::Among among) const { return joins_copies_[static_cast<size_t>(among)]; }
+  bool joins_copies(LoweredGraph::Among among) const { return joins_copies_[static_cast<size_t>(among)]; }
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
   /// Everything but operators, as numbers: equal lists mean equal pipeline groups, groups and
   /// sends.
@@ -80,7 +80,7 @@ class ReplicaLanes {
   int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
   bool repeats_ = false;       // one pipeline group per class is made
-  std::array<bool, 3> joins_copies_ = {true, true, true};  // [LoweredCopies::Among]
+  std::array<bool, 3> joins_copies_ = {true, true, true};  // [LoweredGraph::Among]
 };
 
 }  // namespace trinity

@@ -242,8 +242,7 @@ std::vector<int32_t> last_sends(const LoweredReplica& replica) {
 
 }  // namespace
 
-LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
-                           std::span<const int32_t> numbers) {
+LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::span<const int32_t> numbers) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
   if (mesh.data > 1) set_meeting(replica.of, options);
@@ -268,8 +267,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
     options.numbers = numbers;
   }
   auto made = replicate(replica.graph, copies, options);
-  LoweredCopies all;
-  auto& result = all.lowered;
+  LoweredGraph result;
   const auto rank = [&](int32_t device, int32_t copy) {
     return (device / mesh.width() * copies + copy) * mesh.width() + device % mesh.width();
   };
@@ -302,13 +300,11 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
     const int32_t first = collective.members[0], of = made.origin[first];
     const int32_t inner = of < 0 ? -1 : replica.graph.op(of).collective;
     const bool joins = of >= 0 && together[of] >= 0;
-    all.collective.push_back(inner >= 0 ? replica.collective[inner]
-                             : joins    ? LoweredCopies::kJoins
-                                        : -1);
+    result.collective.push_back(inner >= 0 ? replica.collective[inner] : joins ? LoweredGraph::kJoins : -1);
     const bool exchange = of >= 0 && inner < 0 && is_exchange(replica.graph.op(of));
-    all.among.push_back(exchange                            ? LoweredCopies::Among::run
-                        : spread[at(like[first])] > 1 ? LoweredCopies::Among::alike
-                                                            : LoweredCopies::Among::all);
+    result.among.push_back(exchange                      ? LoweredGraph::Among::run
+                           : spread[at(like[first])] > 1 ? LoweredGraph::Among::alike
+                                                         : LoweredGraph::Among::all);
   }
   result.turn = std::move(made.turn);
   result.graph = std::move(made.graph);
@@ -319,13 +315,13 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   }
   result.layers = replica.layers;
   result.pipeline = replica.pipeline;
-  return all;
+  return result;
 }
 
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
   if (!strategy.parallelism) return split_graph(strategy, graph, cluster);
   const auto& given = *strategy.parallelism;
-  auto made = copy_replica(lower_replica(given, graph, cluster), given.mesh.data).lowered;
+  auto made = copy_replica(lower_replica(given, graph, cluster), given.mesh.data);
   if (given.mesh.expert > 1 && has_meaning(graph)) {
     std::vector<int64_t> rank_of;
     for (const int32_t rank : made.rank)

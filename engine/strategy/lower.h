@@ -25,6 +25,28 @@ struct LoweredGraph {
   std::vector<int32_t> pipeline;  ///< [virtual stage]: its pipeline rank, from 0
   /// Per operator, if servers take replicas round-robin: the replica for which it runs; else empty.
   std::vector<int32_t> turn = {};
+  // With a mesh, which may be of fewer replicas than the strategy's (copy_replica()):
+  /// Per collective the index of the one in LoweredReplica::collective that it copies; -1: it joins
+  /// one device's copies in the replicas, kJoins: the copies of several devices
+  /// (LoweredReplica::joined).
+  static constexpr int32_t kJoins = -2;
+  std::vector<int32_t> collective = {};
+  /// The replicas that a collective joins if it is no copy: all, a group of `expert`, or the replicas with the same
+  /// experts.
+  enum class Among : uint8_t { all, run, alike };
+  std::vector<Among> among = {};  ///< of every collective
+};
+
+/// Facts that all parts of a lowered replica share.
+struct WholeReplica {
+  Parallelism of = {};
+  std::vector<int32_t> home = {};       ///< [original operator]: device of its first part
+  std::vector<int32_t> home_rank = {};  ///< with sharded experts: the first rank that has it
+  std::vector<int32_t> layers = {};     ///< of every virtual stage
+  std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
+  /// With expert parallelism `origin` belongs to the first rank; this has for every rank the operator of that rank
+  /// (SpreadExperts).
+  std::vector<std::vector<int32_t>> ranks = {};
 };
 
 /// The graph of one replica of a mesh, before it is copied. Devices are the devices of the replica: stage
@@ -33,32 +55,10 @@ struct LoweredGraph {
 /// From lower_lane(): `lanes` has for every device of a stage the first device that does the same; only these are
 /// built. A collective over axes (Collective::axes) joins a group of devices of its stage, any other one its members,
 /// and the other devices of their classes have the same.
-struct LoweredReplica : Lowered {
-  Parallelism of = {};
-  std::vector<int32_t> home = {};       ///< [original operator]: device of its first part
-  std::vector<int32_t> home_rank = {};  ///< with sharded experts: the first rank that has it
-  std::vector<int32_t> layers = {};     ///< of every virtual stage
-  std::vector<int32_t> pipeline = {};   ///< of every virtual stage: where on that axis it is, from 0
+struct LoweredReplica : Lowered, WholeReplica {
   /// [collective]: its number before operators were left out (kept()).
   std::vector<int32_t> collective = {};
-  /// With expert parallelism `origin` belongs to the first rank; this has for every rank the operator of that rank
-  /// (SpreadExperts).
-  std::vector<std::vector<int32_t>> ranks = {};
   std::vector<bool> joined = {};  ///< as in ReplicaOptions
-};
-
-/// Some replicas of a mesh, with the collectives between all replicas.
-struct LoweredCopies {
-  LoweredGraph lowered;  ///< ranks of a mesh with the number of replicas that are built
-  /// Per collective the index of the one in LoweredReplica::collective that it copies; -1: it joins
-  /// one device's copies in the replicas, kJoins: the copies of several devices
-  /// (LoweredReplica::joined).
-  static constexpr int32_t kJoins = -2;
-  std::vector<int32_t> collective;
-  /// The replicas that a collective joins if it is no copy: all, a group of `expert`, or the replicas with the same
-  /// experts.
-  enum class Among : uint8_t { all, run, alike };
-  std::vector<Among> among = {};  ///< of every collective
 };
 
 /// Placement and schedule of a lowered graph.
@@ -125,14 +125,13 @@ class LaneParts : public Latest<Parallelism, const std::optional<LoweredReplica>
 /// and so may messages.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts);
-/// `copies` of the mesh's replicas, at most all of them; numbers: which ones, if experts are
-/// sharded and they are not the first.
-LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
-                           std::span<const int32_t> numbers = {});
+/// `copies` of the mesh's replicas, at most all of them, with the collectives between all replicas; numbers: which
+/// ones, if experts are sharded and they are not the first.
+LoweredGraph copy_replica(const LoweredReplica& replica, int32_t copies, std::span<const int32_t> numbers = {});
 /// The part of a lowered replica on some of its devices. Throws the errors of subgraph().
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
-/// The part of lowered copies that keeps some operators. Throws the errors of subgraph().
-LoweredCopies kept(const LoweredCopies& copies, const std::vector<bool>& operators);
+/// The part of copies that keeps some operators. Throws the errors of subgraph().
+LoweredGraph kept(const LoweredGraph& copies, const std::vector<bool>& operators);
 /// Repeats a graph of lower_lane() on all of these devices, which are whole pipeline groups. Each does what the device
 /// of its class does; collectives join the devices of a group. `collective` says which one they repeat.
 LoweredReplica repeated(const LoweredReplica& replica, const std::vector<bool>& devices);

@@ -194,7 +194,7 @@ class Lowering {
       if (!spread_.empty()) role.spread = spread_[role.serves];
     }
     put_sources_at_readers(made->graph, made->roles);
-    return LoweredReplica{std::move(*made)};
+    return LoweredReplica{std::move(*made), {}};
   }
 
   /// Sources are copied to every device that reads them, in the first stage that does so.
@@ -220,7 +220,7 @@ class Lowering {
   LoweredReplica share(const LoweredReplica& made) const {
     if (given_.mesh.pipeline == 1) return made;
     auto shared = share_variables(made, {given_.bucket_bytes, scatters_first()});
-    return shared ? LoweredReplica{std::move(*shared)} : made;
+    return shared ? LoweredReplica{std::move(*shared), {}} : made;
   }
 
   /// The operators of attention that are split by heads.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "execute/kernels/recurrent_kernels.h"
+#include "graph/iteration_space.h"
 
 namespace trinity {
 
@@ -49,26 +50,18 @@ int64_t KernelCall::integer(const char* attribute, int64_t fallback) const {
 }
 
 double KernelCall::number(const char* attribute, double fallback) const {
-  const auto found = op.attributes.find(attribute);
-  if (found == op.attributes.end()) return fallback;
-  if (const auto* value = std::get_if<double>(&found->second)) return *value;
-  if (const auto* whole = std::get_if<int64_t>(&found->second)) return static_cast<double>(*whole);
+  if (const auto* value = find_attribute<double>(op.attributes, attribute)) return *value;
+  if (const auto* whole = find_attribute<int64_t>(op.attributes, attribute)) return static_cast<double>(*whole);
   return fallback;
 }
 
 std::string KernelCall::text(const char* attribute, const char* fallback) const {
-  const auto found = op.attributes.find(attribute);
-  if (found == op.attributes.end()) return fallback;
-  const auto* value = std::get_if<std::string>(&found->second);
+  const auto* value = find_attribute<std::string>(op.attributes, attribute);
   return value ? *value : fallback;
 }
 
 std::vector<int64_t> KernelCall::list(const char* attribute) const {
-  const auto found = op.attributes.find(attribute);
-  if (found == op.attributes.end()) return {};
-  if (const auto* value = std::get_if<std::vector<int64_t>>(&found->second)) return *value;
-  if (const auto* whole = std::get_if<int64_t>(&found->second)) return {*whole};
-  return {};
+  return integers_attribute(op, attribute);
 }
 
 namespace {

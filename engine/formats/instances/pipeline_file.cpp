@@ -85,9 +85,7 @@ PipelineNetwork from_profile(const Graph& graph) {
     auto& node = network.nodes[place.back()];
     node.id = op.name;
     node.time = op.measured_time_s + op.measured_backward_time_s;
-    const auto stage = op.attributes.find("stage");
-    if (stage != op.attributes.end())
-      node.expert = static_cast<int32_t>(std::get<int64_t>(stage->second));
+    node.expert = static_cast<int32_t>(integer_attribute(op.attributes, "stage", node.expert));
     const auto& description = std::get<std::string>(op.attributes.at("description"));
     const bool is_input = op.type == "Input" && op.inputs.empty();
     const auto o = static_cast<int32_t>(place.size()) - 1;

@@ -133,11 +133,7 @@ class ProblemNetwork {
     std::vector<std::pair<int64_t, int32_t>> ahead;  // position in the file, operator
     for (int32_t o = 0; o < graph_.operator_count(); ++o) {
       if (!is_ahead(o)) continue;
-      const auto& attributes = graph_.op(o).attributes;
-      const auto place = attributes.find("file_position");
-      const auto* number =
-          place == attributes.end() ? nullptr : std::get_if<int64_t>(&place->second);
-      ahead.emplace_back(number ? *number : o + 1, o);
+      ahead.emplace_back(integer_attribute(graph_.op(o).attributes, "file_position", o + 1), o);
     }
     std::stable_sort(ahead.begin(), ahead.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

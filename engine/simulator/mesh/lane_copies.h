@@ -20,7 +20,7 @@ namespace trinity {
 /// thread-safe.
 class LaneCopies {
  protected:
-  using Among = LoweredCopies::Among;
+  using Among = LoweredGraph::Among;
   using Group = ReplicaGroup;
 
   LaneCopies(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem, CollectiveGroups& prices,

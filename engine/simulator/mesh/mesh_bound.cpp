@@ -17,18 +17,10 @@ namespace {
 
 using Units = std::vector<UnitProfile>;
 
-/// A virtual stage in one pass: the concatenated UnitPass of its units.
-struct ChunkPass {
-  double alone = 0, alone_after = kNever, hands_on = kNever, hands_on_after = kNever;
-  int64_t least_bytes = 0;
-};
-
-struct Chunk {
-  bool empty = true;  // no units: the input is passed on
-  ChunkPass forward, backward;
-  double weight_ns = 0, update_ns = 0, spread_update_ns = 0, backward_work_ns = 0;
-  SpreadBytes weights, optimizer, gradients, trained, gathered;
-  int64_t kept_bytes = 0, delayed_bytes = 0;
+/// A virtual stage: its units together.
+struct Chunk : UnitProfile {
+  bool empty = true;     // no units: the input is passed on
+  SpreadBytes gathered;  // trained weights of layers
 };
 
 /// Units of a network with this many layers: the second-last one is repeated.
@@ -46,26 +38,25 @@ void add(SpreadBytes& sum, const SpreadBytes& bytes) {
 }
 
 /// Appends the next unit of a pass.
-void follow(ChunkPass& chunk, double& to_next, double& to_next_after, const UnitPass& unit,
-            bool first) {
-  chunk.alone = (first ? 0 : to_next) + unit.alone;
-  chunk.alone_after = first ? unit.alone_after : to_next_after + unit.alone;
-  chunk.hands_on = (first ? 0 : to_next) + unit.hands_on;
-  chunk.hands_on_after = first ? unit.hands_on_after : to_next_after + unit.hands_on;
+void follow(UnitPass& chunk, const UnitPass& unit, bool first) {
+  if (first) {
+    chunk = unit;
+    return;
+  }
+  chunk.alone = chunk.to_next + unit.alone;
+  chunk.alone_after = chunk.to_next_after + unit.alone;
+  chunk.hands_on = chunk.to_next + unit.hands_on;
+  chunk.hands_on_after = chunk.to_next_after + unit.hands_on;
   chunk.least_bytes = unit.least_bytes;
-  to_next_after = first ? unit.to_next_after : to_next_after + unit.to_next;
-  to_next = (first ? 0 : to_next) + unit.to_next;
+  chunk.to_next_after += unit.to_next;
+  chunk.to_next += unit.to_next;
 }
 
 Chunk chunk_of(const Units& units, size_t first, size_t end) {
   Chunk chunk;
   chunk.empty = first == end;
-  double next = 0, after = kNever;
-  for (size_t u = first; u < end; ++u)
-    follow(chunk.forward, next, after, units[u].forward, u == first);
-  next = 0, after = kNever;
-  for (size_t u = end; u-- > first;)
-    follow(chunk.backward, next, after, units[u].backward, u + 1 == end);
+  for (size_t u = first; u < end; ++u) follow(chunk.forward, units[u].forward, u == first);
+  for (size_t u = end; u-- > first;) follow(chunk.backward, units[u].backward, u + 1 == end);
   for (size_t u = first; u < end; ++u) {
     const auto& unit = units[u];
     chunk.weight_ns += unit.weight_ns;

@@ -21,7 +21,7 @@ namespace {
 struct Copies {
   std::vector<int32_t> number;    // Symmetry::number
   std::vector<int32_t> replicas;  // if experts are sharded; else the first ones
-  LoweredCopies copies;
+  LoweredGraph copies;
 };
 
 /// True if exactly the lowered devices of every stage are simulated (LoweredReplica::lanes).
@@ -42,10 +42,10 @@ CopyOf copy_of(int32_t rank, int32_t width, int32_t copies) {
 }
 
 /// The pipeline groups that are simulated, of all that some replica simulates.
-LoweredCopies simulated_alone(LoweredCopies copies, const Symmetry& symmetry, int32_t width) {
+LoweredGraph simulated_alone(LoweredGraph copies, const Symmetry& symmetry, int32_t width) {
   const auto count = static_cast<int32_t>(symmetry.replicas.size());
   std::vector<bool> keep;
-  for (const int32_t rank : copies.lowered.rank) {
+  for (const int32_t rank : copies.rank) {
     const auto [device, copy] = copy_of(rank, width, count);
     keep.push_back(symmetry.number[at(device) * at(count) + at(copy)] >= 0);
   }
@@ -153,24 +153,23 @@ int64_t operators_of_all(const LoweredReplica& replica) {
 
 /// Devices of the copies' operators among a symmetry's representatives; empty if a collective joins devices that the
 /// search for symmetry did not consider (ReplicaLanes::joins_copies()).
-std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
+std::vector<int32_t> bind_symmetry(const LoweredGraph& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes) {
   const auto made = static_cast<int32_t>(symmetry.replicas.size());
   const int32_t width = mesh.width();
-  const auto& lowered = copies.lowered;
   std::vector<int32_t> placement;
-  for (const int32_t rank : lowered.rank) {
+  for (const int32_t rank : copies.rank) {
     const auto [device, copy] = copy_of(rank, width, made);
     placement.push_back(symmetry.number[at(device) * at(made) + at(copy)]);
   }
   quotient = symmetry.quotient;
   for (size_t c = 0; c < copies.collective.size(); ++c) {
-    const int32_t rank = lowered.rank[lowered.graph.collectives()[c].members[0]];
+    const int32_t rank = copies.rank[copies.graph.collectives()[c].members[0]];
     const auto [device, copy] = copy_of(rank, width, made);
     const int32_t inner = copies.collective[c];
     const int32_t group = inner >= 0                         ? lanes.group_of(inner, device)
-                          : inner == LoweredCopies::kJoins ? lanes.joined_of(device)
+                          : inner == LoweredGraph::kJoins ? lanes.joined_of(device)
                                                              : -1;
     const auto among = static_cast<size_t>(copies.among[c]);
     const auto& of = group < 0 ? symmetry.across[among] : symmetry.inner[among];
@@ -297,7 +296,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
   auto made = std::make_shared<Made>();
   made->of = copies;
   // The problem lives no longer than its owner, which it must not keep alive.
-  const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
+  const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.graph);
   made->problem = std::make_shared<const Problem>(graph, *problem_);
   structure.made.push_back(made);
   return made;
@@ -310,11 +309,11 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
     return bound.order;
   if (!bound.turn)
     bound.turn = turns_inside(*bound.made->problem, bound.placement,
-                              bound.made->of->copies.lowered.stage, bound.quotient.devices);
+                              bound.made->of->copies.stage, bound.quotient.devices);
   bound.order = std::make_shared<const OrderPieces>(
       pipeline_pieces(bound.made->problem->graph(), bound.placement,
                       static_cast<int32_t>(bound.quotient.devices.size()),
-                      bound.made->of->copies.lowered.stage, given.micro_batches,
+                      bound.made->of->copies.stage, given.micro_batches,
                       parse_pipeline_schedule(name), *bound.turn, given.tasks));
   bound.order_name = name;
   bound.order_tasks = given.tasks;
@@ -338,7 +337,7 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
   const auto& problem = *bound.made->problem;
   const auto schedule = pipeline_schedule(
       problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
-      bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given),
+      bound.made->of->copies.stage, given.micro_batches, schedule_of(given),
       *bound.turn, given.tasks);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
                          limit_ns);
