@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "base/words.h"
 
 namespace trinity {
 
@@ -26,10 +27,12 @@ enum class CollectiveAlgorithm : uint8_t {
   in_network,        ///< switches between nodes reduce (SHARP); see cluster/library.h
 };
 
-/// Both throw ArgumentError that names the accepted values.
-CollectiveKind parse_collective_kind(std::string_view name);
-CollectiveAlgorithm parse_collective_algorithm(std::string_view name);
-const char* collective_kind_name(CollectiveKind kind);
-const char* collective_algorithm_name(CollectiveAlgorithm algorithm);
+template <>
+inline constexpr auto kWords<CollectiveKind> =
+    words("collective", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all");
+template <>
+inline constexpr auto kWords<CollectiveAlgorithm> =
+    words("collective algorithm", "automatic", "ring", "halving_doubling", "tree", "hierarchical", "leader",
+          "multicast", "in_network");
 
 }  // namespace trinity

@@ -1,41 +1,18 @@
 #include "base/dtype.h"
 
-#include <array>
-
-#include "base/error.h"
+#include "base/words.h"
 
 namespace trinity {
 namespace {
 
-struct DTypeInfo {
-  const char* name;
-  int64_t bytes;
-};
-constexpr std::array<DTypeInfo, 11> kDTypes = {{{"float32", 4},
-                                               {"float16", 2},
-                                               {"bfloat16", 2},
-                                               {"float64", 8},
-                                               {"int64", 8},
-                                               {"int32", 4},
-                                               {"int8", 1},
-                                               {"bool", 1},
-                                               {"uint8", 1},
-                                               {"int16", 2},
-                                               {"float8", 1}}};
+constexpr const char* kNames[] = {"float32", "float16", "bfloat16", "float64", "int64", "int32",
+                                  "int8",    "bool",    "uint8",    "int16",   "float8"};
+constexpr int64_t kBytes[] = {4, 2, 2, 8, 8, 4, 1, 1, 1, 2, 1};
 
 }  // namespace
 
-int64_t dtype_bytes(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].bytes; }
-const char* dtype_name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
-
-DType parse_dtype(std::string_view name) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < kDTypes.size(); ++i) {
-    if (name == kDTypes[i].name) return static_cast<DType>(i);
-    names.emplace_back(kDTypes[i].name);
-  }
-  throw ArgumentError(fmt::format("unknown dtype '{}'{} (known: {})", name, suggestion(name, names),
-                                  fmt::join(names, ", ")));
-}
+int64_t dtype_bytes(DType dtype) { return kBytes[static_cast<size_t>(dtype)]; }
+const char* dtype_name(DType dtype) { return kNames[static_cast<size_t>(dtype)]; }
+DType parse_dtype(std::string_view name) { return static_cast<DType>(parse_word("dtype", name, kNames)); }
 
 }  // namespace trinity

@@ -12,7 +12,6 @@
 #include "base/hash.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "base/words.h"
 
 namespace trinity {
 namespace {
@@ -127,15 +126,7 @@ void check_switches(const ClusterSpec& spec) {
 
 void add(Hasher& hash, double value) { hash.add(std::bit_cast<uint64_t>(value)); }
 
-constexpr const char* kQueueModels[] = {"sender", "pair", "none", "route", "fair", "receiver"};
-
 }  // namespace
-
-QueueModel parse_queue_model(std::string_view name) {
-  return static_cast<QueueModel>(parse_word("queue model", name, kQueueModels));
-}
-
-const char* queue_model_name(QueueModel queue) { return kQueueModels[static_cast<size_t>(queue)]; }
 
 Cluster::Cluster(ClusterSpec spec)
     : spec_(checked(std::move(spec))), routes_(spec_), node_of_(numbered_nodes(spec_.devices)) {}

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/words.h"
 #include "cluster/library.h"
 #include "cluster/routes.h"
 
@@ -89,8 +90,8 @@ enum class QueueModel : uint8_t {
   fair,      ///< a max-min fair share of every channel of the route
   receiver,  ///< the receiving device, which makes the copy itself before it computes
 };
-QueueModel parse_queue_model(std::string_view name);
-const char* queue_model_name(QueueModel queue);
+template <>
+inline constexpr auto kWords<QueueModel> = words("queue model", "sender", "pair", "none", "route", "fair", "receiver");
 
 /// Description of a cluster, before it is checked.
 struct ClusterSpec {

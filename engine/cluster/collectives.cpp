@@ -500,20 +500,20 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
 /// Throws ArgumentError unless the algorithm applies.
 void require(const Cluster& cluster, const std::vector<int32_t>& devices,
              const CollectivePricing& pricing, Kind kind, Algorithm algorithm) {
-  const auto name = collective_algorithm_name(algorithm);
+  const auto name = choice_name(algorithm);
   if (CollectivePricing::switches_add_up(algorithm) && !pricing.by_library(algorithm)) {
     std::set<std::string_view> nodes;
     for (const int32_t device : devices) nodes.insert(cluster.device(device).node);
     throw ArgumentError(fmt::format(
         "collective algorithm '{}' expects switches that reduce (`collectives` of the cluster) and "
         "does not support all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
-        name, collective_kind_name(kind), devices.size(), nodes.size(), cluster.name()));
+        name, choice_name(kind), devices.size(), nodes.size(), cluster.name()));
   }
   if (!pricing.carries_out(algorithm))
     throw ArgumentError(fmt::format(
         "collective algorithm '{}' does not support {}, expected all_reduce, reduce_scatter, "
         "all_gather or broadcast",
-        name, collective_kind_name(kind)));
+        name, choice_name(kind)));
   if (algorithm == Algorithm::halving_doubling && !pricing.power_of_two())
     throw ArgumentError(
         fmt::format("collective algorithm '{}' expects a power of two of devices, got {}", name,

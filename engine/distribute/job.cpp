@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "base/words.h"
 #include "distribute/c10d.h"
 #include "distribute/groups.h"
 #include "launch/network.h"
@@ -16,8 +15,6 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kReductions[] = {"sum", "mean", "max"};
-constexpr const char* kCollectives[] = {"gloo", "nccl"};
 constexpr const char* kHello = "hello";  // the first topic
 // for the store to answer, in addition to the timeouts for ranks
 constexpr double kStoreExtra_s = 2;
@@ -82,14 +79,6 @@ std::string first_difference(const std::string& text, const std::string& other) 
 }
 
 }  // namespace
-
-Reduction parse_reduction(std::string_view name) {
-  return static_cast<Reduction>(parse_word("reduction", name, kReductions));
-}
-
-Collectives parse_collectives(std::string_view name) {
-  return static_cast<Collectives>(parse_word("backend", name, kCollectives));
-}
 
 Job::Job(LaunchVariables variables, JobOptions options)
     : variables_(std::move(variables)), options_(options) {}

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "distribute/communication_stream.h"
 #include "distribute/heartbeat.h"
 #include "distribute/monitor.h"
@@ -33,8 +34,8 @@ struct InjectedLink {
 
 /// Backend of collectives.
 enum class Collectives : uint8_t { gloo, nccl };
-/// Throws ArgumentError that names the accepted values.
-Collectives parse_collectives(std::string_view name);
+template <>
+inline constexpr auto kWords<Collectives> = words("backend", "gloo", "nccl");
 
 /// Properties that must be equal on all ranks, each a line of text; compared when they join.
 struct Identity {
@@ -51,8 +52,8 @@ struct JobOptions {
 };
 
 enum class Reduction : uint8_t { sum, mean, max };
-/// Throws ArgumentError that names the accepted values.
-Reduction parse_reduction(std::string_view name);
+template <>
+inline constexpr auto kWords<Reduction> = words("reduction", "sum", "mean", "max");
 
 struct AllReduce {
   Scope scope = Scope::world;

@@ -324,14 +324,6 @@ Cut Cutter::read_cut() const {
 
 }  // namespace
 
-BackwardEdges parse_backward_edges(const std::string& name) {
-  const std::vector<std::string> names{"free", "counted", "forbidden"};
-  for (size_t i = 0; i < names.size(); ++i)
-    if (name == names[i]) return static_cast<BackwardEdges>(i);
-  throw ArgumentError(fmt::format("unknown count of backward edges '{}'{} (known: {})", name,
-                                  suggestion(name, names), fmt::join(names, ", ")));
-}
-
 Cut min_cut(const Graph& graph, std::span<const int32_t> sources, std::span<const int32_t> sinks,
             const CutOptions& options) {
   return Cutter(graph, options).cut(sources, sinks);

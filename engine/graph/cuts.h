@@ -17,8 +17,8 @@ enum class BackwardEdges : uint8_t {
   forbidden  ///< infinite: a cut between two pipeline stages
 };
 
-/// "free", "counted" or "forbidden". Throws ArgumentError with a suggestion for other names.
-BackwardEdges parse_backward_edges(const std::string& name);
+template <>
+inline constexpr auto kWords<BackwardEdges> = words("count of backward edges", "free", "counted", "forbidden");
 
 struct CutOptions {
   BackwardEdges backward = BackwardEdges::free;

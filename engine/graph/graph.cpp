@@ -383,8 +383,8 @@ void GraphBuilder::add_collective(Collective collective) {
     if (other.phase != first.phase)
       throw ArgumentError(fmt::format("{}: expected operators of one phase, got '{}' of phase {} "
                                       "and '{}' of phase {}",
-                                      owner(), first.name, phase_name(first.phase), other.name,
-                                      phase_name(other.phase)));
+                                      owner(), first.name, choice_name(first.phase), other.name,
+                                      choice_name(other.phase)));
   }
   for (const int32_t member : members)
     op(member).collective = static_cast<int32_t>(collectives_.size());

@@ -548,11 +548,6 @@ bool is_ring(const Operator& op) {
          integer_attribute(op.attributes, "ring", 0) != 0;
 }
 
-const char* dimension_role_name(DimensionRole role) {
-  constexpr const char* kNames[] = {"rows", "batch", "columns", "reduced", "coupled"};
-  return kNames[static_cast<size_t>(role)];
-}
-
 int32_t IterationSpace::find(std::string_view name) const {
   for (size_t i = 0; i < dimensions.size(); ++i)
     if (dimensions[i].name == name) return static_cast<int32_t>(i);

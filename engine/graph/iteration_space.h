@@ -18,7 +18,8 @@ enum class DimensionRole : uint8_t {
   coupled,  ///< points need statistics of each other (a softmax's axis, a norm's)
 };
 
-const char* dimension_role_name(DimensionRole role);
+template <>
+inline constexpr auto kWords<DimensionRole> = words("role", "rows", "batch", "columns", "reduced", "coupled");
 
 /// A named dimension of an iteration space.
 struct Dimension {

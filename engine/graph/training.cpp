@@ -247,21 +247,6 @@ class Lowering {
 
 }  // namespace
 
-TrainingOptions::Colocate parse_colocate(std::string_view name) {
-  if (name == "forward") return TrainingOptions::Colocate::forward;
-  if (name == "parameters") return TrainingOptions::Colocate::parameters;
-  throw ArgumentError(fmt::format("unknown colocation '{}'{} (known: forward, parameters)", name,
-                                  suggestion(name, {"forward", "parameters"})));
-}
-
-TrainingOptions::Optimiser parse_optimiser(std::string_view name) {
-  const std::vector<std::string> names = {"sgd", "momentum", "adam"};
-  for (size_t i = 0; i < names.size(); ++i)
-    if (name == names[i]) return static_cast<TrainingOptions::Optimiser>(i);
-  throw ArgumentError(fmt::format("unknown optimiser '{}'{} (known: {})", name,
-                                  suggestion(name, names), fmt::join(names, ", ")));
-}
-
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options) {
   if (forward.has_backward())
     throw ArgumentError(fmt::format("graph '{}' already has backward operators", forward.name()));

@@ -19,9 +19,10 @@ struct TrainingOptions {
   std::optional<DType> gradient = std::nullopt;
 };
 
-/// Both throw ArgumentError that names the accepted values.
-TrainingOptions::Colocate parse_colocate(std::string_view name);
-TrainingOptions::Optimiser parse_optimiser(std::string_view name);
+template <>
+inline constexpr auto kWords<TrainingOptions::Colocate> = words("colocation", "forward", "parameters");
+template <>
+inline constexpr auto kWords<TrainingOptions::Optimiser> = words("optimiser", "sgd", "momentum", "adam");
 
 /// Adds the backward pass and the updates to a forward graph. For every operator on a path to a
 /// sink it adds

@@ -1,11 +1,6 @@
 #include "graph/types.h"
 
 namespace trinity {
-const char* phase_name(Phase phase) {
-  constexpr const char* names[] = {"forward", "backward", "update"};
-  return names[static_cast<size_t>(phase)];
-}
-
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback) {
   const auto* value = find_attribute<int64_t>(attributes, name);
   return value ? *value : fallback;

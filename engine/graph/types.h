@@ -16,7 +16,8 @@ namespace trinity {
 
 /// Phase of a training step.
 enum class Phase : uint8_t { forward, backward, update };
-const char* phase_name(Phase phase);
+template <>
+inline constexpr auto kWords<Phase> = words("phase", "forward", "backward", "update");
 
 /// An operator attribute, as in ONNX: an integer, a float, a string, or a list of integers.
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;

@@ -301,11 +301,6 @@ CriticalPath critical_path(const Problem& problem, std::span<const int32_t> plac
   return PathWalk(problem, placement, timeline).walk();
 }
 
-const char* purpose_name(MessagePurpose purpose) {
-  constexpr const char* kNames[] = {"splits", "activations", "weights", "gradients"};
-  return kNames[static_cast<size_t>(purpose)];
-}
-
 Exposure exposed_communication(const Problem& problem, std::span<const int32_t> placement,
                                const Timeline& timeline) {
   auto under_way = incoming(problem, placement, timeline);

@@ -87,7 +87,8 @@ enum class MessagePurpose : uint8_t {
   gradients,    ///< reduced for updates, and sent to them
 };
 inline constexpr size_t kPurposes = 4;
-const char* purpose_name(MessagePurpose purpose);
+template <>
+inline constexpr auto kWords<MessagePurpose> = words("purpose", "splits", "activations", "weights", "gradients");
 
 /// Communication that no computation hides.
 struct Exposure {

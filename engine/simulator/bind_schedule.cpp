@@ -39,8 +39,8 @@ Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> place
     if (said && spec.stage.size() == placement.size())
       turn = turns_inside(problem, placement, stage);
     return pipeline_schedule(graph, placement, problem.devices(), stage, spec.micro_batches,
-                             spec.tasks.empty() ? parse_pipeline_schedule(spec.name) : layout_of(spec.tasks), turn,
-                             spec.tasks);
+                             spec.tasks.empty() ? parse_choice<PipelineSchedule>(spec.name) : layout_of(spec.tasks),
+                             turn, spec.tasks);
   }
   if (spec.name == kRoundRobin)
     return round_robin_schedule(problem.graph(), placement, problem.devices(), spec.stage,
@@ -48,7 +48,7 @@ Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> place
   Schedule schedule;
   schedule.micro_batches = spec.micro_batches;
   const bool critical_path = spec.name == "critical_path";
-  schedule.dispatch = critical_path ? DispatchRule::priority : parse_dispatch_rule(spec.name);
+  schedule.dispatch = critical_path ? DispatchRule::priority : parse_choice<DispatchRule>(spec.name);
   if (schedule.dispatch == DispatchRule::priority)
     schedule.priority = critical_path ? critical_path_priority(problem) : ranks(spec.priority);
   if (schedule.dispatch == DispatchRule::order) schedule.order_first.push_back(0);

@@ -320,14 +320,6 @@ void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* le
   }
 }
 
-const char* memory_owner_name(MemoryOwner owner) {
-  constexpr const char* kNames[kMemoryOwners] = {
-      "weights", "optimizer", "gradients", "activations", "activation_gradients",
-      "delayed", "received",  "gathered",  "workspace",
-      "framework"};
-  return kNames[static_cast<size_t>(owner)];
-}
-
 /// Positions in which a tensor is read on a device; -1: none.
 struct SlotMemory::Uses {
   int32_t first = -1;  ///< first

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/words.h"
+
 namespace trinity {
 
 /// Activity of one device during a step.
@@ -90,7 +92,10 @@ enum class MemoryOwner : uint8_t {
   framework  ///< memory of the training software itself
 };
 inline constexpr size_t kMemoryOwners = 10;
-const char* memory_owner_name(MemoryOwner owner);
+template <>
+inline constexpr auto kWords<MemoryOwner> =
+    words("owner", "weights", "optimizer", "gradients", "activations", "activation_gradients", "delayed", "received",
+          "gathered", "workspace", "framework");
 
 /// Bytes by owner, indexed by MemoryOwner.
 using OwnedBytes = std::array<int64_t, kMemoryOwners>;

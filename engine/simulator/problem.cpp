@@ -114,7 +114,7 @@ void Problem::check_rules() const {
     throw ArgumentError(fmt::format(
         "queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); "
         "use 'sender'",
-        queue_model_name(rules_.queue)));
+        choice_name(rules_.queue)));
   if (rules_.broadcast && rules_.memory == MemoryModel::slots)
     throw ArgumentError("SimulationRules: broadcast cannot be combined with MemoryModel::slots; "
                         "use outputs_only or none");

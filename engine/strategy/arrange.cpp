@@ -36,7 +36,7 @@ Strategy structure_of(const Strategy& strategy) {
   same.replication.reset();
   if (!same.parallelism) return same;
   auto& given = *same.parallelism;
-  const std::string schedule = pipeline_schedule_name(schedule_of(given));
+  const std::string schedule = choice_name(schedule_of(given));
   given = without(std::move(given), kStructure);
   given.schedule = schedule == "gpipe" ? "1f1b" : schedule;
   if (given.mesh.data == 1) given.sync = {};
@@ -88,7 +88,7 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
     return devices;
   };
   Arrangement result{placed(made.rank), placed(made.home), {}};
-  result.schedule.name = given.tasks.empty() ? pipeline_schedule_name(schedule_of(given)) : given.schedule;
+  result.schedule.name = given.tasks.empty() ? choice_name(schedule_of(given)) : given.schedule;
   result.schedule.tasks = given.tasks;
   result.schedule.micro_batches = given.micro_batches;
   result.schedule.stage = made.stage;

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
+
 namespace trinity {
 
 /// The named pipeline schedules (engine/strategy/README.md).
@@ -19,9 +21,10 @@ enum class PipelineSchedule : uint8_t {
   pipedream,       ///< 1F1B without a flush: updates after every mini-batch, weights stashed
 };
 
-/// Throws ArgumentError naming the accepted values ("1f1b" for one_f_one_b, "zb-h1" for zb_h1).
-PipelineSchedule parse_pipeline_schedule(std::string_view name);
-const char* pipeline_schedule_name(PipelineSchedule schedule);
+template <>
+inline constexpr auto kWords<PipelineSchedule> =
+    words("pipeline schedule", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v",
+          "pipedream");
 /// True if a schedule of this name is a pipeline.
 bool is_pipeline(std::string_view name);
 

@@ -449,7 +449,7 @@ double kernels_of(const Graph& graph, const Operator& op) {
 std::string run_of(const Operator& op) {
   std::string name = layer_and_parts(op.name);
   name += '\n';
-  name += phase_name(op.phase);
+  name += choice_name(op.phase);
   return name;
 }
 

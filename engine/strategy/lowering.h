@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "base/words.h"
 #include "graph/experts.h"
 #include "graph/layers.h"
 #include "graph/meaning.h"

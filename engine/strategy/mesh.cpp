@@ -8,38 +8,10 @@
 #include "base/words.h"
 
 namespace trinity {
-namespace {
-
-constexpr const char* kAxisNames[] = {"tensor",    "context", "placement",
-                                      "expert", "data",    "pipeline"};
-constexpr const char* kContextKinds[] = {"all_gather", "ring", "all_to_all"};
-constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
-                                         "parameter_server", "daso"};
-
-}  // namespace
-
-Axis parse_axis(std::string_view name) {
-  return static_cast<Axis>(parse_word("axis", name, kAxisNames));
-}
-
-const char* axis_name(Axis axis) { return kAxisNames[static_cast<size_t>(axis)]; }
-
-ContextKind parse_context_kind(std::string_view name) {
-  return static_cast<ContextKind>(parse_word("cp_comm_type", name, kContextKinds));
-}
-
-const char* context_kind_name(ContextKind kind) { return kContextKinds[static_cast<size_t>(kind)]; }
-
-Synchronise parse_synchronise(std::string_view name) {
-  return static_cast<Synchronise>(parse_word("sync", name, kSynchronises));
-}
-
-const char* synchronise_name(Synchronise kind) { return kSynchronises[static_cast<size_t>(kind)]; }
-
 void check_fields(const Synchronisation& given) {
   const auto refuse = [&](const char* field, const char* kinds) {
     throw ArgumentError(fmt::format("sync: field '{}' needs kind {}, got {}", field, kinds,
-                                    synchronise_name(given.kind)));
+                                    choice_name(given.kind)));
   };
   if (given.inner != 1 && !given.in_runs()) refuse("inner", "hierarchical or daso");
   if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd or daso");

@@ -16,9 +16,8 @@ namespace trinity {
 /// The axes of a mesh in their default order, innermost first, as in Megatron-LM.
 enum class Axis : uint8_t { tensor, context, placement, expert, data, pipeline };
 inline constexpr size_t kAxes = 6;
-/// Throws ArgumentError naming the accepted values.
-Axis parse_axis(std::string_view name);
-const char* axis_name(Axis axis);
+template <>
+inline constexpr auto kWords<Axis> = words("axis", "tensor", "context", "placement", "expert", "data", "pipeline");
 
 /// Devices as an array with named axes (JAX's Mesh, PyTorch's DeviceMesh); those that are left over
 /// stay idle.
@@ -66,8 +65,8 @@ enum class ContextKind : uint8_t {
   /// after it (DeepSpeed-Ulysses, Jacobs et al. 2023).
   all_to_all,
 };
-ContextKind parse_context_kind(std::string_view name);
-const char* context_kind_name(ContextKind kind);
+template <>
+inline constexpr auto kWords<ContextKind> = words("cp_comm_type", "all_gather", "ring", "all_to_all");
 
 /// How replicas synchronise.
 enum class Synchronise : uint8_t {
@@ -77,8 +76,9 @@ enum class Synchronise : uint8_t {
   parameter_server,  ///< gradients go to `servers` replicas, which update and hand out weights
   daso,  ///< gradients in groups every step, weights across every few (Coquelin et al. 2022)
 };
-Synchronise parse_synchronise(std::string_view name);
-const char* synchronise_name(Synchronise kind);
+template <>
+inline constexpr auto kWords<Synchronise> =
+    words("sync", "all_reduce", "hierarchical", "local_sgd", "parameter_server", "daso");
 
 struct Synchronisation {
   Synchronise kind = Synchronise::all_reduce;

@@ -53,7 +53,7 @@ void check_devices(const Mesh& mesh, const Cluster& cluster) {
     if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
                   mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
       throw ArgumentError(fmt::format("order: axis '{}' is listed twice",
-                                      axis_name(mesh.order[i])));
+                                      choice_name(mesh.order[i])));
 }
 
 /// The divisors of replicas that may be runs of them: not 1, not all.
@@ -65,7 +65,7 @@ std::string runs_of(int32_t data) {
 }
 
 void check_inner(const Synchronisation& given, const Mesh& mesh) {
-  const char* kind = synchronise_name(given.kind);
+  const char* kind = choice_name(given.kind);
   if (given.inner < 2 || given.inner >= mesh.data || mesh.data % given.inner != 0)
     throw ArgumentError(fmt::format(
         "sync: {}: expected an inner group from 2 replicas that is smaller than data = {} and "
@@ -83,7 +83,7 @@ void check_synchronise(const Parallelism& parallelism) {
   const auto& given = parallelism.sync;
   const auto& mesh = parallelism.mesh;
   if (mesh.data == 1 || given.kind == Synchronise::all_reduce) return;
-  const char* kind = synchronise_name(given.kind);
+  const char* kind = choice_name(given.kind);
   const bool server = given.kind == Synchronise::parameter_server;
   const char* others = "zero_stage = 0, or kind all_reduce or hierarchical";
   if (parallelism.zero_stage > 0 && given.kind == Synchronise::local_sgd)

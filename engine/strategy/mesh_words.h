@@ -30,17 +30,6 @@ struct MeshWord {
   Listed listed = Listed::counts;
 };
 
-inline const char* choice_name(Axis value) { return axis_name(value); }
-inline const char* choice_name(ContextKind value) { return context_kind_name(value); }
-inline const char* choice_name(Synchronise value) { return synchronise_name(value); }
-inline const char* choice_name(CollectiveAlgorithm value) { return collective_algorithm_name(value); }
-inline void parse_choice(std::string_view name, Axis& value) { value = parse_axis(name); }
-inline void parse_choice(std::string_view name, ContextKind& value) { value = parse_context_kind(name); }
-inline void parse_choice(std::string_view name, Synchronise& value) { value = parse_synchronise(name); }
-inline void parse_choice(std::string_view name, CollectiveAlgorithm& value) {
-  value = parse_collective_algorithm(name);
-}
-
 /// Number of its names, from the first, that a script may use.
 template <class Choice>
 inline constexpr size_t kChoices = 0;

@@ -28,9 +28,8 @@ enum class DispatchRule : uint8_t {
   order,     ///< a fixed sequence per device, whose head the device waits for
 };
 
-/// Throws ArgumentError naming the accepted values.
-DispatchRule parse_dispatch_rule(std::string_view name);
-const char* dispatch_rule_name(DispatchRule rule);
+template <>
+inline constexpr auto kWords<DispatchRule> = words("dispatch rule", "fifo", "lifo", "priority", "order");
 
 /// How a placed graph is run: how often, and in which order on every device.
 struct Schedule {

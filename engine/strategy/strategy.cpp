@@ -238,7 +238,7 @@ struct Reader::WordReader {
     else if constexpr (std::is_integral_v<Plain>)
       value = static_cast<Plain>(reader.large_number(json, word.max, what, word.min));
     else if constexpr (std::is_enum_v<Plain>)
-      parse_choice(reader.word(json, what), value);
+      value = parse_choice<Plain>(reader.word(json, what));
     else if constexpr (std::is_same_v<Plain, std::string>)
       value = reader.word(json, what);
     else if constexpr (std::is_same_v<Plain, PipelineOrder>)
@@ -253,7 +253,7 @@ struct Reader::WordReader {
   template <class Value>
   void read_list(const Json& json, std::vector<Value>& list, const MeshWord& word, const std::string& what) {
     if constexpr (std::is_enum_v<Value>) {
-      for (const auto& entry : reader.list(json, what)) parse_choice(reader.word(entry, what), list.emplace_back());
+      for (const auto& entry : reader.list(json, what)) list.push_back(parse_choice<Value>(reader.word(entry, what)));
     } else if (word.listed == Listed::places) {
       const auto place = [&](const Json& entry, const std::string& of) {
         return reader.whole_number(entry, given.mesh.placement, of) - 1;

@@ -88,10 +88,10 @@ TEST_CASE("broken switches are refused by name") {
 
 TEST_CASE("queue models have words") {
   for (const char* word : {"sender", "pair", "none", "route", "fair", "receiver"})
-    CHECK(queue_model_name(parse_queue_model(word)) == std::string(word));
-  CHECK(parse_queue_model("fair") == QueueModel::fair);
+    CHECK(choice_name(parse_choice<QueueModel>(word)) == std::string(word));
+  CHECK(parse_choice<QueueModel>("fair") == QueueModel::fair);
   CHECK_THROWS_WITH_AS(
-      parse_queue_model("rout"),
+      parse_choice<QueueModel>("rout"),
       doctest::Contains("unknown queue model 'rout', did you mean 'route'? (known: "
                         "sender, pair, none, route, fair, receiver)"),
       ArgumentError);

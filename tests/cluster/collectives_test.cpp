@@ -248,7 +248,7 @@ TEST_CASE("laws: no part of an all-reduce takes longer, and two parts take no le
       } catch (const ArgumentError&) {
         continue;  // nodes or a number of members that the algorithm does not take
       }
-      CAPTURE(collective_algorithm_name(algorithm));
+      CAPTURE(choice_name(algorithm));
       CHECK(time(Kind::reduce_scatter) <= whole);
       CHECK(time(Kind::all_gather) <= whole);
       CHECK(time(Kind::broadcast) <= whole);
@@ -279,16 +279,16 @@ TEST_CASE("what does not apply is refused by name") {
 }
 
 TEST_CASE("collectives have words") {
-  for (const Kind kind : kKinds) CHECK(parse_collective_kind(collective_kind_name(kind)) == kind);
+  for (const Kind kind : kKinds) CHECK(parse_choice<CollectiveKind>(choice_name(kind)) == kind);
   for (const Algorithm algorithm : kAlgorithms)
-    CHECK(parse_collective_algorithm(collective_algorithm_name(algorithm)) == algorithm);
-  CHECK(parse_collective_algorithm("automatic") == Algorithm::automatic);
+    CHECK(parse_choice<CollectiveAlgorithm>(choice_name(algorithm)) == algorithm);
+  CHECK(parse_choice<CollectiveAlgorithm>("automatic") == Algorithm::automatic);
   CHECK_THROWS_WITH_AS(
-      parse_collective_kind("allreduce"),
+      parse_choice<CollectiveKind>("allreduce"),
       doctest::Contains("unknown collective 'allreduce', did you mean 'all_reduce'?"),
       ArgumentError);
   CHECK_THROWS_WITH_AS(
-      parse_collective_algorithm("rings"),
+      parse_choice<CollectiveAlgorithm>("rings"),
       doctest::Contains("unknown collective algorithm 'rings', did you mean 'ring'?"),
       ArgumentError);
 }

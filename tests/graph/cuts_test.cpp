@@ -172,7 +172,7 @@ TEST_CASE("a cut says what is wrong with what it was given") {
         "edge 1 has capacity -1, expected 0 or more");
   CHECK(text(first, second, {BackwardEdges::free, two}) ==
         "expected 1 capacities, one per edge, got 2");
-  CHECK_THROWS_AS(parse_backward_edges("fre"), ArgumentError);
+  CHECK_THROWS_AS(parse_choice<BackwardEdges>("fre"), ArgumentError);
 }
 
 TEST_CASE("huge tensors and capacities keep their cuts exact") {

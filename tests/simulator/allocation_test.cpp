@@ -80,7 +80,7 @@ TEST_CASE("the counter counts") {
 TEST_CASE("the sweep allocates nothing after its first pass") {
   for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none})
     for (const auto memory : {MemoryModel::none, MemoryModel::slots}) {
-      CAPTURE(std::string(queue_model_name(queue)));
+      CAPTURE(std::string(choice_name(queue)));
       const Setup setup(queue, memory);
       CHECK(second_pass(*setup.problem, setup.plans(nullptr)) == 0);
     }
@@ -94,8 +94,8 @@ TEST_CASE("the event loop allocates nothing after its first pass") {
       CAPTURE(collectives);
       const Setup setup(queue, memory, collectives);
       for (const auto& schedule : schedules_of(setup)) {
-        CAPTURE(std::string(queue_model_name(queue)));
-        CAPTURE(std::string(dispatch_rule_name(schedule.dispatch)));
+        CAPTURE(std::string(choice_name(queue)));
+        CAPTURE(std::string(choice_name(schedule.dispatch)));
         CHECK(second_pass(*setup.problem, setup.plans(&schedule)) == 0);
       }
     }
@@ -144,7 +144,7 @@ TEST_CASE("a mesh whose structure was seen allocates nothing, collectives includ
     };
     pass();
     pass();
-    CAPTURE(std::string(queue_model_name(queue)));
+    CAPTURE(std::string(choice_name(queue)));
     CHECK(count(pass) == 0);
     CHECK(priced);
   }

@@ -473,7 +473,7 @@ TEST_CASE("a tensor without bytes costs its latency") {
   make.edge(a, c, 0);
   const auto graph = make.share();
   for (const auto queue : kQueues) {
-    CAPTURE(std::string(queue_model_name(queue)));
+    CAPTURE(std::string(choice_name(queue)));
     auto spec = test::uniform_spec(2, 1e9, 3e-6);
     spec.queue = queue;
     const auto problem = test::make_problem(graph, spec);

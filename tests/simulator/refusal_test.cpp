@@ -379,7 +379,7 @@ TEST_CASE("the least priority goes last") {
 TEST_CASE("a bandwidth without bounds makes a link free under every queue model") {
   for (const auto queue : test::kQueues)
     for (const double bandwidth : {1e15, 1e18, 1e20, 1e300}) {
-      CAPTURE(std::string(queue_model_name(queue)));
+      CAPTURE(std::string(choice_name(queue)));
       CAPTURE(bandwidth);
       auto spec = test::uniform_spec(2, bandwidth, 0);
       spec.queue = queue;

@@ -32,7 +32,7 @@ int64_t most_kept(const test::RanStages& ran, size_t device, int64_t versions) {
 TEST_CASE("three unequal stages with links take what the closed forms say") {
   const Stages stages{{1, 2, 1}, {2, 4, 2}, 500, 0};
   for (const auto queue : {QueueModel::pair, QueueModel::none, QueueModel::sender}) {
-    CAPTURE(std::string(queue_model_name(queue)));
+    CAPTURE(std::string(choice_name(queue)));
     CHECK(run(stages, 6, kGpipe, queue).units == 44);
     CHECK(run(stages, 6, k1F1B, queue).units == 42);
   }

@@ -66,7 +66,7 @@ int most_kept(const std::vector<ChunkTask>& order, ChunkWork from, ChunkWork unt
 
 TEST_CASE("a device runs every work on its chunks once for every micro-batch") {
   for (const auto& [schedule, p, v, m] : order_cases()) {
-    CAPTURE(pipeline_schedule_name(schedule));
+    CAPTURE(choice_name(schedule));
     CAPTURE(p);
     CAPTURE(v);
     CAPTURE(m);

@@ -240,7 +240,7 @@ class TraceWriter {
       int64_t bytes = 0;
       for (const int32_t tensor : op.outputs) bytes += problem_.graph().tensor(tensor).bytes;
       const int64_t ready = timeline_.ready_ns[task];
-      begin_slice(slice_of(task), names_[task % n], phase_name(op.phase));
+      begin_slice(slice_of(task), names_[task % n], choice_name(op.phase));
       append(FMT_COMPILE(
                  R"("operator":{},"type":{},"micro_batch":{},"flops":{},"bytes":{},"ready_us":{},)"
                  R"("queued_us":{}}}}})"),

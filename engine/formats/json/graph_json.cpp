@@ -40,7 +40,6 @@ constexpr const char* kOperatorFields[] = {"name",
 constexpr const char* kOutputFields[] = {"name", "shape", "dtype", "bytes", "gradient"};
 constexpr const char* kParameterFields[] = {"name", "shape", "dtype", "trainable"};
 constexpr const char* kCollectiveFields[] = {"name", "kind", "algorithm", "bytes", "members"};
-constexpr const char* kPhases[] = {"forward", "backward", "update"};
 
 // Writing ---------------------------------------------------------------------------------------
 
@@ -143,7 +142,7 @@ class Writer {
     ObjectWriter object;
     object.text("name", op.name);
     object.text("type", op.type);
-    if (op.phase != Phase::forward) object.text("phase", phase_name(op.phase));
+    if (op.phase != Phase::forward) object.text("phase", choice_name(op.phase));
     object.list("inputs", op.inputs, [&](int32_t tensor) { return tensor_reference(tensor); });
     size_t position = 0;
     object.list("outputs", op.outputs, [&](int32_t tensor) {
@@ -199,9 +198,9 @@ class Writer {
   std::string collective_json(const Collective& collective) const {
     ObjectWriter object;
     object.text("name", collective.name);
-    object.text("kind", collective_kind_name(collective.kind));
+    object.text("kind", choice_name(collective.kind));
     if (collective.algorithm != CollectiveAlgorithm::automatic)
-      object.text("algorithm", collective_algorithm_name(collective.algorithm));
+      object.text("algorithm", choice_name(collective.algorithm));
     object.integer("bytes", collective.bytes);
     object.list("members", collective.members,
                 [&](int32_t member) { return text_json(graph_.op(member).name, "operator"); });
@@ -330,8 +329,7 @@ class Reader {
     op.name = entry.field("name").text();
     op.type = entry.field("type").text();
     if (const auto phase = entry.find("phase"))
-      op.phase = at(
-          *phase, [&] { return static_cast<Phase>(parse_word("phase", phase->text(), kPhases)); });
+      op.phase = at(*phase, [&] { return parse_choice<Phase>(phase->text()); });
     if (const auto attributes = entry.find("attributes"))
       for (const auto& [name, value] : attributes->fields())
         op.attributes.emplace(std::string(name), read_attribute(value));
@@ -442,10 +440,10 @@ class Reader {
     Collective collective;
     collective.name = entry.field("name").text();
     const auto kind = entry.field("kind");
-    collective.kind = at(kind, [&] { return parse_collective_kind(kind.text()); });
+    collective.kind = at(kind, [&] { return parse_choice<CollectiveKind>(kind.text()); });
     if (const auto algorithm = entry.find("algorithm"))
       collective.algorithm =
-          at(*algorithm, [&] { return parse_collective_algorithm(algorithm->text()); });
+          at(*algorithm, [&] { return parse_choice<CollectiveAlgorithm>(algorithm->text()); });
     collective.bytes = entry.field("bytes").integer(0, kMaxBytes);
     for (const auto& member : entry.field("members").elements())
       collective.members.push_back(operator_number(member));

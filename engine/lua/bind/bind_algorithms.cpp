@@ -214,7 +214,7 @@ auto graph_min_cut(lua_State* L, const Graph& graph) {
   const auto sources = operators_arg(L, 2, "sources", graph);
   const auto sinks = operators_arg(L, 3, "sinks", graph);
   CutOptions options;
-  options.backward = parse_backward_edges(string_arg(L, 4, "backward"));
+  options.backward = parse_choice<BackwardEdges>(string_arg(L, 4, "backward"));
   if (!lua_isnoneornil(L, 5)) options.edge_capacity = numbers_arg(L, 5, "capacity");
   auto cut = min_cut(graph, sources, sinks, options);
   return std::tuple(cut.capacity, cut.bytes, from_1(std::move(cut.source_side)));

@@ -232,7 +232,7 @@ auto cluster_new(lua_State* L) {
   ClusterSpec spec;
   spec.name = fields.string("name", "unnamed");
   const auto owner = fmt::format("cluster '{}'", spec.name);
-  spec.queue = parse_queue_model(fields.string("queue", "sender"));
+  spec.queue = parse_choice<QueueModel>(fields.string("queue", "sender"));
   if (!fields.push_table("device_types"))
     throw ArgumentError(fmt::format("{}: field 'device_types' is missing", owner));
   const int types = lua_gettop(L);
@@ -253,7 +253,7 @@ auto cluster_new(lua_State* L) {
 auto cluster_fingerprint(const Cluster& cluster) { return fmt::format("{:016x}", cluster.fingerprint()); }
 
 auto cluster_summary(const Cluster& cluster) {
-  return record("name", cluster.name(), "queue", queue_model_name(cluster.queue()), "device_count",
+  return record("name", cluster.name(), "queue", choice_name(cluster.queue()), "device_count",
                 cluster.device_count());
 }
 
@@ -292,8 +292,8 @@ auto cluster_route(lua_State* L, const Cluster& cluster) {
 /// {algorithm=, time_s=, latency_s=, transfer_s=, sent_bytes=}
 auto cluster_collective(lua_State* L, const Cluster& cluster) {
   Fields fields(L, 2, "collective");
-  const auto kind = parse_collective_kind(fields.required_string("kind"));
-  const auto algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  const auto kind = parse_choice<CollectiveKind>(fields.required_string("kind"));
+  const auto algorithm = parse_choice<CollectiveAlgorithm>(fields.string("algorithm", "automatic"));
   const int64_t bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
   if (bytes < 0) throw ArgumentError("collective: field 'bytes' is missing");
   if (!fields.push_table("devices")) throw ArgumentError("collective: field 'devices' is missing");
@@ -307,7 +307,7 @@ auto cluster_collective(lua_State* L, const Cluster& cluster) {
   lua_pop(L, 1);
   fields.refuse_unknown();
   const auto cost = collective_cost(cluster, kind, algorithm, devices, bytes);
-  return record("algorithm", collective_algorithm_name(cost.algorithm), "time_s", cost.time_s(), "latency_s",
+  return record("algorithm", choice_name(cost.algorithm), "time_s", cost.time_s(), "latency_s",
                 cost.latency_s, "transfer_s", cost.transfer_s, "sent_bytes", cost.sent_bytes);
 }
 

@@ -149,14 +149,10 @@ int32_t find_operator(const GraphBuilder& builder, const std::string& name,
   throw ArgumentError(fmt::format("{}: no operator '{}'{}", owner, name, suggestion(name, names)));
 }
 
-Phase parse_phase(const std::string& name, const std::string& owner) {
-  const auto phases = {Phase::forward, Phase::backward, Phase::update};
-  for (const Phase phase : phases)
-    if (name == phase_name(phase)) return phase;
-  std::vector<std::string> names;
-  for (const Phase phase : phases) names.emplace_back(phase_name(phase));
-  throw ArgumentError(fmt::format("{}: unknown phase '{}'{} (known: {})", owner, name,
-                                  suggestion(name, names), fmt::join(names, ", ")));
+Phase parse_phase(const std::string& name, const std::string& owner) try {
+  return parse_choice<Phase>(name);
+} catch (const ArgumentError& error) {
+  throw ArgumentError(fmt::format("{}: {}", owner, error.what()));
 }
 
 /// A time in seconds that is finite and not negative; -1 where it is absent.
@@ -288,8 +284,8 @@ void builder_collective(lua_State* L, GraphBuilder& builder) {
   Collective collective;
   collective.name = fields.required_string("name");
   const auto owner = fmt::format("collective '{}'", collective.name);
-  collective.kind = parse_collective_kind(fields.required_string("kind"));
-  collective.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  collective.kind = parse_choice<CollectiveKind>(fields.required_string("kind"));
+  collective.algorithm = parse_choice<CollectiveAlgorithm>(fields.string("algorithm", "automatic"));
   collective.bytes = fields.integer("bytes", -1, 0, int64_t{1} << 50);
   if (collective.bytes < 0) throw ArgumentError(owner + ": field 'bytes' is missing");
   if (!fields.push_table("members")) throw ArgumentError(owner + ": field 'members' is missing");
@@ -312,8 +308,8 @@ auto graph_training(lua_State* L, const Graph& graph) {
   }
   Fields fields(L, 2, "training");
   TrainingOptions options;
-  options.colocate = parse_colocate(fields.string("colocate", "forward"));
-  options.optimiser = parse_optimiser(fields.string("optimizer", "momentum"));
+  options.colocate = parse_choice<TrainingOptions::Colocate>(fields.string("colocate", "forward"));
+  options.optimiser = parse_choice<TrainingOptions::Optimiser>(fields.string("optimizer", "momentum"));
   if (const auto gradient = fields.string("gradient_dtype"))
     options.gradient = parse_dtype(*gradient);
   fields.refuse_unknown();
@@ -340,7 +336,7 @@ auto graph_replicate(lua_State* L, const Graph& graph) {
   ReplicaOptions options;
   int32_t replicas = 0;
   fields.take("replicas", replicas, "bucket_bytes", options.bucket_bytes);
-  options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  options.algorithm = parse_choice<CollectiveAlgorithm>(fields.string("algorithm", "automatic"));
   fields.refuse_unknown();
   std::vector<int32_t> devices;
   if (!lua_isnil(L, 3)) devices = device_of_arg(L, 3, graph);
@@ -378,7 +374,7 @@ auto graph_replicate_stages(lua_State* L, const Graph& graph) {
   Fields fields(L, 2, "replicate_stages");
   ReplicaOptions options;
   fields.take("bucket_bytes", options.bucket_bytes);
-  options.algorithm = parse_collective_algorithm(fields.string("algorithm", "automatic"));
+  options.algorithm = parse_choice<CollectiveAlgorithm>(fields.string("algorithm", "automatic"));
   const auto stage = stage_field(L, fields, 1);
   if (!fields.push_table("replicas"))
     throw ArgumentError("replicate_stages: field 'replicas' is missing");
@@ -441,7 +437,7 @@ auto graph_operator(lua_State* L, const Graph& graph) {
     return record("name", of.name, "dtype", dtype_name(of.dtype), "trainable", of.trainable, "shape", of.shape);
   };
   const auto where = [](bool there, auto value) { return there ? std::optional(value) : std::nullopt; };
-  return record("name", op.name, "type", op.type, "phase", phase_name(op.phase), "known", has_operator_rule(op.type),
+  return record("name", op.name, "type", op.type, "phase", choice_name(op.phase), "known", has_operator_rule(op.type),
                 "flops", op.flops, "traffic_bytes", op.traffic_bytes, "parameter_bytes", op.parameter_bytes(),
                 "persistent_bytes", op.persistent_bytes, "workspace_bytes", op.workspace_bytes, "measured_time_s",
                 where(op.measured(), op.measured_time_s), "forward", where(op.forward >= 0, op.forward + 1), "collective",

@@ -48,7 +48,7 @@ auto module_paths(const Graph& graph) { return list_of(graph.operators(), module
 /// collectives(graph) -> { { name =, kind =, bytes =, members = {operators} } }
 auto collectives_of(const Graph& graph) {
   return list_of(graph.collectives(), [](const Collective& collective) {
-    return record("name", collective.name, "kind", collective_kind_name(collective.kind), "bytes", collective.bytes,
+    return record("name", collective.name, "kind", choice_name(collective.kind), "bytes", collective.bytes,
                   "members", from_1(collective.members));
   });
 }

@@ -19,7 +19,7 @@ PaseOptions read_options(lua_State* L, int index) {
   PaseOptions o;
   fields.take("devices", o.devices, "peak_flops", o.peak_flops, "bandwidth_bytes_per_s", o.bandwidth_bytes_per_s,
               "word_bytes", o.word_bytes, "cutoff", o.cutoff);
-  o.factors = parse_factors(fields.string("factors", "divisors"));
+  o.factors = parse_choice<PaseOptions::Factors>(fields.string("factors", "divisors"));
   fields.take_all("halo", o.halo, "sum_edges", o.sum_edges);
   return o;
 }
@@ -34,11 +34,11 @@ auto pase_new(lua_State* L, const Graph& graph, Table<"options">) {
 /// edges = { { from, to } }, entries = }; one edge a pair of layers.
 auto pase_summary(const Bound& self) {
   const auto dimension = [](const auto& of) {
-    return record("name", of.name, "size", of.size, "role", dimension_role_name(of.role), "splits", of.splits);
+    return record("name", of.name, "size", of.size, "role", choice_name(of.role), "splits", of.splits);
   };
   size_t i = 0;
   const auto layer = [&](const auto& of) {
-    return record("name", of.name, "type", of.type, "kind", layer_kind_name(of.kind), "pointwise", of.pointwise,
+    return record("name", of.name, "type", of.type, "kind", choice_name(of.kind), "pointwise", of.pointwise,
                   "configurations", self.configurations[i++].size(), "dimensions", list_of(of.dimensions, dimension),
                   "operators", from_1(of.operators));
   };

@@ -46,7 +46,7 @@ SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
                                     fmt::join(kRules, "', '"), type_name(L, index)));
   Fields fields(L, index, "rules");
   auto rules = SimulationRules::standard(cluster);
-  if (const auto queue = fields.string("queue")) rules.queue = parse_queue_model(*queue);
+  if (const auto queue = fields.string("queue")) rules.queue = parse_choice<QueueModel>(*queue);
   const auto memory = fields.string("memory", "slots");
   if (memory != "slots" && memory != "none")
     throw ArgumentError(fmt::format("rules: unknown memory model '{}'{} (known: none, slots)",

@@ -233,7 +233,7 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
                          const std::vector<int64_t>* held) {
   std::map<std::string, double> exposed_s;
   for (size_t p = 0; p < kPurposes; ++p)
-    exposed_s[purpose_name(static_cast<MessagePurpose>(p))] = seconds(device.exposed_ns[p]);
+    exposed_s[choice_name(static_cast<MessagePurpose>(p))] = seconds(device.exposed_ns[p]);
   push(L, record("parameters", device.parameters, "weight_bytes", device.weight_bytes, "gradient_bytes",
                  device.gradient_bytes, "optimizer_bytes", device.optimizer_bytes, "gathered_weight_bytes",
                  device.gathered_bytes, "delayed_bytes", device.delayed_bytes, "flops", device.flops, "computation_s",
@@ -247,7 +247,7 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
 }
 
 auto traffic_of(const Traffic& traffic) {
-  return record("kind", traffic.send ? "send" : collective_kind_name(traffic.kind), "phase", phase_name(traffic.phase),
+  return record("kind", traffic.send ? "send" : choice_name(traffic.kind), "phase", choice_name(traffic.phase),
                 "group", traffic.group + 1, "bytes", traffic.bytes, "count", traffic.count, "devices",
                 from_1(traffic.devices));
 }
@@ -319,7 +319,7 @@ std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& own
 void push_owners(lua_State* L, const OwnedBytes& owned) {
   lua_newtable(L);
   for (size_t owner = 0; owner < kMemoryOwners; ++owner)
-    set_field(L, memory_owner_name(static_cast<MemoryOwner>(owner)),
+    set_field(L, choice_name(static_cast<MemoryOwner>(owner)),
               static_cast<double>(owned[owner]));
 }
 

@@ -9,7 +9,7 @@ namespace {
 auto iteration_space_of(lua_State* L, const Graph& graph) {
   const auto op = integer_arg(L, 2, "operator", 1, graph.operator_count());
   return list_of(iteration_space(graph, static_cast<int32_t>(op - 1)).dimensions, [](const auto& of) {
-    return record("name", of.name, "size", of.size, "role", dimension_role_name(of.role), "splits", of.splits);
+    return record("name", of.name, "size", of.size, "role", choice_name(of.role), "splits", of.splits);
   });
 }
 

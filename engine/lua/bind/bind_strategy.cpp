@@ -99,7 +99,7 @@ struct WordTaker {
     else if constexpr (std::is_integral_v<Plain>)
       value = static_cast<Plain>(fields->integer(word.name, value, word.min, word.max));
     else if constexpr (std::is_enum_v<Plain>)
-      parse_choice(fields->string(word.name, choice_name(value)), value);
+      value = parse_choice<Plain>(fields->string(word.name, choice_name(value)));
     else if constexpr (std::is_same_v<Plain, std::string>)
       value = fields->string(word.name, value);
     else if constexpr (std::is_same_v<Plain, RecomputeWord<Parallelism>>)
@@ -119,7 +119,7 @@ struct WordTaker {
       if (lua_type(L, -1) != LUA_TSTRING)
         throw ArgumentError(fmt::format("field '{}': entry {}: expected the name of an axis, got {}", word.name, i,
                                         type_name(L, -1)));
-      list.push_back(parse_axis(lua_tostring(L, -1)));
+      list.push_back(parse_choice<Axis>(lua_tostring(L, -1)));
     });
   }
   static void take_list(lua_State* L, const MeshWord& word, std::vector<int32_t>& list) {
@@ -172,7 +172,7 @@ struct WordPusher {
     else if constexpr (std::is_same_v<Value, std::map<std::string, OperatorChoice>>)
       push_rules(L, value);
     else if constexpr (std::is_same_v<Value, std::vector<Axis>>)
-      push_list(L, value, [&](Axis axis) { lua_pushstring(L, axis_name(axis)); });
+      push_list(L, value, [&](Axis axis) { lua_pushstring(L, choice_name(axis)); });
     else
       push_numbers(L, value, listed == Listed::counts ? 0 : 1);
   }

@@ -73,7 +73,7 @@ auto dist_join(lua_State* L) {
   options.link = read_link(L, fields);
   options.identity = read_identity(L, fields);
   const auto asked = process_environment("TRINITY_BACKEND").value_or("gloo");
-  options.collectives = parse_collectives(fields.string("backend", asked.c_str()));
+  options.collectives = parse_choice<Collectives>(fields.string("backend", asked.c_str()));
   fields.refuse_unknown();
   return Job::join(read_launch_variables(process_environment), options);
 }
@@ -105,7 +105,7 @@ auto job_all_reduce(lua_State* L, Job& job) {
   Fields fields(L, 3, "job:all_reduce");
   AllReduce options;
   options.scope = parse_scope(fields.string("scope", "world"));
-  options.reduction = parse_reduction(fields.string("reduction", "sum"));
+  options.reduction = parse_choice<Reduction>(fields.string("reduction", "sum"));
   fields.refuse_unknown();
   if (tensor.scalar_type() == at::kLong && options.reduction == Reduction::mean)
     throw WrongArgument(2, "tensor", "expected float32 or float64 for a mean");

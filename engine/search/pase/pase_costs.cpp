@@ -246,14 +246,6 @@ void add_edges(PaseProblem& problem) {
 
 }  // namespace
 
-PaseOptions::Factors parse_factors(std::string_view name) {
-  const std::vector<std::string> names = {"divisors", "powers_of_two", "all"};
-  for (size_t i = 0; i < names.size(); ++i)
-    if (name == names[i]) return static_cast<PaseOptions::Factors>(i);
-  throw ArgumentError(fmt::format("unknown factors '{}'{} (known: {})", name,
-                                  suggestion(name, names), fmt::join(names, ", ")));
-}
-
 std::vector<Configuration> layer_configurations(const PaseLayer& layer,
                                                 const PaseOptions& options) {
   std::vector<std::vector<int32_t>> factors;

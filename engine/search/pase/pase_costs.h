@@ -33,8 +33,8 @@ struct PaseOptions {
   double flops_per_word() const { return peak_flops / (bandwidth_bytes_per_s / word_bytes); }
 };
 
-/// Throws ArgumentError that names the accepted values.
-PaseOptions::Factors parse_factors(std::string_view name);
+template <>
+inline constexpr auto kWords<PaseOptions::Factors> = words("factors", "divisors", "powers_of_two", "all");
 
 /// One factor per dimension of a layer.
 using Configuration = std::vector<int32_t>;

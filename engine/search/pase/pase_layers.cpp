@@ -294,12 +294,6 @@ class Folding {
 
 }  // namespace
 
-const char* layer_kind_name(LayerKind kind) {
-  constexpr const char* kNames[] = {"product", "pooling", "normalisation", "mean",    "softmax",
-                                    "loss",    "lstm",    "elementwise",   "movement"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 std::string PaseLayer::dimension_names() const {
   std::string text;
   for (const auto& dimension : dimensions) text += (text.empty() ? "" : " ") + dimension.name;

@@ -21,7 +21,10 @@ enum class LayerKind : uint8_t {
   elementwise,
   movement,  ///< concatenation, slicing, reordering: free
 };
-const char* layer_kind_name(LayerKind kind);
+template <>
+inline constexpr auto kWords<LayerKind> =
+    words("layer kind", "product", "pooling", "normalisation", "mean", "softmax", "loss", "lstm", "elementwise",
+          "movement");
 
 /// A node of PaSE's layer graph.
 struct PaseLayer {

@@ -303,7 +303,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
 }
 
 std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Parallelism& given) {
-  const std::string name = pipeline_schedule_name(schedule_of(given));
+  const std::string name = choice_name(schedule_of(given));
   if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches &&
       bound.order_tasks == given.tasks)
     return bound.order;
@@ -314,7 +314,7 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
       pipeline_pieces(bound.made->problem->graph(), bound.placement,
                       static_cast<int32_t>(bound.quotient.devices.size()),
                       bound.made->of->copies.stage, given.micro_batches,
-                      parse_pipeline_schedule(name), *bound.turn, given.tasks));
+                      parse_choice<PipelineSchedule>(name), *bound.turn, given.tasks));
   bound.order_name = name;
   bound.order_tasks = given.tasks;
   return bound.order;

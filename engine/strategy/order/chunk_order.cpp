@@ -7,14 +7,10 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "base/words.h"
 
 namespace trinity {
 namespace {
 
-constexpr const char* kPipelines[] = {"gpipe", "1f1b",           "interleaved", "zb-h1",
-                                      "zb-h2", "zb-interleaved", "zb-v",        "dualpipe-v",
-                                      "pipedream"};
 constexpr int64_t kMostChunkTasks = int64_t{1} << 28;
 
 /// Counts the micro-batches of every work on a device's two chunks in V shape, of which the second
@@ -181,16 +177,9 @@ class OrderClock {
 
 }  // namespace
 
-PipelineSchedule parse_pipeline_schedule(std::string_view name) {
-  return static_cast<PipelineSchedule>(parse_word("pipeline schedule", name, kPipelines));
-}
-
-const char* pipeline_schedule_name(PipelineSchedule schedule) {
-  return kPipelines[static_cast<size_t>(schedule)];
-}
-
 bool is_pipeline(std::string_view name) {
-  return std::find(std::begin(kPipelines), std::end(kPipelines), name) != std::end(kPipelines);
+  const auto& all = kWords<PipelineSchedule>.all;
+  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 bool is_v_shaped(PipelineSchedule schedule) {

@@ -77,7 +77,7 @@ void check_pipeline(const Parallelism& given) {
   if (given.schedule == "order") return check_tasks(given);
   if (!given.tasks.empty())
     throw ArgumentError(fmt::format("tasks: expected schedule 'order', got '{}'", given.schedule));
-  const auto schedule = parse_pipeline_schedule(given.schedule);
+  const auto schedule = parse_choice<PipelineSchedule>(given.schedule);
   check_virtual_stages(given, schedule);
   check_micro_batches(given, schedule);
 }
@@ -96,7 +96,7 @@ void check_stages(const Parallelism& given) {
 
 PipelineSchedule schedule_of(const Parallelism& given) {
   if (!given.tasks.empty()) return layout_of(given.tasks);
-  const auto schedule = parse_pipeline_schedule(given.schedule);
+  const auto schedule = parse_choice<PipelineSchedule>(given.schedule);
   if (given.virtual_stages > 1) return schedule;
   if (given.mesh.pipeline == 1 && splits_backward(schedule)) return PipelineSchedule::one_f_one_b;
   if (schedule == PipelineSchedule::interleaved) return PipelineSchedule::one_f_one_b;

@@ -194,7 +194,7 @@ std::string schedule_name_of(const PipelineOrder& order) {
   given.micro_batches = micro_batches_of(order);
   for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"}) {
     given.schedule = name;
-    if (takes_chunks(parse_pipeline_schedule(name)) != (given.virtual_stages > 1)) continue;
+    if (takes_chunks(parse_choice<PipelineSchedule>(name)) != (given.virtual_stages > 1)) continue;
     try {
       check_pipeline(given);
     } catch (const ArgumentError&) {

@@ -24,7 +24,6 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kDispatchRules[] = {"fifo", "lifo", "priority", "order"};
 constexpr const char* kSchedules[] = {
     "fifo",        "lifo",  "critical_path", "priority",       "order", "gpipe",      "1f1b",
     "interleaved", "zb-h1", "zb-h2",         "zb-interleaved", "zb-v",  "dualpipe-v", "pipedream"};
@@ -265,7 +264,7 @@ class Pipeline {
       throw ScheduleError(fmt::format(
           "schedule '{}': operator '{}' computes input and weight gradients together; use a mesh "
           "strategy, which splits them",
-          pipeline_schedule_name(schedule_), graph_.op(op).name));
+          choice_name(schedule_), graph_.op(op).name));
     weight_ = find_weight_work(graph_);
   }
 
@@ -301,11 +300,11 @@ class Pipeline {
   [[noreturn]] void refuse_shared_device(int32_t earlier, size_t stage, int32_t device) const {
     throw ScheduleError(fmt::format(
         "schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
-        pipeline_schedule_name(schedule_), earlier + 1, stage + 1, device + 1));
+        choice_name(schedule_), earlier + 1, stage + 1, device + 1));
   }
 
   void check_turns() const {
-    const char* name = pipeline_schedule_name(schedule_);
+    const char* name = choice_name(schedule_);
     const bool v_shaped = is_v_shaped(schedule_);
     for (size_t s = used_; s < stages_.size(); ++s) {
       const auto lead = at(device_of_chunk(schedule_, used(), static_cast<int32_t>(s)));
@@ -353,7 +352,7 @@ class Pipeline {
           "topological order with one device each. Use field 'stage', or a mesh, whose stages "
           "follow layers ({})",
           graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
-          stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_), kLayerRule));
+          stage_[from] + 1, u + 1, choice_name(schedule_), kLayerRule));
     });
   }
 
@@ -496,14 +495,6 @@ bool places_operators(const Graph& graph, std::span<const int32_t> placement,
     }
   }
   return false;
-}
-
-DispatchRule parse_dispatch_rule(std::string_view name) {
-  return static_cast<DispatchRule>(parse_word("dispatch rule", name, kDispatchRules));
-}
-
-const char* dispatch_rule_name(DispatchRule rule) {
-  return kDispatchRules[static_cast<size_t>(rule)];
 }
 
 void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {
