@@ -17,6 +17,11 @@ Tensors fold(const KernelCall& call, F combine) {
   return {result};
 }
 
+template <auto combine>
+Tensors folded(const KernelCall& call) {
+  return fold(call, combine);
+}
+
 /// The sum from left to right. From the third term on it is in place if no gradient is needed, so
 /// gradient sums hold only one tensor in addition to their terms.
 Tensors sum_of(const KernelCall& call) {
@@ -94,35 +99,13 @@ std::vector<int64_t> reduced_axes(const KernelCall& call) {
   return axes;
 }
 
-template <class Reduce>
-Tensors reduce(const KernelCall& call, Reduce apply) {
+using Axes = std::vector<int64_t>;
+
+template <auto apply>
+Tensors reduced(const KernelCall& call) {
   const auto axes = reduced_axes(call);
   if (axes.empty()) return {call.argument(0).clone()};
   return {apply(call.argument(0), axes, call.integer("keepdims", 1) != 0)};
-}
-
-using Axes = std::vector<int64_t>;
-
-Tensors reduce_sum(const KernelCall& call) {
-  return reduce(call,
-                [](const Tensor& x, const Axes& axes, bool keep) { return x.sum(axes, keep); });
-}
-Tensors reduce_mean(const KernelCall& call) {
-  return reduce(call,
-                [](const Tensor& x, const Axes& axes, bool keep) { return x.mean(axes, keep); });
-}
-Tensors reduce_max(const KernelCall& call) {
-  return reduce(call,
-                [](const Tensor& x, const Axes& axes, bool keep) { return x.amax(axes, keep); });
-}
-Tensors reduce_min(const KernelCall& call) {
-  return reduce(call,
-                [](const Tensor& x, const Axes& axes, bool keep) { return x.amin(axes, keep); });
-}
-Tensors reduce_l2(const KernelCall& call) {
-  return reduce(call, [](const Tensor& x, const Axes& axes, bool keep) {
-    return (x * x).sum(axes, keep).sqrt();
-  });
 }
 
 Tensors arg_max(const KernelCall& call) {
@@ -164,21 +147,11 @@ Tensors group_normalization(const KernelCall& call) {
 
 void add_arithmetic(KernelTable& table) {
   table["Add"] = table["Sum"] = sum_of;
-  table["Sub"] = [](const KernelCall& c) {
-    return fold(c, [](const Tensor& a, const Tensor& b) { return a - b; });
-  };
-  table["Mul"] = [](const KernelCall& c) {
-    return fold(c, [](const Tensor& a, const Tensor& b) { return a * b; });
-  };
-  table["Div"] = [](const KernelCall& c) {
-    return fold(c, [](const Tensor& a, const Tensor& b) { return a / b; });
-  };
-  table["Min"] = [](const KernelCall& c) {
-    return fold(c, [](const Tensor& a, const Tensor& b) { return at::minimum(a, b); });
-  };
-  table["Max"] = [](const KernelCall& c) {
-    return fold(c, [](const Tensor& a, const Tensor& b) { return at::maximum(a, b); });
-  };
+  table["Sub"] = folded<[](const Tensor& a, const Tensor& b) { return a - b; }>;
+  table["Mul"] = folded<[](const Tensor& a, const Tensor& b) { return a * b; }>;
+  table["Div"] = folded<[](const Tensor& a, const Tensor& b) { return a / b; }>;
+  table["Min"] = folded<[](const Tensor& a, const Tensor& b) { return at::minimum(a, b); }>;
+  table["Max"] = folded<[](const Tensor& a, const Tensor& b) { return at::maximum(a, b); }>;
   table["Mean"] = [](const KernelCall& c) {
     const auto sum = fold(c, [](const Tensor& a, const Tensor& b) { return a + b; });
     return Tensors{sum[0] / static_cast<double>(c.argument_count())};
@@ -264,11 +237,12 @@ void add_element_kernels(KernelTable& table) {
   add_logic(table);
   add_functions(table);
   add_activations(table);
-  table["ReduceSum"] = reduce_sum;
-  table["ReduceMean"] = reduce_mean;
-  table["ReduceMax"] = reduce_max;
-  table["ReduceMin"] = reduce_min;
-  table["ReduceL2"] = reduce_l2;
+  table["ReduceSum"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.sum(axes, keep); }>;
+  table["ReduceMean"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.mean(axes, keep); }>;
+  table["ReduceMax"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.amax(axes, keep); }>;
+  table["ReduceMin"] = reduced<[](const auto& x, const Axes& axes, bool keep) { return x.amin(axes, keep); }>;
+  table["ReduceL2"] =
+      reduced<[](const auto& x, const Axes& axes, bool keep) { return (x * x).sum(axes, keep).sqrt(); }>;
   table["ArgMax"] = arg_max;
   table["LRN"] = local_response_normalization;
   table["InstanceNormalization"] = instance_normalization;

@@ -185,15 +185,14 @@ void fill_devices(const Assignment& assignment, std::span<int32_t> device_of) {
 
 }  // namespace
 
-LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores,
-                      int device_of)
-    : ranker_(ranker) {
+Loan<LuaRanker> LuaRanker::lend(lua_State* L, int function, int features, int scores, int device_of) {
   function_arg(L, function, "rank");
-  ranker.function_ = function;
-  ranker.features_ = numbers_arg(L, features, "features");
-  ranker.scores_ = numbers_arg(L, scores, "scores");
-  ranker.device_of_ = integers_arg(L, device_of, "device_of");
-  ranker.L_ = L;
+  function_ = function;
+  features_ = numbers_arg(L, features, "features");
+  scores_ = numbers_arg(L, scores, "scores");
+  device_of_ = integers_arg(L, device_of, "device_of");
+  L_ = L;
+  return Loan<LuaRanker>(this);
 }
 
 void LuaRanker::show(std::span<const Move> moves, const Assignment& assignment) {
@@ -218,11 +217,11 @@ void LuaRanker::score(const float* features, int32_t count, float* scores) {
   }
 }
 
-LuaAcceptance::Loan::Loan(LuaAcceptance& acceptance, lua_State* L, int function)
-    : acceptance_(acceptance) {
+Loan<LuaAcceptance> LuaAcceptance::lend(lua_State* L, int function) {
   function_arg(L, function, "accept");
-  acceptance.function_ = function;
-  acceptance.L_ = L;
+  function_ = function;
+  L_ = L;
+  return Loan<LuaAcceptance>(this);
 }
 
 double LuaAcceptance::rise(double progress, double drawn) {
@@ -236,13 +235,13 @@ double LuaAcceptance::rise(double progress, double drawn) {
   return rise;
 }
 
-LuaMoves::Loan::Loan(LuaMoves& moves, lua_State* L, int function, int device_of, int units)
-    : moves_(moves) {
+Loan<LuaMoves> LuaMoves::lend(lua_State* L, int function, int device_of, int units) {
   function_arg(L, function, "moves");
-  moves.function_ = function;
-  moves.device_of_ = integers_arg(L, device_of, "device_of");
-  moves.units_ = integers_arg(L, units, "units");
-  moves.L_ = L;
+  function_ = function;
+  device_of_ = integers_arg(L, device_of, "device_of");
+  units_ = integers_arg(L, units, "units");
+  L_ = L;
+  return Loan<LuaMoves>(this);
 }
 
 bool LuaMoves::draw(int32_t seed, const Assignment& assignment, Move& move) {

@@ -18,6 +18,14 @@ struct BoundRanker {
   std::shared_ptr<MoveNetwork> network;
 };
 
+/// A function of a script, which the engine may call until the loan goes out of scope.
+template <class Lent>
+struct EndLoan {
+  void operator()(Lent* lent) const { lent->L_ = nullptr; }
+};
+template <class Lent>
+using Loan = std::unique_ptr<Lent, EndLoan<Lent>>;
+
 /// A ranker that is a Lua function: rank(count) reads the arrays `features` and `device_of` (of
 /// every unit) and fills the array `scores`. Valid during the call that lends the function and the
 /// arrays. For the thread of the Lua state.
@@ -29,17 +37,11 @@ class LuaRanker : public MoveRanker {
   /// Those that it was shown last.
   std::span<const Move> moves() const { return moves_; }
 
-  /// Lends the function and its arrays at stack indices, as long as it lives.
-  class Loan {
-   public:
-    Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores, int device_of);
-    ~Loan() { ranker_.L_ = nullptr; }
-
-   private:
-    LuaRanker& ranker_;
-  };
+  /// Lends the function and its arrays at stack indices.
+  Loan<LuaRanker> lend(lua_State* L, int function, int features, int scores, int device_of);
 
  private:
+  friend EndLoan<LuaRanker>;
   lua_State* L_ = nullptr;
   int function_ = 0;
   std::span<double> features_, scores_;
@@ -55,17 +57,11 @@ class LuaMoves : public MoveSource {
   explicit LuaMoves(int32_t devices) : devices_(devices) {}
   bool draw(int32_t seed, const Assignment& assignment, Move& move) override;
 
-  /// Lends the function and its arrays at stack indices, as long as it lives.
-  class Loan {
-   public:
-    Loan(LuaMoves& moves, lua_State* L, int function, int device_of, int units);
-    ~Loan() { moves_.L_ = nullptr; }
-
-   private:
-    LuaMoves& moves_;
-  };
+  /// Lends the function and its arrays at stack indices.
+  Loan<LuaMoves> lend(lua_State* L, int function, int device_of, int units);
 
  private:
+  friend EndLoan<LuaMoves>;
   lua_State* L_ = nullptr;
   int function_ = 0;
   int32_t devices_;
@@ -78,17 +74,11 @@ class LuaAcceptance : public Acceptance {
  public:
   double rise(double progress, double drawn) override;
 
-  /// Lends the function at a stack index, as long as it lives.
-  class Loan {
-   public:
-    Loan(LuaAcceptance& acceptance, lua_State* L, int function);
-    ~Loan() { acceptance_.L_ = nullptr; }
-
-   private:
-    LuaAcceptance& acceptance_;
-  };
+  /// Lends the function at a stack index.
+  Loan<LuaAcceptance> lend(lua_State* L, int function);
 
  private:
+  friend EndLoan<LuaAcceptance>;
   lua_State* L_ = nullptr;
   int function_ = 0;
 };

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "base/words.h"
 #include "learn/move_options.h"
 #include "lua/bind/bind_ranker.h"
 #include "lua/bind/module.h"
@@ -101,12 +102,9 @@ std::unique_ptr<Searcher> exhaustive(Fields&, const PlacementSpace& space, Commo
 /// The entry of a table of methods, or an error that lists them.
 template <class Table>
 const auto& find_method(const Table& table, const std::string& name) {
-  const auto found = table.find(name);
-  if (found != table.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [known, unused] : table) names.push_back(known);
-  throw ArgumentError(fmt::format("unknown method '{}'{} (known: {})", name,
-                                  suggestion(name, names), fmt::join(names, ", ")));
+  std::vector<const char*> names;
+  for (const auto& [known, unused] : table) names.push_back(known.c_str());
+  return std::next(table.begin(), static_cast<std::ptrdiff_t>(parse_word("method", name, names)))->second;
 }
 
 /// searcher(problem, method, options) -> searcher; options: seed, evaluations (the budget), starts
@@ -139,12 +137,9 @@ auto searcher_new(lua_State* L, const BoundProblem& of, Text<"method"> method, O
 auto searcher_ask(lua_State* L, BoundSearcher& self, Table<"batch">) {
   const auto room = static_cast<int64_t>(lua_objlen(L, 2));
   const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
-  std::optional<LuaRanker::Loan> loan;
-  if (self.rank) loan.emplace(*self.rank, L, 4, 5, 6, 9);
-  std::optional<LuaAcceptance::Loan> accepting;
-  if (self.accept) accepting.emplace(*self.accept, L, 7);
-  std::optional<LuaMoves::Loan> moving;
-  if (self.moves) moving.emplace(*self.moves, L, 8, 9, 10);
+  const auto ranking = self.rank ? self.rank->lend(L, 4, 5, 6, 9) : nullptr;
+  const auto accepting = self.accept ? self.accept->lend(L, 7) : nullptr;
+  const auto moving = self.moves ? self.moves->lend(L, 8, 9, 10) : nullptr;
   const auto trials = self.searcher->ask(static_cast<int32_t>(most));
   for (size_t i = 0; i < trials.placements.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i) + 1);

@@ -17,7 +17,7 @@ namespace {
 /// Builds Lua's values on its stack from the events of RapidJSON's reader; false ends it. The stack
 /// holds the table and the current key of every open object, and the table of every open list,
 /// which waits for the first element that is no number.
-class TableBuilder {
+class TableBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, TableBuilder> {
  public:
   explicit TableBuilder(lua_State* L) : L_(L) {}
 
@@ -56,13 +56,6 @@ class TableBuilder {
     return end_value();
   }
   bool RawNumber(const char* text, rapidjson::SizeType size, bool);
-
-  // Not asked for: numbers come as texts.
-  bool Int(int) { return false; }
-  bool Uint(unsigned) { return false; }
-  bool Int64(int64_t) { return false; }
-  bool Uint64(uint64_t) { return false; }
-  bool Double(double) { return false; }
 
  private:
   static constexpr size_t kMostNulls = 32;  // of an object: they are kept, and searched

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/words.h"
 #include "lua/bind_torch/tensor.h"
 
 namespace trinity::lua {
 namespace {
 
-const std::vector<std::pair<std::string, at::ScalarType>> kDtypes = {
-    {"float32", at::kFloat}, {"float64", at::kDouble}, {"int64", at::kLong}, {"bool", at::kBool}};
+constexpr const char* kDtypeNames[] = {"float32", "float64", "int64", "bool"};
+constexpr at::ScalarType kDtypes[] = {at::kFloat, at::kDouble, at::kLong, at::kBool};
 
 bool is_integer(double value) { return value == std::floor(value) && std::fabs(value) < 0x1p53; }
 
@@ -178,20 +179,11 @@ bool flag_arg(lua_State* L, int index, const char* name, bool fallback) {
   return lua_toboolean(L, index) != 0;
 }
 
-at::ScalarType dtype_of(const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& [known, dtype] : kDtypes) {
-    if (known == name) return dtype;
-    names.push_back(known);
-  }
-  throw ArgumentError(fmt::format("unknown dtype '{}'{} (known: {})", name, suggestion(name, names),
-                                  fmt::join(names, ", ")));
-}
+at::ScalarType dtype_of(const std::string& name) { return kDtypes[parse_word("dtype", name, kDtypeNames)]; }
 
 std::string dtype_name(at::ScalarType dtype) {
-  for (const auto& [name, known] : kDtypes)
-    if (known == dtype) return name;
-  return at::toString(dtype);
+  const auto* found = std::find(std::begin(kDtypes), std::end(kDtypes), dtype);
+  return found == std::end(kDtypes) ? at::toString(dtype) : kDtypeNames[found - std::begin(kDtypes)];
 }
 
 at::Device device_of(const std::string& name) {
