@@ -229,13 +229,10 @@ Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors i
 void Operators::stand_in(int32_t op, Tensors& outputs) const {
   const auto& of = graph_.op(op);
   for (size_t i = outputs.size(); i < of.outputs.size(); ++i) {
-    const auto [edge, end] = boost::out_edges(op, graph_.csr());
-    for (auto e = edge; e != end; ++e) {
-      const auto reader = static_cast<int32_t>(boost::target(*e, graph_.csr()));
-      if (graph_.csr()[*e].tensor == of.outputs[i] && graph_.op(reader).phase == Phase::forward)
+    for (const int32_t reader : graph_.readers_of(of.outputs[i]))
+      if (graph_.op(reader).phase == Phase::forward)
         throw Error(fmt::format("{} reads output {}, but the kernel writes only {}",
                                 graph_.op(reader).name, i + 1, outputs.size()));
-    }
     outputs.push_back(at::empty({0}));
   }
 }

@@ -47,11 +47,8 @@ const Occasion* Operators::occasion(int32_t op) const {
 }
 
 bool Operators::is_handed_on(int32_t tensor) const {
-  const auto [edge, end] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
-  return std::any_of(edge, end, [&](const auto& e) {
-    const auto reader = static_cast<int32_t>(boost::target(e, graph_.csr()));
-    return graph_.csr()[e].tensor == tensor && program_.occasion(reader) >= 0 &&
-           program_.duty(reader) == Duty::reduce &&
+  return std::ranges::any_of(graph_.readers_of(tensor), [&](int32_t reader) {
+    return program_.occasion(reader) >= 0 && program_.duty(reader) == Duty::reduce &&
            text_attribute(graph_.op(reader), "reduction") != "weights";
   });
 }
@@ -59,11 +56,8 @@ bool Operators::is_handed_on(int32_t tensor) const {
 bool Operators::is_idle(int32_t tensor) const {
   if (program_.is_idle(tensor, steps)) return true;
   if (program_.occasions().empty()) return false;
-  const auto [edge, end] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
-  return edge != end && std::none_of(edge, end, [&](const auto& e) {
-    return graph_.csr()[e].tensor == tensor &&
-           runs(static_cast<int32_t>(boost::target(e, graph_.csr())));
-  });
+  return !graph_.readers(graph_.tensor(tensor).producer).empty() &&
+         std::ranges::none_of(graph_.readers_of(tensor), [&](int32_t reader) { return runs(reader); });
 }
 
 /// A gradient counts for all members; an operator that would have merged weights passes its own on.

@@ -35,21 +35,13 @@ class ExpertFinder {
   }
   const std::vector<int64_t>& shape(int32_t tensor) const { return graph_.tensor(tensor).shape; }
   int32_t producer(int32_t tensor) const { return graph_.tensor(tensor).producer; }
-  template <class Body>
-  void for_readers(int32_t op, Body body) const {
-    const auto [first, last] = boost::out_edges(op, graph_.csr());
-    for (auto edge = first; edge != last; ++edge)
-      body(graph_.csr()[*edge].tensor, static_cast<int32_t>(boost::target(*edge, graph_.csr())));
-  }
 
   /// True if a Split splits the first axis of its output: a fused QKV projection.
   bool is_taken_apart(int32_t op) const {
-    bool apart = false;
-    for_readers(op, [&](int32_t, int32_t reader) {
+    return std::ranges::any_of(graph_.readers(op), [&](int32_t reader) {
       const auto& about = graph_.op(reader);
-      apart = apart || (about.type == "Split" && integer_attribute(about.attributes, "axis", 0) == 0);
+      return about.type == "Split" && integer_attribute(about.attributes, "axis", 0) == 0;
     });
-    return apart;
   }
 
   /// True for a matmul of every expert's rows with its own weights.
@@ -98,7 +90,7 @@ class ExpertFinder {
     }
     for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
       bool ahead = product[op];
-      for_readers(op, [&](int32_t, int32_t reader) { ahead = ahead || before[reader]; });
+      for (const int32_t reader : graph_.readers(op)) ahead = ahead || before[reader];
       before[op] = product[op] || (ahead && after[op]);
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
@@ -111,10 +103,8 @@ class ExpertFinder {
     for (const int32_t input : about.inputs) {
       if (layer_[op] < 0) layer_[op] = layer_[producer(input)];
       if (shape(input).size() < 2 || shape(input)[0] != shape(about.outputs[0])[0]) continue;
-      for_readers(producer(input), [&](int32_t tensor, int32_t other) {
-        if (tensor == input && layer_[op] < 0 && before[other] && after[other])
-          layer_[op] = layer_[other];
-      });
+      for (const int32_t other : graph_.readers_of(input))
+        if (layer_[op] < 0 && before[other] && after[other]) layer_[op] = layer_[other];
     }
     if (layer_[op] < 0) {
       layer_[op] = static_cast<int32_t>(layers_.size());
@@ -133,9 +123,9 @@ class ExpertFinder {
       const int32_t tensor = open.back();
       open.pop_back();
       bool read = false, fits = true;
-      for_readers(producer(tensor), [&](int32_t of, int32_t reader) {
+      for (const int32_t reader : graph_.readers_of(tensor)) {
         const auto& about = graph_.op(reader);
-        if (of != tensor || about.phase != Phase::forward) return;
+        if (about.phase != Phase::forward) continue;
         read = true;
         if (about.type == "Concat" && integer_attribute(about.attributes, "new_axis", 0) != 0) {
           fits = fits && (joint < 0 || joint == reader);
@@ -146,7 +136,7 @@ class ExpertFinder {
           weights = weights || about.trainable_bytes() > 0;
           open.insert(open.end(), about.outputs.begin(), about.outputs.end());
         }
-      });
+      }
       if (!fits || (!read && tensor == output)) return {};
     }
     std::sort(found.begin(), found.end());

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <boost/graph/compressed_sparse_row_graph.hpp>
+#include <boost/iterator/filter_iterator.hpp>
+#include <boost/iterator/transform_iterator.hpp>
+#include <boost/range/iterator_range_core.hpp>
 #include <set>
 #include <span>
 #include <string>
@@ -40,6 +43,20 @@ class Graph {
   /// One edge per distinct (tensor, reading operator), sorted by source, then by target.
   const CsrGraph& csr() const { return csr_; }
   int32_t edge_count() const { return static_cast<int32_t>(boost::num_edges(csr_)); }
+  /// The operators that read outputs of an operator, ascending, one per edge.
+  auto readers(int32_t op) const {
+    const auto [first, last] = boost::out_edges(op, csr_);
+    return boost::make_iterator_range(boost::make_transform_iterator(first, Target{&csr_}),
+                                      boost::make_transform_iterator(last, Target{&csr_}));
+  }
+  /// The operators that read a tensor, ascending.
+  auto readers_of(int32_t tensor) const {
+    const auto [first, last] = boost::out_edges(tensors_[tensor].producer, csr_);
+    const Carries carries{&csr_, tensor};
+    return boost::make_iterator_range(
+        boost::make_transform_iterator(boost::make_filter_iterator(carries, first, last), Target{&csr_}),
+        boost::make_transform_iterator(boost::make_filter_iterator(carries, last, last), Target{&csr_}));
+  }
 
   /// Colocation units: the operators of a unit share a device, so a placement chooses one device
   /// per unit. Units are numbered by their first operator.
@@ -70,6 +87,16 @@ class Graph {
 
  private:
   friend class GraphBuilder;
+  struct Target {
+    const CsrGraph* csr = nullptr;
+    int32_t operator()(const CsrGraph::edge_descriptor& edge) const { return boost::target(edge, *csr); }
+  };
+  struct Carries {
+    const CsrGraph* csr = nullptr;
+    int32_t tensor = -1;
+    bool operator()(const CsrGraph::edge_descriptor& edge) const { return (*csr)[edge].tensor == tensor; }
+  };
+
   std::string name_;
   std::vector<Operator> operators_;
   std::vector<Tensor> tensors_;

@@ -134,9 +134,7 @@ std::vector<bool> attention_core(const Graph& graph, const Layers& layers) {
 }
 
 bool chooses_experts(const Graph& graph, int32_t op) {
-  const auto [first, last] = boost::out_edges(op, graph.csr());
-  return std::any_of(first, last, [&](const auto& edge) {
-    const auto reader = static_cast<int32_t>(boost::target(edge, graph.csr()));
+  return std::ranges::any_of(graph.readers(op), [&](int32_t reader) {
     const auto& type = graph.op(reader).type;
     const bool scores = type == "Softmax" || type == "Sigmoid";
     return type == "TopK" || (scores && chooses_experts(graph, reader));

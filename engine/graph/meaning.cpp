@@ -142,13 +142,8 @@ class Meaning {
   /// Minimum extent that any reader indexes with the integers of a tensor.
   int64_t index_bound(int32_t tensor) const {
     int64_t least = std::numeric_limits<int64_t>::max();
-    const auto [edge, end] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
-    for (auto e = edge; e != end; ++e) {
-      if (graph_.csr()[*e].tensor != tensor) continue;
-      const auto reader = static_cast<int32_t>(boost::target(*e, graph_.csr()));
-      if (graph_.op(reader).phase == Phase::forward)
-        least = std::min(least, bound_of_reader(reader, tensor));
-    }
+    for (const int32_t reader : graph_.readers_of(tensor))
+      if (graph_.op(reader).phase == Phase::forward) least = std::min(least, bound_of_reader(reader, tensor));
     return least;
   }
 

@@ -55,14 +55,9 @@ class Accounting {
       for (const int32_t output : about.outputs)
         device.gathered_bytes = std::max(device.gathered_bytes, graph_.tensor(output).bytes);
     if (about.phase != Phase::backward) return;
-    for (const int32_t output : about.outputs) {
-      const auto [first, last] = boost::out_edges(op, graph_.csr());
-      const bool kept = std::any_of(first, last, [&](const auto& edge) {
-        const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
-        return graph_.csr()[edge].tensor == output && runs_last(reader);
-      });
-      if (kept) device.gradient_bytes += graph_.tensor(output).bytes;
-    }
+    for (const int32_t output : about.outputs)
+      if (std::ranges::any_of(graph_.readers_of(output), [&](int32_t reader) { return runs_last(reader); }))
+        device.gradient_bytes += graph_.tensor(output).bytes;
   }
   bool runs_last(int32_t op) const { return graph_.op(op).phase == Phase::update; }
 
@@ -107,11 +102,8 @@ class Accounting {
     for (const int32_t output : graph_.op(op).outputs)
       for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
         std::map<int32_t, std::pair<int64_t, int64_t>> waits;  // from, until, by device
-        const auto [first, last] = boost::out_edges(op, graph_.csr());
-        for (auto edge = first; edge != last; ++edge) {
-          const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-          const auto& about = graph_.op(reader);
-          if (graph_.csr()[*edge].tensor != output || !is_weight_part(about)) continue;
+        for (const int32_t reader : graph_.readers_of(output)) {
+          if (!is_weight_part(graph_.op(reader))) continue;
           const int64_t from_ns = timeline_.end_ns[task(input_of(reader), micro)];
           auto& [begin_ns, end_ns] =
               waits.try_emplace(placement_[reader], from_ns, 0).first->second;
@@ -139,10 +131,7 @@ class Accounting {
   /// Covers a tensor and its views.
   void last_reads(int32_t op, size_t output, int32_t micro, Waits& waits) const {
     const int32_t tensor = graph_.op(op).outputs[output];
-    const auto [first, last] = boost::out_edges(op, graph_.csr());
-    for (auto edge = first; edge != last; ++edge) {
-      if (graph_.csr()[*edge].tensor != tensor) continue;
-      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    for (const int32_t reader : graph_.readers_of(tensor)) {
       const auto& about = graph_.op(reader);
       if (about.phase == Phase::forward && stored_by(reader) == op && about.inputs[0] == tensor)
         last_reads(reader, 0, micro, waits);
@@ -164,10 +153,7 @@ class Accounting {
   int64_t first_read(int32_t op, size_t output, int32_t micro, int32_t device,
                      int64_t written_ns) const {
     int64_t first_ns = std::numeric_limits<int64_t>::max();
-    const auto [first, last] = boost::out_edges(op, graph_.csr());
-    for (auto edge = first; edge != last; ++edge) {
-      if (graph_.csr()[*edge].tensor != graph_.op(op).outputs[output]) continue;
-      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    for (const int32_t reader : graph_.readers_of(graph_.op(op).outputs[output])) {
       const auto& about = graph_.op(reader);
       if (about.phase == Phase::forward && placement_[reader] == device &&
           about.type != "WeightGather")

@@ -233,10 +233,8 @@ int64_t length(const std::vector<Interval>& intervals) {
 using PerDevice = std::vector<std::vector<Interval>>;
 
 bool is_read_by_updates(const Graph& graph, int32_t op) {
-  const auto [first, last] = boost::out_edges(op, graph.csr());
-  return std::any_of(first, last, [&](const auto& edge) {
-    return graph.op(static_cast<int32_t>(boost::target(edge, graph.csr()))).phase == Phase::update;
-  });
+  return std::ranges::any_of(graph.readers(op),
+                             [&](int32_t reader) { return graph.op(reader).phase == Phase::update; });
 }
 
 MessagePurpose purpose_of_send(const Operator& op) {

@@ -193,12 +193,8 @@ bool is_weight_product(const Operator& op) {
 /// Calls visit(reader) for every operator that reads a tensor.
 template <class Visit>
 void each_reader(const Graph& graph, int32_t tensor, Visit visit) {
-  const int32_t producer = graph.tensor(tensor).producer;
-  if (producer < 0) return;
-  const auto& csr = graph.csr();
-  const auto [first, last] = boost::out_edges(producer, csr);
-  for (auto edge = first; edge != last; ++edge)
-    if (csr[*edge].tensor == tensor) visit(static_cast<int32_t>(boost::target(*edge, csr)));
+  if (graph.tensor(tensor).producer < 0) return;
+  for (const int32_t reader : graph.readers_of(tensor)) visit(reader);
 }
 
 double columns_of(const Graph& graph, const Operator& op) {

@@ -200,12 +200,11 @@ class Lowering {
   void put_sources_at_readers(const Graph& graph, std::vector<OperatorRole>& roles) const {
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
-      const auto [first, last] = boost::out_edges(op, graph.csr());
-      if (first == last) continue;
+      const auto readers = graph.readers(op);
+      if (readers.empty()) continue;
       int32_t& stage = roles[at(op)].stage;
       stage = virtual_stages();
-      for (auto edge = first; edge != last; ++edge)
-        stage = std::min(stage, roles[at(boost::target(*edge, graph.csr()))].stage);
+      for (const int32_t reader : readers) stage = std::min(stage, roles[at(reader)].stage);
     }
   }
 
@@ -308,20 +307,13 @@ class Lowering {
     };
     const auto for_updates = [&](int32_t op) {  // itself, or a sum after a scatter
       if (is_update(op) || !scatters_first()) return is_update(op);
-      const auto [begin, end] = boost::out_edges(op, graph.csr());
       return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0 &&
-             std::all_of(begin, end, [&](const auto& edge) {
-               return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
-             });
+             std::ranges::all_of(graph.readers(op), is_update);
     };
     const auto joins = [&](const Collective& collective) {
       return collective.kind == CollectiveKind::all_reduce && collective.axes == kOverContext &&
-             std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
-               const auto [begin, end] = boost::out_edges(op, graph.csr());
-               return graph.op(op).phase == Phase::update &&
-                      std::all_of(begin, end, [&](const auto& edge) {
-                        return for_updates(static_cast<int32_t>(boost::target(edge, graph.csr())));
-                      });
+             std::ranges::all_of(collective.members, [&](int32_t op) {
+               return graph.op(op).phase == Phase::update && std::ranges::all_of(graph.readers(op), for_updates);
              });
     };
     for (const auto& collective : graph.collectives()) joined.push_back(joins(collective));
@@ -331,10 +323,8 @@ class Lowering {
   /// Per collective whether it is such a one, or reduces a tensor that one reads; empty: none.
   static std::vector<bool> sums_ahead(const Graph& graph, std::vector<bool> joined) {
     const auto meets = [&](int32_t op) {
-      const auto [begin, end] = boost::out_edges(op, graph.csr());
-      return std::any_of(begin, end, [&](const auto& edge) {
-        const int32_t of =
-            graph.op(static_cast<int32_t>(boost::target(edge, graph.csr()))).collective;
+      return std::ranges::any_of(graph.readers(op), [&](int32_t reader) {
+        const int32_t of = graph.op(reader).collective;
         return of >= 0 && joined[at(of)];
       });
     };
@@ -418,9 +408,7 @@ class Lowering {
     const auto& graph = made.graph;
     const auto leaves = [&](int32_t op) {
       if (graph.op(op).phase != Phase::backward || graph.op(op).collective >= 0) return false;
-      const auto [first, last] = boost::out_edges(op, graph.csr());
-      return std::any_of(first, last, [&](const auto& edge) {
-        const auto reader = static_cast<int32_t>(boost::target(edge, graph.csr()));
+      return std::ranges::any_of(graph.readers(op), [&](int32_t reader) {
         return graph.op(reader).phase == Phase::backward &&
                made.roles[reader].device / mesh.width() != made.roles[op].device / mesh.width();
       });

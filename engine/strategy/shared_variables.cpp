@@ -85,9 +85,7 @@ class Sharing {
     if (shared.gradient < 0 || shared.update < 0 || graph_.op(shared.gradient).inputs.size() != 1)
       return;
     std::set<int32_t> readers;
-    const auto [first, last] = boost::out_edges(variable, graph_.csr());
-    for (auto edge = first; edge != last; ++edge) {
-      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    for (const int32_t reader : graph_.readers(variable)) {
       readers.insert(device(reader));
       shared.reader.emplace(device(reader), reader);
     }
@@ -108,9 +106,8 @@ class Sharing {
   /// True if an operator is a member of a collective in the backward pass that one operator reads.
   bool joins_once(int32_t op) const {
     const auto& about = graph_.op(op);
-    const auto [first, last] = boost::out_edges(op, graph_.csr());
     return about.collective >= 0 && about.phase == Phase::backward && about.inputs.size() == 1 &&
-           about.outputs.size() == 1 && std::distance(first, last) == 1;
+           about.outputs.size() == 1 && boost::out_degree(op, graph_.csr()) == 1;
   }
 
   /// All-reduces whose members each sum all gradients of one copy, over parts of the sequence: they

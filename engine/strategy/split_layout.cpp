@@ -463,10 +463,7 @@ void SplitLayout::add_in_pieces(int32_t sum) {
 /// The block of a tensor that is read on every device; none if devices read different blocks.
 std::map<int32_t, const Block*> SplitLayout::wanted_blocks(int32_t tensor) const {
   std::map<int32_t, const Block*> wanted;
-  const auto [first, last] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
-  for (auto edge = first; edge != last; ++edge) {
-    if (graph_.csr()[*edge].tensor != tensor) continue;
-    const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+  for (const int32_t reader : graph_.readers_of(tensor)) {
     const auto& inputs = graph_.op(reader).inputs;
     for (size_t k = 0; k < inputs.size(); ++k)
       for (int32_t part = 0; inputs[k] == tensor && part < cut(reader).parts(); ++part) {
@@ -506,15 +503,8 @@ void SplitLayout::scatter(int32_t op, size_t output) {
 }
 
 bool SplitLayout::sums_later(int32_t op, size_t output) const {
-  const int32_t tensor = graph_.op(op).outputs[output];
-  int32_t reader = -1;
-  const auto [first, last] = boost::out_edges(op, graph_.csr());
-  for (auto edge = first; edge != last; ++edge) {
-    if (graph_.csr()[*edge].tensor != tensor) continue;
-    if (reader >= 0) return false;
-    reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-  }
-  return reader >= 0 && adds_parts(reader);
+  const auto readers = graph_.readers_of(graph_.op(op).outputs[output]);
+  return std::ranges::distance(readers) == 1 && adds_parts(readers.front());
 }
 
 bool SplitLayout::reads_window(int32_t op) const {

@@ -129,13 +129,11 @@ class Pattern {
   void cut_variable(int32_t op) {
     CutAxis wanted;
     bool all = true;
-    const auto [first, last] = boost::out_edges(op, graph_.csr());
-    for (auto edge = first; edge != last; ++edge) {
-      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    for (const int32_t reader : graph_.readers(op)) {
       if (graph_.op(reader).phase != Phase::forward) continue;
       const auto& inputs = graph_.op(reader).inputs;
       for (size_t k = 0; k < inputs.size(); ++k) {
-        if (inputs[k] != graph_.csr()[*edge].tensor) continue;
+        if (graph_.tensor(inputs[k]).producer != op) continue;
         const auto axis = axis_of(space(reader).inputs[k], dimension_[reader]);
         all = all && dimension_[reader] >= 0 && axis && (!wanted || axis == wanted);
         wanted = axis;
@@ -187,13 +185,8 @@ class Pattern {
     for (size_t i = 0; i < trial_.size(); ++i)
       for (const int32_t output : graph_.op(trial_[i]).outputs) {
         if (!axis_[output]) continue;
-        const auto [first, last] = boost::out_edges(trial_[i], graph_.csr());
-        for (auto edge = first; edge != last; ++edge) {
-          if (graph_.csr()[*edge].tensor != output) continue;
-          const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-          if (graph_.op(reader).phase == Phase::forward && !follow_into(reader, output))
-            return false;
-        }
+        for (const int32_t reader : graph_.readers_of(output))
+          if (graph_.op(reader).phase == Phase::forward && !follow_into(reader, output)) return false;
       }
     return trial_ends_whole();
   }

@@ -50,10 +50,7 @@ bool Replication::reads_reduced(int32_t op) const {
 bool Replication::meets_joined(int32_t tensor) const {
   const int32_t op = graph_.tensor(tensor).producer;
   if (options_.joined.empty() || is_joined(op)) return !options_.joined.empty();
-  const auto [first, last] = boost::out_edges(op, graph_.csr());
-  return std::any_of(first, last, [&](const auto& edge) {
-    if (graph_.csr()[edge].tensor != tensor) return false;
-    const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
+  return std::ranges::any_of(graph_.readers_of(tensor), [&](int32_t reader) {
     const auto& about = graph_.op(reader);
     if (is_joined(reader) || about.collective < 0 || about.phase != Phase::update)
       return is_joined(reader);
@@ -94,9 +91,7 @@ void Replication::join_collective(size_t c) {
 }
 
 void Replication::state_share(int32_t sum, int32_t replica, int64_t place) {
-  const auto [first, last] = boost::out_edges(sum, graph_.csr());
-  for (auto edge = first; edge != last; ++edge) {
-    const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+  for (const int32_t update : graph_.readers(sum)) {
     if (graph_.op(update).collective >= 0) {  // shards are reduced again
       state_share(update, replica, place);
       continue;
@@ -120,12 +115,9 @@ bool Replication::is_reduced(int32_t tensor) const {
   if (!whole_[tensor] || is_variable(graph_.op(op)) || alone)
     return false;
   if (!sums_first()) return graph_.op(op).phase == Phase::backward;
-  const auto [first, last] = boost::out_edges(op, graph_.csr());
-  return std::any_of(first, last, [&](const auto& edge) {
-    const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
+  return std::ranges::any_of(graph_.readers_of(tensor), [&](int32_t reader) {
     const auto& about = graph_.op(reader);
-    return graph_.csr()[edge].tensor == tensor && about.phase == Phase::update &&
-           about.forward >= 0 && about.collective < 0;
+    return about.phase == Phase::update && about.forward >= 0 && about.collective < 0;
   });
 }
 
@@ -196,11 +188,8 @@ void Replication::fill(std::vector<Bucket>& buckets, int32_t item, int32_t op,
 void Replication::give_to_server(int32_t gradient, size_t bucket) {
   const int32_t op = graph_.tensor(gradient).producer;
   const auto server = server_of(bucket, replicas_of(op));
-  const auto [first, last] = boost::out_edges(op, graph_.csr());
-  for (auto edge = first; edge != last; ++edge) {
-    const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-    if (graph_.csr()[*edge].tensor == gradient && is_update(reader)) server_[reader] = server;
-  }
+  for (const int32_t reader : graph_.readers_of(gradient))
+    if (is_update(reader)) server_[reader] = server;
 }
 
 bool Replication::one_unit(const Bucket& bucket) const {
@@ -424,13 +413,9 @@ void Replication::add_server(const Bucket& bucket, size_t k) {
 
 std::vector<int32_t> Replication::updates_of(const Bucket& bucket) const {
   std::vector<int32_t> updates;
-  for (const int32_t gradient : bucket.items) {
-    const auto [first, last] = boost::out_edges(graph_.tensor(gradient).producer, graph_.csr());
-    for (auto edge = first; edge != last; ++edge) {
-      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-      if (graph_.csr()[*edge].tensor == gradient && is_update(reader)) updates.push_back(reader);
-    }
-  }
+  for (const int32_t gradient : bucket.items)
+    for (const int32_t reader : graph_.readers_of(gradient))
+      if (is_update(reader)) updates.push_back(reader);
   return updates;
 }
 

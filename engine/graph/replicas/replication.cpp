@@ -134,11 +134,8 @@ void Replication::add_copy(int32_t op, int32_t replica) {
 }
 
 int32_t Replication::gather_of(int32_t update) const {
-  const auto [first, last] = boost::out_edges(update, graph_.csr());
-  for (auto edge = first; edge != last; ++edge) {
-    const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+  for (const int32_t reader : graph_.readers(update))
     if (gathers(reader)) return reader;
-  }
   return -1;
 }
 
@@ -199,10 +196,8 @@ std::vector<Replication::Cut> Replication::cuts_of(int32_t tensor, int32_t repli
   const int64_t own = replicas_of(op);
   std::vector<Cut> cuts = {{replica, own}, {replica + 1, own}};
   if (whole_[tensor]) return cuts;
-  const auto [first, last] = boost::out_edges(op, graph_.csr());
-  for (auto edge = first; edge != last; ++edge) {
-    if (graph_.csr()[*edge].tensor != tensor) continue;
-    const int64_t parts = replicas_of(static_cast<int32_t>(boost::target(*edge, graph_.csr())));
+  for (const int32_t reader : graph_.readers_of(tensor)) {
+    const int64_t parts = replicas_of(reader);
     for (int64_t part = replica * parts / own; part <= (replica + 1) * parts / own; ++part) {
       const Cut cut{part, parts};
       if (Cut{replica, own}.before(cut) && cut.before({replica + 1, own})) cuts.push_back(cut);

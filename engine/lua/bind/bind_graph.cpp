@@ -1,4 +1,5 @@
 #include <cmath>
+#include <iterator>
 
 #include "graph/fold.h"
 #include "graph/operator_types.h"
@@ -413,10 +414,7 @@ auto graph_summary(const Graph& graph) {
 
 /// Number of operators that read a tensor.
 int32_t readers_of(const Graph& graph, int32_t tensor) {
-  const auto [first, last] = boost::out_edges(graph.tensor(tensor).producer, graph.csr());
-  int32_t readers = 0;
-  for (auto edge = first; edge != last; ++edge) readers += graph.csr()[*edge].tensor == tensor;
-  return readers;
+  return static_cast<int32_t>(std::ranges::distance(graph.readers_of(tensor)));
 }
 
 /// The tensors that an operator reads (with their producers) or writes (with the number of readers).

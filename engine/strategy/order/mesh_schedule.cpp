@@ -180,10 +180,7 @@ class RoundRobin {
     if (about.phase != Phase::update) return false;
     for (const int32_t input : about.inputs)
       if (turn_[graph_.tensor(input).producer] != turn_[op]) return true;
-    const auto [first, last] = boost::out_edges(op, graph_.csr());
-    return std::any_of(first, last, [&](const auto& edge) {
-      return turn_[boost::target(edge, graph_.csr())] != turn_[op];
-    });
+    return std::ranges::any_of(graph_.readers(op), [&](int32_t reader) { return turn_[reader] != turn_[op]; });
   }
 
   template <class Round>
