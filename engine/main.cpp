@@ -42,8 +42,7 @@ std::string find_script(const std::string& word, const std::string& home) {
   const bool is_folder = fs::is_directory(word);
   if (word == "-" || (fs::exists(word) && !is_folder)) return word;
   if (is_name && !word.ends_with(".lua")) return "";
-  throw trinity::FileError(
-      fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
+  throw trinity::FileError("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script");
 }
 
 /// trinity help, which prints the usage first where it has no arguments.

@@ -57,7 +57,7 @@ class SharedBytes {
 
 void call_apart(const char* what, void* memory, size_t bytes, const std::function<void()>& work) {
   const SharedBytes shared(bytes);
-  if (!shared) throw LimitError(fmt::format("{}: not enough memory", what));
+  if (!shared) throw LimitError("{}: not enough memory", what);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // until the fork has been set up
@@ -66,19 +66,17 @@ void call_apart(const char* what, void* memory, size_t bytes, const std::functio
   const int reason = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child < 0)
-    throw Error(fmt::format("{}: cannot start a process: {}", what, std::strerror(reason)));
+    throw Error("{}: cannot start a process: {}", what, std::strerror(reason));
   int status = 0;
   pid_t ended = 0;
   while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   if (ended != child)
-    throw Error(fmt::format("{}: the status of its child process was collected elsewhere (is "
-                            "SIGCHLD set to SIG_IGN?)", what));
+    throw Error("{}: the status of its child process was collected elsewhere (is SIGCHLD set to SIG_IGN?)", what);
   if (WIFSIGNALED(status))
-    throw Error(fmt::format("{}: ended with signal {} ({})", what, WTERMSIG(status),
-                            strsignal(WTERMSIG(status))));
+    throw Error("{}: ended with signal {} ({})", what, WTERMSIG(status), strsignal(WTERMSIG(status)));
   if (WEXITSTATUS(status) != kDone)
-    throw Error(fmt::format("{}: ended with exit status {}", what, WEXITSTATUS(status)));
+    throw Error("{}: ended with exit status {}", what, WEXITSTATUS(status));
   std::memcpy(memory, shared.get(), bytes);
 }
 

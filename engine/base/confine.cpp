@@ -39,8 +39,7 @@ thread_local std::optional<std::string> t_confinement;
 thread_local std::vector<std::string> t_folders;
 
 [[noreturn]] void refuse(const char* what, int code) {
-  throw Error(fmt::format("--safe needs a kernel with {}, and this one refuses it: {}", what,
-                          std::strerror(code)));
+  throw Error("--safe needs a kernel with {}, and this one refuses it: {}", what, std::strerror(code));
 }
 
 // Landlock, whose header of Debian 12 ends at version 2.
@@ -125,9 +124,8 @@ void check_writable(const std::string& path, const std::vector<std::string>& own
   for (const auto& ours : own) {
     const auto place = fs::weakly_canonical(ours, error);
     if (contains(folder, place) || contains(place, folder))
-      throw Error(
-          fmt::format("--safe: expected folders to write without files of trinity, got {}, {} {}",
-                      path, contains(folder, place) ? "which contains" : "which is in", ours));
+      throw Error("--safe: expected folders to write without files of trinity, got {}, {} {}", path,
+                  contains(folder, place) ? "which contains" : "which is in", ours);
   }
 }
 
@@ -135,10 +133,8 @@ void confine_files(const OpenFolders& folders, const std::string& start) {
   const auto version = syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);
   if (version < 0) refuse("Landlock (Linux 6.12)", errno);
   if (const auto missing = lacking(static_cast<int>(version)); !missing.empty())
-    throw Error(
-        fmt::format("--safe needs version 6 of the kernel's Landlock (Linux 6.12), got "
-                    "version {}, which does not confine {}",
-                    version, missing));
+    throw Error("--safe needs version 6 of the kernel's Landlock (Linux 6.12), got version {}, which does not confine "
+                "{}", version, missing);
   const Ruleset ruled = {kEverything, kPorts, kScopes};
   const Descriptor ruleset(
       static_cast<int>(syscall(SYS_landlock_create_ruleset, &ruled, sizeof ruled, 0)));
@@ -344,7 +340,7 @@ void refuse_hidden(const std::string& path, const char* what) {
     if (path.starts_with(folder + "/")) known = std::max(known, folder.size());
   for (const auto& part : fs::path(path.substr(known)))
     if (part.native().starts_with('.') && part != "." && part != "..")
-      throw FileError(fmt::format("{}: {}: --safe opens no hidden files", path, what));
+      throw FileError("{}: {}: --safe opens no hidden files", path, what);
 }
 
 }  // namespace trinity

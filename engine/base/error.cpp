@@ -89,7 +89,7 @@ void check_failed(const char* file, int line, const char* expression, const std:
   std::string_view path = file;
   if (const auto slash = path.rfind("engine/"); slash != std::string_view::npos)
     path.remove_prefix(slash);
-  throw Error(fmt::format("{}:{}: check failed: {} ({})", path, line, expression, values));
+  throw Error("{}:{}: check failed: {} ({})", path, line, expression, values);
 }
 
 }  // namespace trinity

@@ -14,6 +14,11 @@ namespace trinity {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  /// Formats the text.
+  template <class... Values>
+    requires(sizeof...(Values) > 0)
+  explicit Error(fmt::format_string<Values...> text, Values&&... values)
+      : std::runtime_error(fmt::format(text, std::forward<Values>(values)...)) {}
 };
 
 /// A caller passed an unusable value (wrong value, unknown name). To be fixed in the script.

@@ -355,8 +355,8 @@ int Descriptor::finish() {
 
 void fail_file(const std::string& path, const char* what, int code) {
   const bool denied = is_confined() && (code == EACCES || code == EPERM || code == EXDEV);
-  throw FileError(fmt::format("{}: {}: {}{}", path.empty() ? "''" : path, what, std::strerror(code),
-                              denied ? " (" + confinement() + ")" : ""));
+  throw FileError("{}: {}: {}{}", path.empty() ? "''" : path, what, std::strerror(code),
+                  denied ? " (" + confinement() + ")" : "");
 }
 
 namespace call {

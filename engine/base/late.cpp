@@ -78,10 +78,8 @@ void* open_part(const LatePart& part) {
   if (g_hooks.after) g_hooks.after(bytes);
   if (!refused.empty()) throw LimitError(refused);
   if (!handle)
-    throw Error(
-        fmt::format("this needs {}, which trinity was built without or which is missing "
-                    "here: install it and run scripts/bootstrap run again ({})",
-                    part.needs, why));
+    throw Error("this needs {}, which trinity was built without or which is missing here: install it and run "
+                "scripts/bootstrap run again ({})", part.needs, why);
   return handle;
 }
 
@@ -104,7 +102,7 @@ void* late_symbol(const LatePart& part, const char* symbol) {
   auto found = g_open.find(part.file);
   if (found == g_open.end()) found = g_open.emplace(part.file, open_part(part)).first;
   void* address = dlsym(found->second, symbol);
-  if (!address) throw Error(fmt::format("{} belongs to another build of trinity", part.file));
+  if (!address) throw Error("{} belongs to another build of trinity", part.file);
   return address;
 }
 

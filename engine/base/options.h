@@ -19,8 +19,7 @@ namespace trinity {
 /// Throws ArgumentError for a number out of range.
 inline void check_option(const char* name, double value, double least, double most) {
   if (!(value >= least && value <= most))
-    throw ArgumentError(
-        fmt::format("option '{}': expected {} to {}, got {}", name, least, most, value));
+    throw ArgumentError("option '{}': expected {} to {}, got {}", name, least, most, value);
 }
 
 /// A visitor that throws ArgumentError for the first option out of its range.

@@ -129,8 +129,7 @@ void ThreadPool::Shared::start(int threads, const std::function<void()>& first) 
   } catch (const std::system_error& error) {
     all.count_down();
     close();  // otherwise running threads would wait on a destroyed object
-    throw LimitError(fmt::format("{} threads cannot be started, only {}: {}", threads,
-                                 workers.size() + 1, error.code().message()));
+    throw LimitError("{} threads cannot be started, only {}: {}", threads, workers.size() + 1, error.code().message());
   } catch (...) {
     all.count_down();
     close();

@@ -106,10 +106,9 @@ std::string printable_json(std::string json) {
 void check_utf8(std::string_view what, std::string_view name) {
   const size_t at = first_wrong(name);
   if (at == name.size()) return;
-  throw ArgumentError(
-      fmt::format("{} '{}': expected a name in UTF-8, got byte 0x{:02X} at position {} (of Latin-1, "
-                  "iconv -f latin1 -t utf8 makes UTF-8)",
-                  what, to_utf8(name.substr(0, 200)), static_cast<unsigned char>(name[at]), at + 1));
+  throw ArgumentError("{} '{}': expected a name in UTF-8, got byte 0x{:02X} at position {} (of Latin-1, iconv -f "
+                      "latin1 -t utf8 makes UTF-8)", what, to_utf8(name.substr(0, 200)),
+                      static_cast<unsigned char>(name[at]), at + 1);
 }
 
 }  // namespace trinity

@@ -11,8 +11,7 @@ size_t parse_word(std::string_view what, std::string_view name,
   for (size_t i = 0; i < words.size(); ++i)
     if (name == words[i]) return i;
   const std::vector<std::string> known(words.begin(), words.end());
-  throw ArgumentError(fmt::format("unknown {} '{}'{} (known: {})", what, name,
-                                  suggestion(name, known), fmt::join(known, ", ")));
+  throw ArgumentError("unknown {} '{}'{} (known: {})", what, name, suggestion(name, known), fmt::join(known, ", "));
 }
 
 std::string divisors_near(int64_t size, int64_t parts) {

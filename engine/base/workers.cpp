@@ -269,7 +269,7 @@ bool Crew::hand_out() {
       if (workers_.size() >= limit_) break;
       if (!hire()) {
         if (workers_.empty())
-          throw Error(fmt::format("cannot start a worker process: {}", std::strerror(errno)));
+          throw Error("cannot start a worker process: {}", std::strerror(errno));
         limit_ = workers_.size();
         break;
       }
@@ -329,7 +329,7 @@ WorkerOutput Crew::keep_output(const Worker& worker) {
       const auto put = pwrite(outputs_->get(), at, size, outputs_bytes_);
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0)
-        throw FileError(fmt::format("cannot store a worker's output: {}", std::strerror(errno)));
+        throw FileError("cannot store a worker's output: {}", std::strerror(errno));
       if (static_cast<rlim_t>(outputs_bytes_ + put) > most_bytes(outputs_->get()))
         throw LimitError(
             "workers printed too much for the memory limit, and no temporary directory on a disk "

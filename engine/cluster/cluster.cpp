@@ -20,14 +20,12 @@ bool is_rate(double value) { return value > 0 && !std::isinf(value); }
 
 void check_rate(const std::string& owner, const char* field, double value) {
   if (!is_rate(value))
-    throw ArgumentError(
-        fmt::format("{}: {} must be a positive number, got {}", owner, field, value));
+    throw ArgumentError("{}: {} must be a positive number, got {}", owner, field, value);
 }
 
 void check_contention(const std::string& owner, double contention) {
   if (!(contention >= 1 && contention <= 1000))
-    throw ArgumentError(
-        fmt::format("{}: contention must lie in [1, 1000], got {}", owner, contention));
+    throw ArgumentError("{}: contention must lie in [1, 1000], got {}", owner, contention);
 }
 
 void check_type(const std::string& cluster, const DeviceType& type) {
@@ -47,30 +45,24 @@ void check_type(const std::string& cluster, const DeviceType& type) {
     if (reached.memory) check_rate(of, "memory_efficiency", *reached.memory);
     if (reached.contention) check_contention(of, *reached.contention);
     if (reached.launch_s && (!(*reached.launch_s >= 0) || std::isinf(*reached.launch_s)))
-      throw ArgumentError(
-          fmt::format("{}: launch_s must not be negative, got {}", of, *reached.launch_s));
+      throw ArgumentError("{}: launch_s must not be negative, got {}", of, *reached.launch_s);
     if (reached.dispatch_s && (!(*reached.dispatch_s >= 0) || std::isinf(*reached.dispatch_s)))
-      throw ArgumentError(
-          fmt::format("{}: dispatch_s must not be negative, got {}", of, *reached.dispatch_s));
+      throw ArgumentError("{}: dispatch_s must not be negative, got {}", of, *reached.dispatch_s);
   }
   if (!(type.launch_s >= 0) || std::isinf(type.launch_s))
-    throw ArgumentError(
-        fmt::format("{}: launch_s must not be negative, got {}", owner, type.launch_s));
+    throw ArgumentError("{}: launch_s must not be negative, got {}", owner, type.launch_s);
   if (!(type.dispatch_s >= 0) || std::isinf(type.dispatch_s))
-    throw ArgumentError(
-        fmt::format("{}: dispatch_s must not be negative, got {}", owner, type.dispatch_s));
+    throw ArgumentError("{}: dispatch_s must not be negative, got {}", owner, type.dispatch_s);
   if (!(type.half_width >= 0) || std::isinf(type.half_width))
-    throw ArgumentError(
-        fmt::format("{}: half_width must not be negative, got {}", owner, type.half_width));
+    throw ArgumentError("{}: half_width must not be negative, got {}", owner, type.half_width);
   if (!(type.overlap >= 0 && type.overlap <= 1))
-    throw ArgumentError(fmt::format("{}: overlap must lie in [0, 1], got {}", owner, type.overlap));
+    throw ArgumentError("{}: overlap must lie in [0, 1], got {}", owner, type.overlap);
   if (type.reserved_memory_bytes < 0 || type.reserved_memory_bytes >= type.memory_bytes)
-    throw ArgumentError(fmt::format("{}: reserved_memory_bytes must lie in [0, {}), got {}", owner,
-                                    type.memory_bytes, type.reserved_memory_bytes));
+    throw ArgumentError("{}: reserved_memory_bytes must lie in [0, {}), got {}", owner, type.memory_bytes,
+                        type.reserved_memory_bytes);
   const int64_t open = type.memory_bytes - type.reserved_memory_bytes;
   if (type.framework_bytes < 0 || type.framework_bytes >= open)
-    throw ArgumentError(fmt::format("{}: framework_bytes must lie in [0, {}), got {}", owner, open,
-                                    type.framework_bytes));
+    throw ArgumentError("{}: framework_bytes must lie in [0, {}), got {}", owner, open, type.framework_bytes);
 }
 
 void check_devices(const ClusterSpec& spec) {
@@ -83,8 +75,7 @@ void check_devices(const ClusterSpec& spec) {
       return fmt::format("cluster '{}': device '{}'", spec.name, device.name);
     };
     if (!names.insert(device.name).second)
-      throw ArgumentError(
-          fmt::format("cluster '{}': two devices are called '{}'", spec.name, device.name));
+      throw ArgumentError("cluster '{}': two devices are called '{}'", spec.name, device.name);
     if (device.type < 0 || static_cast<size_t>(device.type) >= spec.device_types.size())
       throw ArgumentError(owner() + " has no type");
     if (!is_rate(device.speed)) check_rate(owner(), "speed", device.speed);
@@ -99,8 +90,7 @@ void check_links(const ClusterSpec& spec) {
     if (!is_rate(link.bandwidth_bytes_per_s))
       check_rate(owner(), "bandwidth_bytes_per_s", link.bandwidth_bytes_per_s);
     if (!(link.latency_s >= 0) || std::isinf(link.latency_s))
-      throw ArgumentError(
-          fmt::format("{}: latency_s must not be negative, got {}", owner(), link.latency_s));
+      throw ArgumentError("{}: latency_s must not be negative, got {}", owner(), link.latency_s);
     if (link.from == link.to) throw ArgumentError(owner() + ": expected two different ends, got "
                                                             "the same");
   }
@@ -118,8 +108,8 @@ void check_switches(const ClusterSpec& spec) {
     if (devices.contains(entry.name))
       throw ArgumentError(owner + " has the name of a device");
     if (!ends.contains(entry.name))
-      throw ArgumentError(fmt::format("{} is not connected to any link{}", owner,
-                                      suggestion(entry.name, {ends.begin(), ends.end()})));
+      throw ArgumentError("{} is not connected to any link{}", owner,
+                          suggestion(entry.name, {ends.begin(), ends.end()}));
     check_rate(owner, "bandwidth_bytes_per_s", entry.bandwidth_bytes_per_s);
   }
 }
@@ -148,10 +138,9 @@ std::vector<int32_t> Cluster::numbered_nodes(const std::vector<Device>& devices)
 ClusterSpec Cluster::checked(ClusterSpec spec) {
   spec.name = to_utf8(spec.name);
   if (spec.devices.empty())
-    throw ArgumentError(fmt::format("cluster '{}' has no devices", spec.name));
+    throw ArgumentError("cluster '{}' has no devices", spec.name);
   if (spec.devices.size() > kMostDevices)
-    throw LimitError(fmt::format("cluster '{}' has {} devices, more than {}", spec.name,
-                                 spec.devices.size(), kMostDevices));
+    throw LimitError("cluster '{}' has {} devices, more than {}", spec.name, spec.devices.size(), kMostDevices);
   for (const auto& type : spec.device_types) {
     check_utf8("device type", type.name);
     for (const auto& [name, reached] : type.operators) check_utf8("operator type", name);

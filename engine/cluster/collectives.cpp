@@ -469,15 +469,13 @@ namespace {
 void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, int64_t bytes) {
   if (devices.empty()) throw ArgumentError("a collective needs at least one device");
   if (bytes < 0)
-    throw ArgumentError(fmt::format("a collective's bytes must not be negative, got {}", bytes));
+    throw ArgumentError("a collective's bytes must not be negative, got {}", bytes);
   std::set<int32_t> seen;
   for (const int32_t device : devices) {
     if (device < 0 || device >= cluster.device_count())
-      throw ArgumentError(fmt::format("a collective names device {}, expected 1 to {}", device + 1,
-                                      cluster.device_count()));
+      throw ArgumentError("a collective names device {}, expected 1 to {}", device + 1, cluster.device_count());
     if (!seen.insert(device).second)
-      throw ArgumentError(
-          fmt::format("a collective names device '{}' twice", cluster.device(device).name));
+      throw ArgumentError("a collective names device '{}' twice", cluster.device(device).name);
   }
 }
 
@@ -491,10 +489,8 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
   const auto other = *std::find_if(nodes.begin(), nodes.end(), [&](std::string_view node) {
     return members[node] != members[nodes[0]];
   });
-  throw ArgumentError(fmt::format(
-      "collective algorithm '{}' expects equal numbers of devices per node, got {} in node '{}' "
-      "and {} in node '{}'",
-      algorithm, members[nodes[0]], nodes[0], members[other], other));
+  throw ArgumentError("collective algorithm '{}' expects equal numbers of devices per node, got {} in node '{}' and {} "
+                      "in node '{}'", algorithm, members[nodes[0]], nodes[0], members[other], other);
 }
 
 /// Throws ArgumentError unless the algorithm applies.
@@ -504,20 +500,15 @@ void require(const Cluster& cluster, const std::vector<int32_t>& devices,
   if (CollectivePricing::switches_add_up(algorithm) && !pricing.by_library(algorithm)) {
     std::set<std::string_view> nodes;
     for (const int32_t device : devices) nodes.insert(cluster.device(device).node);
-    throw ArgumentError(fmt::format(
-        "collective algorithm '{}' expects switches that reduce (`collectives` of the cluster) and "
-        "does not support all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
-        name, choice_name(kind), devices.size(), nodes.size(), cluster.name()));
+    throw ArgumentError("collective algorithm '{}' expects switches that reduce (`collectives` of the cluster) and "
+                        "does not support all_to_all; got {} over {} devices in {} nodes of cluster '{}'", name,
+                        choice_name(kind), devices.size(), nodes.size(), cluster.name());
   }
   if (!pricing.carries_out(algorithm))
-    throw ArgumentError(fmt::format(
-        "collective algorithm '{}' does not support {}, expected all_reduce, reduce_scatter, "
-        "all_gather or broadcast",
-        name, choice_name(kind)));
+    throw ArgumentError("collective algorithm '{}' does not support {}, expected all_reduce, reduce_scatter, "
+                        "all_gather or broadcast", name, choice_name(kind));
   if (algorithm == Algorithm::halving_doubling && !pricing.power_of_two())
-    throw ArgumentError(
-        fmt::format("collective algorithm '{}' expects a power of two of devices, got {}", name,
-                    devices.size()));
+    throw ArgumentError("collective algorithm '{}' expects a power of two of devices, got {}", name, devices.size());
   if (algorithm == Algorithm::hierarchical && !pricing.equal_nodes())
     refuse_nodes(cluster, devices, name);
 }

@@ -127,13 +127,12 @@ void check_library(std::string_view owner, const CollectiveLibrary& library) {
         Range{"multicast_bandwidth", library.multicast_bandwidth, 0, 1},
         Range{"multicast_s", library.multicast_s, 0, 1}, Range{"rails", library.rails, 1, kMost}})
     if (!(range.value >= range.least && range.value <= range.most))
-      throw ArgumentError(fmt::format("{}: collectives: {} must lie in [{}, {}], got {}", owner,
-                                      range.field, range.least, range.most, range.value));
+      throw ArgumentError("{}: collectives: {} must lie in [{}, {}], got {}", owner, range.field, range.least,
+                          range.most, range.value);
   for (const auto& [field, value] : {std::pair{"shared_bandwidth", library.shared_bandwidth},
                                      std::pair{"exchange_bandwidth", library.exchange_bandwidth}})
     if (!(value > 0 && value <= 1))
-      throw ArgumentError(fmt::format("{}: collectives: {} must lie in (0, 1], got {}", owner,
-                                      field, value));
+      throw ArgumentError("{}: collectives: {} must lie in (0, 1], got {}", owner, field, value);
 }
 
 bool library_applies(const CollectiveLibrary& library, const CollectiveMembers& members, Kind kind,

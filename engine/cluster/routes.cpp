@@ -287,8 +287,8 @@ class RouteFinder {
     const auto part = parts_without(whole_.endpoints);
     for (size_t d = 1; d < whole_.devices; ++d)
       if (part[d] != part[0])
-        throw ArgumentError(fmt::format("cluster '{}': no route of links from '{}' to '{}'",
-                                        spec_.name, spec_.devices[0].name, spec_.devices[d].name));
+        throw ArgumentError("cluster '{}': no route of links from '{}' to '{}'", spec_.name, spec_.devices[0].name,
+                            spec_.devices[d].name);
   }
 
   /// Endpoints and arcs of every part with devices, ascending.
@@ -398,8 +398,7 @@ class RouteFinder {
 
   void close(Routes::Lists& lists) {
     if (lists.numbers.size() > kMostCrossings)
-      throw LimitError(fmt::format("cluster '{}': its routes cross more than {} links in total",
-                                   spec_.name, kMostCrossings));
+      throw LimitError("cluster '{}': its routes cross more than {} links in total", spec_.name, kMostCrossings);
     lists.first.push_back(static_cast<int32_t>(lists.numbers.size()));
   }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kImageBytes = 3072;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
-  throw FileError(fmt::format("{}: {}", path, reason));
+  throw FileError("{}: {}", path, reason);
 }
 
 /// True if a number is representable in float32.
@@ -152,31 +152,27 @@ void read_tensors(DataSet& into) {
   const auto *inputs = saved.find("inputs"), *labels = saved.find("labels");
   if (!inputs || !labels) saved.refuse("expected tensors 'inputs' and 'labels'");
   if (inputs->dtype != "F32" || labels->dtype != "I64")
-    saved.refuse(fmt::format("expected F32 'inputs' and I64 'labels', got {} and {}", inputs->dtype,
-                             labels->dtype));
+    saved.refuse("expected F32 'inputs' and I64 'labels', got {} and {}", inputs->dtype, labels->dtype);
   const auto rows = static_cast<int64_t>(labels->bytes.size() / sizeof(int64_t));
   const auto count = static_cast<int64_t>(inputs->bytes.size() / sizeof(float));
   if (labels->shape.size() != 1 || inputs->shape.empty() || inputs->shape[0] != rows || rows == 0)
-    saved.refuse(fmt::format(
-        "expected 'labels' [samples] and 'inputs' [samples, ...] of the same number of samples, "
-        "got [{}] and [{}]",
-        fmt::join(labels->shape, ", "), fmt::join(inputs->shape, ", ")));
+    saved.refuse("expected 'labels' [samples] and 'inputs' [samples, ...] of the same number of samples, got [{}] and "
+                 "[{}]", fmt::join(labels->shape, ", "), fmt::join(inputs->shape, ", "));
   into.width = count / rows;
   into.values.resize(static_cast<size_t>(count));
   std::memcpy(into.values.data(), inputs->bytes.data(), inputs->bytes.size());
   for (size_t i = 0; i < into.values.size(); ++i) {
     const double value = static_cast<double>(into.values[i]) * static_cast<double>(into.scale);
     if (!fits(value))
-      saved.refuse(fmt::format("'inputs' [{}, {}]: expected a number of float32, got {}",
-                               static_cast<int64_t>(i) / into.width,
-                               static_cast<int64_t>(i) % into.width, value));
+      saved.refuse("'inputs' [{}, {}]: expected a number of float32, got {}", static_cast<int64_t>(i) / into.width,
+                   static_cast<int64_t>(i) % into.width, value);
     into.values[i] = static_cast<float>(value);
   }
   for (int64_t i = 0; i < rows; ++i) {
     int64_t label = 0;
     std::memcpy(&label, labels->bytes.data() + i * 8, sizeof label);
     if (label < 0 || label >= 1 << 30)
-      saved.refuse(fmt::format("'labels' [{}]: expected a class from 0, got {}", i, label));
+      saved.refuse("'labels' [{}]: expected a class from 0, got {}", i, label);
     into.labels.push_back(static_cast<int32_t>(label));
   }
 }

@@ -11,7 +11,7 @@ namespace trinity {
 namespace {
 
 [[noreturn]] void damaged(const std::string& path, const std::string& reason) {
-  throw FileError(fmt::format("{}: {}", path, reason));
+  throw FileError("{}: {}", path, reason);
 }
 
 }  // namespace

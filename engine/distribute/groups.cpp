@@ -69,8 +69,8 @@ void require_nccl() {}
 void Group::connect_nccl(const JobStore& store) {
   const int gpus = c10::cuda::device_count();
   if (options_.gpu >= gpus)
-    throw Error(fmt::format("backend nccl: local rank {} needs cuda:{}, this machine has {} GPUs",
-                            options_.gpu, options_.gpu, gpus));
+    throw Error("backend nccl: local rank {} needs cuda:{}, this machine has {} GPUs", options_.gpu, options_.gpu,
+                gpus);
   backend_->nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
       c10::make_intrusive<c10d::PrefixStore>(options_.name + "nccl/", store.parts().store),
       options_.rank, options_.size);

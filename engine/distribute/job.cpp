@@ -180,8 +180,7 @@ void Job::take_rank() {
     throw Error(error.what() + store_advice());
   }
   if (store_->get(key("complete")))
-    throw Error(fmt::format("rank {} is taken: the job at {}:{} runs already", rank(),
-                            variables_.address, variables_.port));
+    throw Error("rank {} is taken: the job at {}:{} runs already", rank(), variables_.address, variables_.port);
   const auto message = fmt::format("two processes have rank {}", rank());
   store_->set(key("verdict"), message);
   fail_joining(message);
@@ -226,7 +225,7 @@ void Job::fail_joining(const std::string& message) {
 
 void Job::end_without_store(const std::string& failure) const {
   if (monitor_) monitor_->end_without_store();
-  throw Error(fmt::format("{}, which keeps the job's store, is gone: {}", keeper(), failure));
+  throw Error("{}, which keeps the job's store, is gone: {}", keeper(), failure);
 }
 
 void Job::connect_groups(std::unique_ptr<JobStore> store) {

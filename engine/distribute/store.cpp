@@ -52,8 +52,8 @@ std::unique_ptr<JobStore> JobStore::serve(const std::string& address, int port) 
   try {
     parts->store = c10::make_intrusive<c10d::TCPStore>(address, options);
   } catch (const std::exception& error) {
-    throw Error(fmt::format("cannot keep the job's store at {}:{} (MASTER_ADDR, MASTER_PORT): {}",
-                            address, port, first_line(error)));
+    throw Error("cannot keep the job's store at {}:{} (MASTER_ADDR, MASTER_PORT): {}", address, port,
+                first_line(error));
   }
   return std::unique_ptr<JobStore>(new JobStore(std::move(parts)));
 }
@@ -64,10 +64,8 @@ std::unique_ptr<JobStore> JobStore::connect(const std::string& address, int port
   try {
     parts->store = c10::make_intrusive<c10d::TCPStore>(address, options_of(port, timeout_s));
   } catch (const std::exception&) {
-    throw Error(
-        fmt::format("no store of the job at {}:{} (MASTER_ADDR, MASTER_PORT) within {:g} s: "
-                    "has rank 0 started there?",
-                    address, port, timeout_s));
+    throw Error("no store of the job at {}:{} (MASTER_ADDR, MASTER_PORT) within {:g} s: has rank 0 started there?",
+                address, port, timeout_s);
   }
   return std::unique_ptr<JobStore>(new JobStore(std::move(parts)));
 }

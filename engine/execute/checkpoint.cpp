@@ -17,7 +17,7 @@ Number number_of(const SavedArrays& saved, const std::string& text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    saved.refuse(fmt::format("expected a number, got '{}'", text));
+    saved.refuse("expected a number, got '{}'", text);
   return number;
 }
 
@@ -48,15 +48,14 @@ ReadWeights read_weights(const std::string& path, bool checkpoint) {
     else if (name.starts_with(kCourse))
       result.course[name.substr(kCourse.size())] = number_of<double>(saved, text);
   if (result.steps < 0)
-    saved.refuse(fmt::format("expected a number of steps, got {}", result.steps));
+    saved.refuse("expected a number of steps, got {}", result.steps);
   for (const auto& array : saved.arrays) {
     const bool wide = array.dtype == "F64";
     if (!wide && array.dtype != "F32")
-      saved.refuse(fmt::format("'{}': expected F32 or F64, got {}", array.name, array.dtype));
+      saved.refuse("'{}': expected F32 or F64, got {}", array.name, array.dtype);
     auto tensor = at::empty(array.shape, wide ? at::kDouble : at::kFloat);
     if (tensor.nbytes() != array.bytes.size())
-      saved.refuse(fmt::format("'{}': expected {} bytes, got {}", array.name, tensor.nbytes(),
-                               array.bytes.size()));
+      saved.refuse("'{}': expected {} bytes, got {}", array.name, tensor.nbytes(), array.bytes.size());
     std::memcpy(tensor.data_ptr(), array.bytes.data(), array.bytes.size());
     result.values.push_back({array.name, std::move(tensor)});
   }

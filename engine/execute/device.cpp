@@ -29,8 +29,8 @@ WorkerDevice parse_worker_device(const std::string& name) {
   if (!known || name.size() > colon + 5 ||
       std::from_chars(name.data() + colon + 1, end, device.index).ptr != end ||
       colon + 1 == name.size() || device.index < 0)
-    throw ArgumentError(fmt::format("device '{}': expected cpu:0, cpu:1, ... or cuda:0, ...{}",
-                                    name, suggestion(name, {"cpu:0", "cuda:0"})));
+    throw ArgumentError("device '{}': expected cpu:0, cpu:1, ... or cuda:0, ...{}", name,
+                        suggestion(name, {"cpu:0", "cuda:0"}));
   if (device.cuda && device.index >= static_cast<int>(torch::cuda::device_count()))
     throw ArgumentError(
         torch::cuda::device_count() == 0

@@ -34,9 +34,8 @@ class Forward {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (!program.is_loss(op)) continue;
       if (loss_ >= 0 || graph_.op(op).type != "SoftmaxCrossEntropyLoss")
-        throw ArgumentError(fmt::format(
-            "graph {}: accuracy needs exactly one cross-entropy loss, operator {} is another loss",
-            graph_.name(), graph_.op(op).name));
+        throw ArgumentError("graph {}: accuracy needs exactly one cross-entropy loss, operator {} is another loss",
+                            graph_.name(), graph_.op(op).name);
       loss_ = op;
     }
   }

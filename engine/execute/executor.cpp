@@ -264,8 +264,7 @@ struct Executor::Impl {
     if (!transport || slot == home) completions.wait_for(layout.task(last, producer));
     auto* found = late.find(transport ? slot : home, operators.steps - operators.occasion(op)->age);
     if (!found)
-      throw Error(fmt::format("expected weights sent {} steps ago, but none were sent",
-                              operators.occasion(op)->age));
+      throw Error("expected weights sent {} steps ago, but none were sent", operators.occasion(op)->age);
     if (slot == home) return found->tensor;
     CopyRun copy;
     copy.task = layout.task(last, producer);
@@ -515,10 +514,10 @@ const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
   if (op < 0 || op >= impl_->graph->operator_count() || !impl_->program.is_input(op))
-    throw ArgumentError(fmt::format("execute: operator {} is not an input", op + 1));
+    throw ArgumentError("execute: operator {} is not an input", op + 1);
   if (micro_batch < 0 || micro_batch >= impl_->layout.micro_batches())
-    throw ArgumentError(fmt::format("execute: expected a micro-batch from 1 to {}, got {}",
-                                    impl_->layout.micro_batches(), micro_batch + 1));
+    throw ArgumentError("execute: expected a micro-batch from 1 to {}, got {}", impl_->layout.micro_batches(),
+                        micro_batch + 1);
   const auto flat = impl_->operators.data(op, micro_batch).to(at::kDouble).reshape({-1});
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
@@ -576,8 +575,7 @@ std::vector<double> Executor::weight(int32_t op, size_t parameter) const {
   const bool is_there = op >= 0 && op < impl_->graph->operator_count() &&
                         parameter < impl_->operators.weights().of(op).size();
   if (!is_there)
-    throw ArgumentError(
-        fmt::format("execute: operator {} has no weight {}", op + 1, parameter + 1));
+    throw ArgumentError("execute: operator {} has no weight {}", op + 1, parameter + 1);
   return numbers_of(impl_->operators.weights().of(op)[parameter]);
 }
 

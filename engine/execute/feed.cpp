@@ -70,25 +70,21 @@ void Feed::check(const Graph& graph) {
                   : data_->held_out;
   steps_ = samples_ / (batch_ * batches_);
   if (steps_ == 0)
-    throw ArgumentError(fmt::format(
-        "data {}: expected at least the {} samples that a step trains ({} micro-batches of {}), got {}",
-        data_->path, batch_ * batches_, batches_, batch_, samples_));
+    throw ArgumentError("data {}: expected at least the {} samples that a step trains ({} micro-batches of {}), got {}",
+                        data_->path, batch_ * batches_, batches_, batch_, samples_);
 }
 
 void Feed::check_input(const Operator& op, const Tensor& tensor) const {
   const int64_t bound = integer_attribute(op.attributes, "index_bound", int64_t{1} << 40);
   const bool whole = is_whole(tensor);
   if (data_->is_text && !whole)
-    throw ArgumentError(fmt::format(
-        "data {}: a text has symbols, input '{}' takes real numbers", data_->path, op.name));
+    throw ArgumentError("data {}: a text has symbols, input '{}' takes real numbers", data_->path, op.name);
   if (whole && bound < data_->classes)
-    throw ArgumentError(
-        fmt::format("data {}: input '{}' takes numbers below {}, the data have {}", data_->path,
-                    op.name, bound, data_->classes - 1));
+    throw ArgumentError("data {}: input '{}' takes numbers below {}, the data have {}", data_->path, op.name, bound,
+                        data_->classes - 1);
   if (!whole && elements_from(tensor.shape, 1) != data_->width)
-    throw ArgumentError(fmt::format(
-        "data {}: input '{}' takes samples of {} numbers, the data have samples of {}", data_->path,
-        op.name, elements_from(tensor.shape, 1), data_->width));
+    throw ArgumentError("data {}: input '{}' takes samples of {} numbers, the data have samples of {}", data_->path,
+                        op.name, elements_from(tensor.shape, 1), data_->width);
 }
 
 /// The order of an epoch's samples.

@@ -121,7 +121,7 @@ std::vector<double> measure_copies(const std::string& from, const std::string& t
   if (repeats < 1) throw ArgumentError("measure_copies: expected at least one repeat");
   for (const int64_t size : bytes)
     if (size < 4)
-      throw ArgumentError(fmt::format("measure_copies: expected sizes of 4 bytes, got {}", size));
+      throw ArgumentError("measure_copies: expected sizes of 4 bytes, got {}", size);
   const std::vector<WorkerDevice> devices = {parse_worker_device(from), parse_worker_device(to)};
   const auto cores = worker_cores(devices);
   Exchange exchange;

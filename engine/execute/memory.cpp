@@ -96,9 +96,8 @@ class CountingAllocator final : public c10::Allocator {
       return {block, block, free_block, device};
     } catch (const std::exception&) {
       account->remove(static_cast<int64_t>(bytes));
-      throw LimitError(fmt::format("out of memory: the system refused {} in addition to {}",
-                                   format_bytes(static_cast<int64_t>(bytes)),
-                                   format_bytes(account->current_bytes())));
+      throw LimitError("out of memory: the system refused {} in addition to {}",
+                       format_bytes(static_cast<int64_t>(bytes)), format_bytes(account->current_bytes()));
     }
   }
 
@@ -165,9 +164,8 @@ void MemoryAccount::add(int64_t bytes) {
   const int64_t now = current_ += bytes;
   if (limit_bytes_ > 0 && now > limit_bytes_) {
     current_ -= bytes;
-    throw LimitError(fmt::format("out of memory: {} in addition to {}, limit {}",
-                                 format_bytes(bytes),
-                                 format_bytes(now - bytes), format_bytes(limit_bytes_)));
+    throw LimitError("out of memory: {} in addition to {}, limit {}", format_bytes(bytes), format_bytes(now - bytes),
+                     format_bytes(limit_bytes_));
   }
   int64_t most = peak_;
   while (now > most && !peak_.compare_exchange_weak(most, now)) {

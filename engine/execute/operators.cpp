@@ -231,8 +231,7 @@ void Operators::stand_in(int32_t op, Tensors& outputs) const {
   for (size_t i = outputs.size(); i < of.outputs.size(); ++i) {
     for (const int32_t reader : graph_.readers_of(of.outputs[i]))
       if (graph_.op(reader).phase == Phase::forward)
-        throw Error(fmt::format("{} reads output {}, but the kernel writes only {}",
-                                graph_.op(reader).name, i + 1, outputs.size()));
+        throw Error("{} reads output {}, but the kernel writes only {}", graph_.op(reader).name, i + 1, outputs.size());
     outputs.push_back(at::empty({0}));
   }
 }

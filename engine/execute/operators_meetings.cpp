@@ -30,11 +30,9 @@ void Operators::set_occasions(const std::vector<Occasion>& given) {
   for (const auto& occasion : given) {
     const auto found = std::find(names.begin(), names.end(), occasion.name);
     if (found == names.end())
-      throw ArgumentError(fmt::format(
-          "execute: graph {} has no conditional operation '{}', it has {}",
-                                      graph_.name(), occasion.name,
-                                      names.empty() ? std::string("none")
-                                                    : fmt::format("{}", fmt::join(names, ", "))));
+      throw ArgumentError("execute: graph {} has no conditional operation '{}', it has {}", graph_.name(),
+                          occasion.name,
+                          names.empty() ? std::string("none") : fmt::format("{}", fmt::join(names, ", ")));
     happens_[at(found - names.begin())] = occasion;
   }
 }

@@ -10,8 +10,7 @@ constexpr int64_t kMostDimensions = 8;
 /// Dtype, rank and extents of a tensor.
 at::Tensor describe(const at::Tensor& tensor) {
   if (tensor.dim() > kMostDimensions)
-    throw Error(fmt::format("a message of {} dimensions, expected at most {}", tensor.dim(),
-                            kMostDimensions));
+    throw Error("a message of {} dimensions, expected at most {}", tensor.dim(), kMostDimensions);
   auto about = at::zeros({2 + kMostDimensions}, at::kLong);
   auto* numbers = about.data_ptr<int64_t>();
   numbers[0] = static_cast<int64_t>(tensor.scalar_type());

@@ -15,14 +15,11 @@ namespace trinity {
 Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {
   for (const auto& op : graph_->operators()) {
     if (op.type == "VariableV2")
-      throw ArgumentError(
-          fmt::format("graph {}: graphs of TensorFlow operations can be simulated but not "
-                      "executed; use the network built of layers",
-                      graph_->name()));
+      throw ArgumentError("graph {}: graphs of TensorFlow operations can be simulated but not executed; use the "
+                          "network built of layers", graph_->name());
     if (op.phase == Phase::forward && op.measured())
-      throw ArgumentError(fmt::format(
-          "graph {}: operator {} has only a measured time and cannot be executed",
-          graph_->name(), op.name));
+      throw ArgumentError("graph {}: operator {} has only a measured time and cannot be executed", graph_->name(),
+                          op.name);
   }
   if (!has_meaning(*graph_)) graph_ = std::make_shared<const Graph>(state_meaning(*graph_));
   find_duties();
@@ -42,9 +39,8 @@ Duty Program::duty_of(const Operator& op) const {
   if (op.type == "WeightCopy") return Duty::fetch;
   if (op.type == "Send") return Duty::send;
   if (op.attributes.contains("turn"))
-    throw ArgumentError(fmt::format("graph {}: {}: an asynchronous parameter server can be "
-                                    "simulated but not executed; use asynchronous = false",
-                                    graph_->name(), op.name));
+    throw ArgumentError("graph {}: {}: an asynchronous parameter server can be simulated but not executed; use "
+                        "asynchronous = false", graph_->name(), op.name);
   if (op.phase == Phase::update) return Duty::update;
   if (op.phase == Phase::forward) return Duty::forward;
   if (integer_attribute(op.attributes, "replay", 0) != 0)
@@ -70,11 +66,8 @@ void Program::find_duties() {
     ++parts_[op.forward];
     if (reads_replays(op)) replays_[op.forward] = true;
     if (op.unit != graph_->op(op.forward).unit)
-      throw ArgumentError(
-          fmt::format(
-              "graph {}: operator {} and its backward operator must share a colocation unit "
-                      "to be executed (colocate = 'forward')",
-                      graph_->name(), graph_->op(op.forward).name));
+      throw ArgumentError("graph {}: operator {} and its backward operator must share a colocation unit to be executed "
+                          "(colocate = 'forward')", graph_->name(), graph_->op(op.forward).name);
   }
 }
 
@@ -97,8 +90,8 @@ void Program::find_kernels() {
     if (runs && !kernels_.back()) unknown.insert(op.type);
   }
   if (!unknown.empty())
-    throw ArgumentError(fmt::format("graph {}: no kernel for operator type{} {}", graph_->name(),
-                                    unknown.size() > 1 ? "s" : "", fmt::join(unknown, ", ")));
+    throw ArgumentError("graph {}: no kernel for operator type{} {}", graph_->name(), unknown.size() > 1 ? "s" : "",
+                        fmt::join(unknown, ", "));
 }
 
 void Program::find_readers() {
@@ -119,10 +112,8 @@ void Program::find_readers() {
     const int32_t from = graph_->tensor(static_cast<int32_t>(t)).producer;
     if (graph_->op(from).phase != Phase::backward || update[t] == 0) continue;
     if (backward[t] > 0)
-      throw ArgumentError(fmt::format(
-          "graph {}: tensor {} of operator {} is read both in every micro-batch and once per step, "
-          "expected one of them",
-          graph_->name(), t + 1, graph_->op(from).name));
+      throw ArgumentError("graph {}: tensor {} of operator {} is read both in every micro-batch and once per step, "
+                          "expected one of them", graph_->name(), t + 1, graph_->op(from).name);
     const bool stays = duty_[from] == Duty::gradient && own[t] == 1 && update[t] == 1;
     if (stays)
       keeps_gradient_[graph_->op(from).forward] = true;
@@ -215,10 +206,8 @@ void Program::check_splits() const {
   for (int32_t id = 0; id < graph_->operator_count(); ++id) {
     const auto& op = graph_->op(id);
     if (duty_[id] != Duty::reduce || text_attribute(op, "reduction") != "statistics") continue;
-    throw ArgumentError(fmt::format(
-        "graph {}: {}: a softmax or norm that is split along the dimension that it normalises can "
-        "be simulated but not executed",
-        graph_->name(), op.name));
+    throw ArgumentError("graph {}: {}: a softmax or norm that is split along the dimension that it normalises can be "
+                        "simulated but not executed", graph_->name(), op.name);
   }
 }
 

@@ -23,25 +23,20 @@ RunLayout::RunLayout(const Graph& graph, std::span<const int32_t> placement, int
 void RunLayout::check_placement(const Graph& graph, std::span<const double> order) const {
   const auto count = static_cast<size_t>(operators_);
   if (placement_.size() != count)
-    throw ArgumentError(fmt::format("execute: expected a device for each of {} operators, got {}",
-                                    count, placement_.size()));
+    throw ArgumentError("execute: expected a device for each of {} operators, got {}", count, placement_.size());
   if (static_cast<int64_t>(operators_) * micro_batches_ > int64_t{1} << 26)
-    throw LimitError(fmt::format("execute: {} operators in {} micro-batches are more than 2^26",
-                                 operators_, micro_batches_));
+    throw LimitError("execute: {} operators in {} micro-batches are more than 2^26", operators_, micro_batches_);
   if (!order.empty() && order.size() != static_cast<size_t>(tasks()))
-    throw ArgumentError(
-        fmt::format("execute: expected a key for each of {} operators in {} micro-batches, got {}",
-                    count, micro_batches_, order.size()));
+    throw ArgumentError("execute: expected a key for each of {} operators in {} micro-batches, got {}", count,
+                        micro_batches_, order.size());
   for (int32_t op = 0; op < operators_; ++op) {
     const int32_t device = device_of(op), first = graph.unit(graph.op(op).unit)[0];
     if (device < 0 || device >= devices())
-      throw ArgumentError(fmt::format("execute: operator {} is on device {}, expected 1 to {}",
-                                      graph.op(op).name, device + 1, devices()));
+      throw ArgumentError("execute: operator {} is on device {}, expected 1 to {}", graph.op(op).name, device + 1,
+                          devices());
     if (device != device_of(first))
-      throw ArgumentError(
-          fmt::format(
-              "execute: operators {} and {} share a colocation unit but are on devices {} and {}",
-                      graph.op(first).name, graph.op(op).name, device_of(first) + 1, device + 1));
+      throw ArgumentError("execute: operators {} and {} share a colocation unit but are on devices {} and {}",
+                          graph.op(first).name, graph.op(op).name, device_of(first) + 1, device + 1);
   }
 }
 
@@ -86,8 +81,7 @@ std::vector<double> RunLayout::joined_keys(const Graph& graph,
 
 void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
   if (order.empty() && !graph.collectives().empty())
-    throw ArgumentError(fmt::format("execute: graph {} has collectives: expected an order of tasks",
-                                    graph.name()));
+    throw ArgumentError("execute: graph {} has collectives: expected an order of tasks", graph.name());
   std::vector<int32_t> all;
   for (int32_t task = 0; task < tasks(); ++task)
     if (!once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
@@ -112,9 +106,8 @@ void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
         continue;
       }
       if (keys.empty() || keys[missing] > keys[task])
-        throw ArgumentError(fmt::format("execute: operator {} is ordered before {}, which it reads",
-                                        graph.op(operator_of(task)).name,
-                                        graph.op(operator_of(missing)).name));
+        throw ArgumentError("execute: operator {} is ordered before {}, which it reads",
+                            graph.op(operator_of(task)).name, graph.op(operator_of(missing)).name);
       open.push_back(missing);
     }
   }

@@ -76,9 +76,8 @@ void set_sent(const std::vector<NamedTensor>& values, SentWeights& sent, const P
     int64_t step = -1;
     std::from_chars(name.data() + end, name.data() + name.size(), step);
     if (found == tensors.end() || step < 0)
-      throw ArgumentError(fmt::format(
-          "weights: the checkpoint has an unmerged send '{}' of another strategy; resume with the "
-            "strategy that wrote it", name));
+      throw ArgumentError("weights: the checkpoint has an unmerged send '{}' of another strategy; resume with the "
+                          "strategy that wrote it", name);
     found_at[{found->second, step}] = tensor;
   }
   for (const auto& [place, tensor] : found_at) {

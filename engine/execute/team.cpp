@@ -20,8 +20,7 @@ void Team::grow(size_t count) {
     try {
       threads_.emplace_back(&Team::serve, this, threads_.size(), runs_);
     } catch (const std::exception& error) {  // also if there is no memory for one
-      throw Error(fmt::format("execute: no thread for worker {}: {}", threads_.size() + 1,
-                              error.what()));
+      throw Error("execute: no thread for worker {}: {}", threads_.size() + 1, error.what());
     }
   }
 }

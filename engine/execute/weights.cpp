@@ -299,13 +299,12 @@ at::Tensor Weights::bundle_of(int32_t op, const std::string& suffix, const ByNam
     const auto name = text_attribute(of, kSource) + "/" + of.parameters[i].name + suffix;
     const auto found = given.find(name);
     if (found == given.end())
-      throw ArgumentError(fmt::format("weights: expected a weight '{}', got none", name));
+      throw ArgumentError("weights: expected a weight '{}', got none", name);
     const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
     const auto whole = begin.empty() ? block : list_attribute(of, fmt::format("weight{}_whole", i));
     if (found->second->sizes() != at::IntArrayRef(whole))
-      throw ArgumentError(fmt::format("weights: '{}': expected the shape [{}], got [{}]", name,
-                                      fmt::join(whole, ", "),
-                                      fmt::join(found->second->sizes(), ", ")));
+      throw ArgumentError("weights: '{}': expected the shape [{}], got [{}]", name, fmt::join(whole, ", "),
+                          fmt::join(found->second->sizes(), ", "));
     parts.push_back(padded_block_of(*found->second, begin, block).reshape({-1}));
   }
   return at::cat(parts);

@@ -6,8 +6,7 @@ namespace trinity {
 
 std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options) {
   if (!options.devices.empty() && options.devices.size() != static_cast<size_t>(devices))
-    throw ArgumentError(fmt::format("execute: expected the names of {} devices, got {}", devices,
-                                    options.devices.size()));
+    throw ArgumentError("execute: expected the names of {} devices, got {}", devices, options.devices.size());
   std::vector<Worker> workers(static_cast<size_t>(devices));
   std::vector<WorkerDevice> all;
   for (int32_t d = 0; d < devices; ++d) {

@@ -79,10 +79,8 @@ Imported read_model(const std::string& path, const OnnxOptions& options) {
   }
   if (extension == ".json") return read_json(path, name);
   if (extension == ".txt") return read_text_model(path, name);
-  throw FileError(
-      fmt::format("{}: expected the ending .onnx, .json (own, dnn-partitioning, Piper) or .txt "
-                  "(PipeDream, DAPPLE profile, Doppler), got '{}'",
-                  path, extension));
+  throw FileError("{}: expected the ending .onnx, .json (own, dnn-partitioning, Piper) or .txt (PipeDream, DAPPLE "
+                  "profile, Doppler), got '{}'", path, extension);
 }
 
 }  // namespace trinity

@@ -20,12 +20,10 @@ auto map_of(std::vector<T>& values, const CsrGraph& csr) {
 
 void check_times(std::span<const double> times, size_t count, const char* what) {
   if (times.size() != count)
-    throw ArgumentError(
-        fmt::format("{} {} times for {}s, got {}", count, what, what, times.size()));
+    throw ArgumentError("{} {} times for {}s, got {}", count, what, what, times.size());
   for (size_t i = 0; i < count; ++i)
     if (!(times[i] >= 0) || std::isinf(times[i]))
-      throw ArgumentError(
-          fmt::format("{} {} takes {} s, expected 0 or more", what, i + 1, times[i]));
+      throw ArgumentError("{} {} takes {} s, expected 0 or more", what, i + 1, times[i]);
 }
 
 }  // namespace

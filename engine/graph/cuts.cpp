@@ -182,14 +182,12 @@ class Cutter {
 void Cutter::scale_capacities() {
   const auto given = options_.edge_capacity;
   if (given.size() != at(graph_.edge_count()))
-    throw ArgumentError(fmt::format("expected {} capacities, one per edge, got {}",
-                                    graph_.edge_count(), given.size()));
+    throw ArgumentError("expected {} capacities, one per edge, got {}", graph_.edge_count(), given.size());
   long double sum = 0;
   bool whole = true;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!(given[i] >= 0))
-      throw ArgumentError(
-          fmt::format("edge {} has capacity {}, expected 0 or more", i + 1, given[i]));
+      throw ArgumentError("edge {} has capacity {}, expected 0 or more", i + 1, given[i]);
     if (std::isinf(given[i])) continue;
     sum += given[i];
     whole = whole && given[i] == std::floor(given[i]);
@@ -236,15 +234,13 @@ void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int3
   for (const int32_t v : sources) source_of[v] = v;
   for (const int32_t v : sinks) {
     if (source_of[v] == v)
-      throw ArgumentError(
-          fmt::format("operator '{}' is both a source and a sink", graph_.op(v).name));
+      throw ArgumentError("operator '{}' is both a source and a sink", graph_.op(v).name);
     sink_of[v] = v;
   }
   close(kStart, source_of);
   for (const int32_t v : sinks)
     if (source_of[v] >= 0)
-      throw ArgumentError(fmt::format("no cut can separate '{}' from '{}'",
-                                      graph_.op(source_of[v]).name, graph_.op(v).name));
+      throw ArgumentError("no cut can separate '{}' from '{}'", graph_.op(source_of[v]).name, graph_.op(v).name);
   close(kSink, sink_of);
   node_.assign(count, kOpen);
   for (size_t v = 0; v < count; ++v) {

@@ -29,11 +29,9 @@ void check_deadlock(const std::string& graph, const std::vector<Operator>& opera
     const int32_t entering = reads[cycle[i]].second;
     const int32_t leaving = reads[cycle[(i + 1) % cycle.size()]].first;
     if (entering == leaving) continue;
-    throw ArgumentError(fmt::format(
-        "graph '{}': collective '{}' waits for itself: its member '{}' needs the output of its "
-        "member '{}'",
-        graph, collectives[operators[leaving].collective].name, operators[entering].name,
-        operators[leaving].name));
+    throw ArgumentError("graph '{}': collective '{}' waits for itself: its member '{}' needs the output of its member "
+                        "'{}'", graph, collectives[operators[leaving].collective].name, operators[entering].name,
+                        operators[leaving].name);
   }
 }
 

@@ -363,10 +363,8 @@ class Spreading {
   }
 
   [[noreturn]] void refuse(int32_t op, int32_t tensor) const {
-    throw ArgumentError(fmt::format(
-        "mesh: expert = {}: operator '{}' reads '{}', the output of an expert on another rank; "
-        "only the combine operator may do so",
-        ranks_, graph_.op(op).name, graph_.op(producer(tensor)).name));
+    throw ArgumentError("mesh: expert = {}: operator '{}' reads '{}', the output of an expert on another rank; only "
+                        "the combine operator may do so", ranks_, graph_.op(op).name, graph_.op(producer(tensor)).name);
   }
 
   /// A tensor as an operator reads it: through an exchange if it is on the other side.
@@ -501,18 +499,15 @@ std::vector<ExpertLayer> find_experts(const Graph& graph) { return ExpertFinder(
 
 SpreadExperts spread_experts(const Graph& graph, int32_t ranks) {
   if (ranks < 2)
-    throw ArgumentError(fmt::format("mesh: expert = {}: expected at least 2 ranks", ranks));
+    throw ArgumentError("mesh: expert = {}: expected at least 2 ranks", ranks);
   auto layers = find_experts(graph);
   if (layers.empty())
-    throw ArgumentError(fmt::format(
-        "mesh: expert = {}: graph '{}' has no experts to shard (expected matmuls with weights of "
-        "every expert, or one branch of operators per expert)",
-        ranks, graph.name()));
+    throw ArgumentError("mesh: expert = {}: graph '{}' has no experts to shard (expected matmuls with weights of every "
+                        "expert, or one branch of operators per expert)", ranks, graph.name());
   for (const auto& layer : layers)
     if (layer.experts % ranks != 0)
-      throw ArgumentError(fmt::format(
-          "mesh: expert = {} does not divide the {} experts of '{}' (nearest that do: {})", ranks,
-          layer.experts, layer.name, divisors_near(layer.experts, ranks)));
+      throw ArgumentError("mesh: expert = {} does not divide the {} experts of '{}' (nearest that do: {})", ranks,
+                          layer.experts, layer.name, divisors_near(layer.experts, ranks));
   return Spreading(graph, std::move(layers), ranks).run();
 }
 

@@ -11,9 +11,7 @@ namespace {
 
 double step_time_s(const Operator& op) {
   if (op.measured_time_s < 0)
-    throw ArgumentError(
-        fmt::format("fold_backward: operator '{}' has no measured time; use the graph of a profile",
-                    op.name));
+    throw ArgumentError("fold_backward: operator '{}' has no measured time; use the graph of a profile", op.name);
   return op.measured_time_s + std::max(0.0, op.measured_backward_time_s) +
          number_attribute(op, "loader_time_s", 0);
 }
@@ -22,9 +20,7 @@ double step_time_s(const Operator& op) {
 
 Graph fold_backward(const Graph& forward) {
   if (forward.has_backward() || !forward.collectives().empty())
-    throw ArgumentError(
-        fmt::format("fold_backward: graph '{}' is a whole training step, expected a forward graph",
-                    forward.name()));
+    throw ArgumentError("fold_backward: graph '{}' is a whole training step, expected a forward graph", forward.name());
   std::vector<int32_t> order(static_cast<size_t>(forward.operator_count()));
   std::iota(order.begin(), order.end(), 0);
   const auto position = [&](int32_t op) { return integer_attribute(forward.op(op).attributes, "file_position", op); };

@@ -53,9 +53,9 @@ uint64_t fingerprint_of(const Graph& graph) {
 
 void check_bytes(const std::string& owner, const char* field, int64_t bytes) {
   if (bytes < 0)
-    throw ArgumentError(fmt::format("{}: {} must not be negative, got {}", owner, field, bytes));
+    throw ArgumentError("{}: {} must not be negative, got {}", owner, field, bytes);
   if (bytes > kMaxBytes)
-    throw LimitError(fmt::format("{}: {} must not exceed 2^50, got {}", owner, field, bytes));
+    throw LimitError("{}: {} must not exceed 2^50, got {}", owner, field, bytes);
 }
 
 /// Checks the bytes of weights before any unchecked multiplication.
@@ -65,15 +65,14 @@ void check_parameters(const std::string& owner, const Operator& op) {
     int64_t bytes = dtype_bytes(parameter.dtype);
     for (const int64_t extent : parameter.shape) {
       if (extent < 0)
-        throw ArgumentError(fmt::format("{}: parameter '{}': extent {} is negative", owner,
-                                        parameter.name, extent));
+        throw ArgumentError("{}: parameter '{}': extent {} is negative", owner, parameter.name, extent);
       if (__builtin_mul_overflow(bytes, extent, &bytes)) bytes = kMaxBytes + 1;
       bytes = std::min(bytes, kMaxBytes + 1);
     }
     total = std::min(total + bytes, kMaxBytes + 1);
   }
   if (total > kMaxBytes)
-    throw LimitError(fmt::format("{}: its weights have more than 2^50 bytes", owner));
+    throw LimitError("{}: its weights have more than 2^50 bytes", owner);
 }
 
 /// Fast check that almost every operator passes, without building a message.
@@ -89,15 +88,14 @@ void check_costs(const Operator& op) {
   if (costs_are_plain(op)) return;
   const auto owner = fmt::format("operator '{}'", op.name);
   if (!(op.flops >= 0) || std::isinf(op.flops))
-    throw ArgumentError(
-        fmt::format("{}: flops must be finite and not negative, got {}", owner, op.flops));
+    throw ArgumentError("{}: flops must be finite and not negative, got {}", owner, op.flops);
   const std::pair<const char*, double> optional[] = {
       {"traffic_bytes", op.traffic_bytes},
       {"measured_time_s", op.measured_time_s},
       {"measured_backward_time_s", op.measured_backward_time_s}};
   for (const auto& [field, value] : optional)
     if (!std::isfinite(value))
-      throw ArgumentError(fmt::format("{}: {} must be finite, got {}", owner, field, value));
+      throw ArgumentError("{}: {} must be finite, got {}", owner, field, value);
   check_bytes(owner, "extra_parameter_bytes", op.extra_parameter_bytes);
   check_bytes(owner, "persistent_bytes", op.persistent_bytes);
   check_bytes(owner, "workspace_bytes", op.workspace_bytes);
@@ -116,9 +114,9 @@ int64_t shaped_bytes(const Tensor& tensor) {
   int64_t elements = 1;
   for (const int64_t extent : tensor.shape) {
     if (extent < 0)
-      throw ArgumentError(fmt::format("tensor '{}': extent {} is negative", tensor.name, extent));
+      throw ArgumentError("tensor '{}': extent {} is negative", tensor.name, extent);
     if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMaxBytes)
-      throw LimitError(fmt::format("tensor '{}' has more than 2^50 elements", tensor.name));
+      throw LimitError("tensor '{}' has more than 2^50 elements", tensor.name);
   }
   return elements * dtype_bytes(tensor.dtype);
 }
@@ -131,8 +129,7 @@ void check_total_bytes(const std::string& graph, const std::vector<Operator>& op
   for (const auto& op : operators)
     total += static_cast<double>(op.parameter_bytes() + op.persistent_bytes + op.workspace_bytes);
   if (total > 0x1p60)
-    throw LimitError(
-        fmt::format("graph '{}': its tensors and weights have more than 2^60 bytes", graph));
+    throw LimitError("graph '{}': its tensors and weights have more than 2^60 bytes", graph);
 }
 
 /// [entry, of `count`]: its place in an order; -1: it has none.
@@ -284,7 +281,7 @@ int32_t GraphBuilder::add_operator(Operator op) {
   if (named) check_costs(op);
   for (const int32_t tensor : op.inputs) check_read(op, tensor);
   if (named && !names_.add(op.name, id, operators_))
-    throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
+    throw ArgumentError("operator '{}' is already in graph '{}'", op.name, name_);
   op.outputs.clear();
   op.collective = -1;
   operators_.push_back(std::move(op));
@@ -300,7 +297,7 @@ void GraphBuilder::reserve(size_t operators, size_t tensors) {
 
 int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
   if (op < 0 || op >= operator_count())
-    throw ArgumentError(fmt::format("add_output: no operator number {}", op));
+    throw ArgumentError("add_output: no operator number {}", op);
   auto& owner = operators_[op];
   const bool named = !Nameless::on();
   if (named && tensor.name.empty())
@@ -329,7 +326,7 @@ void GraphBuilder::replace(int32_t id, Tensor tensor) {
 
 void GraphBuilder::read(int32_t op, int32_t tensor) {
   if (op < 0 || op >= operator_count())
-    throw ArgumentError(fmt::format("read: no operator number {}", op));
+    throw ArgumentError("read: no operator number {}", op);
   check_read(operators_[op], tensor);
   operators_[op].inputs.push_back(tensor);
 }
@@ -349,8 +346,7 @@ void GraphBuilder::move_output(int32_t tensor, int32_t op) {
 
 void GraphBuilder::check_read(const Operator& op, int32_t tensor) const {
   if (tensor < 0 || tensor >= tensor_count())
-    throw ArgumentError(fmt::format("operator '{}' reads tensor number {}, which does not exist",
-                                    op.name, tensor));
+    throw ArgumentError("operator '{}' reads tensor number {}, which does not exist", op.name, tensor);
 }
 
 int32_t GraphBuilder::find(std::string_view name) const {
@@ -363,28 +359,26 @@ void GraphBuilder::add_collective(Collective collective) {
   if (named) check_utf8("collective", collective.name);
   const auto owner = [&] { return fmt::format("collective '{}'", collective.name); };
   if (named && collective_names_.contains(collective.name))
-    throw ArgumentError(fmt::format("{} is already in graph '{}'", owner(), name_));
+    throw ArgumentError("{} is already in graph '{}'", owner(), name_);
   if (collective.bytes < 0 || collective.bytes > kMaxBytes)
     check_bytes(owner(), "bytes", collective.bytes);
   if (collective.members.empty()) throw ArgumentError(owner() + " has no members");
   for (const int32_t member : collective.members)
     if (member < 0 || member >= operator_count())
-      throw ArgumentError(fmt::format("{}: no operator number {}", owner(), member));
+      throw ArgumentError("{}: no operator number {}", owner(), member);
   auto& members = collective.members;
   std::sort(members.begin(), members.end());
   if (const auto twice = std::adjacent_find(members.begin(), members.end()); twice != members.end())
-    throw ArgumentError(fmt::format("{}: operator '{}' is named twice", owner(), op(*twice).name));
+    throw ArgumentError("{}: operator '{}' is named twice", owner(), op(*twice).name);
   const auto& first = op(members[0]);
   for (const int32_t member : members) {
     const auto& other = op(member);
     if (other.collective >= 0)
-      throw ArgumentError(fmt::format("{}: operator '{}' is a member of collective '{}'", owner(),
-                                      other.name, collectives_[other.collective].name));
+      throw ArgumentError("{}: operator '{}' is a member of collective '{}'", owner(), other.name,
+                          collectives_[other.collective].name);
     if (other.phase != first.phase)
-      throw ArgumentError(fmt::format("{}: expected operators of one phase, got '{}' of phase {} "
-                                      "and '{}' of phase {}",
-                                      owner(), first.name, choice_name(first.phase), other.name,
-                                      choice_name(other.phase)));
+      throw ArgumentError("{}: expected operators of one phase, got '{}' of phase {} and '{}' of phase {}", owner(),
+                          first.name, choice_name(first.phase), other.name, choice_name(other.phase));
   }
   for (const int32_t member : members)
     op(member).collective = static_cast<int32_t>(collectives_.size());
@@ -418,8 +412,8 @@ std::vector<int32_t> GraphBuilder::topological_order() const {
     for (const int32_t tensor : operators_[added[i]].inputs) {
       arrows.emplace_back(place[tensors_[tensor].producer], static_cast<int32_t>(i));
       if (arrows.back().first < 0)
-        throw ArgumentError(fmt::format("operator '{}' reads '{}', which is not in the subgraph",
-                                        operators_[added[i]].name, tensors_[tensor].name));
+        throw ArgumentError("operator '{}' reads '{}', which is not in the subgraph", operators_[added[i]].name,
+                            tensors_[tensor].name);
       ordered = ordered && arrows.back().first < arrows.back().second;
     }
   if (ordered) return added;
@@ -437,8 +431,7 @@ std::vector<int32_t> GraphBuilder::topological_order() const {
 void GraphBuilder::check_forward() const {
   for (const auto& op : operators_)
     if (op.forward >= operator_count())
-      throw ArgumentError(fmt::format("operator '{}': its forward operator, number {}, is missing",
-                                      op.name, op.forward));
+      throw ArgumentError("operator '{}': its forward operator, number {}, is missing", op.name, op.forward);
 }
 
 int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) {
@@ -565,12 +558,11 @@ DerivedGraph GraphBuilder::derive(std::span<const int32_t> added) {
 
 Graph GraphBuilder::build(std::vector<int32_t>* numbers) {
   if (operators_.size() > kMaxOperators)
-    throw LimitError(fmt::format("graph '{}' has {} operators, more than {}", name_,
-                                 operators_.size(), kMaxOperators));
+    throw LimitError("graph '{}' has {} operators, more than {}", name_, operators_.size(), kMaxOperators);
   check_forward();
   check_total_bytes(name_, operators_, tensors_);
   auto order = topological_order();
-  if (order.empty()) throw ArgumentError(fmt::format("graph '{}' has no operators", name_));
+  if (order.empty()) throw ArgumentError("graph '{}' has no operators", name_);
   poll_stop();
   const bool joined = !Nameless::on() &&
                       std::any_of(collectives_.begin(), collectives_.end(),

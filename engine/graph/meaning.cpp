@@ -110,8 +110,8 @@ class Meaning {
     const auto& given = graph_.op(id).outputs;
     const size_t expected = gradient.inputs.size() + (gradient.weights ? 1 : 0);
     if (given.size() != expected)
-      throw ArgumentError(fmt::format("graph {}: operator {} has {} outputs, expected {} gradients",
-                                      graph_.name(), graph_.op(id).name, given.size(), expected));
+      throw ArgumentError("graph {}: operator {} has {} outputs, expected {} gradients", graph_.name(),
+                          graph_.op(id).name, given.size(), expected);
     for (size_t i = 0; i < gradient.inputs.size(); ++i)
       arrived[op.inputs[at(gradient.inputs[i])]].push_back(given[i]);
   }
@@ -158,17 +158,13 @@ class Meaning {
 
 Graph state_meaning(const Graph& training) {
   if (!training.collectives().empty())
-    throw ArgumentError(
-        fmt::format("graph {}: collectives cannot be executed, expected a graph of one replica",
-                    training.name()));
+    throw ArgumentError("graph {}: collectives cannot be executed, expected a graph of one replica", training.name());
   for (const auto& op : training.operators()) {
     const bool again = op.phase == Phase::backward && op.forward >= 0 && !is_sum(op) &&
                        op.type == training.op(op.forward).type;
     if (again)
-      throw ArgumentError(fmt::format(
-          "graph {}: operator {} is recomputed already; use recompute = 'full' of a strategy "
-          "instead",
-          training.name(), op.name));
+      throw ArgumentError("graph {}: operator {} is recomputed already; use recompute = 'full' of a strategy instead",
+                          training.name(), op.name);
   }
   return Meaning(training).run();
 }

@@ -122,9 +122,8 @@ class Recomputation {
       const auto missing = std::count(again.members.begin(), again.members.end(), -1);
       if (missing == static_cast<std::ptrdiff_t>(again.members.size())) continue;
       if (missing > 0)
-        throw ArgumentError(fmt::format(
-            "recomputing graph '{}': only some members of collective '{}' would be recomputed",
-            builder_.name(), again.name));
+        throw ArgumentError("recomputing graph '{}': only some members of collective '{}' would be recomputed",
+                            builder_.name(), again.name);
       again.name += kSuffix;
       builder_.add_collective(std::move(again));
     }
@@ -148,13 +147,10 @@ bool is_recomputed(const Operator& op) {
 
 DerivedGraph recompute(Graph graph, std::span<const int32_t> stage, const RecomputeOptions& options) {
   if (stage.size() != at(graph.operator_count()))
-    throw ArgumentError(
-        fmt::format("recomputing graph '{}': expected the stages of {} operators, "
-                    "got {}",
-                    graph.name(), graph.operator_count(), stage.size()));
+    throw ArgumentError("recomputing graph '{}': expected the stages of {} operators, got {}", graph.name(),
+                        graph.operator_count(), stage.size());
   if (!graph.has_backward())
-    throw ArgumentError(
-        fmt::format("recomputing graph '{}': it has no backward operators", graph.name()));
+    throw ArgumentError("recomputing graph '{}': it has no backward operators", graph.name());
   return Recomputation(std::move(graph), stage, options).run();
 }
 

@@ -257,19 +257,15 @@ class Sharding {
 Sharded shard_states(Graph graph, const ShardingOptions& options) {
   const auto count = at(graph.operator_count());
   if (options.level < 1 || options.level > 3)
-    throw ArgumentError(fmt::format("sharding graph '{}': expected ZeRO stage 1, 2 or 3, got {}",
-                                    graph.name(), options.level));
+    throw ArgumentError("sharding graph '{}': expected ZeRO stage 1, 2 or 3, got {}", graph.name(), options.level);
   if (!options.spread.empty() && options.spread.size() != count)
-    throw ArgumentError(
-        fmt::format("sharding graph '{}': expected the spread of {} operators, got {}",
-                    graph.name(), count, options.spread.size()));
+    throw ArgumentError("sharding graph '{}': expected the spread of {} operators, got {}", graph.name(), count,
+                        options.spread.size());
   if (options.replicas < 2)
-    throw ArgumentError(fmt::format("sharding graph '{}': expected at least 2 replicas, got {}",
-                                    graph.name(), options.replicas));
+    throw ArgumentError("sharding graph '{}': expected at least 2 replicas, got {}", graph.name(), options.replicas);
   if (options.device.size() != count || (options.level == 3 && options.unit.size() != count))
-    throw ArgumentError(fmt::format(
-        "sharding graph '{}': expected devices and units of {} operators, got {} and {}",
-        graph.name(), count, options.device.size(), options.unit.size()));
+    throw ArgumentError("sharding graph '{}': expected devices and units of {} operators, got {} and {}", graph.name(),
+                        count, options.device.size(), options.unit.size());
   return Sharding(std::move(graph), options).run();
 }
 

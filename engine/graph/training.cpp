@@ -249,7 +249,7 @@ class Lowering {
 
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options) {
   if (forward.has_backward())
-    throw ArgumentError(fmt::format("graph '{}' already has backward operators", forward.name()));
+    throw ArgumentError("graph '{}' already has backward operators", forward.name());
   return Lowering(forward, options).run();
 }
 

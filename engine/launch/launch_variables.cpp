@@ -69,8 +69,7 @@ class Reader {
     const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
     if (error != std::errc() || end != value->data() + value->size() || number < low ||
         number > high)
-      throw ArgumentError(
-          fmt::format("{} is '{}', expected an integer from {} to {}", name, *value, low, high));
+      throw ArgumentError("{} is '{}', expected an integer from {} to {}", name, *value, low, high);
     return number;
   }
 
@@ -80,9 +79,8 @@ class Reader {
     const auto rank = integer(names.rank, 0, kMaxRanks - 1);
     if (!size && !rank) return std::nullopt;
     if (!size || !rank)
-      throw ArgumentError(fmt::format("{} is set but {} is not: {} sets both",
-                                      size ? names.size : names.rank,
-                                      size ? names.rank : names.size, names.source));
+      throw ArgumentError("{} is set but {} is not: {} sets both", size ? names.size : names.rank,
+                          size ? names.rank : names.size, names.source);
     LaunchVariables found;
     found.source = names.source;
     found.rank = *rank;
@@ -93,8 +91,8 @@ class Reader {
     if (found.local_size > 0 && found.local_rank >= found.local_size)
       refuse_above(names.local_rank, found.local_rank, names.local_size, found.local_size);
     if (found.local_size > found.size)
-      throw ArgumentError(fmt::format("{} is {}, more than the {} ranks of {}", names.local_size,
-                                      found.local_size, found.size, names.size));
+      throw ArgumentError("{} is {}, more than the {} ranks of {}", names.local_size, found.local_size, found.size,
+                          names.size);
     if (integer(names.nodes, 1, kMaxRanks) == 1) found.local_size = found.size;
     found.node = text(names.node).value_or("");
     return found;
@@ -103,8 +101,8 @@ class Reader {
  private:
   [[noreturn]] static void refuse_above(const char* rank, int rank_value, const char* size,
                                         int size_value) {
-    throw ArgumentError(fmt::format("{} is {}, expected 0 to {} because {} is {}", rank, rank_value,
-                                    size_value - 1, size, size_value));
+    throw ArgumentError("{} is {}, expected 0 to {} because {} is {}", rank, rank_value, size_value - 1, size,
+                        size_value);
   }
 
   const Environment& environment_;
@@ -114,9 +112,8 @@ void check_agreement(const LaunchVariables& one, const Names& one_names,
                      const LaunchVariables& other, const Names& other_names) {
   const auto compare = [&](const char* a, int a_value, const char* b, int b_value) {
     if (a_value >= 0 && b_value >= 0 && a_value != b_value)
-      throw ArgumentError(
-          fmt::format("{} is {} but {} is {}: two launchers disagree, unset the variables of one",
-                      a, a_value, b, b_value));
+      throw ArgumentError("{} is {} but {} is {}: two launchers disagree, unset the variables of one", a, a_value, b,
+                          b_value);
   };
   compare(one_names.size, one.size, other_names.size, other.size);
   compare(one_names.rank, one.rank, other_names.rank, other.rank);
@@ -169,9 +166,8 @@ void find_store(const Reader& reader, LaunchVariables& found) {
   found.address = reader.text("MASTER_ADDR").value_or("");
   if (found.address.empty()) found.address = host_of_rank_0(reader, found);
   if (found.address.empty())
-    throw ArgumentError(fmt::format(
-        "MASTER_ADDR is not set: it names the machine of rank 0, and {} starts ranks on several",
-        found.source));
+    throw ArgumentError("MASTER_ADDR is not set: it names the machine of rank 0, and {} starts ranks on several",
+                        found.source);
 }
 
 /// Launchers that name only the rank, which WORLD_SIZE completes.
@@ -182,9 +178,7 @@ std::optional<LaunchVariables> read_incomplete(const Reader& reader) {
     if (reader.text("WORLD_SIZE")) return reader.read(*names);
     // An index of a Kubernetes job is often all that there is: its pods work on their own.
     if (names == &kKubernetes) return std::nullopt;
-    throw ArgumentError(
-        fmt::format("{} is set, but the number of ranks is unknown: set WORLD_SIZE, too",
-                    names->rank));
+    throw ArgumentError("{} is set, but the number of ranks is unknown: set WORLD_SIZE, too", names->rank);
   }
   return std::nullopt;
 }

@@ -38,8 +38,7 @@ Found resolve(const std::string& host, int port, int kind) {
   addrinfo* list = nullptr;
   const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (code != 0)
-    throw Error(fmt::format("host '{}' is unknown: {}", host,
-                            code == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(code)));
+    throw Error("host '{}' is unknown: {}", host, code == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(code));
   return {list, freeaddrinfo};
 }
 
@@ -101,7 +100,7 @@ std::string address_towards(const std::string& host, int port) {
       return text_of(reinterpret_cast<const sockaddr*>(&own));
     error = errno;
   }
-  throw Error(fmt::format("this machine has no route to '{}': {}", host, std::strerror(error)));
+  throw Error("this machine has no route to '{}': {}", host, std::strerror(error));
 }
 
 std::string listening_failure(const std::string& host, int port) {

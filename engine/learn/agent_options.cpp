@@ -101,8 +101,7 @@ struct Texts {
 void AgentOptions::check(int ranks) const {
   each_option(*this, OptionRanges{});
   if (samples < ranks)
-    throw ArgumentError(fmt::format(
-        "option 'samples': expected one or more for each of {} processes, got {}", ranks, samples));
+    throw ArgumentError("option 'samples': expected one or more for each of {} processes, got {}", ranks, samples);
   if (action_credit && (ratio != Ratio::action || ranks > 1))
     throw ArgumentError("option 'credit': 'action' needs ratio = 'action' and one process");
   if (entropy_updates > 0 && entropy_weight <= 0)

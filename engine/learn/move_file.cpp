@@ -32,7 +32,7 @@ Value entry(const SavedArrays& file, const char* name) {
       return json.value.get<Value>();
   } catch (const nlohmann::json::exception&) {
   }
-  file.refuse(fmt::format("not a ranker of moves saved by trinity (its metadata lack '{}')", name));
+  file.refuse("not a ranker of moves saved by trinity (its metadata lack '{}')", name);
 }
 
 /// An array of `count` finite numbers.
@@ -40,8 +40,7 @@ std::vector<float> numbers(const SavedArrays& file, const std::string& name,
                            const std::vector<int64_t>& shape) {
   const auto* array = file.find(name);
   if (!array || array->dtype != "F32" || array->shape != shape)
-    file.refuse(fmt::format("not a ranker of moves saved by trinity (array '{}' is missing or has "
-                            "another shape)", name));
+    file.refuse("not a ranker of moves saved by trinity (array '{}' is missing or has another shape)", name);
   std::vector<float> values(array->bytes.size() / sizeof(float));
   std::memcpy(values.data(), array->bytes.data(), array->bytes.size());
   for (const float value : values)
@@ -117,7 +116,7 @@ SavedMoveNetwork load_move_network(const std::string& path) {
   try {
     saved.network = std::make_shared<MoveNetwork>(hidden, 0, memory_features);
   } catch (const ArgumentError& error) {
-    file.refuse(error.what());
+    file.refuse("{}", error.what());
   }
   auto& parameters = saved.network->parameters();
   for (const auto& weight : parameters.weights()) {

@@ -13,8 +13,7 @@ std::vector<int32_t> checked(std::vector<int32_t> hidden) {
   if (hidden.size() > 8) throw ArgumentError("ranker: expected at most 8 hidden layers");
   for (const int32_t width : hidden)
     if (width < 1 || width > 1024)
-      throw ArgumentError(
-          fmt::format("ranker: expected hidden layers of 1 to 1024 units, got {}", width));
+      throw ArgumentError("ranker: expected hidden layers of 1 to 1024 units, got {}", width);
   return hidden;
 }
 

@@ -128,7 +128,7 @@ void MoveTrainer::save(const std::string& path,
 std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) {
   auto saved = load_move_network(path);
   const auto refuse = [&](const std::string& reason) {
-    throw FileError(fmt::format("{}: {}", path, reason));
+    throw FileError("{}: {}", path, reason);
   };
   if (!saved.state) refuse("expected a training to resume, got a ranker without its training "
                            "state");

@@ -37,7 +37,7 @@ void Parameters::initialise(std::string_view prefix, uint64_t seed) {
 const Parameters::Weight& Parameters::find(std::string_view name) const {
   for (const auto& weight : weights_)
     if (weight.name == name) return weight;
-  throw Error(fmt::format("the policy has no weight '{}'", name));
+  throw Error("the policy has no weight '{}'", name);
 }
 
 bool Parameters::has(std::string_view name) const {

@@ -79,8 +79,7 @@ constexpr size_t kMinMemoryBytes = size_t{1} << 18;
 const RuntimeOptions& checked(const RuntimeOptions& options) {
   const auto limit = options.memory_limit_bytes;
   if (limit > 0 && limit < kMinMemoryBytes)
-    throw ArgumentError(
-        fmt::format("memory limit: expected at least {} bytes, got {}", kMinMemoryBytes, limit));
+    throw ArgumentError("memory limit: expected at least {} bytes, got {}", kMinMemoryBytes, limit);
   return options;
 }
 
@@ -323,7 +322,7 @@ std::vector<std::string> Runtime::execute(const std::string& text, const std::st
   });
   if (outcome.error) throw Error(outcome.error->message);
   impl_->exited = outcome.exited;
-  if (outcome.exited) throw Error(fmt::format("the script called os.exit({})", outcome.status));
+  if (outcome.exited) throw Error("the script called os.exit({})", outcome.status);
   if (outcome.status != 0) throw Interrupted();
   return values;
 }

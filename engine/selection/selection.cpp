@@ -18,47 +18,38 @@ struct Checker {
   void costs(const char* field, size_t row, std::span<const double> costs) const {
     for (size_t i = 0; i < costs.size(); ++i)
       if (!(costs[i] >= SelectionProblem::kLowestCost))
-        throw ArgumentError(
-            fmt::format("{}[{}]: entry {}: expected a number of at least {}, got {}", field,
-                        row + at(first), i + at(first), SelectionProblem::kLowestCost, costs[i]));
+        throw ArgumentError("{}[{}]: entry {}: expected a number of at least {}, got {}", field, row + at(first),
+                            i + at(first), SelectionProblem::kLowestCost, costs[i]);
   }
 
   void node(size_t v, std::span<const double> costs_of, std::span<const int64_t> usage,
             SelectionProblem::Interval live) const {
     const size_t shown = v + at(first);
     if (costs_of.empty() || costs_of.size() > kMostStrategies)
-      throw ArgumentError(fmt::format("nodes.costs[{}]: expected from 1 to {} strategies, got {}",
-                                      shown, kMostStrategies, costs_of.size()));
+      throw ArgumentError("nodes.costs[{}]: expected from 1 to {} strategies, got {}", shown, kMostStrategies,
+                          costs_of.size());
     if (usage.size() != costs_of.size())
-      throw ArgumentError(
-          fmt::format("nodes.usages[{}]: expected {} entries (one per strategy), got {}", shown,
-                      costs_of.size(), usage.size()));
+      throw ArgumentError("nodes.usages[{}]: expected {} entries (one per strategy), got {}", shown, costs_of.size(),
+                          usage.size());
     costs("nodes.costs", v, costs_of);
     for (size_t i = 0; i < usage.size(); ++i)
       if (usage[i] < 0)
-        throw ArgumentError(
-            fmt::format("nodes.usages[{}]: entry {}: expected a whole number from 0, "
-                        "got {}",
-                        shown, i + at(first), usage[i]));
+        throw ArgumentError("nodes.usages[{}]: entry {}: expected a whole number from 0, got {}", shown, i + at(first),
+                            usage[i]);
     if (live.end < live.start)
-      throw ArgumentError(fmt::format("nodes.intervals[{}]: [{}, {}) ends before it starts", shown,
-                                      live.start, live.end));
+      throw ArgumentError("nodes.intervals[{}]: [{}, {}) ends before it starts", shown, live.start, live.end);
   }
 
   void edge(size_t e, SelectionProblem::Edge edge, std::span<const double> table) const {
     const size_t shown = e + at(first);
     for (const int32_t v : {edge.from, edge.to})
       if (v < 0 || v >= problem.nodes())
-        throw ArgumentError(
-            fmt::format("edges.nodes[{}]: node {} does not exist (there are {}, "
-                        "counted from {})",
-                        shown, v + first, problem.nodes(), first));
+        throw ArgumentError("edges.nodes[{}]: node {} does not exist (there are {}, counted from {})", shown, v + first,
+                            problem.nodes(), first);
     const int64_t rows = problem.strategies(edge.from), columns = problem.strategies(edge.to);
     if (static_cast<int64_t>(table.size()) != rows * columns)
-      throw ArgumentError(fmt::format(
-          "edges.costs[{}]: expected {} entries ({} strategies of node {} times {} of node {}), "
-          "got {}",
-          shown, rows * columns, rows, edge.from + first, columns, edge.to + first, table.size()));
+      throw ArgumentError("edges.costs[{}]: expected {} entries ({} strategies of node {} times {} of node {}), got {}",
+                          shown, rows * columns, rows, edge.from + first, columns, edge.to + first, table.size());
     costs("edges.costs", e, table);
   }
 };
@@ -103,28 +94,24 @@ void SelectionProblem::add_edge(int32_t from, int32_t to, std::span<const double
 void SelectionProblem::check(int first) const {
   const Checker checker{*this, first};
   if (node_offset.size() > at(kMostNodes))
-    throw ArgumentError(fmt::format("{} nodes, more than the maximum of {}", nodes(), kMostNodes));
+    throw ArgumentError("{} nodes, more than the maximum of {}", nodes(), kMostNodes);
   int64_t total = 0;
   for (int32_t v = 0; v < nodes(); ++v) {
     const auto used = usage(v);
     checker.node(at(v), costs(v), used, live[at(v)]);
     const int64_t most = *std::max_element(used.begin(), used.end());
     if (most > kMostUsage - total)
-      throw ArgumentError(fmt::format(
-          "nodes.usages[{}]: the usages of the nodes sum to more than {}", v + first, kMostUsage));
+      throw ArgumentError("nodes.usages[{}]: the usages of the nodes sum to more than {}", v + first, kMostUsage);
     total += most;
   }
   for (size_t e = 0; e < edges.size(); ++e) checker.edge(e, edges[e], edge_table(e));
   if (usage_limit && *usage_limit < 0)
-    throw ArgumentError(
-        fmt::format("usage_limit: expected a whole number from 0, got {}", *usage_limit));
+    throw ArgumentError("usage_limit: expected a whole number from 0, got {}", *usage_limit);
 }
 
 SelectionScore score_selection(const SelectionProblem& problem, std::span<const int32_t> choice) {
   if (choice.size() != at(problem.nodes()))
-    throw ArgumentError(
-        fmt::format("expected {} strategies (one per node), got {}", problem.nodes(),
-                    choice.size()));
+    throw ArgumentError("expected {} strategies (one per node), got {}", problem.nodes(), choice.size());
   SelectionScore score;
   const auto add = [&score](double cost) {
     score.cost += cost;
@@ -133,8 +120,7 @@ SelectionScore score_selection(const SelectionProblem& problem, std::span<const 
   for (int32_t v = 0; v < problem.nodes(); ++v) {
     const int32_t s = choice[at(v)];
     if (s < 0 || s >= problem.strategies(v))
-      throw ArgumentError(fmt::format("node {}: strategy {} does not exist (there are {})", v, s,
-                                      problem.strategies(v)));
+      throw ArgumentError("node {}: strategy {} does not exist (there are {})", v, s, problem.strategies(v));
     add(problem.costs(v)[at(s)]);
   }
   for (size_t e = 0; e < problem.edges.size(); ++e) {

@@ -308,7 +308,7 @@ int32_t fewest_devices(const Problem& problem) {
 
 Bounds lower_bounds(const Problem& problem, int32_t micro_batches, bool stream) {
   if (micro_batches < 1)
-    throw ArgumentError(fmt::format("expected at least 1 micro-batch, got {}", micro_batches));
+    throw ArgumentError("expected at least 1 micro-batch, got {}", micro_batches);
   Bounds bounds;
   for (int32_t o = 0; o < problem.operators() && !stream; ++o)
     bounds.critical_path_ns =

@@ -518,8 +518,7 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   const auto cost =
       group.cost(about.kind, fair() ? CollectiveAlgorithm::ring : about.algorithm, about.bytes);
   if (!(cost.time_s() < 1e6))
-    throw LimitError(fmt::format("collective '{}' would take {} s, expected less than 1e6 s",
-                                 about.name, cost.time_s()));
+    throw LimitError("collective '{}' would take {} s, expected less than 1e6 s", about.name, cost.time_s());
   const bool alone = group.size() == 1;
   const auto sent = static_cast<int64_t>(std::llround(cost.sent_bytes));
   const auto arrival = static_cast<int32_t>(arrivals_.size());
@@ -542,10 +541,8 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
   run.start_ns = book(duration);
   run.end_ns = run.start_ns + duration;
   if (run.end_ns > (int64_t{1} << 61))
-    throw LimitError(
-        fmt::format("the collectives of graph '{}' take longer than the simulator's clock holds; "
-                    "check the units of bandwidths and times",
-                    problem_.graph().name()));
+    throw LimitError("the collectives of graph '{}' take longer than the simulator's clock holds; check the units of "
+                     "bandwidths and times", problem_.graph().name());
   arriving_.push({run.end_ns, arrival});
 }
 
@@ -582,8 +579,7 @@ void EventLoop::report_deadlock() {
   if (shown == 0)
     text = fmt::format("{} tasks are missing from the devices' orders or wait for missing ones",
                        unfinished_);
-  throw ScheduleError(
-      fmt::format("the order contradicts graph '{}': {}", problem_.graph().name(), text));
+  throw ScheduleError("the order contradicts graph '{}': {}", problem_.graph().name(), text);
 }
 
 }  // namespace trinity

@@ -145,10 +145,8 @@ inline void Flows::find_end(Pair& pair) {
   const __int128 wait =
       left <= kNever ? static_cast<int64_t>(left) / pair.rate : left / pair.rate;
   if (wait > kLongestFlow - now_ns_)
-    throw LimitError(
-        fmt::format("a transfer from '{}' to '{}' at its fair share ends later than the "
-                    "simulator's clock holds",
-                    cluster_.device(pair.from).name, cluster_.device(pair.to).name));
+    throw LimitError("a transfer from '{}' to '{}' at its fair share ends later than the simulator's clock holds",
+                     cluster_.device(pair.from).name, cluster_.device(pair.to).name);
   pair.end_ns = now_ns_ + static_cast<int64_t>(wait);
 }
 

@@ -304,18 +304,14 @@ void check_memory(const Problem& problem) {
     unit += problem.fixed_bytes(o);
     const int64_t alone = unit + memory.bytes(o);
     if (alone > largest)
-      throw LimitError(fmt::format(
-          "graph '{}' does not fit: operator '{}' alone needs {} and the largest device of "
-          "cluster '{}' has {}",
-          graph.name(), graph.op(o).name, format_bytes(alone), cluster.name(),
-          format_bytes(largest)));
+      throw LimitError("graph '{}' does not fit: operator '{}' alone needs {} and the largest device of cluster '{}' "
+                       "has {}", graph.name(), graph.op(o).name, format_bytes(alone), cluster.name(),
+                       format_bytes(largest));
   }
   if (fixed > together)
-    throw LimitError(fmt::format(
-        "graph '{}' does not fit: weights and optimiser state need {} and all {} devices of "
-        "cluster '{}' together have {}",
-        graph.name(), format_bytes(fixed), problem.devices(), cluster.name(),
-        format_bytes(together)));
+    throw LimitError("graph '{}' does not fit: weights and optimiser state need {} and all {} devices of cluster '{}' "
+                     "together have {}", graph.name(), format_bytes(fixed), problem.devices(), cluster.name(),
+                     format_bytes(together));
 }
 
 int64_t peak_memory_bound(const Problem& problem, int32_t micro_batches, bool stream) {

@@ -194,7 +194,7 @@ void StrategyPricer::run(std::span<const Strategy> strategies, std::vector<Metri
       price(strategies[item], metrics[item], limit_ns, on_contradiction);
     } catch (const ArgumentError& error) {
       if (entry.empty()) throw;
-      throw ArgumentError(fmt::format("entry {}: {}", entry[item], error.what()));
+      throw ArgumentError("entry {}: {}", entry[item], error.what());
     }
   };
   pool_.parallel_for(static_cast<int>(strategies.size()), [&](int item, int) { price_one(item); });

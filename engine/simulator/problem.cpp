@@ -102,19 +102,15 @@ void Problem::bind(bool first) {
 void Problem::check_rules() const {
   for (const int64_t pause_ns : {rules_.device_dead_ns, rules_.link_dead_ns}) {
     if (pause_ns < 0)
-      throw ArgumentError(fmt::format("a pause must not be negative, got {} ns", pause_ns));
+      throw ArgumentError("a pause must not be negative, got {} ns", pause_ns);
     if (pause_ns > kLongest)
-      throw LimitError(fmt::format(
-          "a pause of {} ns is more than the simulator's clock supports ({})",
-                                   pause_ns, kLongest));
+      throw LimitError("a pause of {} ns is more than the simulator's clock supports ({})", pause_ns, kLongest);
   }
   const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair ||
                       rules_.queue == QueueModel::receiver;
   if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
-    throw ArgumentError(fmt::format(
-        "queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); "
-        "use 'sender'",
-        choice_name(rules_.queue)));
+    throw ArgumentError("queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); use "
+                        "'sender'", choice_name(rules_.queue));
   if (rules_.broadcast && rules_.memory == MemoryModel::slots)
     throw ArgumentError("SimulationRules: broadcast cannot be combined with MemoryModel::slots; "
                         "use outputs_only or none");
@@ -127,7 +123,7 @@ void Problem::check_rules() const {
     throw ArgumentError("rules 'doppler' require queue = 'none', memory = 'none' and no pauses");
   const char* published = rules_.published_name();
   if (published && !graph_->collectives().empty())
-    throw ArgumentError(fmt::format("rules '{}' do not support collectives", published));
+    throw ArgumentError("rules '{}' do not support collectives", published);
 }
 
 /// True if two devices of a type with contention are on one node.
@@ -148,10 +144,8 @@ void Problem::check_contention() const {
     throw ArgumentError("rules 'doppler' do not support memory contention");
   const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
   if (contends() && longest >= (int64_t{1} << 40))
-    throw LimitError(fmt::format(
-        "graph '{}': an operator takes {:.3g} s, more than the limit for devices with memory "
-        "contention",
-        graph_->name(), static_cast<double>(longest) * 1e-9));
+    throw LimitError("graph '{}': an operator takes {:.3g} s, more than the limit for devices with memory contention",
+                     graph_->name(), static_cast<double>(longest) * 1e-9);
 }
 
 /// own_costs: the cost model may distinguish types by name.
@@ -184,9 +178,8 @@ void Problem::bind_costs() {
       const auto& op = graph_->operators()[o];
       const double time_s = times_s[o];
       if (!(time_s >= 0 && time_s < 1e6))
-        throw LimitError(
-            fmt::format("operator '{}' would take {} s on device '{}', expected less than 1e6 s",
-                        op.name, time_s, device.name));
+        throw LimitError("operator '{}' would take {} s on device '{}', expected less than 1e6 s", op.name, time_s,
+                         device.name);
       cost_ns_.push_back(std::llround(time_s * 1e9));
       least_cost_ns_[o] = std::min(least_cost_ns_[o], cost_ns_.back());
     }
@@ -283,9 +276,8 @@ Problem::Wire Problem::found_wire(int32_t from, int32_t to) const {
 /// Throws LimitError for a latency beyond the clock's range.
 void Problem::check_latency(const trinity::Wire& wire, const std::string& route) const {
   if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
-    throw LimitError(fmt::format(
-        "cluster '{}': {} has a latency of {} s, more than the simulator's clock supports",
-        cluster_->name(), route, wire.latency_s));
+    throw LimitError("cluster '{}': {} has a latency of {} s, more than the simulator's clock supports",
+                     cluster_->name(), route, wire.latency_s);
 }
 
 void Problem::check_latencies() const {
@@ -371,10 +363,9 @@ void Problem::check_range() {
       longest_step_ns_ += latency + static_cast<double>(rules_.link_dead_ns) + 1 +
                           static_cast<double>(output_bytes(o, reader.output)) / rate;
   if (longest_step_ns_ >= std::ldexp(1.0, 62))
-    throw LimitError(fmt::format(
-        "graph '{}' on cluster '{}': a step could take {:.3g} s, more than the simulator's clock "
-        "holds ({:.3g} s); check the units of bandwidths and times",
-        graph_->name(), cluster_->name(), longest_step_ns_ * 1e-9, std::ldexp(1.0, 62) * 1e-9));
+    throw LimitError("graph '{}' on cluster '{}': a step could take {:.3g} s, more than the simulator's clock holds "
+                     "({:.3g} s); check the units of bandwidths and times", graph_->name(), cluster_->name(),
+                     longest_step_ns_ * 1e-9, std::ldexp(1.0, 62) * 1e-9);
 }
 
 }  // namespace trinity

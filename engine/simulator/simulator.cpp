@@ -21,18 +21,16 @@ void check_order(const Problem& problem, const Plan& plan) {
   if ((first.size() != devices + 1 && first.size() != 2 * devices + 1) || first.front() != 0 ||
       first.back() != static_cast<int32_t>(schedule.order.size()) ||
       !std::is_sorted(first.begin(), first.end()))
-    throw ArgumentError(
-        fmt::format("an order needs a sequence for each of the {} devices of cluster '{}'",
-                    problem.devices(), problem.cluster().name()));
+    throw ArgumentError("an order needs a sequence for each of the {} devices of cluster '{}'", problem.devices(),
+                        problem.cluster().name());
   const int64_t tasks = int64_t{problem.operators()} * schedule.runs();
   std::vector<bool> seen(static_cast<size_t>(tasks), false);
   for (const int32_t task : schedule.order) {
     if (task < 0 || task >= tasks)
-      throw ArgumentError(fmt::format("an order names task {}, expected 0 to {}", task, tasks - 1));
+      throw ArgumentError("an order names task {}, expected 0 to {}", task, tasks - 1);
     if (seen[task])
-      throw ArgumentError(fmt::format("an order names operator '{}' of micro-batch {} twice",
-                                      problem.graph().op(task % problem.operators()).name,
-                                      task / problem.operators() + 1));
+      throw ArgumentError("an order names operator '{}' of micro-batch {} twice",
+                          problem.graph().op(task % problem.operators()).name, task / problem.operators() + 1);
     seen[task] = true;
   }
 }
@@ -45,11 +43,9 @@ void check_order_devices(const Problem& problem, const Plan& plan) {
       const int32_t op = schedule.order[i] % problem.operators();
       const int32_t placed = plan.placement[op];
       if (placed != d)
-        throw ArgumentError(
-            fmt::format("the order of device '{}' names operator '{}', which is placed on '{}'",
-                        problem.cluster().device(plan.cluster_device(d)).name,
-                        problem.graph().op(op).name,
-                        problem.cluster().device(plan.cluster_device(placed)).name));
+        throw ArgumentError("the order of device '{}' names operator '{}', which is placed on '{}'",
+                            problem.cluster().device(plan.cluster_device(d)).name, problem.graph().op(op).name,
+                            problem.cluster().device(plan.cluster_device(placed)).name);
     }
   }
 }
@@ -58,37 +54,30 @@ void check_stream(const Problem& problem, const Schedule& schedule) {
   if (schedule.stream == 0) return;
   if (schedule.measured_from < 0 || schedule.measured_to <= schedule.measured_from ||
       schedule.stream <= schedule.measured_to)
-    throw ArgumentError(fmt::format("a stream of {} mini-batches: expected a measured range inside "
-                                    "it, got {} to {}",
-                                    schedule.stream, schedule.measured_from, schedule.measured_to));
+    throw ArgumentError("a stream of {} mini-batches: expected a measured range inside it, got {} to {}",
+                        schedule.stream, schedule.measured_from, schedule.measured_to);
   if (schedule.weight_versions.size() != static_cast<size_t>(problem.devices()))
-    throw ArgumentError(
-        fmt::format("a stream needs the weight versions of the {} devices of cluster '{}', got {}",
-                    problem.devices(), problem.cluster().name(), schedule.weight_versions.size()));
+    throw ArgumentError("a stream needs the weight versions of the {} devices of cluster '{}', got {}",
+                        problem.devices(), problem.cluster().name(), schedule.weight_versions.size());
 }
 
 /// With several micro-batches an operator of every micro-batch must not read from one that runs
 /// once.
 void check_micro_batches(const Problem& problem, const Schedule& schedule) {
   if (schedule.micro_batches < 1)
-    throw ArgumentError(
-        fmt::format("micro_batches must be at least 1, got {}", schedule.micro_batches));
+    throw ArgumentError("micro_batches must be at least 1, got {}", schedule.micro_batches);
   const int32_t micro_batches = std::max(schedule.micro_batches, schedule.runs());
   if (int64_t{problem.operators()} * micro_batches > (int64_t{1} << 30))
-    throw LimitError(fmt::format("{} operators in {} micro-batches are more than 2^30 tasks",
-                                 problem.operators(), micro_batches));
+    throw LimitError("{} operators in {} micro-batches are more than 2^30 tasks", problem.operators(), micro_batches);
   if (problem.longest_step_ns() * micro_batches >= std::ldexp(1.0, 62))
-    throw LimitError(
-        fmt::format("{} micro-batches of graph '{}' could take longer than the simulator's clock "
-                    "holds; check the units of bandwidths and times",
-                    micro_batches, problem.graph().name()));
+    throw LimitError("{} micro-batches of graph '{}' could take longer than the simulator's clock holds; check the "
+                     "units of bandwidths and times", micro_batches, problem.graph().name());
   for (int32_t o = 0; o < problem.operators() && micro_batches > 1; ++o)
     if (problem.once(o) && schedule.stream == 0)
       for (const auto& reader : problem.readers(o))
         if (!problem.once(reader.op))
-          throw ArgumentError(fmt::format(
-              "operator '{}' runs in every micro-batch but reads from '{}', which runs once a step",
-              problem.graph().op(reader.op).name, problem.graph().op(o).name));
+          throw ArgumentError("operator '{}' runs in every micro-batch but reads from '{}', which runs once a step",
+                              problem.graph().op(reader.op).name, problem.graph().op(o).name);
 }
 
 void check(const Problem& problem, const Plan& plan) {
@@ -97,13 +86,11 @@ void check(const Problem& problem, const Plan& plan) {
   check_stream(problem, schedule);
   const char* published = problem.rules().published_name();
   if (published && (schedule.dispatch != DispatchRule::fifo || schedule.runs() > 1))
-    throw ArgumentError(fmt::format(
-        "rules '{}' support only one micro-batch, first in first out", published));
+    throw ArgumentError("rules '{}' support only one micro-batch, first in first out", published);
   if (schedule.dispatch == DispatchRule::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
-    throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",
-                                    problem.graph().name(), problem.operators(),
-                                    schedule.priority.size()));
+    throw ArgumentError("priorities of graph '{}' need {} entries, got {}", problem.graph().name(), problem.operators(),
+                        schedule.priority.size());
   if (schedule.dispatch != DispatchRule::order) return;
   check_order(problem, plan);
   check_order_devices(problem, plan);
@@ -160,8 +147,7 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
   }
   const auto& rules = problem.rules();
   if (rules.broadcast || rules.last_event)
-    throw LimitError(fmt::format("graph '{}' is too large or slow for rules 'placeto'",
-                                 problem.graph().name()));
+    throw LimitError("graph '{}' is too large or slow for rules 'placeto'", problem.graph().name());
   if (!events) events = std::make_unique<EventLoop>(problem);
   events->run(plan, limit_ns, record);
 }

@@ -403,9 +403,8 @@ std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster
       const auto time_s = cost(op, device, type, default_s[o]);
       if (!time_s) continue;
       if (!(*time_s >= 0))
-        throw ArgumentError(fmt::format(
-            "the cost of operator '{}' on device '{}' must be 0 or more seconds, got {}", op.name,
-            device.name, *time_s));
+        throw ArgumentError("the cost of operator '{}' on device '{}' must be 0 or more seconds, got {}", op.name,
+                            device.name, *time_s);
       found[o].push_back({device.type, device.speed, *time_s,
                           model_time_s(graph, op, device, type, rates)});
     }

@@ -48,10 +48,8 @@ std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, 
       if (rank[op] == spread.origin[0][op]) continue;
       const auto &first = graph.op(spread.origin[0][op]).name, &other = graph.op(rank[op]).name;
       if (said(first) != said(other))
-        throw ArgumentError(fmt::format(
-            "operators: '{}' and '{}' are one operator on two ranks of expert = {}: expected equal "
-            "choices for both",
-            other, first, given.mesh.expert));
+        throw ArgumentError("operators: '{}' and '{}' are one operator on two ranks of expert = {}: expected equal "
+                            "choices for both", other, first, given.mesh.expert);
       choices.erase(other);
     }
   return choices;
@@ -132,19 +130,15 @@ Graph with_rings(const Graph& graph) {
                          shape(of.inputs[1]).size() == 3 && shape(of.outputs[0]).size() == 3 &&
                          shape(of.inputs[1])[1] == shape(of.outputs[0])[1];
     if (attends && has_meaning(copy) && !copy.attributes.contains("log_sum_exp"))
-      throw ArgumentError(fmt::format(
-          "cp_comm_type: ring: attention '{}' has no attribute log_sum_exp, which its gradient in "
-          "a ring needs; use all_gather",
-          copy.name));
+      throw ArgumentError("cp_comm_type: ring: attention '{}' has no attribute log_sum_exp, which its gradient in a "
+                          "ring needs; use all_gather", copy.name);
     if (!attends || !copy.type.starts_with("Attention")) continue;
     copy.attributes["ring"] = int64_t{1};
     any = true;
   }
   if (!any)
-    throw ArgumentError(fmt::format(
-        "cp_comm_type: ring: expected attention in one operator (kernels = 'flash'), graph '{}' "
-        "has none; use all_gather",
-        graph.name()));
+    throw ArgumentError("cp_comm_type: ring: expected attention in one operator (kernels = 'flash'), graph '{}' has "
+                        "none; use all_gather", graph.name());
   return builder.build();
 }
 
@@ -153,10 +147,9 @@ void check_experts(const Parallelism& given, const Graph& graph) {
   if (given.mesh.tensor == 1 || given.sequence_parallel) return;
   const auto experts = find_experts(graph);
   if (experts.empty()) return;
-  throw ArgumentError(fmt::format(
-      "mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would "
-      "dispatch the same tokens; use sequence_parallel = true",
-      given.mesh.tensor, experts[0].experts, experts[0].name));
+  throw ArgumentError("mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would dispatch "
+                      "the same tokens; use sequence_parallel = true", given.mesh.tensor, experts[0].experts,
+                      experts[0].name);
 }
 
 /// Stages of a split graph's operators.
@@ -176,9 +169,8 @@ std::vector<int32_t> stages_of_parts(const Lowered& low, const std::vector<int32
 
 LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
   const auto refuse = [](const char* field) {
-    throw ArgumentError(fmt::format(
-        "field '{}' cannot be combined with 'splits', which change the numbers of operators; lower "
-        "the graph first", field));
+    throw ArgumentError("field '{}' cannot be combined with 'splits', which change the numbers of operators; lower the "
+                        "graph first", field);
   };
   if (!strategy.splits.empty() && !strategy.schedule.priority.empty()) refuse("priority");
   if (!strategy.splits.empty() && !strategy.schedule.order.empty()) refuse("order");

@@ -99,8 +99,8 @@ class Lowering {
     for (const auto& [name, rule] : given_.operators) {
       const auto found = numbers.find(name);
       if (found == numbers.end())
-        throw ArgumentError(fmt::format("operators: graph '{}' has no forward operator '{}'{}",
-                                        graph_.name(), name, suggestion(name, names)));
+        throw ArgumentError("operators: graph '{}' has no forward operator '{}'{}", graph_.name(), name,
+                            suggestion(name, names));
       if (rule.recompute) repeated_[found->second] = *rule.recompute;
       if (rule.split && given_.mesh.tensor > 1)
         said_[found->second] = dimension_of(found->second, *rule.split);
@@ -131,24 +131,19 @@ class Lowering {
     per_stage_ = given_.stages;
     if (stages == 1 && per_stage_.empty()) per_stage_ = {count};
     if (count == 0 && (stages > 1 || given_.recompute == Recompute::full))
-      throw ArgumentError(fmt::format(
-          "pipeline stages and recomputation need repeated layers, which graph '{}' does not have "
-          "({})",
-          graph_.name(), kLayerRule));
+      throw ArgumentError("pipeline stages and recomputation need repeated layers, which graph '{}' does not have ({})",
+                          graph_.name(), kLayerRule);
     if (per_stage_.empty()) {
       if (count % stages != 0)
-        throw ArgumentError(fmt::format(
-            "mesh: {} layers do not divide over {} stages (pipeline {} x virtual_stages {}); "
-            "'stages' gives the layers of each",
-            count, stages, given_.mesh.pipeline, given_.virtual_stages));
+        throw ArgumentError("mesh: {} layers do not divide over {} stages (pipeline {} x virtual_stages {}); 'stages' "
+                            "gives the layers of each", count, stages, given_.mesh.pipeline, given_.virtual_stages);
       per_stage_.assign(at(stages), count / stages);
     }
     const int64_t sum = std::accumulate(per_stage_.begin(), per_stage_.end(), int64_t{0});
     if (per_stage_.size() != at(stages) || sum != count)
-      throw ArgumentError(fmt::format(
-          "stages: expected {} numbers of layers (pipeline {} x virtual_stages {}) with "
-          "the sum {}, got {} with the sum {}",
-          stages, given_.mesh.pipeline, given_.virtual_stages, count, per_stage_.size(), sum));
+      throw ArgumentError("stages: expected {} numbers of layers (pipeline {} x virtual_stages {}) with the sum {}, "
+                          "got {} with the sum {}", stages, given_.mesh.pipeline, given_.virtual_stages, count,
+                          per_stage_.size(), sum);
     std::vector<int32_t> of_layer;
     stage_.reserve(layers_.of.size());
     for (int32_t s = 0; s < stages; ++s) of_layer.insert(of_layer.end(), at(per_stage_[s]), s);
@@ -229,8 +224,7 @@ class Lowering {
   std::vector<bool> attention_or_refuse(const char* word, const char* use) const {
     auto found = attention_core(graph_, layers_);
     if (std::none_of(found.begin(), found.end(), [](bool core) { return core; }))
-      throw ArgumentError(
-          fmt::format("{}: graph '{}' has no attention {}", word, graph_.name(), use));
+      throw ArgumentError("{}: graph '{}' has no attention {}", word, graph_.name(), use);
     return found;
   }
 

@@ -10,8 +10,7 @@
 namespace trinity {
 void check_fields(const Synchronisation& given) {
   const auto refuse = [&](const char* field, const char* kinds) {
-    throw ArgumentError(fmt::format("sync: field '{}' needs kind {}, got {}", field, kinds,
-                                    choice_name(given.kind)));
+    throw ArgumentError("sync: field '{}' needs kind {}, got {}", field, kinds, choice_name(given.kind));
   };
   if (given.inner != 1 && !given.in_runs()) refuse("inner", "hierarchical or daso");
   if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd or daso");

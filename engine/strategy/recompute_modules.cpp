@@ -62,8 +62,7 @@ void parse_recompute(std::string_view text, Parallelism& given) {
     const auto word = text.substr(from, end - from);
     const auto found = parse_word("recompute", word, kRecomputeWords);
     if (found < kFirstModule)
-      throw ArgumentError(fmt::format("recompute: '{}' cannot be combined with other modules, got "
-                                      "'{}'", word, text));
+      throw ArgumentError("recompute: '{}' cannot be combined with other modules, got '{}'", word, text);
     given.recompute_modules |= static_cast<uint8_t>(1U << (found - kFirstModule));
     from = end + 1;
   }
@@ -98,7 +97,7 @@ std::vector<int32_t> module_operators(const Parallelism& given, const Graph& gra
                      [&](int32_t op) { return graph.op(op).name.ends_with("/key_value"); }))
       found.resize(before);
     if (found.size() == before)
-      throw ArgumentError(fmt::format("recompute: graph '{}' has no operators of module '{}'", graph.name(), kModules[module]));
+      throw ArgumentError("recompute: graph '{}' has no operators of module '{}'", graph.name(), kModules[module]);
   }
   return found;
 }

@@ -34,8 +34,11 @@ class Reader {
   struct WordNames;
   struct WordReader;
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw FileError(fmt::format("{}: {}", source_, what));
+  [[noreturn]] void fail(const std::string& what) const { throw FileError("{}: {}", source_, what); }
+  template <class... Values>
+    requires(sizeof...(Values) > 0)
+  [[noreturn]] void fail(fmt::format_string<Values...> what, Values&&... values) const {
+    fail(fmt::format(what, std::forward<Values>(values)...));
   }
   const Json& member(const Json& object, const char* key) const;
   int32_t version() const;
@@ -83,7 +86,7 @@ class Reader {
 };
 
 const Json& Reader::member(const Json& object, const char* key) const {
-  if (!object.is_object() || !object.contains(key)) fail(fmt::format("expected a field '{}'", key));
+  if (!object.is_object() || !object.contains(key)) fail("expected a field '{}'", key);
   return object.at(key);
 }
 
@@ -91,12 +94,12 @@ const Json& Reader::member(const Json& object, const char* key) const {
 int32_t Reader::version() const {
   const auto& format = member(json_, "format");
   if (!format.is_string() || format.get_ref<const std::string&>() != kStrategyFormat)
-    fail(fmt::format("expected format '{}', got {}", kStrategyFormat, format.dump()));
+    fail("expected format '{}', got {}", kStrategyFormat, format.dump());
   const auto& version = member(json_, "version");
   for (int32_t known = kStrategyVersion - 1; known <= kStrategyVersion; ++known)
     if (version == known) return known;
-  fail(fmt::format("expected version {} or {}, got {}; search or plan again", kStrategyVersion - 1,
-                   kStrategyVersion, version.dump()));
+  fail("expected version {} or {}, got {}; search or plan again", kStrategyVersion - 1, kStrategyVersion,
+       version.dump());
 }
 
 bool Reader::same_fingerprint(const char* part, uint64_t fingerprint) const {
@@ -109,24 +112,23 @@ int32_t Reader::operator_number(const std::string& name, const std::string& fiel
   if (found != numbers_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& entry : numbers_) names.push_back(entry.first);
-  fail(fmt::format("{}: graph '{}' has no operator '{}'{}", field, graph_.name(), name,
-                   suggestion(name, names)));
+  fail("{}: graph '{}' has no operator '{}'{}", field, graph_.name(), name, suggestion(name, names));
 }
 
 int32_t Reader::device_number(const Json& value, const std::string& what) const {
   if (!value.is_string())
-    fail(fmt::format("{}: expected a device name, got {}", what, value.dump()));
+    fail("{}: expected a device name, got {}", what, value.dump());
   const auto name = value.get<std::string>();
   const int32_t device = cluster_.find(name);
   if (device < 0)
-    fail(fmt::format("{}: no device '{}' in cluster '{}'{}", what, name, cluster_.name(),
-                     suggestion(name, cluster_.device_names())));
+    fail("{}: no device '{}' in cluster '{}'{}", what, name, cluster_.name(),
+         suggestion(name, cluster_.device_names()));
   return device;
 }
 
 int64_t Reader::large_number(const Json& value, int64_t high, const std::string& what, int64_t low) const {
   if (!value.is_number_integer() || value < low || value > high)
-    fail(fmt::format("{}: expected an integer from {} to {}, got {}", what, low, high, value.dump()));
+    fail("{}: expected an integer from {} to {}, got {}", what, low, high, value.dump());
   return value.get<int64_t>();
 }
 
@@ -136,7 +138,7 @@ double Reader::priority(const Json& value, const std::string& what) const {
   // Not value == "inf": nlohmann's asks for memory where nothing may be thrown.
   if (value.is_string() && value.get_ref<const std::string&>() == "inf") return kInfinity;
   if (value.is_string() && value.get_ref<const std::string&>() == "-inf") return -kInfinity;
-  fail(fmt::format("{}: expected a number, got {}", what, value.dump()));
+  fail("{}: expected a number, got {}", what, value.dump());
 }
 
 /// read(value, "<field> of operator '<name>'") for every operator; the value stays -1 for those
@@ -144,7 +146,7 @@ double Reader::priority(const Json& value, const std::string& what) const {
 template <class T, class Read>
 std::vector<T> Reader::by_operator(const Json& object, const char* field, Read read,
                                    Left left) const {
-  if (!object.is_object()) fail(fmt::format("field '{}': expected an object", field));
+  if (!object.is_object()) fail("field '{}': expected an object", field);
   const auto count = static_cast<size_t>(graph_.operator_count());
   std::vector<T> values(count, -1);
   std::vector<bool> given(count, false);
@@ -155,34 +157,33 @@ std::vector<T> Reader::by_operator(const Json& object, const char* field, Read r
   }
   for (int32_t i = 0; i < graph_.operator_count(); ++i)
     if (!given[i] && !(left && left(graph_.op(i))))
-      fail(fmt::format("{}: operator '{}' of graph '{}' is missing", field, graph_.op(i).name,
-                       graph_.name()));
+      fail("{}: operator '{}' of graph '{}' is missing", field, graph_.op(i).name, graph_.name());
   return values;
 }
 
 void Reader::refuse_unknown(const Json& object, const char* what,
                             std::span<const std::string_view> known) const {
-  if (!object.is_object()) fail(fmt::format("field '{}': expected an object", what));
+  if (!object.is_object()) fail("field '{}': expected an object", what);
   for (const auto& entry : object.items())
     if (std::find(known.begin(), known.end(), entry.key()) == known.end()) {
       const std::vector<std::string> names(known.begin(), known.end());
-      fail(fmt::format("{}: unknown field '{}'{} (known: {})", what, entry.key(),
-                       suggestion(entry.key(), names), fmt::join(names, ", ")));
+      fail("{}: unknown field '{}'{} (known: {})", what, entry.key(), suggestion(entry.key(), names),
+           fmt::join(names, ", "));
     }
 }
 
 const Json& Reader::list(const Json& json, const std::string& what) const {
-  if (!json.is_array()) fail(fmt::format("{}: expected a list, got {}", what, json.dump()));
+  if (!json.is_array()) fail("{}: expected a list, got {}", what, json.dump());
   return json;
 }
 
 std::string Reader::word(const Json& value, const std::string& what) const {
-  if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
+  if (!value.is_string()) fail("{}: expected a string, got {}", what, value.dump());
   return value.get<std::string>();
 }
 
 bool Reader::truth(const Json& value, const std::string& what) const {
-  if (!value.is_boolean()) fail(fmt::format("{}: expected true or false, got {}", what, value.dump()));
+  if (!value.is_boolean()) fail("{}: expected true or false, got {}", what, value.dump());
   return value.get<bool>();
 }
 
@@ -296,8 +297,7 @@ OperatorChoice Reader::read_rule(const Json& json, const std::string& name) cons
     rule.recompute = truth(json["recompute"], fmt::format("recompute of operator '{}'", name));
   if (json.contains("split")) {
     if (!json["split"].is_string())
-      fail(fmt::format("split of operator '{}': expected the name of a dimension, got {}", name,
-                       json["split"].dump()));
+      fail("split of operator '{}': expected the name of a dimension, got {}", name, json["split"].dump());
     rule.split = json["split"].get<std::string>();
   }
   return rule;
@@ -308,7 +308,7 @@ ScheduleSpec Reader::read_schedule(const Json& json) const {
   ScheduleSpec spec;
   const auto& name = member(json, "name");
   if (!name.is_string())
-    fail(fmt::format("schedule: name: expected a string, got {}", name.dump()));
+    fail("schedule: name: expected a string, got {}", name.dump());
   spec.name = name.get<std::string>();
   if (json.contains("micro_batches"))
     spec.micro_batches = whole_number(json["micro_batches"], 1 << 30, "schedule: micro_batches");
@@ -334,7 +334,7 @@ PipelineOrder Reader::read_tasks(const Json& json) const {
   try {
     return parse_order(rows);
   } catch (const ArgumentError& error) {
-    fail(fmt::format("schedule: tasks: {}", error.what()));
+    fail("schedule: tasks: {}", error.what());
   }
 }
 
@@ -345,10 +345,10 @@ std::vector<std::vector<int32_t>> Reader::read_order(const Json& object,
   std::vector<std::vector<int32_t>> order;
   for (const auto& name : cluster_.device_names()) {
     if (!object.contains(name))
-      fail(fmt::format("order: device '{}' of cluster '{}' is missing", name, cluster_.name()));
+      fail("order: device '{}' of cluster '{}' is missing", name, cluster_.name());
     const auto what = fmt::format("order of device '{}'", name);
     const auto& list = object.at(name);
-    if (!list.is_array()) fail(fmt::format("{}: expected a list, got {}", what, list.dump()));
+    if (!list.is_array()) fail("{}: expected a list, got {}", what, list.dump());
     auto& tasks = order.emplace_back();
     for (const auto& entry : list) tasks.push_back(read_task(entry, micro_batches, what));
   }
@@ -357,7 +357,7 @@ std::vector<std::vector<int32_t>> Reader::read_order(const Json& object,
 
 int32_t Reader::read_task(const Json& entry, int32_t micro_batches, const std::string& what) const {
   if (!entry.is_string())
-    fail(fmt::format("{}: expected an operator's name, got {}", what, entry.dump()));
+    fail("{}: expected an operator's name, got {}", what, entry.dump());
   const auto text = entry.get<std::string>();
   if (micro_batches == 1) return operator_number(text, what);
   const auto at = text.rfind('@');
@@ -366,9 +366,7 @@ int32_t Reader::read_task(const Json& entry, int32_t micro_batches, const std::s
                       digits.find_first_not_of("0123456789") == std::string::npos;
   const int64_t micro = number ? std::stoll(digits) : 0;
   if (micro < 1 || micro > micro_batches)
-    fail(
-        fmt::format("{}: expected 'operator@micro-batch' with a micro-batch from 1 to {}, got '{}'",
-                    what, micro_batches, text));
+    fail("{}: expected 'operator@micro-batch' with a micro-batch from 1 to {}, got '{}'", what, micro_batches, text);
   const int64_t task =
       (micro - 1) * graph_.operator_count() + operator_number(text.substr(0, at), what);
   return static_cast<int32_t>(std::min<int64_t>(task, std::numeric_limits<int32_t>::max()));
@@ -408,7 +406,7 @@ Scalar Reader::read_scalar(const Json& json, const std::string& what) const {
   if (json.is_boolean()) return json.get<bool>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
-  fail(fmt::format("{}: expected a number, a string, true or false, got {}", what, json.dump()));
+  fail("{}: expected a number, a string, true or false, got {}", what, json.dump());
 }
 
 Replication Reader::read_replication(const Json& json) const {
@@ -424,7 +422,7 @@ Replication Reader::read_replication(const Json& json) const {
 }
 
 Scalars Reader::read_scalars(const Json& json, const std::string& what) const {
-  if (!json.is_object()) fail(fmt::format("{}: expected an object", what));
+  if (!json.is_object()) fail("{}: expected an object", what);
   Scalars scalars;
   for (const auto& [name, value] : json.items()) {
     const auto field = fmt::format("{}: '{}'", what, name);
@@ -486,20 +484,19 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
                      const Cluster& cluster) {
   const int32_t operators = graph.operator_count(), devices = cluster.device_count();
   if (placement.size() != static_cast<size_t>(operators))
-    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                    graph.name(), operators, placement.size()));
+    throw ArgumentError("a placement of graph '{}' needs {} entries, got {}", graph.name(), operators,
+                        placement.size());
   const auto units = graph.units();  // flat, in contrast to the operators themselves
   for (int32_t i = 0; i < operators; ++i) {
     const int32_t device = placement[i];
     if (device < 0 || device >= devices)
-      throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
-                                      graph.op(i).name, int64_t{device} + 1, devices));
+      throw ArgumentError("operator '{}' is placed on device {}, expected 1 to {}", graph.op(i).name,
+                          int64_t{device} + 1, devices);
     const int32_t first = graph.unit(units[i])[0];
     if (placement[first] != device)
-      throw ArgumentError(
-          fmt::format("operators '{}' and '{}' are colocated but placed on devices '{}' and '{}'",
-                      graph.op(first).name, graph.op(i).name, cluster.device(placement[first]).name,
-                      cluster.device(device).name));
+      throw ArgumentError("operators '{}' and '{}' are colocated but placed on devices '{}' and '{}'",
+                          graph.op(first).name, graph.op(i).name, cluster.device(placement[first]).name,
+                          cluster.device(device).name);
   }
 }
 

@@ -296,34 +296,27 @@ void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& p
   if (!uneven) return;
   const int64_t queries = integer_attribute(graph.op(of).attributes, "q_num_heads", 0);
   const bool grouped = integer_attribute(graph.op(of).attributes, "kv_num_heads", queries) < queries;
-  throw ArgumentError(fmt::format(
-      "mesh: tensor = {}: operator '{}' has {}{}, which {} does not divide; nearest that do: {}",
-      parts.tensor, graph.op(of).name, uneven->size,
-      !is_heads(of, *uneven) ? fmt::format(" in dimension '{}'", uneven->name)
-      : grouped              ? " KV heads"
-                             : " heads",
-      parts.tensor, divisors_near(common, parts.tensor)));
+  throw ArgumentError("mesh: tensor = {}: operator '{}' has {}{}, which {} does not divide; nearest that do: {}",
+                      parts.tensor, graph.op(of).name, uneven->size,
+                      !is_heads(of, *uneven) ? fmt::format(" in dimension '{}'", uneven->name)
+                      : grouped              ? " KV heads"
+                                             : " heads",
+                      parts.tensor, divisors_near(common, parts.tensor));
 }
 
 /// Checks that degrees above one split some operator.
 void check_effect(const Graph& graph, const TensorParts& parts, bool cut, bool sequence) {
   if (parts.context > 1 && !sequence && parts.by_heads.empty())
-    throw ArgumentError(fmt::format(
-        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to split; use "
-        "context = 1",
-        parts.context, graph.name()));
+    throw ArgumentError("mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to split; use context "
+                        "= 1", parts.context, graph.name());
   if (parts.tensor == 1) return;
   if (parts.sequence && !sequence)
-    throw ArgumentError(fmt::format(
-        "sequence_parallel: graph '{}' has no sequence (no table of embeddings) to split; use "
-        "false",
-        graph.name()));
+    throw ArgumentError("sequence_parallel: graph '{}' has no sequence (no table of embeddings) to split; use false",
+                        graph.name());
   if (!cut && !parts.sequence && parts.by_heads.empty())
-    throw ArgumentError(fmt::format(
-        "mesh: tensor = {} splits no operator of graph '{}': expected matmuls with weights whose "
-        "results reach another such matmul or a loss over classes, a table of embeddings, or "
-        "operators that 'split' names; use tensor = 1",
-        parts.tensor, graph.name()));
+    throw ArgumentError("mesh: tensor = {} splits no operator of graph '{}': expected matmuls with weights whose "
+                        "results reach another such matmul or a loss over classes, a table of embeddings, or "
+                        "operators that 'split' names; use tensor = 1", parts.tensor, graph.name());
 }
 
 /// Follows the axis of the sequence through a forward graph.
@@ -367,10 +360,9 @@ class SequenceAxis {
 void check_sequence(const Operator& op, const Dimension& dimension, int32_t parts,
                     const TensorParts& given) {
   if (dimension.size % parts == 0) return;
-  throw ArgumentError(
-      fmt::format("{}: a sequence of {} (operator '{}') is not divided by {} (nearest that do: {})",
-                  given.context > 1 ? "mesh: context" : "sequence_parallel", dimension.size,
-                  op.name, parts, divisors_near(dimension.size, parts)));
+  throw ArgumentError("{}: a sequence of {} (operator '{}') is not divided by {} (nearest that do: {})",
+                      given.context > 1 ? "mesh: context" : "sequence_parallel", dimension.size, op.name, parts,
+                      divisors_near(dimension.size, parts));
 }
 
 /// The split of one operator: over tensor along the dimension of the pattern, over context along
@@ -426,17 +418,13 @@ std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, i
 OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, int32_t heads,
                              const TensorParts& parts, int32_t first_device) {
   if (heads < 0)
-    throw ArgumentError(fmt::format(
-        "cp_comm_type: all_to_all: operator '{}' has no heads to split; use all_gather",
-        op.name));
+    throw ArgumentError("cp_comm_type: all_to_all: operator '{}' has no heads to split; use all_gather", op.name);
   const auto& dimension = space.dimensions[heads];
   const int32_t pieces = parts.tensor * parts.context;
   if (dimension.size % pieces != 0)
-    throw ArgumentError(fmt::format(
-        "cp_comm_type: all_to_all: operator '{}' has {} heads, which tensor {} x context {} does "
-        "not divide (nearest that do: {})",
-        op.name, dimension.size, parts.tensor, parts.context,
-        divisors_near(dimension.size, pieces)));
+    throw ArgumentError("cp_comm_type: all_to_all: operator '{}' has {} heads, which tensor {} x context {} does not "
+                        "divide (nearest that do: {})", op.name, dimension.size, parts.tensor, parts.context,
+                        divisors_near(dimension.size, pieces));
   OperatorSplit split;
   split.factors.assign(space.dimensions.size(), 1);
   split.factors[heads] = pieces;
@@ -448,10 +436,8 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
 }
 
 [[noreturn]] void refuse_joined(const Graph& graph, int32_t op, int32_t parts) {
-  throw ArgumentError(fmt::format(
-      "tensor = {}: operator '{}' is a fused matmul of several outputs (a Split follows it) and "
-      "cannot be divided over devices; use a network with fused = false",
-      parts, graph.op(op).name));
+  throw ArgumentError("tensor = {}: operator '{}' is a fused matmul of several outputs (a Split follows it) and cannot "
+                      "be divided over devices; use a network with fused = false", parts, graph.op(op).name);
 }
 
 /// Experts over tensor need a split sequence (Megatron-LM's rule): otherwise all devices of a group
@@ -460,10 +446,8 @@ void check_experts(const Graph& graph, const TensorParts& parts) {
   if (parts.tensor == 1 || parts.sequence) return;
   for (const auto& op : graph.operators())
     if (op.type == "ExpertDispatch")
-      throw ArgumentError(fmt::format(
-          "tensor = {} and experts (operator '{}') need sequence_parallel = true, without which "
-          "every device of the group would dispatch the same tokens",
-          parts.tensor, op.name));
+      throw ArgumentError("tensor = {} and experts (operator '{}') need sequence_parallel = true, without which every "
+                          "device of the group would dispatch the same tokens", parts.tensor, op.name);
 }
 
 }  // namespace

@@ -10,9 +10,7 @@ namespace trinity {
 
 const at::Tensor& KernelCall::argument(size_t i) const {
   if (i >= argument_count())
-    throw Error(fmt::format("operator {} ({}): expected more than {} arguments", op.name,
-                            op.type.text(),
-                            argument_count()));
+    throw Error("operator {} ({}): expected more than {} arguments", op.name, op.type.text(), argument_count());
   if (!parameters.empty() && op.attributes.contains("parameter_inputs")) {
     const auto places = list("parameter_inputs");
     size_t before = 0;  // weights at lower positions
@@ -39,9 +37,7 @@ std::vector<at::Tensor> KernelCall::arguments() const {
 
 const std::vector<int64_t>& KernelCall::output_shape(size_t i) const {
   if (i >= outputs.size())
-    throw Error(fmt::format("operator {} ({}): expected more than {} outputs", op.name,
-                            op.type.text(),
-                            outputs.size()));
+    throw Error("operator {} ({}): expected more than {} outputs", op.name, op.type.text(), outputs.size());
   return outputs[i];
 }
 
@@ -118,8 +114,7 @@ Tensors other_conv(const KernelCall& call, const Tensor& bias) {
   const Tensor &x = call.inputs[0], &weight = call.argument(1);
   if (dimensions == 1) return {at::conv1d(x, weight, bias, strides, pads, dilations, groups)};
   if (dimensions == 3) return {at::conv3d(x, weight, bias, strides, pads, dilations, groups)};
-  throw Error(fmt::format("operator {} (Conv): expected 1 to 3 spatial dimensions, got {}",
-                          call.op.name, dimensions));
+  throw Error("operator {} (Conv): expected 1 to 3 spatial dimensions, got {}", call.op.name, dimensions);
 }
 
 Tensors conv(const KernelCall& call) {

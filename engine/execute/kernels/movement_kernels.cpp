@@ -200,8 +200,7 @@ Tensors resize(const KernelCall& call) {
   const auto& shape = call.output_shape();
   const Tensor& x = call.argument(0);
   if (shape.size() != 4)
-    throw Error(fmt::format("operator {} (Resize): expected images, got {} dimensions",
-                            call.op.name, shape.size()));
+    throw Error("operator {} (Resize): expected images, got {} dimensions", call.op.name, shape.size());
   if (call.text("mode", "linear") == "nearest")
     return {at::upsample_nearest2d(x, {shape[2], shape[3]})};
   return {at::upsample_bilinear2d(x, {shape[2], shape[3]}, false)};

@@ -55,16 +55,14 @@ class Writer {
     if (!placed()) return;
     const auto& placement = options.placement;
     if (placement.size() != static_cast<size_t>(graph.operator_count()))
-      throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                      graph.name(), graph.operator_count(), placement.size()));
+      throw ArgumentError("a placement of graph '{}' needs {} entries, got {}", graph.name(), graph.operator_count(),
+                          placement.size());
     used_.assign(options.devices.size(), false);
     for (int32_t o = 0; o < graph.operator_count(); ++o) {
       const int32_t device = device_of(o);
       if (device < 0 || device >= static_cast<int64_t>(options.devices.size()))
-        throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {} "
-                                        "(devices with a name)",
-                                        graph.op(o).name, int64_t{device} + 1,
-                                        options.devices.size()));
+        throw ArgumentError("operator '{}' is placed on device {}, expected 1 to {} (devices with a name)",
+                            graph.op(o).name, int64_t{device} + 1, options.devices.size());
       used_[device] = true;
     }
   }
@@ -136,9 +134,8 @@ class Writer {
       for (const int32_t member : members) {
         phase = std::min(phase, graph_.op(member).phase);
         if (placed() && device_of(member) != device_of(members[0]))
-          throw ArgumentError(fmt::format("operators '{}' and '{}' share a colocation unit but are "
-                                          "on two devices",
-                                          graph_.op(members[0]).name, graph_.op(member).name));
+          throw ArgumentError("operators '{}' and '{}' share a colocation unit but are on two devices",
+                              graph_.op(members[0]).name, graph_.op(member).name);
       }
       const auto& first = graph_.op(members[0]);
       node(

@@ -24,12 +24,12 @@ class PlacementWriter {
     check_placement(strategy.placement, graph, cluster);
     check_schedule(strategy.schedule, graph, cluster.device_count());
     if (names_.size() != static_cast<size_t>(cluster.device_count()))
-      throw ArgumentError(fmt::format("cluster '{}' has {} devices, got {} names", cluster.name(),
-                                      cluster.device_count(), names_.size()));
+      throw ArgumentError("cluster '{}' has {} devices, got {} names", cluster.name(), cluster.device_count(),
+                          names_.size());
     std::set<std::string> seen;
     for (const auto& name : names_)
       if (!seen.insert(name).second)
-        throw ArgumentError(fmt::format("two devices are called '{}'", name));
+        throw ArgumentError("two devices are called '{}'", name);
     for (int32_t o = 0; o < graph.operator_count(); ++o)
       if (graph.op(o).phase == Phase::forward) forward_.push_back(o);
     for (const int32_t op : forward_)
@@ -119,9 +119,8 @@ class PlacementWriter {
       json.key("device").text(name_of(device)).key("operators").begin_list();
       for (const int32_t op : operators) {
         if (device_of(op) != device)
-          throw ArgumentError(fmt::format("stage {}: operators '{}' and '{}' are on two devices",
-                                          number + 1, graph_.op(operators[0]).name,
-                                          graph_.op(op).name));
+          throw ArgumentError("stage {}: operators '{}' and '{}' are on two devices", number + 1,
+                              graph_.op(operators[0]).name, graph_.op(op).name);
         json.text(graph_.op(op).name);
       }
       json.end_list();

@@ -40,7 +40,7 @@ std::string hash_of(std::string content) {
 std::vector<int64_t> numbers(const SavedArrays& file, const Json& entry, const std::string& name,
                              const char* key) {
   const auto fail = [&](const std::string& what) {
-    file.refuse(fmt::format("tensor '{}': {}", name, what));
+    file.refuse("tensor '{}': {}", name, what);
   };
   std::vector<int64_t> values;
   if (!entry.is_object() || !entry.contains(key) || !entry[key].is_array() ||
@@ -57,7 +57,7 @@ std::vector<int64_t> numbers(const SavedArrays& file, const Json& entry, const s
 SavedArray read_array(const SavedArrays& file, const Json& entry, const std::string& name,
                       std::string_view data) {
   const auto fail = [&](const std::string& what) {
-    file.refuse(fmt::format("tensor '{}': {}", name, what));
+    file.refuse("tensor '{}': {}", name, what);
   };
   const auto shape = numbers(file, entry, name, "shape");
   const auto offsets = numbers(file, entry, name, "data_offsets");
@@ -89,13 +89,12 @@ void check_covered(const SavedArrays& file, std::string_view data) {
   size_t covered = 0;
   for (const auto* array : sorted) {
     if (begin(array) != covered)
-      file.refuse(fmt::format("tensor '{}': data_offsets begin at {}, expected {}, where the bytes "
-                              "before it end",
-                              array->name, begin(array), covered));
+      file.refuse("tensor '{}': data_offsets begin at {}, expected {}, where the bytes before it end", array->name,
+                  begin(array), covered);
     covered += array->bytes.size();
   }
   if (covered != data.size())
-    file.refuse(fmt::format("{} bytes after the last tensor", data.size() - covered));
+    file.refuse("{} bytes after the last tensor", data.size() - covered);
 }
 
 }  // namespace
@@ -104,10 +103,6 @@ const SavedArray* SavedArrays::find(std::string_view name) const {
   for (const auto& array : arrays)
     if (array.name == name) return &array;
   return nullptr;
-}
-
-void SavedArrays::refuse(const std::string& reason) const {
-  throw FileError(fmt::format("{}: {}", path, reason));
 }
 
 void write_arrays(const std::string& path, const std::vector<SavedArray>& arrays,
@@ -153,8 +148,8 @@ SavedArrays read_arrays(const std::string& path, bool hashed) {
   const auto fault = parse_json(text, parsed);
   const Json& header = parsed.value;
   if (fault || !header.is_object())
-    file.refuse(fmt::format("not a safetensors file: its header, from byte {}: {}", kLengthBytes + 1,
-                            fault ? *fault : "expected an object"));
+    file.refuse("not a safetensors file: its header, from byte {}: {}", kLengthBytes + 1,
+                fault ? *fault : "expected an object");
   if (hashed && !file.hashed)
     file.refuse("not saved by this version of trinity, or changed since (it has no hash)");
   for (const auto& [name, entry] : header.items()) {

@@ -4,7 +4,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/error.h"
 
 namespace trinity {
 
@@ -36,7 +39,10 @@ struct SavedArrays {
   bool hashed = false;
 
   const SavedArray* find(std::string_view name) const;  ///< nullptr: none
-  [[noreturn]] void refuse(const std::string& reason) const;
+  template <class... Values>
+  [[noreturn]] void refuse(fmt::format_string<Values...> reason, Values&&... values) const {
+    throw FileError("{}: {}", path, fmt::format(reason, std::forward<Values>(values)...));
+  }
 };
 
 /// Throws FileError.

@@ -88,7 +88,7 @@ class Reader {
     const auto size = entry.find("size");
     node.memory_bytes = size ? whole_bytes(size->number(0, kMaxBytes)) : 0;
     if (!numbers_.emplace(node.id, builder_.operator_count()).second)
-      id.fail(fmt::format("node {} is repeated", node.id));
+      id.fail("node {} is repeated", node.id);
     const int32_t added = builder_.add_operator(make_operator(entry, node));
     if (const auto colour = entry.find("colorClass")) {
       auto& members = classes_[colour->integer(-kAnyNumber, kAnyNumber)];
@@ -217,14 +217,13 @@ void place(const JsonValue& root, const char* key, int32_t first, int32_t device
     const auto nodes = groups[i].field("nodes").elements();
     if (nodes.empty()) continue;
     if (i >= static_cast<size_t>(devices))
-      groups[i].fail(fmt::format("expected at most {} lists, one per device of this kind",
-                                 devices));
+      groups[i].fail("expected at most {} lists, one per device of this kind", devices);
     for (const auto& node : nodes) {
       const int64_t id = node.integer(-kAnyNumber, kAnyNumber);
       const auto found = numbers.find(id);
       if (found == numbers.end()) node.expected("the id of a node of the instance");
       auto& device = placement[found->second];
-      if (device >= 0) node.fail(fmt::format("node {} is repeated", id));
+      if (device >= 0) node.fail("node {} is repeated", id);
       device = first + static_cast<int32_t>(i);
     }
   }
@@ -253,7 +252,7 @@ std::vector<int32_t> parse_dnn_cut(std::string_view text, const std::string& sou
     for (const int32_t op : graph.unit(u)) {
       auto& own = placement[op];
       if (own < 0) own = device;
-      if (own < 0) root.fail(fmt::format("node {} is on no device", instance.id[op]));
+      if (own < 0) root.fail("node {} is on no device", instance.id[op]);
     }
   }
   return placement;

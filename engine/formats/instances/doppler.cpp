@@ -32,34 +32,32 @@ class DopplerReader {
     const auto nodes = header();
     const auto inputs = list("ids of input nodes");
     if (inputs.size() >= static_cast<size_t>(nodes))
-      fail(fmt::format("expected fewer input nodes than the {} nodes of line {}, got {}", nodes,
-                       first_line_, inputs.size()));
+      fail("expected fewer input nodes than the {} nodes of line {}, got {}", nodes, first_line_, inputs.size());
     count_ = nodes - static_cast<int64_t>(inputs.size());
     const auto sources = list("sources of edges");
     check_nodes(sources, "source");
     const auto targets = list("targets of edges");
     check_nodes(targets, "target");
     if (sources.size() != targets.size())
-      fail(fmt::format("expected {} targets, one for each source, got {}", sources.size(),
-                       targets.size()));
+      fail("expected {} targets, one for each source, got {}", sources.size(), targets.size());
     const int edge_line = line_;
     for (int64_t i = 0; i < count_; ++i) add_operator(i);
     while (next_line())
       if (!is_blank(taken_))
-        fail(fmt::format("expected the end of the file after {} lines of operators, got '{}'",
-                         count_, clip(taken_)));
+        fail("expected the end of the file after {} lines of operators, got '{}'", count_, clip(taken_));
     line_ = edge_line;
     add_edges(sources, targets);
     try {
       return builder_.build();
     } catch (const Error& error) {
-      throw FileError(fmt::format("{}: {}", source_, error.what()));
+      throw FileError("{}: {}", source_, error.what());
     }
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw FileError(fmt::format("{}:{}: {}", source_, line_, what));
+  template <class... Values>
+  [[noreturn]] void fail(fmt::format_string<Values...> what, Values&&... values) const {
+    throw FileError("{}:{}: {}", source_, line_, fmt::format(what, std::forward<Values>(values)...));
   }
 
   bool next_line() {
@@ -74,7 +72,7 @@ class DopplerReader {
   void need_line(const std::string& what) {
     if (!next_line()) {
       ++line_;
-      fail(fmt::format("expected {}, got the end of the file", what));
+      fail("expected {}, got the end of the file", what);
     }
   }
 
@@ -83,9 +81,9 @@ class DopplerReader {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     const bool whole = !digits.empty() && is_digit(digits[0]) &&
                        end == digits.data() + digits.size();
-    if (!whole) fail(fmt::format("{}: expected a whole number, got '{}'", what, clip(digits)));
+    if (!whole) fail("{}: expected a whole number, got '{}'", what, clip(digits));
     if (error != std::errc() || value > most)
-      fail(fmt::format("{}: expected at most {}, got {}", what, most, clip(digits)));
+      fail("{}: expected at most {}, got {}", what, most, clip(digits));
     return value;
   }
 
@@ -117,8 +115,7 @@ class DopplerReader {
       auto end = at;
       while (end < taken_.size() && is_digit(taken_[end])) ++end;
       if (end == at)
-        fail(fmt::format("{}: expected numbers with commas, got '{}'", what,
-                         clip(taken_.substr(at))));
+        fail("{}: expected numbers with commas, got '{}'", what, clip(taken_.substr(at)));
       values.push_back(static_cast<int32_t>(
           number(taken_.substr(at, end - at), what, int64_t{kMaxOperators})));
       at = end;
@@ -129,8 +126,7 @@ class DopplerReader {
   void check_nodes(const std::vector<int32_t>& nodes, const char* what) const {
     for (size_t i = 0; i < nodes.size(); ++i)
       if (nodes[i] >= count_)
-        fail(fmt::format("{} of edge {}: expected a node from 0 to {}, got {}", what, i + 1,
-                         count_ - 1, nodes[i]));
+        fail("{} of edge {}: expected a node from 0 to {}, got {}", what, i + 1, count_ - 1, nodes[i]);
   }
 
   void add_operator(int64_t i) {
@@ -138,7 +134,7 @@ class DopplerReader {
     const auto line = trimmed(taken_);
     const auto comma = line.find(',');
     if (comma == std::string_view::npos)
-      fail(fmt::format("operator {}: expected 'compute,communication', got '{}'", i, clip(line)));
+      fail("operator {}: expected 'compute,communication', got '{}'", i, clip(line));
     Operator op;
     op.name = std::to_string(i);
     op.type = "Operator";
@@ -156,7 +152,7 @@ class DopplerReader {
     try {
       return builder_.add_output(operators_[node], std::move(output));
     } catch (const Error& error) {
-      fail(error.what());
+      fail("{}", error.what());
     }
   }
 
@@ -165,7 +161,7 @@ class DopplerReader {
     std::vector<std::vector<int64_t>> positions(operators_.size());
     for (size_t e = 0; e < sources.size(); ++e) {
       const auto source = static_cast<size_t>(sources[e]), target = static_cast<size_t>(targets[e]);
-      if (source == target) fail(fmt::format("edge {} goes from node {} to itself", e + 1, source));
+      if (source == target) fail("edge {} goes from node {} to itself", e + 1, source);
       const size_t time = times[{sources[e], targets[e]}]++;
       auto& outputs = outputs_[source];
       if (time == outputs.size()) outputs.push_back(add_output(source));

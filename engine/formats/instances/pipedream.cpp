@@ -91,21 +91,22 @@ class PipedreamReader {
     try {
       return builder_.build();
     } catch (const Error& error) {
-      throw FileError(fmt::format("{}: {}", source_, error.what()));
+      throw FileError("{}: {}", source_, error.what());
     }
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw FileError(fmt::format("{}:{}: {}", source_, line_, what));
+  template <class... Values>
+  [[noreturn]] void fail(fmt::format_string<Values...> what, Values&&... values) const {
+    throw FileError("{}:{}: {}", source_, line_, fmt::format(what, std::forward<Values>(values)...));
   }
 
   void node(std::string_view line) {
     const auto parts = split(line, " -- ");
     if (parts.size() < 3 || parts.size() > 4)
-      fail(fmt::format("expected '<id> -- <description> -- <fields>', got '{}'", clip(line)));
+      fail("expected '<id> -- <description> -- <fields>', got '{}'", clip(line));
     const std::string id(parts[0]);
-    if (ids_.contains(id)) fail(fmt::format("node '{}' appears twice", clip(id)));
+    if (ids_.contains(id)) fail("node '{}' appears twice", clip(id));
     const auto fields = node_fields(parts[2]);
     Operator op;
     op.name = id;
@@ -127,7 +128,7 @@ class PipedreamReader {
       ids_.emplace(id, builder_.add_output(added, std::move(output)));
       operators_.emplace(id, added);
     } catch (const ArgumentError& error) {
-      fail(error.what());
+      fail("{}", error.what());
     }
   }
 
@@ -137,19 +138,19 @@ class PipedreamReader {
     if (!fields.contains("stage_id")) return;
     const double stage = number(fields, "stage_id");
     if (stage != std::floor(stage) || stage > 1e6)
-      fail(fmt::format("field 'stage_id': expected a whole number, got {}", stage));
+      fail("field 'stage_id': expected a whole number, got {}", stage);
     op.attributes["stage"] = static_cast<int64_t>(stage);
   }
 
   void edge(std::string_view line) {
     const auto ends = split(line, " -- ");
     if (ends.size() != 2)
-      fail(fmt::format("expected '<source> -- <target>', got '{}'", clip(line)));
+      fail("expected '<source> -- <target>', got '{}'", clip(line));
     for (const auto end : ends)
       if (!ids_.contains(std::string(end)))
-        fail(fmt::format("edge names node '{}', which no node line describes", clip(end)));
+        fail("edge names node '{}', which no node line describes", clip(end));
     const std::string source(ends[0]), target(ends[1]);
-    if (source == target) fail(fmt::format("edge from node '{}' to itself", clip(source)));
+    if (source == target) fail("edge from node '{}' to itself", clip(source));
     if (!edges_.insert({source, target}).second) return;
     builder_.read(operators_.at(target), ids_.at(source));
   }
@@ -161,7 +162,7 @@ class PipedreamReader {
     for (const auto part : split(text, ", ")) {
       const auto equals = part.find('=');
       if (equals == std::string_view::npos)
-        fail(fmt::format("expected 'name=value', got '{}'", clip(part)));
+        fail("expected 'name=value', got '{}'", clip(part));
       fields.emplace(part.substr(0, equals), part.substr(equals + 1));
     }
     return fields;
@@ -172,16 +173,16 @@ class PipedreamReader {
     if (found != fields.end()) return found->second;
     std::vector<std::string> names;
     for (const auto& entry : fields) names.push_back(entry.first);
-    fail(fmt::format("field '{}' is missing{} (the line may be cut short)", name,
-                     names.empty() ? "" : fmt::format("; there are: {}", fmt::join(names, ", "))));
+    fail("field '{}' is missing{} (the line may be cut short)", name,
+         names.empty() ? "" : fmt::format("; there are: {}", fmt::join(names, ", ")));
   }
 
   double parse(std::string_view text, const char* name) const {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-      fail(fmt::format("field '{}': expected a number, got '{}'", name, clip(text)));
-    if (value < 0) fail(fmt::format("field '{}': must not be negative, got {}", name, clip(text)));
+      fail("field '{}': expected a number, got '{}'", name, clip(text));
+    if (value < 0) fail("field '{}': must not be negative, got {}", name, clip(text));
     return value;
   }
 
@@ -193,7 +194,7 @@ class PipedreamReader {
   double sizes(const Fields& fields, const char* name) const {
     auto text = field(fields, name);
     if (!text.starts_with('[')) return parse(text, name);
-    if (!text.ends_with(']')) fail(fmt::format("field '{}': list without ']'", name));
+    if (!text.ends_with(']')) fail("field '{}': list without ']'", name);
     text = text.substr(1, text.size() - 2);
     double sum = 0;
     for (const auto part : split(text, "; ")) sum += parse(part, name);
@@ -201,8 +202,7 @@ class PipedreamReader {
   }
 
   int64_t bytes(double value, const char* name) const {
-    if (value > 1e15) fail(fmt::format("field '{}': expected at most 1e15 bytes, got {}", name,
-                                       value));
+    if (value > 1e15) fail("field '{}': expected at most 1e15 bytes, got {}", name, value);
     return std::llround(value);
   }
 
@@ -232,8 +232,7 @@ class PipedreamReader {
 Graph parse_pipedream(const std::string& text, const std::string& source,
                       const std::string& graph_name) {
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    throw FileError(fmt::format(
-        "{}:1: the text is in UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)", source));
+    throw FileError("{}:1: the text is in UTF-16, expected UTF-8 (iconv -f UTF-16 -t UTF-8)", source);
   const bool has_mark = text.starts_with("\xEF\xBB\xBF");
   return PipedreamReader(source, graph_name).read(has_mark ? text.substr(3) : text);
 }

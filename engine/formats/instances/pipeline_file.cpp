@@ -193,9 +193,7 @@ std::optional<PipelineNetwork> read_pipeline_network(const std::string& path) {
 std::vector<int32_t> read_pipeline_cut(const std::string& path, const std::string& instance_path) {
   const auto text = read_file(instance_path);
   if (kind_of(instance_path, text) != Kind::dnn_partitioning)
-    throw FileError(
-        fmt::format("{}: cuts can be read for dnn-partitioning instances only, got {}",
-                    path, instance_path));
+    throw FileError("{}: cuts can be read for dnn-partitioning instances only, got {}", path, instance_path);
   const auto instance = parse_dnn_partitioning(text, instance_path, stem(instance_path));
   const auto placement = read_dnn_cut(path, instance);
   std::vector<int32_t> device(placement.size());

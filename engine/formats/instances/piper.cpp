@@ -32,7 +32,7 @@ int64_t number_of_key(std::string_view key, const JsonValue& holder, int64_t low
   const char* const end = key.data() + key.size();
   const auto [stop, error] = std::from_chars(key.data(), end, number);
   if (error != std::errc() || stop != end || number < low || fmt::format("{}", number) != key)
-    holder.fail(fmt::format("expected whole numbers as names of fields, got {}", in_quotes(key)));
+    holder.fail("expected whole numbers as names of fields, got {}", in_quotes(key));
   return number;
 }
 
@@ -71,7 +71,7 @@ class PiperReader {
     const auto id = entry.field("id");
     const int64_t number = id.integer(-kAnyNumber, kAnyNumber);
     if (!numbers_.emplace(number, builder_.operator_count()).second)
-      id.fail(fmt::format("layer {} is repeated", number));
+      id.fail("layer {} is repeated", number);
     Operator op;
     if (const auto name = entry.find("name")) {
       op.name = name->text();
@@ -116,14 +116,13 @@ class PiperReader {
     for (const auto& [key, list] : table.fields()) {
       const int64_t degree = number_of_key(key, table, 1);
       if (degree > kMaxDegree)
-        table.fail(fmt::format("degree {} is larger than {}", degree, kMaxDegree));
+        table.fail("degree {} is larger than {}", degree, kMaxDegree);
       auto& configurations = degrees[static_cast<int32_t>(degree)];
       std::set<std::string> ids;
       for (const auto& one : list.elements()) {
         configurations.push_back(read_configuration(one, op));
         if (!ids.insert(configurations.back().id).second)
-          one.fail(
-              fmt::format("configuration {} is repeated", in_quotes(configurations.back().id)));
+          one.fail("configuration {} is repeated", in_quotes(configurations.back().id));
       }
     }
     const auto plain = degrees.find(1);
@@ -170,7 +169,7 @@ class PiperReader {
     }
     for (const int32_t end : ends)
       if (!sync.contains(end))
-        object.fail(fmt::format("the edge with layer {} is missing", layer_id(end)));
+        object.fail("the edge with layer {} is missing", layer_id(end));
     return sync;
   }
 

@@ -58,7 +58,7 @@ struct Tables {
 
 [[noreturn]] void fail(const std::string& source, const std::string& path,
                        const std::string& what) {
-  throw FileError(fmt::format("{}: {}{}{}", source, path, path.empty() ? "" : ": ", what));
+  throw FileError("{}: {}{}{}", source, path, path.empty() ? "" : ": ", what);
 }
 
 /// Fills tables from the events of RapidJSON's reader. Ends parsing by throwing.
@@ -282,7 +282,7 @@ void parse(JsonStream& stream, const std::string& source, Handler& handler) {
   if (!result.IsError() && stream.ended()) return;
   const char* what = "expected the end of the text";  // if a zero byte follows
   if (result.IsError()) what = stream.ended() ? "the text ends early" : reason(result.Code());
-  throw FileError(fmt::format("{}:{}: not valid JSON ({})", source, stream.position(), what));
+  throw FileError("{}:{}: not valid JSON ({})", source, stream.position(), what);
 }
 
 /// Puts tables together into a problem.
@@ -308,7 +308,7 @@ class Assembly {
     try {
       problem_.check();
     } catch (const ArgumentError& error) {
-      throw FileError(fmt::format("{}: problem.{}", source_, error.what()));
+      throw FileError("{}: problem.{}", source_, error.what());
     }
     return std::move(problem_);
   }

@@ -48,15 +48,14 @@ std::string text_json(const std::string& text, const char* owner) {
   try {
     return printable_json(nlohmann::json(text).dump());
   } catch (const nlohmann::json::type_error&) {
-    throw ArgumentError(
-        fmt::format("{} {} is not UTF-8, which JSON requires", owner, in_quotes(text)));
+    throw ArgumentError("{} {} is not UTF-8, which JSON requires", owner, in_quotes(text));
   }
 }
 
 /// The shortest number that reads back as the same double.
 std::string number_json(double value, const char* owner) {
   if (!std::isfinite(value))
-    throw ArgumentError(fmt::format("{} is {}, which JSON cannot represent", owner, value));
+    throw ArgumentError("{} is {}, which JSON cannot represent", owner, value);
   return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value);
 }
 
@@ -405,11 +404,10 @@ class Reader {
         names.push_back(builder_.tensor(t).name);
       for (int32_t o = 0; o < builder_.operator_count(); ++o)
         if (builder_.op(o).outputs.size() == 1) names.push_back(builder_.op(o).name);
-      input.fail(fmt::format("no tensor {}{}", in_quotes(name), nearest(name, names)));
+      input.fail("no tensor {}{}", in_quotes(name), nearest(name, names));
     }
     if (found->second < 0)
-      input.fail(fmt::format("several tensors are called {}; name this one by its number",
-                             in_quotes(name)));
+      input.fail("several tensors are called {}; name this one by its number", in_quotes(name));
     return found->second;
   }
 
@@ -420,7 +418,7 @@ class Reader {
     std::vector<std::string_view> names;
     names.reserve(static_cast<size_t>(builder_.operator_count()));
     for (int32_t o = 0; o < builder_.operator_count(); ++o) names.push_back(builder_.op(o).name);
-    value.fail(fmt::format("no operator {}{}", in_quotes(name), nearest(name, names)));
+    value.fail("no operator {}{}", in_quotes(name), nearest(name, names));
   }
 
   void default_flops(int32_t id) {

@@ -43,17 +43,16 @@ class Builder : public JsonBuilder {
     const auto start = before.rfind('\n');
     const auto column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
     // The text for an empty document differs between versions of nlohmann's library.
-    throw FileError(fmt::format("{}:{}:{}: not valid JSON ({})", source_, line, column,
-                                text_.empty() ? "it is empty" : reason(error.what())));
+    throw FileError("{}:{}:{}: not valid JSON ({})", source_, line, column,
+                    text_.empty() ? "it is empty" : reason(error.what()));
   }
 
  protected:
   bool repeated() override {
-    throw FileError(fmt::format("{}: {}: this field is repeated in its object", source_, path()));
+    throw FileError("{}: {}: this field is repeated in its object", source_, path());
   }
   bool too_deep() override {
-    throw FileError(
-        fmt::format("{}: {}: nested more than {} levels deep", source_, path(), kMostJsonDepth));
+    throw FileError("{}: {}: nested more than {} levels deep", source_, path(), kMostJsonDepth);
   }
   void step() override { stop_.step(); }
 
@@ -150,8 +149,7 @@ std::string nearest(std::string_view name, std::span<const std::string_view> can
 JsonDocument::JsonDocument(std::string_view text, std::string source)
     : source_(std::move(source)), json_(new Json) {
   if (text.size() > kMaxBytes)
-    throw FileError(fmt::format("{}: {} bytes of JSON, more than {} are not supported", source_,
-                                text.size(), kMaxBytes));
+    throw FileError("{}: {} bytes of JSON, more than {} are not supported", source_, text.size(), kMaxBytes);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   Builder builder(text, source_, *json_);
   Json::sax_parse(text.begin(), text.end(), &builder);
@@ -171,8 +169,7 @@ void JsonDocument::fail(const Json& at, const std::string& what) const {
   std::string path;
   find_path(*json_, &at, path);
   const auto text = path.empty() ? what : fmt::format("{}: {}", path, what);
-  throw FileError(fmt::format("{}: {}", source_,
-                              text.size() <= kLongest ? text : text.substr(0, kLongest) + "..."));
+  throw FileError("{}: {}", source_, text.size() <= kLongest ? text : text.substr(0, kLongest) + "...");
 }
 
 bool JsonValue::is_object() const { return json_->is_object(); }
@@ -182,7 +179,7 @@ bool JsonValue::is_number() const { return json_->is_number(); }
 bool JsonValue::is_integer() const { return json_->is_number_integer(); }
 
 void JsonValue::expected(std::string_view what) const {
-  fail(fmt::format("expected {}, got {}", what, shown(*json_)));
+  fail("expected {}, got {}", what, shown(*json_));
 }
 
 std::optional<JsonValue> JsonValue::find(std::string_view key) const {
@@ -198,7 +195,7 @@ JsonValue JsonValue::field(std::string_view key) const {
   std::string others;
   for (auto it = json_->begin(); it != json_->end() && others.size() < 100; ++it)
     others += (others.empty() ? "; there are " : ", ") + key_text(it.key());
-  fail(fmt::format("field '{}' is missing{}", key, others));
+  fail("field '{}' is missing{}", key, others);
 }
 
 std::vector<std::pair<std::string_view, JsonValue>> JsonValue::fields() const {
@@ -215,8 +212,7 @@ void JsonValue::refuse_unknown(std::span<const char* const> known) const {
     const auto& key = it.key();
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::vector<std::string_view> names(known.begin(), known.end());
-    fail(fmt::format("unknown field {}{} (known: {})", in_quotes(key), nearest(key, names),
-                     fmt::join(known, ", ")));
+    fail("unknown field {}{} (known: {})", in_quotes(key), nearest(key, names), fmt::join(known, ", "));
   }
 }
 

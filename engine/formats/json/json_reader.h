@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
@@ -89,6 +90,11 @@ class JsonValue {
   std::vector<int64_t> integers(int64_t low, int64_t high) const;
 
   [[noreturn]] void fail(const std::string& what) const { document_->fail(*json_, what); }
+  template <class... Values>
+    requires(sizeof...(Values) > 0)
+  [[noreturn]] void fail(fmt::format_string<Values...> what, Values&&... values) const {
+    fail(fmt::format(what, std::forward<Values>(values)...));
+  }
   /// Throws fail("expected <what>, got <the value, shortened>").
   [[noreturn]] void expected(std::string_view what) const;
 

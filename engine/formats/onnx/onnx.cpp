@@ -95,7 +95,7 @@ Imported import_model(const onnx::ModelProto& proto, const std::string& source,
 Imported parse_onnx(std::string_view bytes, const std::string& source,
                     const std::string& graph_name, const OnnxOptions& options) {
   if (bytes.size() > kMaxFileBytes)
-    throw FileError(fmt::format("{}: {} bytes, more than 2 GiB", source, bytes.size()));
+    throw FileError("{}: {} bytes, more than 2 GiB", source, bytes.size());
   const auto size = static_cast<int>(bytes.size());
   google::protobuf::io::ArrayInputStream first(bytes.data(), size), second(bytes.data(), size);
   return import_model(parse(first, second, source), source, graph_name, options);
@@ -105,9 +105,8 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options) {
   FileStream first(path), second(path);
   const auto bytes = first.bytes();
   if (bytes > kMaxFileBytes)
-    throw FileError(fmt::format("{}: cannot read: {} bytes, more than 2 GiB; weights can be stored "
-                                "in a file of their own",
-                                path, bytes));
+    throw FileError("{}: cannot read: {} bytes, more than 2 GiB; weights can be stored in a file of their own", path,
+                    bytes);
   const auto proto = parse(first.stream(), second.stream(), path);
   return import_model(proto, path, std::filesystem::path(path).stem().string(), options);
 }

@@ -153,11 +153,10 @@ void add_names(std::string_view text, std::set<std::string>& names) {
 
 Dimensions::Dimensions(const OnnxOptions& options) : options_(options) {
   if (options.open_dimension < 1)
-    throw ArgumentError(
-        fmt::format("open_dimension must be at least 1, got {}", options.open_dimension));
+    throw ArgumentError("open_dimension must be at least 1, got {}", options.open_dimension);
   for (const auto& [name, size] : options.dimensions) {
     if (size < 1)
-      throw ArgumentError(fmt::format("dimension '{}' must be at least 1, got {}", name, size));
+      throw ArgumentError("dimension '{}' must be at least 1, got {}", name, size);
     sizes_.emplace(name, size);
   }
 }
@@ -191,8 +190,7 @@ Shape Dimensions::input_shape(const onnx::TensorShapeProto& shape, int32_t eleme
                               const std::string& owner) {
   Shape sizes;
   if (static_cast<size_t>(shape.dim_size()) > kMaxRank)
-    throw FileError(
-        fmt::format("{} has {} dimensions, more than {}", owner, shape.dim_size(), kMaxRank));
+    throw FileError("{} has {} dimensions, more than {}", owner, shape.dim_size(), kMaxRank);
   for (const auto& dimension : shape.dim()) sizes.push_back(input_size(dimension));
   check_shape(sizes, element, owner);
   return sizes;
@@ -224,9 +222,8 @@ void Dimensions::check_options(const onnx::GraphProto& graph) const {
       if (some.size() < 20) some.push_back(clip(known));
     const auto list =
         some.empty() ? "it has none" : fmt::format("there are: {}", fmt::join(some, ", "));
-    throw ArgumentError(fmt::format("the model has no open dimension '{}'{} ({}{})", name,
-                                    suggestion(name, some), list,
-                                    names.size() > some.size() ? ", ..." : ""));
+    throw ArgumentError("the model has no open dimension '{}'{} ({}{})", name, suggestion(name, some), list,
+                        names.size() > some.size() ? ", ..." : "");
   }
 }
 

@@ -91,7 +91,7 @@ class Flattener {
 
  private:
   [[noreturn]] void fail(std::string_view what, const std::string& why) const {
-    throw FileError(fmt::format("{}: {} {}", source_, what, why));
+    throw FileError("{}: {} {}", source_, what, why);
   }
 
   std::string_view keep(std::string text) { return flat_.texts.emplace_back(std::move(text)); }

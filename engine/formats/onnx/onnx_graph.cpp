@@ -84,9 +84,9 @@ class Maker {
       add_warnings();
       return builder_.build();
     } catch (const ArgumentError& error) {
-      throw FileError(fmt::format("{}: {}", model_.source, error.what()));
+      throw FileError("{}: {}", model_.source, error.what());
     } catch (const LimitError& error) {
-      throw FileError(fmt::format("{}: {}", model_.source, error.what()));
+      throw FileError("{}: {}", model_.source, error.what());
     }
   }
 

@@ -156,10 +156,8 @@ void complete_shapes(Model& model) {
     const auto& value = model.value(id);
     if (value.producer < 0 || is_complete(model, value)) continue;
     if (model.opset > kLastOpset && !value.shape)
-      throw FileError(fmt::format(
-          "{}: the file does not state the shape of value '{}' and has opset {}; shape inference "
-          "supports opsets up to {}; {}",
-          model.source, clip(value.name), model.opset, kLastOpset, kAdvice));
+      throw FileError("{}: the file does not state the shape of value '{}' and has opset {}; shape inference supports "
+                      "opsets up to {}; {}", model.source, clip(value.name), model.opset, kLastOpset, kAdvice);
     wanted.push_back(id);
   }
   if (wanted.empty()) return;
@@ -169,7 +167,7 @@ void complete_shapes(Model& model) {
     call_apart("shape inference", found.data(), found.size() * sizeof(Found),
                [&] { infer(model, wanted, found); });
   } catch (const Error& error) {
-    throw FileError(fmt::format("{}: {}; {}", model.source, error.what(), kAdvice));
+    throw FileError("{}: {}; {}", model.source, error.what(), kAdvice);
   }
   for (size_t i = 0; i < wanted.size(); ++i) take(model, found[i], model.value(wanted[i]));
   for (const auto& node : model.nodes) complete_mask(model, node);

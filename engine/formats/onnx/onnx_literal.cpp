@@ -8,8 +8,7 @@ using onnx::TensorProto;
 
 Shape tensor_shape(const TensorProto& tensor, const std::string& owner) {
   if (static_cast<size_t>(tensor.dims_size()) > kMaxRank)
-    throw FileError(
-        fmt::format("{} has {} dimensions, more than {}", owner, tensor.dims_size(), kMaxRank));
+    throw FileError("{} has {} dimensions, more than {}", owner, tensor.dims_size(), kMaxRank);
   Shape shape(tensor.dims().begin(), tensor.dims().end());
   check_shape(shape, tensor.data_type(), owner);
   return shape;

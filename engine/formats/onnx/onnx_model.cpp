@@ -47,17 +47,18 @@ class Loader {
  private:
   const onnx::GraphProto& graph() const { return proto_.graph(); }
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw FileError(fmt::format("{}: {}", model_.source, what));
+  template <class... Values>
+  [[noreturn]] void fail(fmt::format_string<Values...> what, Values&&... values) const {
+    throw FileError("{}: {}", model_.source, fmt::format(what, std::forward<Values>(values)...));
   }
 
   int32_t define(std::string_view name, const std::string& what) {
-    if (!is_utf8(name)) fail(fmt::format("{} has a name that is not UTF-8", what));
+    if (!is_utf8(name)) fail("{} has a name that is not UTF-8", what);
     if (model_.values.size() >= kMaxValues)
-      fail(fmt::format("has more than {} values", kMaxValues));
+      fail("has more than {} values", kMaxValues);
     const auto id = static_cast<int32_t>(model_.values.size());
     if (!ids_.emplace(name, id).second)
-      fail(fmt::format("{} writes value '{}', which is defined already", what, clip(name)));
+      fail("{} writes value '{}', which is defined already", what, clip(name));
     model_.values.emplace_back().name = name;
     return id;
   }
@@ -91,7 +92,7 @@ class Loader {
     const auto known = ids_.find(input.name());
     if (known != ids_.end() && model_.value(known->second).initializer) {
       if (!inputs_.emplace(input.name()).second)
-        fail(fmt::format("input '{}' is listed twice", clip(input.name())));
+        fail("input '{}' is listed twice", clip(input.name()));
       return;
     }
     const int32_t id = define(input.name(), fmt::format("input '{}'", clip(input.name())));
@@ -141,7 +142,7 @@ class Loader {
   void graph_output(const onnx::ValueInfoProto& output) {
     const auto found = ids_.find(output.name());
     if (found == ids_.end())
-      fail(fmt::format("no node writes output '{}'", clip(output.name())));
+      fail("no node writes output '{}'", clip(output.name()));
     model_.outputs.push_back(found->second);
     declare(output);
   }
@@ -165,9 +166,8 @@ class Loader {
     const auto count = static_cast<int32_t>(model_.nodes.size());
     const auto taken = stable_order(count, arrows);
     if (taken.size() < model_.nodes.size())
-      fail("its nodes form a cycle: " +
-           cycle_text(arrows, find_cycle(count, arrows),
-                      [this](int32_t node) { return clip(model_.nodes[node].name); }));
+      fail("its nodes form a cycle: {}", cycle_text(arrows, find_cycle(count, arrows),
+                                                    [this](int32_t node) { return clip(model_.nodes[node].name); }));
     renumber(taken);
   }
 
@@ -200,8 +200,7 @@ const onnx::AttributeProto* Node::attribute(std::string_view wanted) const {
 }
 
 void Model::fail(const Node& node, const std::string& what) const {
-  throw FileError(
-      fmt::format("{}: node '{}' ({}): {}", source, clip(node.name), clip(node.type), what));
+  throw FileError("{}: node '{}' ({}): {}", source, clip(node.name), clip(node.type), what);
 }
 
 Model load_model(const onnx::ModelProto& proto, const std::string& source) {

@@ -18,11 +18,8 @@ void check_share(const Graph& graph, const Graph& share, size_t s) {
     same = share.op(op).name == graph.op(op).name &&
            share.op(op).outputs.size() == graph.op(op).outputs.size();
   if (!same)
-    throw ArgumentError(
-        fmt::format(
-            "replicating the stages of graph '{}': the graph at the batch size of stage {} has "
-                    "other operators",
-                    graph.name(), s + 1));
+    throw ArgumentError("replicating the stages of graph '{}': the graph at the batch size of stage {} has other "
+                        "operators", graph.name(), s + 1);
 }
 
 /// Checks that this number of copies of all operators and tensors can be numbered.
@@ -34,8 +31,8 @@ void check_copies(const Graph& graph, std::span<const int32_t> stage,
     tensors += at(replicas[stage[op]]) * graph.op(op).outputs.size();
   }
   if (copies > kMaxOperators || tensors > std::numeric_limits<int32_t>::max())
-    throw LimitError(fmt::format("replicating graph '{}': {} copies of operators are more than {}",
-                                 graph.name(), copies, kMaxOperators));
+    throw LimitError("replicating graph '{}': {} copies of operators are more than {}", graph.name(), copies,
+                     kMaxOperators);
 }
 
 /// Checks that lists match the graph, and that inner groups and ranks divide the replicas.
@@ -44,8 +41,7 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
   const auto count = at(graph.operator_count());
   const auto check = [&](const char* what, size_t size) {
     if (size > 0 && size != count)
-      throw ArgumentError(
-          fmt::format("{}: expected the {} of {} operators, got {}", owner, what, count, size));
+      throw ArgumentError("{}: expected the {} of {} operators, got {}", owner, what, count, size);
   };
   check("devices", options.device_of.size());
   check("spread", options.spread.size());
@@ -53,56 +49,46 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
   check("operators to wait for", options.behind.size());
   const int32_t all = std::max(replicas, options.of);
   if (options.ranks < 1 || all % options.ranks != 0)
-    throw ArgumentError(
-        fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, all));
+    throw ArgumentError("{}: {} ranks do not divide {} replicas", owner, options.ranks, all);
   if (options.inner > 1 && replicas % options.inner != 0)
-    throw ArgumentError(
-        fmt::format("{}: inner groups of {} do not divide {} replicas", owner, options.inner,
-                    replicas));
+    throw ArgumentError("{}: inner groups of {} do not divide {} replicas", owner, options.inner, replicas);
   if (options.inner > 1 && options.inner % options.ranks != 0 && options.ranks % options.inner != 0)
-    throw ArgumentError(
-        fmt::format("{}: inner groups of {} replicas and {} ranks: neither divides the other",
-                    owner,
-                    options.inner, options.ranks));
+    throw ArgumentError("{}: inner groups of {} replicas and {} ranks: neither divides the other", owner, options.inner,
+                        options.ranks);
   const bool servers =
       options.meeting == Meeting::servers || options.meeting == Meeting::in_turn;
   if (servers && options.servers < 1)
-    throw ArgumentError(
-        fmt::format("{}: expected at least 1 server, got {}", owner, options.servers));
+    throw ArgumentError("{}: expected at least 1 server, got {}", owner, options.servers);
 }
 
 void check_bucket(const Graph& graph, const ReplicaOptions& options) {
   if (options.bucket_bytes < 1)
-    throw ArgumentError(
-        fmt::format("replicating graph '{}': bucket_bytes must be at least 1, got {}", graph.name(),
-                    options.bucket_bytes));
+    throw ArgumentError("replicating graph '{}': bucket_bytes must be at least 1, got {}", graph.name(),
+                        options.bucket_bytes);
 }
 
 void check_stages(const Graph& graph, std::span<const int32_t> stage,
                   std::span<const int32_t> replicas, const ReplicaOptions& options) {
   const auto owner = fmt::format("replicating the stages of graph '{}'", graph.name());
   if (stage.size() != at(graph.operator_count()))
-    throw ArgumentError(fmt::format("{}: expected the stages of {} operators, got {}", owner,
-                                    graph.operator_count(), stage.size()));
+    throw ArgumentError("{}: expected the stages of {} operators, got {}", owner, graph.operator_count(), stage.size());
   for (size_t s = 0; s < replicas.size(); ++s) {
     if (replicas[s] < 1)
-      throw ArgumentError(fmt::format("{}: stage {} has {} replicas, expected at least 1", owner,
-                                      s + 1, replicas[s]));
+      throw ArgumentError("{}: stage {} has {} replicas, expected at least 1", owner, s + 1, replicas[s]);
     if (s < options.at_share.size() && options.at_share[s])
       check_share(graph, *options.at_share[s], s);
   }
   for (int32_t op = 0; op < graph.operator_count(); ++op)
     if (stage[op] < 0 || at(stage[op]) >= replicas.size())
-      throw ArgumentError(fmt::format("{}: operator '{}' is in stage {}, expected 1 to {}", owner,
-                                      graph.op(op).name, stage[op] + 1, replicas.size()));
+      throw ArgumentError("{}: operator '{}' is in stage {}, expected 1 to {}", owner, graph.op(op).name, stage[op] + 1,
+                          replicas.size());
 }
 
 }  // namespace
 
 Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
   if (replicas < 1)
-    throw ArgumentError(fmt::format("replicating graph '{}': expected at least 1 replica, got {}",
-                                    graph.name(), replicas));
+    throw ArgumentError("replicating graph '{}': expected at least 1 replica, got {}", graph.name(), replicas);
   check_bucket(graph, options);
   const auto count = at(graph.operator_count());
   check_groups(graph, replicas, options);

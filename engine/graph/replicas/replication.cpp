@@ -276,11 +276,9 @@ void Replication::connect(int32_t op, int32_t replica) {
 
 void Replication::refuse_whole(int32_t tensor, int32_t reader) const {
   const int32_t from = graph_.tensor(tensor).producer;
-  throw ArgumentError(fmt::format(
-      "replicating the stages of graph '{}': tensor '{}' has no batch dimension to split, but is "
-      "sent from stage {} with {} replicas to stage {} with {}",
-      graph_.name(), graph_.tensor(tensor).name, stage_[from] + 1, replicas_of(from),
-      stage_[reader] + 1, replicas_of(reader)));
+  throw ArgumentError("replicating the stages of graph '{}': tensor '{}' has no batch dimension to split, but is sent "
+                      "from stage {} with {} replicas to stage {} with {}", graph_.name(), graph_.tensor(tensor).name,
+                      stage_[from] + 1, replicas_of(from), stage_[reader] + 1, replicas_of(reader));
 }
 
 void Replication::colocate() {
@@ -308,10 +306,8 @@ int32_t Replication::replicas_of_collective(size_t c) const {
   const int32_t count = replicas_of(collective.members.front());
   for (const int32_t member : collective.members)
     if (replicas_of(member) != count)
-      throw ArgumentError(fmt::format(
-          "replicating the stages of graph '{}': collective '{}' has members in stages of {} "
-          "and of {} replicas",
-          graph_.name(), collective.name, count, replicas_of(member)));
+      throw ArgumentError("replicating the stages of graph '{}': collective '{}' has members in stages of {} and of {} "
+                          "replicas", graph_.name(), collective.name, count, replicas_of(member));
   return count;
 }
 

@@ -107,9 +107,8 @@ Parameters first_weights(const AgentOptions& options, int32_t samples,
   const double bytes = 4 * (rows * (2 * k + 40.0 * options.hidden + 2 * width) +
                             12 * static_cast<double>(parameters.size()));
   if (bytes > kMostBytes)
-    throw LimitError(fmt::format(
-        "{} samples of {} groups at option 'hidden' = {} take about {:.0f} GB, the limit is {:.0f}",
-        samples, schedule.groups, options.hidden, bytes / 1e9, kMostBytes / 1e9));
+    throw LimitError("{} samples of {} groups at option 'hidden' = {} take about {:.0f} GB, the limit is {:.0f}",
+                     samples, schedule.groups, options.hidden, bytes / 1e9, kMostBytes / 1e9);
   parameters.initialise("partition", options.seed);
   parameters.initialise("schedule", options.seed);
   if (schedule.stays)
@@ -342,24 +341,19 @@ UpdateReport Agent::update(std::span<const double> rewards, std::span<const uint
   const auto samples = static_cast<size_t>(self.options.samples);
   if (!self.sampled) throw ArgumentError("update: there is no batch of samples to learn from");
   if (rewards.size() != samples)
-    throw ArgumentError(
-        fmt::format("update: expected {} rewards, got {}", samples, rewards.size()));
+    throw ArgumentError("update: expected {} rewards, got {}", samples, rewards.size());
   if (!failing.empty() && failing.size() != samples)
-    throw ArgumentError(
-        fmt::format("update: expected {} failure flags, got {}", samples, failing.size()));
+    throw ArgumentError("update: expected {} failure flags, got {}", samples, failing.size());
   for (size_t i = 0; i < samples; ++i)
     if (!std::isfinite(rewards[i]))
-      throw ArgumentError(fmt::format("update: reward {}: expected a finite number, got {}",
-                                      i + 1, rewards[i]));
+      throw ArgumentError("update: reward {}: expected a finite number, got {}", i + 1, rewards[i]);
   const int32_t after = self.options.exclude_failing_after;
   std::vector<uint8_t> weight(samples, 1);
   if (after >= 0 && self.weights.steps >= after)
     for (size_t i = 0; i < failing.size(); ++i) weight[i] = failing[i] ? 0 : 1;
   if (self.options.action_credit && slopes.size() != samples)
-    throw ArgumentError(fmt::format(
-        "update: expected {} gradients of the reward (option 'credit' is 'action'), got {}",
-        samples,
-        slopes.size()));
+    throw ArgumentError("update: expected {} gradients of the reward (option 'credit' is 'action'), got {}", samples,
+                        slopes.size());
   return self.update(rewards, weight, slopes);
 }
 
@@ -380,8 +374,7 @@ BatchActions Agent::actions() const {
 /// Called by learn/agent_options.cpp: throws ArgumentError if `name` is no device of this LibTorch.
 extern "C" void trinity_check_policy_device(const std::string& name) {
   const auto refuse = [&](const std::string& reason) {
-    throw trinity::ArgumentError(fmt::format(
-        "option 'device': expected cpu or cuda:0 and the like, got '{}'{}", name, reason));
+    throw trinity::ArgumentError("option 'device': expected cpu or cuda:0 and the like, got '{}'{}", name, reason);
   };
   const bool numbered = name.starts_with("cuda:") && name.size() > 5 && name.size() < 8 &&
                         name.find_first_not_of("0123456789", 5) == std::string::npos;

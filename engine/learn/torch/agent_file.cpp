@@ -38,14 +38,14 @@ struct Saved {
         return json.value.get<Value>();
     } catch (const Json::exception&) {
     }
-    file.refuse(fmt::format("not a policy saved by trinity (its metadata lack '{}')", name));
+    file.refuse("not a policy saved by trinity (its metadata lack '{}')", name);
   }
   std::map<std::string, std::string> options() const {
     return get<std::map<std::string, std::string>>("options");
   }
   std::vector<float> numbers(const char* name) const {
     const auto* array = file.find(name);
-    if (!array) file.refuse(fmt::format("not a policy saved by trinity (it has no '{}')", name));
+    if (!array) file.refuse("not a policy saved by trinity (it has no '{}')", name);
     std::vector<float> values(array->bytes.size() / sizeof(float));
     if (!values.empty())
       std::memcpy(values.data(), array->bytes.data(), values.size() * sizeof(float));
@@ -227,8 +227,7 @@ double Agent::load(const std::string& path) {
   const auto hidden = saved.options()["hidden"];
   const auto own = fmt::format("{}", static_cast<double>(self.options.hidden));
   if (hidden != own)
-    saved.file.refuse(
-        fmt::format("the saved policy has option 'hidden' = {}, this one {}", hidden, own));
+    saved.file.refuse("the saved policy has option 'hidden' = {}, this one {}", hidden, own);
   const auto names = saved.get<std::vector<std::string>>("types");
   std::map<std::string, int64_t> number;
   for (size_t i = 0; i < names.size(); ++i) number.emplace(names[i], static_cast<int64_t>(i));
@@ -267,8 +266,7 @@ void Agent::resume(const std::string& path) {
   auto before = saved.options();
   for (const auto& [name, value] : self.options.list())
     if (before[name] != value)
-      saved.file.refuse(fmt::format("the saved run has option '{}' = {}, this one {}", name,
-                                    before[name], value));
+      saved.file.refuse("the saved run has option '{}' = {}, this one {}", name, before[name], value);
   if (saved.get<uint64_t>("problem") != self.problem_hash())
     saved.file.refuse("the saved run belongs to another graph or cluster");
   std::vector<float> values;

@@ -108,8 +108,7 @@ std::vector<std::vector<int32_t>> Agent::Impl::unit_devices(std::span<const int3
   const auto& unit_of = units.unit_of;
   const size_t n = unit_of.size(), count = n > 0 ? given.size() / n : 0;
   if (count == 0 || given.size() != count * n || count > kMostPlacements)
-    throw ArgumentError(
-        fmt::format("imitate: expected 1 to {} placements of {} operators", kMostPlacements, n));
+    throw ArgumentError("imitate: expected 1 to {} placements of {} operators", kMostPlacements, n);
   std::vector<std::vector<int32_t>> result(
       count, std::vector<int32_t>(static_cast<size_t>(units.size()), -1));
   for (size_t p = 0; p < count; ++p) {
@@ -117,14 +116,11 @@ std::vector<std::vector<int32_t>> Agent::Impl::unit_devices(std::span<const int3
       const int32_t device = given[p * n + o];
       int32_t& of_unit = result[p][unit_of[o]];
       if (device < 0 || device >= problem->devices())
-        throw ArgumentError(
-            fmt::format("imitate: placement {}: operator {}: expected a device from 1 to {}",
-                        p + 1, o + 1, problem->devices()));
+        throw ArgumentError("imitate: placement {}: operator {}: expected a device from 1 to {}", p + 1, o + 1,
+                            problem->devices());
       if (of_unit >= 0 && of_unit != device)
-        throw ArgumentError(
-            fmt::format("imitate: placement {}: operator {} is not on the device of its colocation "
-                        "unit",
-                        p + 1, o + 1));
+        throw ArgumentError("imitate: placement {}: operator {} is not on the device of its colocation unit", p + 1,
+                            o + 1);
       of_unit = device;
     }
   }
@@ -353,13 +349,11 @@ ImitationReport Agent::imitate(std::span<const int32_t> placements, std::span<co
                                const ImitationOptions& how) {
   const auto operators = static_cast<size_t>(impl_->problem->operators());
   if (!weights.empty() && weights.size() * operators != placements.size())
-    throw ArgumentError(fmt::format("imitate: expected one weight per placement, got {} for {}",
-                                    weights.size(),
-                                    placements.size() / std::max<size_t>(1, operators)));
+    throw ArgumentError("imitate: expected one weight per placement, got {} for {}", weights.size(),
+                        placements.size() / std::max<size_t>(1, operators));
   for (const double weight : weights)
     if (!(weight > 0) || !std::isfinite(weight))
-      throw ArgumentError(
-          fmt::format("imitate: a weight is {}, expected a positive number", weight));
+      throw ArgumentError("imitate: a weight is {}, expected a positive number", weight);
   return impl_->imitate(placements, weights, how);
 }
 

@@ -32,7 +32,7 @@ PolicyWeights::PolicyWeights(const Parameters& parameters, torch::Device device)
 const torch::Tensor& PolicyWeights::operator[](std::string_view name) const {
   for (size_t i = 0; i < names_.size(); ++i)
     if (names_[i] == name) return leaves_[i];
-  throw Error(fmt::format("the policy has no weight '{}'", name));
+  throw Error("the policy has no weight '{}'", name);
 }
 
 std::vector<torch::Tensor> PolicyWeights::leaves(std::string_view prefix) const {

@@ -37,9 +37,8 @@ std::vector<int32_t> operators_arg(lua_State* L, int index, const char* name, co
   for_each(L, index, [&](int i) {
     const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
     if (!(value >= 1 && value <= graph.operator_count()) || value != std::floor(value))
-      throw WrongArgument(index, name,
-                          fmt::format("entry {}: expected an operator from 1 to {}, got {}", i,
-                                      graph.operator_count(), type_name(L, -1)));
+      throw WrongArgument(index, name, "entry {}: expected an operator from 1 to {}, got {}", i, graph.operator_count(),
+                          type_name(L, -1));
     operators.push_back(static_cast<int32_t>(value) - 1);
   });
   if (operators.empty()) throw WrongArgument(index, name, "expected at least one operator");
@@ -50,7 +49,7 @@ std::vector<int32_t> operators_arg(lua_State* L, int index, const char* name, co
 std::span<double> output_arg(lua_State* L, int index, const char* name, int32_t count) {
   const auto out = numbers_arg(L, index, name);
   if (out.size() != at(count))
-    throw WrongArgument(index, name, fmt::format("expected {} entries, got {}", count, out.size()));
+    throw WrongArgument(index, name, "expected {} entries, got {}", count, out.size());
   return out;
 }
 
@@ -60,9 +59,8 @@ size_t choice_arg(lua_State* L, int index, const char* name,
   const auto text = string_arg(L, index, name);
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end())
-    throw WrongArgument(index, name,
-                        fmt::format("unknown value '{}'{} (known: {})", text,
-                                    suggestion(text, names), fmt::join(names, ", ")));
+    throw WrongArgument(index, name, "unknown value '{}'{} (known: {})", text, suggestion(text, names),
+                        fmt::join(names, ", "));
   return static_cast<size_t>(found - names.begin());
 }
 

@@ -53,7 +53,7 @@ auto base_suggestion(lua_State* L, Text<"name"> name, Table<"candidates"> list) 
 
 auto base_format_bytes(Number<"bytes"> bytes) {
   if (!(std::abs(bytes) < 9e18))
-    throw WrongArgument(1, "bytes", fmt::format("expected a number of bytes, got {}", bytes.value));
+    throw WrongArgument(1, "bytes", "expected a number of bytes, got {}", bytes.value);
   return format_bytes(static_cast<int64_t>(bytes));
 }
 

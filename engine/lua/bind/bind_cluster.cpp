@@ -19,12 +19,11 @@ std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
   lua_pushnil(L);
   while (lua_next(L, table)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      throw ArgumentError(
-          fmt::format("{}: operators: names are operator types, got {}", owner, type_name(L, -2)));
+      throw ArgumentError("{}: operators: names are operator types, got {}", owner, type_name(L, -2));
     const std::string name = lua_tostring(L, -2);
     if (!is_cost_key(name))
-      throw ArgumentError(fmt::format("{}: operators: unknown operator type '{}'{}", owner, name,
-                                      suggestion(name, operator_types())));
+      throw ArgumentError("{}: operators: unknown operator type '{}'{}", owner, name,
+                          suggestion(name, operator_types()));
     Fields fields(L, -1, fmt::format("{}: operators.{}", owner, name));
     operators[name] = {fields.number("compute_efficiency"), fields.number("memory_efficiency"),
                        fields.number("launch_s"), fields.number("contention"),
@@ -45,8 +44,8 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   lua_pushnil(L);
   while (lua_next(L, table)) {
     if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TNUMBER)
-      throw ArgumentError(fmt::format("{}: peak_flops_per_s: expected dtype = number, got {} = {}",
-                                      fields.owner(), type_name(L, -2), type_name(L, -1)));
+      throw ArgumentError("{}: peak_flops_per_s: expected dtype = number, got {} = {}", fields.owner(),
+                          type_name(L, -2), type_name(L, -1));
     type.peak_flops_per_s[parse_dtype(lua_tostring(L, -2))] = lua_tonumber(L, -1);
     lua_pop(L, 1);
   }
@@ -54,7 +53,7 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   type.memory_bandwidth_bytes_per_s = fields.required_number("memory_bandwidth_bytes_per_s");
   const auto bytes = [&](const char* key, double value) {
     if (!(value >= 0 && value < 1e18))
-      throw ArgumentError(fmt::format("{}: field '{}': {} bytes", fields.owner(), key, value));
+      throw ArgumentError("{}: field '{}': {} bytes", fields.owner(), key, value);
     return static_cast<int64_t>(value);
   };
   type.memory_bytes = bytes("memory_bytes", fields.required_number("memory_bytes"));
@@ -87,8 +86,8 @@ int32_t type_index(lua_State* L, int types, const std::string& name, ClusterSpec
       lua_pop(L, 1);
     }
     std::sort(known.begin(), known.end());
-    throw ArgumentError(fmt::format("{}: unknown device type '{}'{} (known: {})", owner, name,
-                                    suggestion(name, known), fmt::join(known, ", ")));
+    throw ArgumentError("{}: unknown device type '{}'{} (known: {})", owner, name, suggestion(name, known),
+                        fmt::join(known, ", "));
   }
   spec.device_types.push_back(read_type(L, name, fmt::format("cluster '{}'", spec.name)));
   lua_pop(L, 1);
@@ -202,8 +201,8 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
     lua_settop(L, top);
     spec.device_types = std::move(machine.device_types);
     if (count * static_cast<int64_t>(machine.devices.size()) > kMostDevices)
-      throw LimitError(fmt::format("{}: {} machines of {} devices are more than {} devices", place,
-                                   count, machine.devices.size(), kMostDevices));
+      throw LimitError("{}: {} machines of {} devices are more than {} devices", place, count, machine.devices.size(),
+                       kMostDevices);
     add_machines(machine, first, count, spec);
   });
 }
@@ -234,12 +233,12 @@ auto cluster_new(lua_State* L) {
   const auto owner = fmt::format("cluster '{}'", spec.name);
   spec.queue = parse_choice<QueueModel>(fields.string("queue", "sender"));
   if (!fields.push_table("device_types"))
-    throw ArgumentError(fmt::format("{}: field 'device_types' is missing", owner));
+    throw ArgumentError("{}: field 'device_types' is missing", owner);
   const int types = lua_gettop(L);
   const bool machines = fields.push_table("machines");
   const int list = lua_gettop(L);
   if (!machines && !fields.push_table("devices"))
-    throw ArgumentError(fmt::format("{}: field 'devices' is missing", owner));
+    throw ArgumentError("{}: field 'devices' is missing", owner);
   Listing(types, spec, owner).read(fields);
   if (machines) read_machines(L, list, types, owner, spec);
   if (fields.push_table("collectives")) {
@@ -300,8 +299,7 @@ auto cluster_collective(lua_State* L, const Cluster& cluster) {
   std::vector<int32_t> devices;
   for (const int64_t device : integers(L, -1, "collective: field 'devices'")) {
     if (device < 1 || device > cluster.device_count())
-      throw ArgumentError(fmt::format("collective: field 'devices': expected 1 to {}, got {}",
-                                      cluster.device_count(), device));
+      throw ArgumentError("collective: field 'devices': expected 1 to {}, got {}", cluster.device_count(), device);
     devices.push_back(static_cast<int32_t>(device) - 1);
   }
   lua_pop(L, 1);

@@ -8,9 +8,8 @@ namespace {
 bool shared_vocabulary(Fields& fields) {
   const auto word = fields.string("vocabulary", "shared");
   if (word != "shared" && word != "graph")
-    throw ArgumentError(
-        fmt::format("field 'vocabulary': unknown value '{}'{} (known: shared, graph)", word,
-                    suggestion(word, {"shared", "graph"})));
+    throw ArgumentError("field 'vocabulary': unknown value '{}'{} (known: shared, graph)", word,
+                        suggestion(word, {"shared", "graph"}));
   return word == "shared";
 }
 

@@ -232,8 +232,7 @@ std::vector<std::string> names_arg(lua_State* L, int index, const char* name) {
   table_arg(L, index, name);
   for_each(L, index, [&](int i) {
     if (lua_type(L, -1) != LUA_TSTRING)
-      throw ArgumentError(
-          fmt::format("{}: entry {}: expected a string, got {}", name, i, type_name(L, -1)));
+      throw ArgumentError("{}: entry {}: expected a string, got {}", name, i, type_name(L, -1));
     names.emplace_back(lua_tostring(L, -1));
   });
   return names;

@@ -28,8 +28,7 @@ Attribute attribute(lua_State* L, const Owner& owner) {
     case LUA_TTABLE:
       return integers(L, -1, owner);
     default:
-      throw ArgumentError(fmt::format("{}: expected number, string or list of integers, got {}",
-                                      owner.text(), type_name(L, -1)));
+      throw ArgumentError("{}: expected number, string or list of integers, got {}", owner.text(), type_name(L, -1));
   }
 }
 
@@ -39,8 +38,7 @@ Attributes read_attributes(lua_State* L, const Owner& owner) {
   lua_pushnil(L);
   while (lua_next(L, table)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      throw ArgumentError(
-          fmt::format("{}: attribute names are strings, got {}", owner.text(), type_name(L, -2)));
+      throw ArgumentError("{}: attribute names are strings, got {}", owner.text(), type_name(L, -2));
     const std::string name = lua_tostring(L, -2);
     const auto of = [&] { return fmt::format("{}: attribute '{}'", owner.text(), name); };
     attributes[name] = attribute(L, of);
@@ -64,13 +62,13 @@ std::vector<Parameter> read_parameters(lua_State* L, const Owner& owner) {
     parameter.dtype = parse_dtype(fields.string("dtype", "float32"));
     parameter.trainable = fields.boolean("trainable", true);
     if (!fields.push_table("shape"))
-      throw ArgumentError(fmt::format("{}: field 'shape' is missing", fields.owner()));
+      throw ArgumentError("{}: field 'shape' is missing", fields.owner());
     parameter.shape = read_shape(L, of);
     lua_pop(L, 1);
     fields.refuse_unknown();
     for (const int64_t extent : parameter.shape)
       if (extent < 1 || extent > int64_t{1} << 40)
-        throw ArgumentError(fmt::format("{}: extent {} in its shape", fields.owner(), extent));
+        throw ArgumentError("{}: extent {} in its shape", fields.owner(), extent);
     parameters.push_back(std::move(parameter));
   });
   return parameters;
@@ -122,10 +120,9 @@ std::vector<int32_t> read_inputs(lua_State* L, const GraphBuilder& builder, cons
       lua_pop(L, 1);
     }
     if (!is_tensor)
-      throw ArgumentError(fmt::format("{}: input {}: expected a tensor, got {}", owner.text(), i,
-                                      type_name(L, -1)));
+      throw ArgumentError("{}: input {}: expected a tensor, got {}", owner.text(), i, type_name(L, -1));
     if (!(number >= 1 && number <= builder.tensor_count() && number == std::floor(number)))
-      throw ArgumentError(fmt::format("{}: no tensor number {}", owner.text(), number));
+      throw ArgumentError("{}: no tensor number {}", owner.text(), number);
     inputs.push_back(static_cast<int32_t>(number) - 1);
   });
   return inputs;
@@ -147,21 +144,20 @@ int32_t find_operator(const GraphBuilder& builder, const std::string& name,
   if (found >= 0) return found;
   std::vector<std::string> names;
   for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
-  throw ArgumentError(fmt::format("{}: no operator '{}'{}", owner, name, suggestion(name, names)));
+  throw ArgumentError("{}: no operator '{}'{}", owner, name, suggestion(name, names));
 }
 
 Phase parse_phase(const std::string& name, const std::string& owner) try {
   return parse_choice<Phase>(name);
 } catch (const ArgumentError& error) {
-  throw ArgumentError(fmt::format("{}: {}", owner, error.what()));
+  throw ArgumentError("{}: {}", owner, error.what());
 }
 
 /// A time in seconds that is finite and not negative; -1 where it is absent.
 double time_s(Fields& fields, const char* key) {
   const auto value = fields.number(key);
   if (value && !(*value >= 0 && std::isfinite(*value)))
-    throw ArgumentError(fmt::format("{}: field '{}': expected a finite number from 0, got {}",
-                                    fields.owner(), key, *value));
+    throw ArgumentError("{}: field '{}': expected a finite number from 0, got {}", fields.owner(), key, *value);
   return value.value_or(-1);
 }
 
@@ -247,8 +243,7 @@ int32_t endpoint_arg(lua_State* L, int index, const char* name, const GraphBuild
   if (found >= 0) return found;
   std::vector<std::string> names;
   for (int32_t i = 0; i < builder.operator_count(); ++i) names.push_back(builder.op(i).name);
-  throw WrongArgument(index, name,
-                      fmt::format("no operator '{}'{}", text, suggestion(text, names)));
+  throw WrongArgument(index, name, "no operator '{}'{}", text, suggestion(text, names));
 }
 
 /// builder:add_edge(from, to, size_bytes) -> number of the tensor that `to` reads: of a new output
@@ -257,8 +252,7 @@ int builder_add_edge(lua_State* L, GraphBuilder& builder) {
   const int32_t from = endpoint_arg(L, 2, "from", builder);
   const int32_t to = endpoint_arg(L, 3, "to", builder);
   if (from == to)
-    throw WrongArgument(3, "to",
-                        fmt::format("'{}' cannot read its own output", builder.op(to).name));
+    throw WrongArgument(3, "to", "'{}' cannot read its own output", builder.op(to).name);
   const bool is_new = lua_type(L, 2) == LUA_TSTRING;
   int64_t size_bytes = -1;
   if (is_new || !lua_isnoneornil(L, 4))
@@ -272,8 +266,7 @@ int builder_add_edge(lua_State* L, GraphBuilder& builder) {
     number = tensor_arg(L, 2, "from", builder);
     const int64_t held = builder.tensor(number).bytes;
     if (size_bytes >= 0 && size_bytes != held)
-      throw WrongArgument(4, "size_bytes",
-                          fmt::format("the tensor has {} bytes, got {}", held, size_bytes));
+      throw WrongArgument(4, "size_bytes", "the tensor has {} bytes, got {}", held, size_bytes);
   }
   builder.read(to, number);
   return push_number(L, number + 1);
@@ -292,8 +285,7 @@ void builder_collective(lua_State* L, GraphBuilder& builder) {
   if (!fields.push_table("members")) throw ArgumentError(owner + ": field 'members' is missing");
   for_each(L, lua_gettop(L), [&](int i) {
     if (lua_type(L, -1) != LUA_TSTRING)
-      throw ArgumentError(fmt::format("{}: member {}: expected an operator's name, got {}", owner,
-                                      i, type_name(L, -1)));
+      throw ArgumentError("{}: member {}: expected an operator's name, got {}", owner, i, type_name(L, -1));
     collective.members.push_back(find_operator(builder, lua_tostring(L, -1), owner));
   });
   lua_pop(L, 1);
@@ -323,7 +315,7 @@ std::vector<int32_t> device_of_arg(lua_State* L, int index, const Graph& graph) 
   std::vector<int32_t> devices(given.begin(), given.end());
   for (int32_t& device : devices) {
     if (device < 1)
-      throw ArgumentError(fmt::format("a placement names device {}, expected 1 or more", device));
+      throw ArgumentError("a placement names device {}, expected 1 or more", device);
     --device;
   }
   return devices;

@@ -13,8 +13,8 @@ AgentOptions read_preset(const std::string& name) {
   if (name == "paper") return AgentOptions::paper();
   if (name == "code") return AgentOptions::code();
   if (name == "scratch") return AgentOptions::scratch();
-  throw ArgumentError(fmt::format("unknown preset '{}'{} (known: default, paper, code, scratch)", name,
-                                  suggestion(name, {"default", "paper", "code", "scratch"})));
+  throw ArgumentError("unknown preset '{}'{} (known: default, paper, code, scratch)", name,
+                      suggestion(name, {"default", "paper", "code", "scratch"}));
 }
 
 /// agent_options() -> the agent's options but for preset and seed, as OptionList has them; options of

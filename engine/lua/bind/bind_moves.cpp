@@ -163,7 +163,7 @@ std::vector<double> numbers_of(const BoundState& self, const std::string& name) 
   else if (name == "operator_slack_s")
     each(self.problem->operators(), [&](int32_t op) { return static_cast<double>(state.slack_ns(op)) * 1e-9; });
   else
-    throw WrongArgument(2, "name", fmt::format("unknown values '{}'", name));
+    throw WrongArgument(2, "name", "unknown values '{}'", name);
   return values;
 }
 

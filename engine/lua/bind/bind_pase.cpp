@@ -65,8 +65,7 @@ Configuration read_configuration(lua_State* L, int index, const std::string& own
   Configuration factors;
   for (const int64_t factor : integers(L, index, owner)) {
     if (factor < 1 || factor > 4096)
-      throw ArgumentError(
-          fmt::format("{}: expected factors from 1 to 4096, got {}", owner, factor));
+      throw ArgumentError("{}: expected factors from 1 to 4096, got {}", owner, factor);
     factors.push_back(static_cast<int32_t>(factor));
   }
   return factors;
@@ -88,9 +87,7 @@ std::vector<Configuration> strategy_arg(lua_State* L, int index) {
   std::vector<Configuration> strategy;
   for_each(L, index, [&](int i) {
     if (!lua_istable(L, -1))
-      throw WrongArgument(
-          index, "configurations",
-          fmt::format("entry {}: expected a list of factors, got {}", i, type_name(L, -1)));
+      throw WrongArgument(index, "configurations", "entry {}: expected a list of factors, got {}", i, type_name(L, -1));
     strategy.push_back(read_configuration(L, lua_gettop(L), fmt::format("layer {}", i)));
   });
   return strategy;

@@ -48,12 +48,10 @@ std::vector<int32_t> read_devices(lua_State* L, const PipelineNetwork& network,
   std::vector<int32_t> device;
   const auto list = integers(L, lua_gettop(L), name);
   if (list.size() != network.nodes.size())
-    throw ArgumentError(
-        fmt::format("{}: expected {} devices, got {}", name, network.count(), list.size()));
+    throw ArgumentError("{}: expected {} devices, got {}", name, network.count(), list.size());
   for (const int64_t shown : list) {
     if (shown > machine.devices || shown <= -machine.cpus)
-      throw ArgumentError(fmt::format("{}: expected devices from {} to {}, got {}", name,
-                                      1 - machine.cpus, machine.devices, shown));
+      throw ArgumentError("{}: expected devices from {} to {}, got {}", name, 1 - machine.cpus, machine.devices, shown);
     device.push_back(static_cast<int32_t>(shown > 0 ? shown - 1 : machine.devices - shown));
   }
   return device;
@@ -145,8 +143,7 @@ int network_cuts(lua_State* L, const PipelineNetwork& network, const Machine& ma
   static constexpr const char* kRules[] = {"balanced", "torchgpipe", "equal", "random", "memory", "search"};
   const auto* found = std::find(std::begin(kRules), std::end(kRules), rule);
   if (found == std::end(kRules))
-    throw WrongArgument(3, "rule",
-                        fmt::format("expected {}, got '{}'", fmt::join(kRules, ", "), rule));
+    throw WrongArgument(3, "rule", "expected {}, got '{}'", fmt::join(kRules, ", "), rule);
   table_arg(L, 4, "options");
   Fields fields(L, 4, "cuts");
   CutSearchOptions options;
@@ -187,7 +184,7 @@ int network_pipedream_cuts(lua_State* L, const PipelineNetwork& network, Text<"w
     if (which == "compressed") return pipedream_states(compress_branches(layers), deadline);
     if (which == "chain") return pipedream_chain(layers, deadline);
     if (which == "few") return pipedream_few(layers, most);
-    throw WrongArgument(2, "which", fmt::format("expected antichains, compressed, chain or few, got '{}'", which));
+    throw WrongArgument(2, "which", "expected antichains, compressed, chain or few, got '{}'", which);
   };
   try {
     return push_results(L, std::make_shared<const PipedreamCuts>(states()));
@@ -218,7 +215,7 @@ int cuts_stages(lua_State* L, const PipedreamCuts& cuts, const PipelineNetwork& 
   std::vector<int32_t> stage(network.nodes.size(), -1);
   for (size_t s = 0; s < last.size(); ++s) {
     if (!(last[s] >= 1 && last[s] <= static_cast<double>(cuts.size())))
-      throw WrongArgument(3, "last", fmt::format("expected states from 1 to {}, got {}", cuts.size(), last[s]));
+      throw WrongArgument(3, "last", "expected states from 1 to {}, got {}", cuts.size(), last[s]);
     for (const int32_t node : cuts[static_cast<size_t>(last[s]) - 1].layers)
       if (stage.at(static_cast<size_t>(node)) < 0) stage[node] = static_cast<int32_t>(s);
   }

@@ -30,8 +30,7 @@ SimulationRules named_rules(const std::string& name, const Cluster& cluster) {
 int64_t pause_ns(Fields& fields, const char* key) {
   const double seconds = fields.number(key, 0);
   if (!(seconds >= 0 && seconds < 1e3))
-    throw ArgumentError(
-        fmt::format("{}: field '{}': expected 0 to 1000 s, got {}", fields.owner(), key, seconds));
+    throw ArgumentError("{}: field '{}': expected 0 to 1000 s, got {}", fields.owner(), key, seconds);
   return std::llround(seconds * 1e9);
 }
 
@@ -42,15 +41,15 @@ SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
   if (lua_type(L, index) == LUA_TSTRING)
     return named_rules(string_arg(L, index, "rules"), cluster);
   if (!lua_istable(L, index))
-    throw ArgumentError(fmt::format("option 'rules': expected '{}' or a table of rules, got {}",
-                                    fmt::join(kRules, "', '"), type_name(L, index)));
+    throw ArgumentError("option 'rules': expected '{}' or a table of rules, got {}", fmt::join(kRules, "', '"),
+                        type_name(L, index));
   Fields fields(L, index, "rules");
   auto rules = SimulationRules::standard(cluster);
   if (const auto queue = fields.string("queue")) rules.queue = parse_choice<QueueModel>(*queue);
   const auto memory = fields.string("memory", "slots");
   if (memory != "slots" && memory != "none")
-    throw ArgumentError(fmt::format("rules: unknown memory model '{}'{} (known: none, slots)",
-                                    memory, suggestion(memory, {"none", "slots"})));
+    throw ArgumentError("rules: unknown memory model '{}'{} (known: none, slots)", memory,
+                        suggestion(memory, {"none", "slots"}));
   rules.memory = memory == "none" ? MemoryModel::none : MemoryModel::slots;
   rules.device_dead_ns = pause_ns(fields, "device_pause_s");
   rules.link_dead_ns = pause_ns(fields, "link_pause_s");
@@ -74,10 +73,8 @@ CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
     lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
     const bool own = !lua_isnil(L, -1);
     if (own && lua_type(L, -1) != LUA_TNUMBER)
-      throw ArgumentError(
-          fmt::format("cost: the function returned {} for operator '{}', expected "
-                      "seconds or nil",
-                      type_name(L, -1), op.name));
+      throw ArgumentError("cost: the function returned {} for operator '{}', expected seconds or nil", type_name(L, -1),
+                          op.name);
     const double time_s = lua_tonumber(L, -1);
     lua_pop(L, 1);
     return own ? std::optional(time_s) : std::nullopt;
@@ -196,15 +193,15 @@ int64_t limit_arg(lua_State* L, int index) {
   if (lua_isnoneornil(L, index)) return kNoLimit;
   const double limit_s = number_arg(L, index, "reject_above_s");
   if (!(limit_s >= 0))
-    throw ArgumentError(fmt::format("reject_above_s must not be negative, got {}", limit_s));
+    throw ArgumentError("reject_above_s must not be negative, got {}", limit_s);
   return limit_s < 9e9 ? std::llround(limit_s * 1e9) : kNoLimit;
 }
 
 std::span<const int32_t> placement_entries(lua_State* L, int index, const Graph& graph) {
   const auto given = integers_arg(L, index, "placement", "a placement");
   if (given.size() != static_cast<size_t>(graph.operator_count()))
-    throw ArgumentError(fmt::format("a placement of graph '{}' needs {} entries, got {}",
-                                    graph.name(), graph.operator_count(), given.size()));
+    throw ArgumentError("a placement of graph '{}' needs {} entries, got {}", graph.name(), graph.operator_count(),
+                        given.size());
   return given;
 }
 

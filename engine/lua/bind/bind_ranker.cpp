@@ -42,8 +42,7 @@ void ranker_score(lua_State* L, const BoundRanker& self) {
   const auto scores = numbers_arg(L, 4, "scores");
   const auto count = integer_arg(L, 3, "count", 1, std::ssize(scores));
   if (features.size() < at(count) * kMoveFeatures.size())
-    throw WrongArgument(2, "features",
-                        fmt::format("expected {} rows of {} numbers", count, kMoveFeatures.size()));
+    throw WrongArgument(2, "features", "expected {} rows of {} numbers", count, kMoveFeatures.size());
   const std::vector<float> rows(features.begin(), features.end());
   std::vector<float> out(at(count));
   self.network->score(rows.data(), static_cast<int32_t>(count), out.data());
@@ -212,7 +211,7 @@ void LuaRanker::score(const float* features, int32_t count, float* scores) {
   for (int32_t i = 0; i < count; ++i) {
     const auto score = static_cast<float>(scores_[i]);
     if (!std::isfinite(score))
-      throw Error(fmt::format("rank: score {} is {}, expected a finite number", i + 1, score));
+      throw Error("rank: score {} is {}, expected a finite number", i + 1, score);
     scores[i] = score;
   }
 }
@@ -256,10 +255,10 @@ bool LuaMoves::draw(int32_t seed, const Assignment& assignment, Move& move) {
   lua_pop(L_, 2);
   move.units.clear();
   if (move.device < 0 || move.device >= devices_)
-    throw Error(fmt::format("moves: device {}, expected 1 to {}", move.device + 1, devices_));
+    throw Error("moves: device {}, expected 1 to {}", move.device + 1, devices_);
   for (const int32_t unit : units_.first(std::min(count, units_.size()))) {
     if (unit < 1 || unit > std::ssize(assignment))
-      throw Error(fmt::format("moves: unit {}, expected 1 to {}", unit, assignment.size()));
+      throw Error("moves: unit {}, expected 1 to {}", unit, assignment.size());
     move.units.push_back(unit - 1);
   }
   return !move.units.empty();

@@ -129,7 +129,7 @@ std::vector<std::string> words_arg(lua_State* L, int index) {
   std::vector<std::string> words;
   for_each(L, index, [&](int i) {
     if (lua_type(L, -1) != LUA_TSTRING)
-      throw WrongArgument(index, "words", fmt::format("entry {}: expected a string", i));
+      throw WrongArgument(index, "words", "entry {}: expected a string", i);
     words.emplace_back(lua_tostring(L, -1));
   });
   if (words.empty()) throw WrongArgument(index, "words", "expected a program, got an empty list");
@@ -146,10 +146,10 @@ void become(lua_State* L) {
   for (auto& word : words) list.push_back(word.data());
   list.push_back(nullptr);
   std::fflush(nullptr);
-  if (chdir(folder.c_str()) != 0) throw FileError(fmt::format("{}: {}", folder, std::strerror(errno)));
+  if (chdir(folder.c_str()) != 0) throw FileError("{}: {}", folder, std::strerror(errno));
   signal(SIGXFSZ, SIG_DFL);
   execvp(list[0], list.data());
-  throw Error(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
+  throw Error("cannot start {}: {}", words[0], std::strerror(errno));
 }
 
 /// describe_machine() -> { processor =, cores =, memory_bytes = }

@@ -155,12 +155,11 @@ void searcher_tell(lua_State* L, BoundSearcher& self) {
   const auto value = numbers_arg(L, 2, "values");
   const auto bytes = numbers_arg(L, 3, "excess_memory_bytes");
   if (value.size() < self.asked || bytes.size() < self.asked)
-    throw ArgumentError(fmt::format("expected {} values and excesses, got {} and {}", self.asked,
-                                    value.size(), bytes.size()));
+    throw ArgumentError("expected {} values and excesses, got {} and {}", self.asked, value.size(), bytes.size());
   std::vector<Score> scores;
   for (size_t i = 0; i < self.asked; ++i) {
     if (!(bytes[i] >= 0 && bytes[i] < 9e18))
-      throw ArgumentError(fmt::format("excess {} is {}, expected 0 or more", i + 1, bytes[i]));
+      throw ArgumentError("excess {} is {}, expected 0 or more", i + 1, bytes[i]);
     scores.push_back({static_cast<int64_t>(bytes[i]), value[i]});
   }
   self.searcher->tell(scores);

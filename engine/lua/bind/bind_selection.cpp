@@ -14,15 +14,11 @@ namespace {
 /// The numbers of the list on top of the stack, for field `path` of a problem.
 std::vector<double> numbers_on_top(lua_State* L, const std::string& path) {
   if (lua_type(L, -1) != LUA_TTABLE)
-    throw WrongArgument(
-        1, "problem",
-        fmt::format("{}: expected a list of numbers, got {}", path, type_name(L, -1)));
+    throw WrongArgument(1, "problem", "{}: expected a list of numbers, got {}", path, type_name(L, -1));
   std::vector<double> numbers;
   for_each(L, lua_gettop(L), [&](int i) {
     if (lua_type(L, -1) != LUA_TNUMBER)
-      throw WrongArgument(
-          1, "problem",
-          fmt::format("{}[{}]: expected a number, got {}", path, i, type_name(L, -1)));
+      throw WrongArgument(1, "problem", "{}[{}]: expected a number, got {}", path, i, type_name(L, -1));
     numbers.push_back(lua_tonumber(L, -1));
   });
   return numbers;
@@ -30,9 +26,7 @@ std::vector<double> numbers_on_top(lua_State* L, const std::string& path) {
 
 int64_t whole(double value, const std::string& path, double low) {
   if (!(value >= low && value <= 0x1p53) || value != std::floor(value))
-    throw WrongArgument(
-        1, "problem",
-        fmt::format("{}: expected a whole number from {} to 2^53, got {}", path, low, value));
+    throw WrongArgument(1, "problem", "{}: expected a whole number from {} to 2^53, got {}", path, low, value);
   return static_cast<int64_t>(value);
 }
 
@@ -51,21 +45,18 @@ std::optional<Rows> read_rows(lua_State* L, Fields& fields, const char* key) {
 Rows required_rows(lua_State* L, Fields& fields, const char* key) {
   auto rows = read_rows(L, fields, key);
   if (!rows)
-    throw WrongArgument(1, "problem", fmt::format("field '{}.{}' is missing", fields.owner(), key));
+    throw WrongArgument(1, "problem", "field '{}.{}' is missing", fields.owner(), key);
   return std::move(*rows);
 }
 
 void same_count(const Rows& rows, const char* path, size_t count, const char* of) {
   if (rows.size() != count)
-    throw WrongArgument(1, "problem",
-                        fmt::format("{}: expected {} lists (one for each {}), got {}", path, count,
-                                    of, rows.size()));
+    throw WrongArgument(1, "problem", "{}: expected {} lists (one for each {}), got {}", path, count, of, rows.size());
 }
 
 void pair_only(const std::vector<double>& row, const std::string& path) {
   if (row.size() != 2)
-    throw WrongArgument(1, "problem",
-                        fmt::format("{}: expected two numbers, got {}", path, row.size()));
+    throw WrongArgument(1, "problem", "{}: expected two numbers, got {}", path, row.size());
 }
 
 void read_nodes(lua_State* L, SelectionProblem& problem) {
@@ -94,10 +85,8 @@ void read_nodes(lua_State* L, SelectionProblem& problem) {
     problem.node_costs.insert(problem.node_costs.end(), costs[v].begin(), costs[v].end());
     problem.usages.insert(problem.usages.end(), usage.begin(), usage.end());
     if (usage.size() != costs[v].size())
-      throw WrongArgument(1, "problem",
-                          fmt::format("nodes.usages[{}]: expected {} entries (one per strategy), "
-                                      "got {}",
-                                      v + 1, costs[v].size(), usage.size()));
+      throw WrongArgument(1, "problem", "nodes.usages[{}]: expected {} entries (one per strategy), got {}", v + 1,
+                          costs[v].size(), usage.size());
     problem.live.push_back(live);
     problem.node_offset.push_back(static_cast<int64_t>(problem.node_costs.size()));
   }
@@ -116,9 +105,8 @@ void read_edges(lua_State* L, SelectionProblem& problem) {
     for (size_t i = 0; i < 2; ++i) {
       const int64_t node = whole(ends[e][i], path, 0);
       if (node < 1 || node > problem.nodes())
-        throw WrongArgument(1, "problem",
-                            fmt::format("{}: node {} does not exist (there are {}, counted from 1)",
-                                        path, node, problem.nodes()));
+        throw WrongArgument(1, "problem", "{}: node {} does not exist (there are {}, counted from 1)", path, node,
+                            problem.nodes());
       pair[i] = static_cast<int32_t>(node) - 1;
     }
     problem.edges.push_back({pair[0], pair[1]});
@@ -138,7 +126,7 @@ auto selection_problem(lua_State* L) {
   if (limit) problem.usage_limit = whole(*limit, "usage_limit", 0);
   for (const char* part : {"nodes", "edges"}) {
     if (!fields.push_table(part))
-      throw WrongArgument(1, "problem", fmt::format("field '{}' is missing", part));
+      throw WrongArgument(1, "problem", "field '{}' is missing", part);
     if (std::string_view(part) == "nodes")
       read_nodes(L, problem);
     else
@@ -221,15 +209,12 @@ auto selection_score(lua_State* L, const SelectionProblem& problem, Table<"strat
     const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
     const int32_t most = i <= problem.nodes() ? problem.strategies(i - 1) : 1;
     if (!(value >= 1 && value <= most) || value != std::floor(value))
-      throw WrongArgument(2, "strategies",
-                          fmt::format("entry {}: expected a strategy from 1 to {}, got {}", i, most,
-                                      type_name(L, -1)));
+      throw WrongArgument(2, "strategies", "entry {}: expected a strategy from 1 to {}, got {}", i, most,
+                          type_name(L, -1));
     choice.push_back(static_cast<int32_t>(value) - 1);
   });
   if (choice.size() != static_cast<size_t>(problem.nodes()))
-    throw WrongArgument(
-        2, "strategies",
-        fmt::format("expected {} entries (one per node), got {}", problem.nodes(), choice.size()));
+    throw WrongArgument(2, "strategies", "expected {} entries (one per node), got {}", problem.nodes(), choice.size());
   const auto score = score_selection(problem, choice);
   return record("cost", score.cost, "peak_usage", score.peak_usage, "feasible", score.feasible());
 }

@@ -21,13 +21,11 @@ std::vector<double> doubles_arg(lua_State* L, int index, const std::string& owne
     return {data, data + array->length};
   }
   if (!lua_istable(L, index))
-    throw ArgumentError(
-        fmt::format("{}: expected a list or a double array, got {}", owner, type_name(L, index)));
+    throw ArgumentError("{}: expected a list or a double array, got {}", owner, type_name(L, index));
   std::vector<double> values;
   for_each(L, index, [&](int i) {
     if (lua_type(L, -1) != LUA_TNUMBER)
-      throw ArgumentError(
-          fmt::format("{}: entry {}: expected a number, got {}", owner, i, type_name(L, -1)));
+      throw ArgumentError("{}: entry {}: expected a number, got {}", owner, i, type_name(L, -1));
     values.push_back(lua_tonumber(L, -1));
   });
   return values;
@@ -303,14 +301,13 @@ std::vector<int32_t> indices_arg(lua_State* L, int index, const std::string& own
   } else if (lua_istable(L, index)) {
     values = integers(L, index, owner);
   } else {
-    throw ArgumentError(
-        fmt::format("{}: expected a list or an int32 array, got {}", owner, type_name(L, index)));
+    throw ArgumentError("{}: expected a list or an int32 array, got {}", owner, type_name(L, index));
   }
   std::vector<int32_t> indices;
   indices.reserve(values.size());
   for (const int64_t value : values) {
     if (value < low || value > high)
-      throw ArgumentError(fmt::format("{}: expected {} to {}, got {}", owner, low, high, value));
+      throw ArgumentError("{}: expected {} to {}, got {}", owner, low, high, value);
     indices.push_back(static_cast<int32_t>(value - 1));
   }
   return indices;

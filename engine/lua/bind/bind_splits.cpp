@@ -20,8 +20,8 @@ std::vector<int32_t> integer_list(lua_State* L, Fields& fields, const char* key,
   if (!fields.push_table(key)) return list;
   for (const int64_t value : integers(L, lua_gettop(L), fields.owner())) {
     if (value < low || value > high)
-      throw ArgumentError(fmt::format("{}: field '{}': expected integers from {} to {}, got {}",
-                                      fields.owner(), key, low, high, value));
+      throw ArgumentError("{}: field '{}': expected integers from {} to {}, got {}", fields.owner(), key, low, high,
+                          value);
     list.push_back(static_cast<int32_t>(value) - down);
   }
   lua_pop(L, 1);
@@ -35,12 +35,11 @@ Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices) 
   Splits splits(static_cast<size_t>(graph.operator_count()));
   for_each(L, index, [&](int i) {
     if (!lua_istable(L, -1))
-      throw WrongArgument(index, "splits",
-                          fmt::format("entry {}: expected a table, got {}", i, type_name(L, -1)));
+      throw WrongArgument(index, "splits", "entry {}: expected a table, got {}", i, type_name(L, -1));
     Fields fields(L, lua_gettop(L), fmt::format("splits: entry {}", i));
     const auto op = fields.integer("operator", 0, 0, graph.operator_count());
     if (op == 0)
-      throw ArgumentError(fmt::format("{}: field 'operator' is missing", fields.owner()));
+      throw ArgumentError("{}: field 'operator' is missing", fields.owner());
     auto& split = splits[op - 1];
     split.factors = integer_list(L, fields, "factors", 1, 4096, 0);
     split.devices = integer_list(L, fields, "devices", 1, devices, 1);

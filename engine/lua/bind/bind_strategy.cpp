@@ -18,7 +18,7 @@ void for_each_field(lua_State* L, int index, const char* what, Body body) {
   while (lua_next(L, index)) {
     const int top = lua_gettop(L);
     if (lua_type(L, top - 1) != LUA_TSTRING)
-      throw ArgumentError(fmt::format("{}: expected fields by name", what));
+      throw ArgumentError("{}: expected fields by name", what);
     body(std::string(lua_tostring(L, top - 1)));
     lua_settop(L, top - 1);
   }
@@ -117,8 +117,8 @@ struct WordTaker {
   static void take_list(lua_State* L, const MeshWord& word, std::vector<Axis>& list) {
     for_each(L, lua_gettop(L), [&](int i) {
       if (lua_type(L, -1) != LUA_TSTRING)
-        throw ArgumentError(fmt::format("field '{}': entry {}: expected the name of an axis, got {}", word.name, i,
-                                        type_name(L, -1)));
+        throw ArgumentError("field '{}': entry {}: expected the name of an axis, got {}", word.name, i,
+                            type_name(L, -1));
       list.push_back(parse_choice<Axis>(lua_tostring(L, -1)));
     });
   }
@@ -126,8 +126,7 @@ struct WordTaker {
     for (const int64_t entry : integers(L, lua_gettop(L), word.name)) {
       const bool counts = word.listed == Listed::counts;
       if (counts && (entry < word.min || entry > word.max))
-        throw ArgumentError(
-            fmt::format("{}: expected numbers of layers from {}, got {}", word.name, word.min, entry));
+        throw ArgumentError("{}: expected numbers of layers from {}, got {}", word.name, word.min, entry);
       list.push_back(static_cast<int32_t>(counts ? entry : std::clamp<int64_t>(entry - 1, -1, 1 << 30)));
     }
   }
@@ -316,8 +315,7 @@ void problem_price(lua_State* L, BoundProblem& self, Table<"strategies">, Table<
       strategies.push_back(strategy_arg(L, lua_gettop(L), *self.problem));
     } catch (const ArgumentError& error) {
       if (entries.empty()) throw;
-      throw ArgumentError(
-          fmt::format("entry {}: {}", entries.at(static_cast<size_t>(i - 1)), error.what()));
+      throw ArgumentError("entry {}: {}", entries.at(static_cast<size_t>(i - 1)), error.what());
     }
   });
   const auto on = lua_toboolean(L, 5) ? OnContradiction::unschedule : OnContradiction::fail;

@@ -51,9 +51,8 @@ struct OptionReader {
     const auto word = fields.string(name, words[static_cast<size_t>(value)]);
     const auto found = std::find(words.begin(), words.end(), word);
     if (found == words.end())
-      throw ArgumentError(
-          fmt::format("field '{}': unknown value '{}'{} (known: {})", name, word,
-                      suggestion(word, {words.begin(), words.end()}), fmt::join(words, ", ")));
+      throw ArgumentError("field '{}': unknown value '{}'{} (known: {})", name, word,
+                          suggestion(word, {words.begin(), words.end()}), fmt::join(words, ", "));
     value = static_cast<Choice>(found - words.begin());
   }
 };

@@ -56,8 +56,7 @@ int agent_share(lua_State* L, const Agent& agent) {
 void agent_sample(lua_State* L, Agent& agent, Table<"placements">) {
   const auto count = static_cast<int32_t>(lua_objlen(L, 2));
   if (count != agent.own_samples())
-    throw WrongArgument(2, "placements",
-                        fmt::format("expected {} arrays, got {}", agent.own_samples(), count));
+    throw WrongArgument(2, "placements", "expected {} arrays, got {}", agent.own_samples(), count);
   fill_placements(L, 2, agent.sample());
 }
 

@@ -20,8 +20,7 @@ void refuse_safe_scripts() {
 double seconds(Fields& fields, const char* key, double fallback) {
   const double value = fields.number(key, fallback);
   if (!(value > 0 && value < 1e6))
-    throw ArgumentError(fmt::format("{}: field '{}': expected seconds above 0, got {:g}",
-                                    fields.owner(), key, value));
+    throw ArgumentError("{}: field '{}': expected seconds above 0, got {:g}", fields.owner(), key, value);
   return value;
 }
 
@@ -92,10 +91,9 @@ const at::Tensor& buffer_arg(lua_State* L, int index, const Job& job) {
   const bool here = x.is_cuda() ? x.device().index() == job.gpu() : x.device().is_cpu();
   if (!known || !here || !x.is_contiguous() || x.requires_grad())
     throw WrongArgument(index, "tensor",
-                        fmt::format("expected a contiguous tensor of float32, float64 or int64 on "
-                                    "the CPU{} that needs no gradients, got {}{}",
-                                    job.gpu() < 0 ? "" : fmt::format(" or cuda:{}", job.gpu()),
-                                    describe_tensor(x), here ? "" : " on " + x.device().str()));
+                        "expected a contiguous tensor of float32, float64 or int64 on the CPU{} that needs no "
+                        "gradients, got {}{}", job.gpu() < 0 ? "" : fmt::format(" or cuda:{}", job.gpu()),
+                        describe_tensor(x), here ? "" : " on " + x.device().str());
   return x;
 }
 
@@ -138,9 +136,8 @@ int64_t total_elements(const std::vector<at::Tensor>& tensors) {
 
 void check_total(const std::vector<at::Tensor>& tensors, const at::Tensor& flat, int index) {
   if (flat.dim() != 1 || flat.numel() != total_elements(tensors))
-    throw WrongArgument(index, "flat",
-                        fmt::format("expected a tensor of {} elements, got {}",
-                                    total_elements(tensors), describe_tensor(flat)));
+    throw WrongArgument(index, "flat", "expected a tensor of {} elements, got {}", total_elements(tensors),
+                        describe_tensor(flat));
 }
 
 /// pack(tensors, flat, gradients): copies all values (or gradients, zeros where there are none)

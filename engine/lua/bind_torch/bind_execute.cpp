@@ -18,8 +18,8 @@ std::vector<std::string> device_names(lua_State* L, Fields& fields) {
   if (!fields.push_table("devices")) return names;
   for_each(L, lua_gettop(L), [&](int i) {
     if (lua_type(L, -1) != LUA_TSTRING)
-      throw ArgumentError(fmt::format("{}: field 'devices': entry {}: expected a name, got {}",
-                                      fields.owner(), i, type_name(L, -1)));
+      throw ArgumentError("{}: field 'devices': entry {}: expected a name, got {}", fields.owner(), i,
+                          type_name(L, -1));
     names.emplace_back(lua_tostring(L, -1));
   });
   lua_pop(L, 1);
@@ -121,8 +121,7 @@ std::vector<Occasion> occasions_arg(lua_State* L, int index) {
   table_arg(L, index, "occasions");
   for_each(L, index, [&](int i) {
     if (!lua_istable(L, -1))
-      throw ArgumentError(
-          fmt::format("occasions: entry {}: expected a table, got {}", i, type_name(L, -1)));
+      throw ArgumentError("occasions: entry {}: expected a table, got {}", i, type_name(L, -1));
     Fields fields(L, lua_gettop(L), "occasion");
     Occasion occasion;
     occasion.name = fields.string("name").value_or("");

@@ -18,7 +18,7 @@ auto measure_copies_of(lua_State* L, Text<"from"> from, Text<"to"> to, Table<"si
   for_each(L, list, [&](int i) {
     const double size = lua_isnumber(L, -1) ? lua_tonumber(L, -1) : 0;
     if (!(size >= 4 && size <= 0x1p32))
-      throw WrongArgument(3, "sizes", fmt::format("entry {}: expected 4 to 2^32 bytes", i));
+      throw WrongArgument(3, "sizes", "entry {}: expected 4 to 2^32 bytes", i);
     sizes.push_back(static_cast<int64_t>(size));
   });
   return measure_copies(from, to, sizes, static_cast<int32_t>(repeats));
@@ -54,7 +54,7 @@ std::vector<ExecutedStep> step_at_once(const std::vector<Executor*>& executors) 
 auto executors_step(lua_State* L, Table<"executors"> list) {
   const int count = static_cast<int>(lua_objlen(L, list));
   if (count < 1 || count > 256)
-    throw WrongArgument(1, "executors", fmt::format("expected 1 to 256 executors, got {}", count));
+    throw WrongArgument(1, "executors", "expected 1 to 256 executors, got {}", count);
   std::vector<Executor*> executors;
   for_each(L, list, [&](int) { executors.push_back(&object_arg<Executor>(L, lua_gettop(L), "executors")); });
   return list_of(step_at_once(executors), [](const ExecutedStep& step) {

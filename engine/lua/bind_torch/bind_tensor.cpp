@@ -16,8 +16,7 @@ class NestedReader {
     const int top = lua_gettop(L);
     for (lua_pushvalue(L, index); lua_type(L, -1) == LUA_TTABLE; lua_rawgeti(L, -1, 1)) {
       if (shape_.size() == kMaxDimensions)
-        throw WrongArgument(index, "data",
-                            fmt::format("nested deeper than {} lists", kMaxDimensions));
+        throw WrongArgument(index, "data", "nested deeper than {} lists", kMaxDimensions);
       shape_.push_back(static_cast<int64_t>(lua_objlen(L, -1)));
       if (shape_.back() == 0)
         throw WrongArgument(index, "data",
@@ -46,9 +45,7 @@ class NestedReader {
       throw WrongArgument(index_, "data", where + " is a " + type_name(L_, -1) + ", not a list");
     const auto count = static_cast<int64_t>(lua_objlen(L_, -1));
     if (count != shape_[depth])
-      throw WrongArgument(
-          index_, "data",
-          fmt::format("{} has {} entries, expected {}", where, count, shape_[depth]));
+      throw WrongArgument(index_, "data", "{} has {} entries, expected {}", where, count, shape_[depth]);
     const bool last = depth + 1 == shape_.size();
     for (int64_t i = 1; i <= count; ++i) {
       lua_rawgeti(L_, -1, static_cast<int>(i));
@@ -64,16 +61,15 @@ class NestedReader {
   void read_number(const std::string& where) {
     const int type = lua_type(L_, -1);
     if (type != (booleans_ ? LUA_TBOOLEAN : LUA_TNUMBER))
-      throw WrongArgument(index_, "data",
-                          fmt::format("{}{}expected {}, got {}", where, where.empty() ? "" : ": ",
-                                      booleans_ ? "true or false" : "a number", type_name(L_, -1)));
+      throw WrongArgument(index_, "data", "{}{}expected {}, got {}", where, where.empty() ? "" : ": ",
+                          booleans_ ? "true or false" : "a number", type_name(L_, -1));
     values_.push_back(booleans_ ? lua_toboolean(L_, -1) : lua_tonumber(L_, -1));
   }
 
   void check_integers() const {
     for (const double value : values_)
       if (value != std::floor(value) || std::fabs(value) > 0x1p53)
-        throw WrongArgument(index_, "data", fmt::format("{} is not an integer", value));
+        throw WrongArgument(index_, "data", "{} is not an integer", value);
   }
 
   lua_State* L_;
@@ -144,7 +140,7 @@ int tensor_arange(lua_State* L) {
     throw WrongArgument(3, "step", "expected a number that is finite and not 0");
   const double count = std::floor((last - first) / step) + 1;
   if (count > static_cast<double>(kMaxElements))
-    throw WrongArgument(2, "last", fmt::format("{:.4g} elements are more than 2^31", count));
+    throw WrongArgument(2, "last", "{:.4g} elements are more than 2^31", count);
   const auto indices = at::arange(std::max<int64_t>(0, static_cast<int64_t>(count)),
                                   at::TensorOptions().dtype(at::kDouble));
   return push_new(L, (indices * step + first).to(options.dtype), options);
@@ -181,8 +177,7 @@ int tensor_uniform(lua_State* L) {
   const double low = lua_isnoneornil(L, 3) ? 0 : number_arg(L, 3, "low");
   const double high = lua_isnoneornil(L, 4) ? 1 : number_arg(L, 4, "high");
   if (!std::isfinite(low) || !std::isfinite(high) || low > high)
-    throw WrongArgument(3, "low", fmt::format("expected low <= high, both finite, got [{}, {})",
-                                              low, high));
+    throw WrongArgument(3, "low", "expected low <= high, both finite, got [{}, {})", low, high);
   return random_tensor(L, 5, [&] { return low + (high - low) * stream.uniform(); });
 }
 
@@ -196,13 +191,11 @@ int64_t draw_category(const double* logits, int64_t count, int64_t row, RandomSt
   double top = -INFINITY, total = 0;
   for (int64_t k = 0; k < count; ++k) {
     if (std::isnan(logits[k]) || logits[k] == INFINITY)
-      throw WrongArgument(1, "logits", fmt::format("row {}: expected numbers below infinity, got "
-                                                   "{}", row + 1, logits[k]));
+      throw WrongArgument(1, "logits", "row {}: expected numbers below infinity, got {}", row + 1, logits[k]);
     top = std::max(top, logits[k]);
   }
   if (top == -INFINITY)
-    throw WrongArgument(1, "logits", fmt::format("row {}: expected at least one category above "
-                                                 "-infinity", row + 1));
+    throw WrongArgument(1, "logits", "row {}: expected at least one category above -infinity", row + 1);
   for (int64_t k = 0; k < count; ++k) total += std::exp(logits[k] - top);
   double rest = stream.uniform() * total;
   int64_t last = 0;
@@ -303,8 +296,7 @@ void tensor_fill_array(lua_State* L) {
   const auto values = as_doubles(tensor_arg(L, 1));
   const auto array = numbers_arg(L, 2, "array");
   if (static_cast<int64_t>(array.size()) != values.numel())
-    throw WrongArgument(2, "array",
-                        fmt::format("expected {} entries, got {}", values.numel(), array.size()));
+    throw WrongArgument(2, "array", "expected {} entries, got {}", values.numel(), array.size());
   std::copy_n(values.data_ptr<double>(), values.numel(), array.begin());
 }
 

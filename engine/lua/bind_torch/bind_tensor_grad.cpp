@@ -18,9 +18,8 @@ void grad_backward(lua_State* L, const at::Tensor& x) {
   if (!lua_isnoneornil(L, 2)) {
     gradient = tensor_arg(L, 2, "gradient");
     if (gradient.sizes() != x.sizes())
-      throw WrongArgument(2, "gradient",
-                          fmt::format("expected shape {}, got {}", describe_shape(x.sizes()),
-                                      describe_tensor(gradient)));
+      throw WrongArgument(2, "gradient", "expected shape {}, got {}", describe_shape(x.sizes()),
+                          describe_tensor(gradient));
   } else if (x.numel() != 1) {
     throw WrongArgument(2, "gradient", "needed for more than one element, " + describe_tensor(x));
   }
@@ -94,9 +93,7 @@ void grad_set_data(lua_State* L) {
   const auto& x = tensor_arg(L, 1);
   const auto& other = tensor_arg(L, 2, "other");
   if (x.sizes() != other.sizes())
-    throw WrongArgument(2, "other",
-                        fmt::format("expected shape {}, got {}", describe_shape(x.sizes()),
-                                    describe_tensor(other)));
+    throw WrongArgument(2, "other", "expected shape {}, got {}", describe_shape(x.sizes()), describe_tensor(other));
   about(2, "other", [&] { x.set_data(other.detach().clone()); });
 }
 

@@ -22,9 +22,7 @@ int layer_linear(lua_State* L) {
   if (weight.dim() != 2)
     throw WrongArgument(2, "weight", "expected a matrix, got " + describe_tensor(weight));
   if (x.dim() == 0 || x.size(-1) != weight.size(1))
-    throw WrongArgument(
-        1, "x",
-        fmt::format("expected a last dimension of {}, got {}", weight.size(1), describe_tensor(x)));
+    throw WrongArgument(1, "x", "expected a last dimension of {}, got {}", weight.size(1), describe_tensor(x));
   return push_tensor(L, about(1, "x", [&] { return at::linear(x, weight, bias); }));
 }
 
@@ -77,9 +75,7 @@ RecurrentArguments recurrent_arguments(lua_State* L, int index) {
     throw WrongArgument(index, "weights", "expected 4 for every layer and direction");
   const auto& x = tensor_arg(L, 1, "x");
   if (x.dim() != 3 || x.size(2) != a.weights[0].size(-1) || x.numel() == 0)
-    throw WrongArgument(1, "x",
-                        fmt::format("expected [steps x samples x {}], got {}",
-                                    a.weights[0].size(-1), describe_tensor(x)));
+    throw WrongArgument(1, "x", "expected [steps x samples x {}], got {}", a.weights[0].size(-1), describe_tensor(x));
   return a;
 }
 

@@ -17,9 +17,8 @@ Reduce reduce_arg(lua_State* L, int index) {
   if (name == "mean") return Reduce::mean;
   if (name == "sum") return Reduce::sum;
   if (name == "none") return Reduce::none;
-  throw WrongArgument(index, "reduction",
-                      fmt::format("unknown value '{}'{} (known: mean, none, sum)", name,
-                                  suggestion(name, {"mean", "none", "sum"})));
+  throw WrongArgument(index, "reduction", "unknown value '{}'{} (known: mean, none, sum)", name,
+                      suggestion(name, {"mean", "none", "sum"}));
 }
 
 Tensor reduced(const Tensor& losses, Reduce how) {
@@ -31,10 +30,8 @@ int negative_log_likelihood(lua_State* L, const Tensor& log_probabilities) {
   const auto targets = indices_arg(L, 2, "targets", log_probabilities.size(-1));
   const auto shape = log_probabilities.sizes();
   if (targets.sizes() != shape.slice(0, shape.size() - 1))
-    throw WrongArgument(
-        2, "targets",
-        fmt::format("expected shape {}, got {}", describe_shape(shape.slice(0, shape.size() - 1)),
-                    describe_shape(targets.sizes())));
+    throw WrongArgument(2, "targets", "expected shape {}, got {}", describe_shape(shape.slice(0, shape.size() - 1)),
+                        describe_shape(targets.sizes()));
   const auto how = reduce_arg(L, 3);
   const auto chosen = at::gather(log_probabilities, -1, targets.unsqueeze(-1)).squeeze(-1);
   return push_tensor(L, reduced(-chosen, how));
@@ -63,9 +60,8 @@ Pair pair_arg(lua_State* L, const char* first, const char* second) {
   if (!pair.x.is_floating_point())
     throw WrongArgument(1, first, "expected floating point, got " + describe_tensor(pair.x));
   if (pair.x.sizes() != pair.y.sizes())
-    throw WrongArgument(2, second,
-                        fmt::format("expected shape {}, got {}", describe_shape(pair.x.sizes()),
-                                    describe_tensor(pair.y)));
+    throw WrongArgument(2, second, "expected shape {}, got {}", describe_shape(pair.x.sizes()),
+                        describe_tensor(pair.y));
   return pair;
 }
 

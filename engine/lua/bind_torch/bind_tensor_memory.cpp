@@ -49,10 +49,9 @@ void refuse_too_much(size_t bytes) {
   if (bytes < static_cast<size_t>(kLargeBytes)) return;
   const int64_t live = g_live_bytes, available = available_bytes();
   if (bytes < static_cast<size_t>(available)) return;
-  throw LimitError(fmt::format(
-      "no memory for {} in addition to {} of tensors in use: {} available",
-      format_bytes(static_cast<int64_t>(std::min(bytes, static_cast<size_t>(INT64_MAX)))),
-      format_bytes(live), format_bytes(available)));
+  throw LimitError("no memory for {} in addition to {} of tensors in use: {} available",
+                   format_bytes(static_cast<int64_t>(std::min(bytes, static_cast<size_t>(INT64_MAX)))),
+                   format_bytes(live), format_bytes(available));
 }
 
 void release(void* memory) {

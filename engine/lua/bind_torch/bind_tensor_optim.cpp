@@ -16,11 +16,9 @@ std::vector<at::Tensor> parameters_arg(lua_State* L) {
   auto parameters = tensors_arg(L, 1, "parameters");
   for (size_t i = 0; i < parameters.size(); ++i)
     if (!parameters[i].is_leaf() || !parameters[i].requires_grad())
-      throw WrongArgument(
-          1, "parameters",
-          fmt::format(
-              "entry {} ({}) is not a parameter: it {}", i + 1, describe_tensor(parameters[i]),
-              parameters[i].is_leaf() ? "requires no gradients" : "is the result of an operation"));
+      throw WrongArgument(1, "parameters", "entry {} ({}) is not a parameter: it {}", i + 1,
+                          describe_tensor(parameters[i]),
+                          parameters[i].is_leaf() ? "requires no gradients" : "is the result of an operation");
   return parameters;
 }
 
@@ -123,9 +121,8 @@ at::Tensor state_tensor(lua_State* L, const char* name, const at::Tensor& parame
     throw WrongArgument(2, "state", where + ": expected a tensor, got " + type_name(L, -1));
   const auto x = tensor_arg(L, lua_gettop(L));
   if (x.sizes() != parameter.sizes())
-    throw WrongArgument(2, "state",
-                        fmt::format("{}: expected shape {}, got {}", where,
-                                    describe_shape(parameter.sizes()), describe_tensor(x)));
+    throw WrongArgument(2, "state", "{}: expected shape {}, got {}", where, describe_shape(parameter.sizes()),
+                        describe_tensor(x));
   lua_pop(L, 1);
   return x.detach().to(parameter.device(), parameter.scalar_type()).clone();
 }
@@ -135,8 +132,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> read_state(lua_State* L, bool
                                                               const at::Tensor& parameter,
                                                               int entry) {
   if (lua_type(L, -1) != LUA_TTABLE)
-    throw WrongArgument(2, "state",
-                        fmt::format("entry {}: expected a table, got {}", entry, type_name(L, -1)));
+    throw WrongArgument(2, "state", "entry {}: expected a table, got {}", entry, type_name(L, -1));
   lua_pushnil(L);
   if (!lua_next(L, -2)) return nullptr;
   lua_pop(L, 2);
@@ -149,7 +145,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> read_state(lua_State* L, bool
   const double step = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
   lua_pop(L, 1);
   if (!(step >= 0 && step < 0x1p53))
-    throw WrongArgument(2, "state", fmt::format("entry {}: expected a count 'step'", entry));
+    throw WrongArgument(2, "state", "entry {}: expected a count 'step'", entry);
   auto state = std::make_unique<torch::optim::AdamParamState>();
   state->step(static_cast<int64_t>(step));
   state->exp_avg(state_tensor(L, "exp_avg", parameter, entry));
@@ -161,9 +157,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> read_state(lua_State* L, bool
 void optim_load_state(lua_State* L, Optimizer& optimiser, Table<"state">) {
   auto& parameters = optimiser.param_groups().at(0).params();
   if (lua_objlen(L, 2) != parameters.size())
-    throw WrongArgument(
-        2, "state",
-        fmt::format("expected {} entries, got {}", parameters.size(), lua_objlen(L, 2)));
+    throw WrongArgument(2, "state", "expected {} entries, got {}", parameters.size(), lua_objlen(L, 2));
   const bool adam = dynamic_cast<Adam*>(&optimiser) != nullptr;
   std::vector<std::unique_ptr<torch::optim::OptimizerParamState>> read;
   for_each(L, 2, [&](int i) {

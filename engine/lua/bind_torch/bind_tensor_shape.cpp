@@ -13,10 +13,8 @@ int shape_matmul(lua_State* L, const Tensor& x) {
     return t.dim() == 0 ? -1 : t.dim() == 1 || left ? t.size(-1) : t.size(-2);
   };
   if (inner(x, true) != inner(y, false) || x.dim() == 0)
-    throw WrongArgument(2, "other",
-                        fmt::format("matmul: expected equal inner dimensions, got {} after {}",
-                                    describe_shape(y.sizes()),
-                                    describe_shape(x.sizes())));
+    throw WrongArgument(2, "other", "matmul: expected equal inner dimensions, got {} after {}",
+                        describe_shape(y.sizes()), describe_shape(x.sizes()));
   return push_tensor(L, about(2, "other", [&] { return at::matmul(x, y); }));
 }
 
@@ -37,7 +35,7 @@ int shape_permute(lua_State* L, const Tensor& x) {
   std::vector<int64_t> order = shape_arg(L, 2, "order");
   for (auto& d : order) {
     if (d < 1 || d > x.dim())
-      throw WrongArgument(2, "order", fmt::format("no dimension {} in {}", d, describe_tensor(x)));
+      throw WrongArgument(2, "order", "no dimension {} in {}", d, describe_tensor(x));
     --d;
   }
   return push_tensor(L, about(2, "order", [&] { return x.permute(order); }));
@@ -68,7 +66,7 @@ int shape_squeeze(lua_State* L, const Tensor& x) {
 
 int shape_unsqueeze(lua_State* L, const Tensor& x) {
   if (x.dim() >= kMaxDimensions)
-    throw WrongArgument(1, "tensor", fmt::format("has {} dimensions already", x.dim()));
+    throw WrongArgument(1, "tensor", "has {} dimensions already", x.dim());
   return push_tensor(L, x.unsqueeze(dimension_arg(L, 2, x.dim() + 1)));
 }
 
@@ -91,7 +89,7 @@ int shape_select(lua_State* L, const Tensor& x) {
   need_dimensions(x);
   const int64_t d = dimension_arg(L, 2, x.dim()), n = x.size(d);
   const int64_t at = integer_arg(L, 3, "index", -n, n);
-  if (at == 0) throw WrongArgument(3, "index", fmt::format("index 0 is outside 1 to {}", n));
+  if (at == 0) throw WrongArgument(3, "index", "index 0 is outside 1 to {}", n);
   return push_tensor(L, x.select(d, at > 0 ? at - 1 : n + at));
 }
 

@@ -45,9 +45,8 @@ std::vector<at::Tensor> tensors_arg(lua_State* L, int index, const char* name) {
       list.push_back(tensor_arg(L, lua_gettop(L)));
     } catch (const WrongArgument&) {
       const bool is_tensor = type_name(L, -1) == kTypeName<at::Tensor>;
-      throw WrongArgument(index, name,
-                          fmt::format("entry {}: expected a tensor, got {}", i,
-                                      is_tensor ? "a closed one" : type_name(L, -1)));
+      throw WrongArgument(index, name, "entry {}: expected a tensor, got {}", i,
+                          is_tensor ? "a closed one" : type_name(L, -1));
     }
   });
   if (list.empty())
@@ -77,9 +76,8 @@ void check_elements(at::IntArrayRef shape, int index, const char* name) {
   double elements = 1;
   for (const int64_t extent : shape) elements *= static_cast<double>(extent);
   if (elements > static_cast<double>(kMaxElements))
-    throw WrongArgument(index, name,
-                        fmt::format("a tensor of shape {} has {:.4g} elements, more than 2^31",
-                                    describe_shape(shape), elements));
+    throw WrongArgument(index, name, "a tensor of shape {} has {:.4g} elements, more than 2^31", describe_shape(shape),
+                        elements);
 }
 
 void check_broadcast(const at::Tensor& a, const at::Tensor& b, int index, const char* name) {
@@ -90,9 +88,8 @@ void check_broadcast(const at::Tensor& a, const at::Tensor& b, int index, const 
     const auto at = static_cast<int64_t>(i);
     const int64_t x = at <= a.dim() ? a.size(-at) : 1, y = at <= b.dim() ? b.size(-at) : 1;
     if (x != y && x != 1 && y != 1)
-      throw WrongArgument(index, name,
-                          fmt::format("shape {} does not broadcast with {}",
-                                      describe_shape(b.sizes()), describe_shape(a.sizes())));
+      throw WrongArgument(index, name, "shape {} does not broadcast with {}", describe_shape(b.sizes()),
+                          describe_shape(a.sizes()));
     shape[dims - i] = x == 1 ? y : x;
   }
   check_elements(shape, index, name);
@@ -102,9 +99,8 @@ int64_t dimension_value(lua_State* L, int at, int64_t dimensions, int index, con
   const double value = lua_type(L, at) == LUA_TNUMBER ? lua_tonumber(L, at) : 0;
   const auto count = static_cast<double>(std::max<int64_t>(dimensions, 1));
   if (!is_integer(value) || value == 0 || std::fabs(value) > count)
-    throw WrongArgument(index, name,
-                        fmt::format("expected a dimension from 1 to {} (or -{} to -1), got {}",
-                                    count, count, type_name(L, at)));
+    throw WrongArgument(index, name, "expected a dimension from 1 to {} (or -{} to -1), got {}", count, count,
+                        type_name(L, at));
   return static_cast<int64_t>(value < 0 ? value + count : value - 1);
 }
 
@@ -124,9 +120,7 @@ std::vector<int64_t> shape_arg(lua_State* L, int index, const char* name, bool i
     const double low = infer ? -1 : 0;
     const double extent = lua_type(L, at) == LUA_TNUMBER ? lua_tonumber(L, at) : NAN;
     if (!is_integer(extent) || extent < low)
-      throw WrongArgument(
-          index, name,
-          fmt::format("{}expected an integer from {}, got {}", where, low, type_name(L, at)));
+      throw WrongArgument(index, name, "{}expected an integer from {}, got {}", where, low, type_name(L, at));
     shape.push_back(static_cast<int64_t>(extent));
   };
   if (lua_type(L, index) == LUA_TNUMBER) {
@@ -136,7 +130,7 @@ std::vector<int64_t> shape_arg(lua_State* L, int index, const char* name, bool i
       throw WrongArgument(index, name,
                           "expected a shape (a list of integers), got " + type_name(L, index));
     if (lua_objlen(L, index) > kMaxDimensions)
-      throw WrongArgument(index, name, fmt::format("more than {} dimensions", kMaxDimensions));
+      throw WrongArgument(index, name, "more than {} dimensions", kMaxDimensions);
     for_each(L, index, [&](int i) { add(lua_gettop(L), fmt::format("entry {}: ", i)); });
   }
   std::vector<int64_t> known;
@@ -167,8 +161,7 @@ at::Tensor indices_arg(lua_State* L, int index, const char* name, int64_t count,
   if (indices.numel() == 0) return indices;
   for (const int64_t value : {indices.min().item<int64_t>(), indices.max().item<int64_t>()})
     if (value < least || value > count)
-      throw WrongArgument(index, name,
-                          fmt::format("index {} is outside {} to {}", value, least, count));
+      throw WrongArgument(index, name, "index {} is outside {} to {}", value, least, count);
   return indices - 1;
 }
 
@@ -191,12 +184,12 @@ at::Device device_of(const std::string& name) {
                         name.find_first_not_of("0123456789", 5) == std::string::npos;
   if (name == "cpu") return at::kCPU;
   if (name != "cuda" && !numbered)
-    throw ArgumentError(fmt::format("unknown device '{}'{} (known: cpu, cuda, cuda:0, cuda:1, ...)",
-                                    name, suggestion(name, {"cpu", "cuda"})));
+    throw ArgumentError("unknown device '{}'{} (known: cpu, cuda, cuda:0, cuda:1, ...)", name,
+                        suggestion(name, {"cpu", "cuda"}));
   const int count = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
   const int ordinal = numbered ? std::stoi(name.substr(5)) : 0;
   if (ordinal >= count)
-    throw ArgumentError(fmt::format("no device '{}': LibTorch sees {} CUDA devices", name, count));
+    throw ArgumentError("no device '{}': LibTorch sees {} CUDA devices", name, count);
   return {at::kCUDA, static_cast<c10::DeviceIndex>(ordinal)};
 }
 

@@ -52,8 +52,7 @@ void check_argument_count(lua_State* L, int most) {
   while (count > most && lua_isnil(L, count)) --count;
   if (count <= most) return;
   const int own = lua_toboolean(L, lua_upvalueindex(2));  // a method's object
-  throw ArgumentError(fmt::format("argument {}: expected no more than {}, got {}", count - own,
-                                  most - own, type_name(L, count)));
+  throw ArgumentError("argument {}: expected no more than {}, got {}", count - own, most - own, type_name(L, count));
 }
 
 void describe_error(lua_State* L, const std::exception& error, char* text, size_t size) {
@@ -159,8 +158,7 @@ int64_t integer_arg(lua_State* L, int index, const char* name, int64_t low, int6
   const double value = number_arg(L, index, name);
   if (value != std::floor(value) || value < static_cast<double>(low) ||
       value > static_cast<double>(high))
-    throw WrongArgument(index, name,
-                        fmt::format("expected an integer from {} to {}, got {}", low, high, value));
+    throw WrongArgument(index, name, "expected an integer from {} to {}, got {}", low, high, value);
   return static_cast<int64_t>(value);
 }
 
@@ -188,8 +186,7 @@ static uint32_t initial(const char* key) { return uint32_t{1} << (*key & 31); }
 Fields::Fields(lua_State* L, int index, Owner owner)
     : L_(L), index_(index < 0 ? lua_gettop(L) + index + 1 : index), owner_(std::move(owner)) {
   if (lua_type(L, index_) != LUA_TTABLE)
-    throw ArgumentError(
-        fmt::format("{}: expected a table, got {}", owner_.text(), type_name(L, index_)));
+    throw ArgumentError("{}: expected a table, got {}", owner_.text(), type_name(L, index_));
   lua_pushnil(L_);
   while (lua_next(L_, index_)) {
     lua_pop(L_, 1);
@@ -203,12 +200,11 @@ Fields::Fields(lua_State* L, int index, Owner owner)
 }
 
 void Fields::mismatch(const char* key, const char* expected) {
-  throw ArgumentError(
-      fmt::format("{}: field '{}': expected {}, got {}", owner(), key, expected, type_name(L_, -1)));
+  throw ArgumentError("{}: field '{}': expected {}, got {}", owner(), key, expected, type_name(L_, -1));
 }
 
 void Fields::miss(const char* key) const {
-  throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
+  throw ArgumentError("{}: field '{}' is missing", owner(), key);
 }
 
 /// True if a table's key is this one, decided at the first character that differs.
@@ -260,8 +256,7 @@ int64_t Fields::integer(const char* key, int64_t fallback, int64_t low, int64_t 
   if (!value) return fallback;
   if (*value != std::floor(*value) || *value < static_cast<double>(low) ||
       *value > static_cast<double>(high))
-    throw ArgumentError(fmt::format("{}: field '{}': expected an integer from {} to {}, got {}",
-                                    owner(), key, low, high, *value));
+    throw ArgumentError("{}: field '{}': expected an integer from {} to {}, got {}", owner(), key, low, high, *value);
   return static_cast<int64_t>(*value);
 }
 
@@ -313,8 +308,8 @@ void Fields::refuse_unknown() const {
   const auto& first = *std::min_element(unknown.begin(), unknown.end());
   std::vector<std::string> sorted(known_.begin(), known_.end());
   std::sort(sorted.begin(), sorted.end());
-  throw ArgumentError(fmt::format("{}: unknown field '{}'{} (known: {})", owner(), first,
-                                  suggestion(first, sorted), fmt::join(sorted, ", ")));
+  throw ArgumentError("{}: unknown field '{}'{} (known: {})", owner(), first, suggestion(first, sorted),
+                      fmt::join(sorted, ", "));
 }
 
 void call_function(lua_State* L, int arguments, int results) {
@@ -331,8 +326,7 @@ std::vector<int64_t> integers(lua_State* L, int index, const Owner& owner) {
   for_each(L, table, [&](int i) {
     const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0.5;
     if (value != std::floor(value) || std::fabs(value) > 9e15)
-      throw ArgumentError(fmt::format("{}: entry {}: expected an integer, got {}", owner.text(), i,
-                                      type_name(L, -1)));
+      throw ArgumentError("{}: entry {}: expected an integer, got {}", owner.text(), i, type_name(L, -1));
     values.push_back(static_cast<int64_t>(value));
   });
   return values;

@@ -37,6 +37,10 @@ class WrongArgument : public ArgumentError {
  public:
   /// `index` on the Lua stack, `name` the parameter's, `text` what was expected and what came.
   WrongArgument(int index, std::string_view name, const std::string& text);
+  template <class... Values>
+    requires(sizeof...(Values) > 0)
+  WrongArgument(int index, std::string_view name, fmt::format_string<Values...> text, Values&&... values)
+      : WrongArgument(index, name, fmt::format(text, std::forward<Values>(values)...)) {}
   int index() const { return index_; }
   const std::string& text() const { return text_; }
 
@@ -136,9 +140,8 @@ template <class T>
 Handle<T>& handle_arg(lua_State* L, int index, const char* name = kTypeName<T>) {
   auto* handle = find_handle<T>(L, index);
   if (!handle)
-    throw WrongArgument(index, name,
-                        fmt::format("expected {}, got {}", kTypeName<T>, type_name(L, index)));
-  if (!*handle) throw WrongArgument(index, name, fmt::format("this {} is closed", kTypeName<T>));
+    throw WrongArgument(index, name, "expected {}, got {}", kTypeName<T>, type_name(L, index));
+  if (!*handle) throw WrongArgument(index, name, "this {} is closed", kTypeName<T>);
   return *handle;
 }
 
@@ -162,8 +165,7 @@ template <class T>
 int close_object(lua_State* L) {
   auto* handle = find_handle<T>(L, 1);
   if (!handle)
-    throw WrongArgument(1, kTypeName<T>,
-                        fmt::format("expected {}, got {}", kTypeName<T>, type_name(L, 1)));
+    throw WrongArgument(1, kTypeName<T>, "expected {}, got {}", kTypeName<T>, type_name(L, 1));
   if (*handle) --open_objects;
   handle->reset();
   return 0;

@@ -68,7 +68,7 @@ pid_t start_shell(const std::string& command, std::optional<Redirection> redirec
   const int code = posix_spawn(&child, "/bin/sh", &actions, &attributes, words, environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (code != 0) throw Error(fmt::format("cannot start /bin/sh: {}", std::strerror(code)));
+  if (code != 0) throw Error("cannot start /bin/sh: {}", std::strerror(code));
   return child;
 }
 
@@ -169,7 +169,7 @@ int popen(lua_State* L) {
   const auto command = string_arg(L, 1, "command");
   const auto mode = lua_isnoneornil(L, 2) ? std::string("r") : string_arg(L, 2, "mode");
   if (mode != "r" && mode != "w")
-    throw WrongArgument(2, "mode", fmt::format("expected 'r' or 'w', got '{}'", mode));
+    throw WrongArgument(2, "mode", "expected 'r' or 'w', got '{}'", mode);
   lua_settop(L, 0);
   lua_getfield(L, LUA_REGISTRYINDEX, kOpenKey);
   lua_pushliteral(L, "/dev/null");
@@ -177,7 +177,7 @@ int popen(lua_State* L) {
   lua_call(L, 2, 3);
   if (lua_isnil(L, 1)) return 3;
   FILE* stream = open_pipe(command, mode == "r");
-  if (!stream) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (!stream) throw Error("cannot make a pipe: {}", std::strerror(errno));
   lua_settop(L, 1);
   auto** slot = static_cast<FILE**>(lua_touserdata(L, 1));
   fclose(*slot);

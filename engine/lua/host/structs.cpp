@@ -31,7 +31,7 @@ TypeNumbers* numbers(lua_State* L) {
 
 uint16_t read_number(lua_State* L, const char* name, Magic magic) {
   Fields types(L, 1, "know_structs");
-  if (!types.push_table(name)) throw ArgumentError(fmt::format("know_structs: no '{}'", name));
+  if (!types.push_table(name)) throw ArgumentError("know_structs: no '{}'", name);
   lua_rawgeti(L, -1, 1);
   lua_rawgeti(L, -2, 2);
   const auto* payload = lua_type(L, -2) == kCdata ? lua_topointer(L, -2) : nullptr;

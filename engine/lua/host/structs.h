@@ -38,8 +38,7 @@ template <class T>
 T* struct_arg(lua_State* L, int index, Magic magic, const char* name, const char* expected) {
   auto* payload = find_struct<T>(L, index, magic);
   if (!payload)
-    throw WrongArgument(index, name,
-                        fmt::format("expected {}, got {}", expected, type_name(L, index)));
+    throw WrongArgument(index, name, "expected {}, got {}", expected, type_name(L, index));
   return payload;
 }
 

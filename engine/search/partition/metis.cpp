@@ -47,7 +47,7 @@ Assignment call_metis(PartitionGraph graph, const std::vector<PartitionShare>& s
   const int status = assignment.back();
   assignment.pop_back();
   if (status == METIS_ERROR_MEMORY) throw LimitError("metis: not enough memory");
-  if (status != METIS_OK) throw Error(fmt::format("metis: failed with status {}", status));
+  if (status != METIS_OK) throw Error("metis: failed with status {}", status);
   return assignment;
 }
 

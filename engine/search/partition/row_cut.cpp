@@ -22,8 +22,7 @@ int64_t largest_total(std::span<const int64_t> work, size_t elements) {
     int64_t sum = 0;
     for (const int64_t load : work.subspan(first, elements)) {
       if (load < 0)
-        throw ArgumentError(fmt::format("internal error: row cut: expected loads >= 0, got {}",
-                                        load));
+        throw ArgumentError("internal error: row cut: expected loads >= 0, got {}", load);
       if (__builtin_add_overflow(sum, load, &sum))
         throw LimitError("row cut: the loads add up to more than 64 bits hold");
     }
@@ -50,9 +49,8 @@ std::vector<int32_t> fill_row(std::span<const int64_t> work, size_t elements, in
 
 std::vector<int32_t> cut_row(std::span<const int64_t> work, size_t elements, int32_t parts) {
   if (parts < 1 || (work.size() != elements && work.size() != elements * at(parts)))
-    throw ArgumentError(
-        fmt::format("internal error: row cut: {} loads do not fit {} elements on {} parts",
-                    work.size(), elements, parts));
+    throw ArgumentError("internal error: row cut: {} loads do not fit {} elements on {} parts", work.size(), elements,
+                        parts);
   if (elements == 0) return {};
   int64_t low = 0, high = largest_total(work, elements);
   while (low < high) {
@@ -70,7 +68,7 @@ std::vector<int32_t> cut_row(const std::vector<double>& work, int32_t parts) {
   std::vector<int64_t> whole;
   for (const double w : work) {
     if (!(w >= 0 && std::isfinite(w)))
-      throw ArgumentError(fmt::format("internal error: row cut: expected loads >= 0, got {}", w));
+      throw ArgumentError("internal error: row cut: expected loads >= 0, got {}", w);
     whole.push_back(all > 0 ? std::llround(w / all * 0x1p40) : 0);
   }
   return cut_row(whole, whole.size(), parts);

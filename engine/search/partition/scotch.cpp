@@ -19,7 +19,7 @@ namespace {
 static_assert(sizeof(SCOTCH_Num) == sizeof(int32_t), "Scotch with 32-bit numbers");
 
 void expect(int status, const char* call) {
-  if (status != 0) throw Error(fmt::format("scotch: {} failed", call));
+  if (status != 0) throw Error("scotch: {} failed", call);
 }
 
 /// RAII for the library's objects.

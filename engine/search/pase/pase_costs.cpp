@@ -192,32 +192,28 @@ std::vector<double> edge_table(const PaseEdge& edge, const std::vector<Configura
 
 void check(const PaseOptions& options) {
   if (options.devices < 1 || options.devices > 4096)
-    throw ArgumentError(fmt::format("pase: expected 1 to 4096 devices, got {}", options.devices));
+    throw ArgumentError("pase: expected 1 to 4096 devices, got {}", options.devices);
   if (!(options.flops_per_word() > 0) || !std::isfinite(options.flops_per_word()))
     throw ArgumentError("pase: expected positive peak_flops, bandwidth and word_bytes");
   if (options.cutoff < 1)
-    throw ArgumentError(fmt::format("pase: expected a cutoff from 1, got {}", options.cutoff));
+    throw ArgumentError("pase: expected a cutoff from 1, got {}", options.cutoff);
 }
 
 void check_configuration(const PaseLayer& layer, const Configuration& configuration,
                          const PaseOptions& options) {
   if (configuration.size() != layer.dimensions.size())
-    throw ArgumentError(fmt::format("layer '{}': expected {} factors ({}), got {}", layer.name,
-                                    layer.dimensions.size(), layer.dimension_names(),
-                                    configuration.size()));
+    throw ArgumentError("layer '{}': expected {} factors ({}), got {}", layer.name, layer.dimensions.size(),
+                        layer.dimension_names(), configuration.size());
   int64_t parts = 1;
   for (size_t i = 0; i < configuration.size(); ++i) {
     const auto& dimension = layer.dimensions[i];
     const int64_t most = dimension.splits ? dimension.size : 1;
     if (configuration[i] < 1 || configuration[i] > most)
-      throw ArgumentError(
-          fmt::format("layer '{}': dimension '{}': expected a factor from 1 to {}, got {}",
-                      layer.name, dimension.name, most, configuration[i]));
+      throw ArgumentError("layer '{}': dimension '{}': expected a factor from 1 to {}, got {}", layer.name,
+                          dimension.name, most, configuration[i]);
     parts *= configuration[i];
     if (parts > options.devices)
-      throw ArgumentError(fmt::format("layer '{}': expected factors with a product of at most {}",
-                                      layer.name,
-                                      options.devices));
+      throw ArgumentError("layer '{}': expected factors with a product of at most {}", layer.name, options.devices);
   }
 }
 
@@ -231,10 +227,8 @@ void add_edges(PaseProblem& problem) {
     auto& table = tables[{edge.from, edge.to}];
     if (table.empty()) entries += from.size() * to.size();
     if (entries > kMostEntries)
-      throw LimitError(
-          fmt::format("pase: more than {} table entries for {} devices; a larger "
-                      "cutoff or other factors make fewer",
-                      kMostEntries, problem.options.devices));
+      throw LimitError("pase: more than {} table entries for {} devices; a larger cutoff or other factors make fewer",
+                       kMostEntries, problem.options.devices);
     auto added = edge_table(edge, from, to, problem.options.flops_per_word());
     if (!table.empty() && problem.options.sum_edges)
       std::transform(added.begin(), added.end(), table.begin(), added.begin(), std::plus<>());
@@ -258,8 +252,7 @@ std::vector<Configuration> layer_configurations(const PaseLayer& layer,
     if (i == factors.size()) {
       if (layer.contiguous && !contiguous(layer, current)) return;
       if (found.size() == kMostConfigurations)
-        throw LimitError(fmt::format("pase: layer '{}' has more than {} configurations", layer.name,
-                                     kMostConfigurations));
+        throw LimitError("pase: layer '{}' has more than {} configurations", layer.name, kMostConfigurations);
       found.push_back(current);
       return;
     }
@@ -318,8 +311,7 @@ int32_t PaseProblem::find(int32_t layer, const Configuration& configuration) con
 PaseCost price_strategy(const PaseProblem& problem, std::span<const Configuration> strategy) {
   const auto& layers = problem.graph.layers;
   if (strategy.size() != layers.size())
-    throw ArgumentError(fmt::format("pase: expected configurations of {} layers, got {}",
-                                    layers.size(), strategy.size()));
+    throw ArgumentError("pase: expected configurations of {} layers, got {}", layers.size(), strategy.size());
   PaseCost cost;
   for (size_t i = 0; i < layers.size(); ++i) {
     check_configuration(layers[i], strategy[i], problem.options);

@@ -94,7 +94,7 @@ class Folding {
         add_layer(id);
     }
     if (result_.layers.empty())
-      throw ArgumentError(fmt::format("graph '{}' has no layers to split", graph_.name()));
+      throw ArgumentError("graph '{}' has no layers to split", graph_.name());
     return std::move(result_);
   }
 

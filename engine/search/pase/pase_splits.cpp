@@ -49,11 +49,9 @@ Splits pase_splits(const Graph& graph, const PaseProblem& problem,
                    std::span<const Configuration> strategy, std::span<const int32_t> devices) {
   price_strategy(problem, strategy);  // checks it
   if (graph.fingerprint() != problem.graph.fingerprint)
-    throw ArgumentError(
-        fmt::format("pase: expected the layers of graph '{}', got another graph's", graph.name()));
+    throw ArgumentError("pase: expected the layers of graph '{}', got another graph's", graph.name());
   if (devices.size() < static_cast<size_t>(problem.options.devices))
-    throw ArgumentError(
-        fmt::format("pase: expected {} devices, got {}", problem.options.devices, devices.size()));
+    throw ArgumentError("pase: expected {} devices, got {}", problem.options.devices, devices.size());
   Splits splits(static_cast<size_t>(graph.operator_count()));
   for (size_t i = 0; i < problem.graph.layers.size(); ++i) {
     const auto& layer = problem.graph.layers[i];

@@ -18,9 +18,8 @@ constexpr size_t kMostStates = size_t{1} << 26;  // about 1 GB
 
 void check_row(const LayerRow& row) {
   if (row.count() == 0 || row.device_count() == 0)
-    throw ArgumentError(
-        fmt::format("layer cut: expected at least 1 layer and 1 device, got {} and {}",
-                    row.count(), row.device_count()));
+    throw ArgumentError("layer cut: expected at least 1 layer and 1 device, got {} and {}", row.count(),
+                        row.device_count());
 }
 
 /// Prefix sums over layers.
@@ -172,13 +171,11 @@ class PossibleSplits {
 LeastLoadCut least_load_cut(const LayerRow& row, int32_t micro_batches) {
   check_row(row);
   if (row.device_count() > kMostLoadDevices || micro_batches < 1)
-    throw ArgumentError(fmt::format("layer cut: expected at most {} devices and at least 1 "
-                                    "micro-batch, got {} and {}",
-                                    kMostLoadDevices, row.device_count(), micro_batches));
+    throw ArgumentError("layer cut: expected at most {} devices and at least 1 micro-batch, got {} and {}",
+                        kMostLoadDevices, row.device_count(), micro_batches);
   if (at(row.count()) >= kMostStates >> row.devices.size())
-    throw LimitError(fmt::format("layer cut: {} layers on {} devices need a larger table than "
-                                 "supported",
-                                 row.count(), row.device_count()));
+    throw LimitError("layer cut: {} layers on {} devices need a larger table than supported", row.count(),
+                     row.device_count());
   return LeastLoad(row, micro_batches).run();
 }
 

@@ -55,7 +55,7 @@ class GraphRow {
       first.push_back(o);
     }
     if (first.empty())
-      throw ArgumentError(fmt::format("graph '{}' has no forward operators", graph_.name()));
+      throw ArgumentError("graph '{}' has no forward operators", graph_.name());
     row_ = empty_row(first.size());
     for (size_t l = 0; l < first.size(); ++l) row_.type[l] = graph_.op(first[l]).type;
     int32_t last = 0;

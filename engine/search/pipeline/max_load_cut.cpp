@@ -54,8 +54,8 @@ void cut_along_orders(Run& run, const LoadOrder& order) {
                                          run.deadline, device);
     if (outcome == LoadOutcome::found) run.take(priced_cut(run.instance, std::move(device)));
     if (outcome == LoadOutcome::stopped && i == 0)
-      throw LimitError(fmt::format("max-load cut of {} units: more than {} pairs of ideals",
-                                   order.groups.size(), run.limits.most_pairs));
+      throw LimitError("max-load cut of {} units: more than {} pairs of ideals", order.groups.size(),
+                       run.limits.most_pairs);
   }
 }
 
@@ -109,22 +109,18 @@ void check_load_instance(const LoadInstance& instance) {
   if (count == 0 || instance.accelerators < 0 || instance.cpus < 0 ||
       instance.accelerators + instance.cpus < 1 || instance.accelerators > 1024 ||
       instance.cpus > 1024)
-    throw ArgumentError(fmt::format("max-load cut: expected nodes and devices, got {} nodes, {} "
-                                    "accelerators and {} CPUs", count,
-                                    instance.accelerators, instance.cpus));
+    throw ArgumentError("max-load cut: expected nodes and devices, got {} nodes, {} accelerators and {} CPUs", count,
+                        instance.accelerators, instance.cpus);
   for (int32_t n = 0; n < count; ++n) {
     const auto& node = instance.nodes[n];
     if (!(node.accelerator_s >= 0 && node.cpu_s >= 0 && node.transfer_s >= 0) ||
         node.memory_bytes < 0 || node.unit < 0 || node.unit >= count)
-      throw ArgumentError(
-          fmt::format("max-load cut: node {}: expected times and sizes of at least 0 and a unit of "
-                      "the instance",
-                      n));
+      throw ArgumentError("max-load cut: node {}: expected times and sizes of at least 0 and a unit of the instance",
+                          n);
   }
   for (const auto& [from, to] : instance.edges)
     if (from < 0 || from >= count || to < 0 || to >= count || from == to)
-      throw ArgumentError(fmt::format(
-          "max-load cut: expected edges between existing nodes, got {} -> {}", from, to));
+      throw ArgumentError("max-load cut: expected edges between existing nodes, got {} -> {}", from, to);
 }
 
 MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limits) {
@@ -133,13 +129,11 @@ MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limit
   const auto order = make_load_order(instance, false);
   const auto groups = static_cast<int64_t>(order.groups.size());
   if (groups > kMostUnits)
-    throw LimitError(
-        fmt::format("max-load cut: {} units, more than the maximum of {}", groups, kMostUnits));
+    throw LimitError("max-load cut: {} units, more than the maximum of {}", groups, kMostUnits);
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   if ((groups + 1) * width > kMostEntries)
-    throw LimitError(fmt::format("max-load cut: {} units on {} devices need a larger table than "
-                                 "supported",
-                                 groups, instance.accelerators + instance.cpus));
+    throw LimitError("max-load cut: {} units on {} devices need a larger table than supported", groups,
+                     instance.accelerators + instance.cpus);
   Run run{instance, limits, deadline, {}};
   try {
     cut_along_orders(run, order);

@@ -394,9 +394,8 @@ class Search {
         end_(Deadline::in(options.seconds)) {
     for (const auto& start : options.starts) {
       if (start.size() != instance.nodes.size())
-        throw ArgumentError(fmt::format(
-            "max-load search: expected a start with one device per node, got {} of {}",
-                                        start.size(), instance.nodes.size()));
+        throw ArgumentError("max-load search: expected a start with one device per node, got {} of {}", start.size(),
+                            instance.nodes.size());
       std::vector<int32_t> device;
       for (const auto& unit : units_.groups) device.push_back(start[unit[0]]);
       starts_.push_back(device);

@@ -65,8 +65,7 @@ class Antichains {
   Antichains(const Neighbours& layers, const Deadline& deadline)
       : layers_(layers), deadline_(deadline), words_(at(layers.count() + 63) / 64) {
     if (layers.count() > kMostOperators)
-      throw LimitError(fmt::format("antichains of {} operators, more than the maximum of {}",
-                                   layers.count(), kMostOperators));
+      throw LimitError("antichains of {} operators, more than the maximum of {}", layers.count(), kMostOperators);
     before_.assign(at(layers.count()) * words_, 0);
     open_.resize(at(layers.count()));
     for (int32_t i = 0; i < layers.count(); ++i)
@@ -98,7 +97,7 @@ class Antichains {
     const auto [entry, added] = number_.emplace(antichain, static_cast<int32_t>(found_.size()));
     if (added) {
       if (static_cast<int32_t>(found_.size()) == kMostAntichains)
-        throw LimitError(fmt::format("more than {} antichains", kMostAntichains));
+        throw LimitError("more than {} antichains", kMostAntichains);
       found_.push_back(antichain);
       augmented_.push_back(augment(antichain));
       next_.emplace_back();
@@ -291,9 +290,8 @@ std::vector<PipedreamState> pipedream_states(const PipedreamLayers& layers,
 std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
                                             const Deadline& deadline) {
   if (layers.count() > kMostChain)
-    throw LimitError(
-        fmt::format("PipeDream's optimiser: a chain of {} operators, more than the maximum of {}",
-                    layers.count(), kMostChain));
+    throw LimitError("PipeDream's optimiser: a chain of {} operators, more than the maximum of {}", layers.count(),
+                     kMostChain);
   return states_in_order(layers, layers.count(), deadline);
 }
 

@@ -167,13 +167,10 @@ class Blocks {
 
 std::vector<int32_t> block_partition(const std::vector<double>& work, int32_t parts) {
   if (parts < 1 || work.empty())
-    throw ArgumentError(
-        fmt::format("internal error: block partition: {} elements do not fit {} blocks",
-                    work.size(), parts));
+    throw ArgumentError("internal error: block partition: {} elements do not fit {} blocks", work.size(), parts);
   for (const double w : work)
     if (!(w >= 0))
-      throw ArgumentError(fmt::format(
-          "internal error: block partition: expected elements >= 0, got {}", w));
+      throw ArgumentError("internal error: block partition: expected elements >= 0, got {}", w);
   Blocks blocks(work, parts);
   blocks.balance();
   return blocks.block_of();

@@ -250,16 +250,12 @@ void check(const PiperProblem& problem) {
   const auto count = static_cast<int32_t>(problem.layers.size());
   if (count == 0 || problem.devices < 1 || problem.micro_batches < 1 ||
       !(problem.bandwidth_bytes_per_s > 0) || !(problem.memory_bytes >= 0))
-    throw ArgumentError(
-        fmt::format("Piper: expected at least 1 layer, device and micro-batch, memory of at least "
-                    "0 and bandwidth above 0, got {} layers, {} devices of {} bytes at {} bytes/s "
-                    "and {} micro-batches",
-                    count, problem.devices, problem.memory_bytes, problem.bandwidth_bytes_per_s,
-                    problem.micro_batches));
+    throw ArgumentError("Piper: expected at least 1 layer, device and micro-batch, memory of at least 0 and bandwidth "
+                        "above 0, got {} layers, {} devices of {} bytes at {} bytes/s and {} micro-batches", count,
+                        problem.devices, problem.memory_bytes, problem.bandwidth_bytes_per_s, problem.micro_batches);
   for (const auto& edge : problem.edges)
     if (edge.from < 0 || edge.from >= count || edge.to < 0 || edge.to >= count)
-      throw ArgumentError(fmt::format("Piper: expected edges between existing layers, got {} -> {}",
-                                      edge.from, edge.to));
+      throw ArgumentError("Piper: expected edges between existing layers, got {} -> {}", edge.from, edge.to);
 }
 
 /// A topological order of the layers.

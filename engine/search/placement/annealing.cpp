@@ -19,7 +19,7 @@ double scale_of(const Score& score) { return std::max(std::abs(score.value), 1e-
 
 AnnealingOptions checked(const AnnealingOptions& options) {
   const auto expect = [](bool good, const char* what) {
-    if (!good) throw ArgumentError(fmt::format("annealing: expected {}", what));
+    if (!good) throw ArgumentError("annealing: expected {}", what);
   };
   each_annealing_option(options, OptionRanges{});
   expect(options.evaluations >= 1, "at least 1 evaluation");

@@ -16,10 +16,8 @@ constexpr int32_t kBatch = 256;
 Exhaustive::Exhaustive(const PlacementSpace& space)
     : Searcher(space), next_(static_cast<size_t>(space.units()), 0) {
   if (space.choices() > kMostPlacements)
-    throw LimitError(fmt::format(
-        "exhaustive: {} colocation units on {} devices have {:.3g} different placements, and at "
-        "most {:.3g} are tried",
-        space.units(), space.devices(), space.choices(), kMostPlacements));
+    throw LimitError("exhaustive: {} colocation units on {} devices have {:.3g} different placements, and at most "
+                     "{:.3g} are tried", space.units(), space.devices(), space.choices(), kMostPlacements);
 }
 
 /// Advances to the next assignment in ascending order, last unit fastest. Returns false after the

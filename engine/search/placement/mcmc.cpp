@@ -9,7 +9,7 @@ namespace {
 
 McmcOptions checked(const McmcOptions& options) {
   const auto expect = [](bool good, const char* what) {
-    if (!good) throw ArgumentError(fmt::format("mcmc: expected {}", what));
+    if (!good) throw ArgumentError("mcmc: expected {}", what);
   };
   expect(options.evaluations >= 1, "at least 1 evaluation");
   each_mcmc_option(options, OptionRanges{});

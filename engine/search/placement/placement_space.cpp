@@ -94,12 +94,10 @@ Assignment PlacementSpace::assignment(std::span<const int32_t> placement) const 
 
 void PlacementSpace::check(const Assignment& assignment) const {
   if (assignment.size() != static_cast<size_t>(units()))
-    throw ArgumentError(fmt::format("expected a device for each of {} colocation units, got {}",
-                                    units(), assignment.size()));
+    throw ArgumentError("expected a device for each of {} colocation units, got {}", units(), assignment.size());
   for (const int32_t device : assignment)
     if (device < 0 || device >= devices())
-      throw ArgumentError(fmt::format("expected devices from 1 to {}, got {}", devices(),
-                                      static_cast<int64_t>(device) + 1));
+      throw ArgumentError("expected devices from 1 to {}, got {}", devices(), static_cast<int64_t>(device) + 1);
 }
 
 uint64_t PlacementSpace::key(const Assignment& assignment) const {

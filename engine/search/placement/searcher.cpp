@@ -17,7 +17,7 @@ Searcher::Searcher(const PlacementSpace& space, std::vector<Assignment> starts)
 Searcher::Trials Searcher::ask(int32_t most) {
   if (!trials_.empty()) throw ArgumentError("expected scores of the placements asked for last "
                                             "before further ones");
-  if (most < 1) throw ArgumentError(fmt::format("expected at least 1 placement, got {}", most));
+  if (most < 1) throw ArgumentError("expected at least 1 placement, got {}", most);
   Trials result;
   while (static_cast<int32_t>(trials_.size()) < most && started_ < starts_.size())
     trials_.push_back(starts_[started_++]);
@@ -38,11 +38,10 @@ void Searcher::note(const Assignment& assignment, const Score& score) {
 
 void Searcher::tell(std::span<const Score> scores) {
   if (scores.size() != trials_.size())
-    throw ArgumentError(fmt::format("expected {} scores, got {}", trials_.size(), scores.size()));
+    throw ArgumentError("expected {} scores, got {}", trials_.size(), scores.size());
   for (size_t i = 0; i < scores.size(); ++i)
     if (!std::isfinite(scores[i].value))
-      throw ArgumentError(
-          fmt::format("score {} is {}, expected a finite number", i + 1, scores[i].value));
+      throw ArgumentError("score {} is {}, expected a finite number", i + 1, scores[i].value);
   for (size_t i = 0; i < scores.size(); ++i) note(trials_[i], scores[i]);
   auto trials = std::move(trials_);
   trials_.clear();

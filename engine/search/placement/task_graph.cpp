@@ -38,25 +38,20 @@ void TaskGraph::check() const {
                         "tasks and devices");
   for (const int64_t value : cost)
     if (value < 0)
-      throw ArgumentError(fmt::format("internal error: task graph: expected costs >= 0, got {}",
-                                      value));
+      throw ArgumentError("internal error: task graph: expected costs >= 0, got {}", value);
   for (int32_t p = 0; p < processors; ++p)
     for (int32_t q = 0; q < processors; ++q)
       if (const size_t link = at(p) * at(processors) + at(q);
           p != q && (latency[link] < 0 || !(rate[link] > 0)))
-        throw ArgumentError(
-            fmt::format("internal error: task graph: link {} -> {}: expected latency >= 0 and "
-                        "rate > 0, got {} and {}", p, q,
-                        latency[link], rate[link]));
+        throw ArgumentError("internal error: task graph: link {} -> {}: expected latency >= 0 and rate > 0, got {} and "
+                            "{}", p, q, latency[link], rate[link]);
   for (const auto& edge : edges)
     if (edge.from < 0 || edge.from >= edge.to || edge.to >= tasks || edge.bytes < 0)
-      throw ArgumentError(fmt::format("internal error: task graph: edge {} -> {}: expected a "
-                                      "higher task and bytes >= 0, got {} bytes", edge.from,
-                                      edge.to, edge.bytes));
+      throw ArgumentError("internal error: task graph: edge {} -> {}: expected a higher task and bytes >= 0, got {} "
+                          "bytes", edge.from, edge.to, edge.bytes);
   for (const int32_t g : group)
     if (g < 0 || g >= tasks)
-      throw ArgumentError(
-          fmt::format("internal error: task graph: expected groups in order, got {}", g));
+      throw ArgumentError("internal error: task graph: expected groups in order, got {}", g);
 }
 
 void TaskGraph::index() {

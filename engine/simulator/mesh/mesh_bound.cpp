@@ -230,14 +230,13 @@ class MeshBounder::Bounding {
     if (per_chunk.empty() && chunks() == 1) per_chunk = {static_cast<int32_t>(layers)};
     if (per_chunk.empty()) {
       if (layers % chunks() != 0)
-        throw ArgumentError(fmt::format("mesh: {} layers do not divide over {} stages", layers,
-                                        chunks()));
+        throw ArgumentError("mesh: {} layers do not divide over {} stages", layers, chunks());
       per_chunk.assign(at(chunks()), static_cast<int32_t>(layers / chunks()));
     }
     const int64_t sum = std::accumulate(per_chunk.begin(), per_chunk.end(), int64_t{0});
     if (static_cast<int32_t>(per_chunk.size()) != chunks() || sum != layers)
-      throw ArgumentError(fmt::format("stages: expected {} numbers with the sum {}, got {} with {}",
-                                      chunks(), layers, per_chunk.size(), sum));
+      throw ArgumentError("stages: expected {} numbers with the sum {}, got {} with {}", chunks(), layers,
+                          per_chunk.size(), sum);
     size_t first = 0;
     for (int32_t c = 0; c < chunks(); ++c) {
       size_t end = first + at(per_chunk[c]);

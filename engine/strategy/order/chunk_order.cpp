@@ -114,9 +114,8 @@ class OrderClock {
     ScheduleBubble bubble;
     for (const auto& device : devices_) {
       if (device.next < device.order.size())
-        throw ArgumentError(fmt::format("row {}: task {} never starts: tasks wait for each other "
-                                        "in a cycle",
-                                        &device - devices_.data() + 1, device.next + 1));
+        throw ArgumentError("row {}: task {} never starts: tasks wait for each other in a cycle",
+                            &device - devices_.data() + 1, device.next + 1);
       bubble.of_device = std::max(bubble.of_device, device.end - device.begin);
       bubble.of_step = std::max(bubble.of_step, device.end);
     }
@@ -257,9 +256,8 @@ ScheduleBubble schedule_bubble(PipelineSchedule schedule, int32_t p, int32_t v,
   if (schedule == PipelineSchedule::pipedream)
     throw ArgumentError("schedule 'pipedream' has no step whose bubble could be predicted");
   if (int64_t{p} * v > kMostChunkTasks / (int64_t{3} * micro_batches))
-    throw LimitError(fmt::format(
-        "the bubble of {} stages and {} micro-batches needs more than 2^28 tasks, the limit",
-        int64_t{p} * v, micro_batches));
+    throw LimitError("the bubble of {} stages and {} micro-batches needs more than 2^28 tasks, the limit",
+                     int64_t{p} * v, micro_batches);
   PipelineOrder order;
   for (int32_t device = 0; device < p; ++device)
     order.push_back(chunk_order(schedule, p, v, micro_batches, device));

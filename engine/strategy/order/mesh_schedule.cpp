@@ -18,34 +18,29 @@ constexpr const char* kMeshSchedules[] = {
 void check_virtual_stages(const Parallelism& given, PipelineSchedule schedule) {
   const int32_t p = given.mesh.pipeline, v = given.virtual_stages;
   if (v > 1 && !takes_chunks(schedule))
-    throw ArgumentError(fmt::format(
-        "virtual_stages = {}: schedule '{}' expects one stage per device; use schedule '{}' for "
-        "several", v,
-        given.schedule, splits_backward(schedule) ? "zb-interleaved" : "interleaved"));
-  if (p == 1 && v > 1)
-    throw ArgumentError(fmt::format("virtual_stages = {}: expected a mesh with pipeline > 1", v));
-  if (p > 1 && is_v_shaped(schedule) && v != 2)
     throw ArgumentError(
-        fmt::format("schedule '{}': expected virtual_stages = 2 (stages visit the devices "
-                    "forwards, then backwards), got {}",
-                    given.schedule, v));
+        "virtual_stages = {}: schedule '{}' expects one stage per device; use schedule '{}' for several", v,
+        given.schedule, splits_backward(schedule) ? "zb-interleaved" : "interleaved");
+  if (p == 1 && v > 1)
+    throw ArgumentError("virtual_stages = {}: expected a mesh with pipeline > 1", v);
+  if (p > 1 && is_v_shaped(schedule) && v != 2)
+    throw ArgumentError("schedule '{}': expected virtual_stages = 2 (stages visit the devices forwards, then "
+                        "backwards), got {}", given.schedule, v);
 }
 
 void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
   const int32_t p = given.mesh.pipeline, m = given.micro_batches;
   const bool v_shaped = is_v_shaped(schedule);
   if (given.virtual_stages > 1 && !v_shaped && m % p != 0)
-    throw ArgumentError(fmt::format(
-        "schedule '{}': expected micro_batches that pipeline = {} divides, got {} (nearest: {}{})",
-        given.schedule, p, m, m < p ? "" : fmt::format("{} or ", m / p * p), (m / p + 1) * p));
+    throw ArgumentError("schedule '{}': expected micro_batches that pipeline = {} divides, got {} (nearest: {}{})",
+                        given.schedule, p, m, m < p ? "" : fmt::format("{} or ", m / p * p), (m / p + 1) * p);
   if (p == 1 || !splits_backward(schedule)) return;
   const bool twice = v_shaped || schedule == PipelineSchedule::zb_h2;
   const int32_t least = v_shaped ? 2 * p : twice ? 2 * p - 1 : p;
   if (m < least)
-    throw ArgumentError(fmt::format(
-        "schedule '{}': expected at least {} micro_batches, {}pipeline = {}, got {}: fewer do not "
-        "fill its bubble",
-        given.schedule, least, v_shaped ? "twice " : twice ? "one less than twice " : "", p, m));
+    throw ArgumentError("schedule '{}': expected at least {} micro_batches, {}pipeline = {}, got {}: fewer do not fill "
+                        "its bubble", given.schedule, least, v_shaped ? "twice " : twice ? "one less than twice " : "",
+                        p, m);
 }
 
 /// Checks that a custom order fits this pipeline.
@@ -54,17 +49,15 @@ void check_tasks(const Parallelism& given) {
     throw ArgumentError("schedule 'order': expected 'tasks' with one row per pipeline rank, got "
                         "none");
   if (std::ssize(given.tasks) != given.mesh.pipeline)
-    throw ArgumentError(fmt::format("tasks: expected pipeline = {} rows, got {}",
-                                    given.mesh.pipeline, given.tasks.size()));
+    throw ArgumentError("tasks: expected pipeline = {} rows, got {}", given.mesh.pipeline, given.tasks.size());
   try {
     check_order(given.tasks);
   } catch (const ArgumentError& error) {
-    throw ArgumentError(fmt::format("tasks: {}", error.what()));
+    throw ArgumentError("tasks: {}", error.what());
   }
   const auto expect = [](const char* field, int32_t value, int32_t of_tasks) {
     if (value != of_tasks)
-      throw ArgumentError(fmt::format("{}: expected {} (from 'tasks'), got {}",
-                                      field, of_tasks, value));
+      throw ArgumentError("{}: expected {} (from 'tasks'), got {}", field, of_tasks, value);
   };
   expect("micro_batches", given.micro_batches, micro_batches_of(given.tasks));
   expect("virtual_stages", given.virtual_stages, virtual_stages_of(given.tasks));
@@ -76,7 +69,7 @@ void check_pipeline(const Parallelism& given) {
   parse_word("schedule", given.schedule, kMeshSchedules);
   if (given.schedule == "order") return check_tasks(given);
   if (!given.tasks.empty())
-    throw ArgumentError(fmt::format("tasks: expected schedule 'order', got '{}'", given.schedule));
+    throw ArgumentError("tasks: expected schedule 'order', got '{}'", given.schedule);
   const auto schedule = parse_choice<PipelineSchedule>(given.schedule);
   check_virtual_stages(given, schedule);
   check_micro_batches(given, schedule);
@@ -88,10 +81,8 @@ void check_stages(const Parallelism& given) {
     return;  // refused where the number of layers is known
   for (size_t s = 0; s < stages.size(); ++s)
     if (stages[s] < (s > 0 && s + 1 < stages.size() ? 1 : 0))
-      throw ArgumentError(fmt::format(
-          "stages: stage {} of {} has {} layers; expected at least 1 between the first stage and the "
-          "last one",
-          s + 1, stages.size(), stages[s]));
+      throw ArgumentError("stages: stage {} of {} has {} layers; expected at least 1 between the first stage and the "
+                          "last one", s + 1, stages.size(), stages[s]);
 }
 
 PipelineSchedule schedule_of(const Parallelism& given) {
@@ -152,9 +143,8 @@ class RoundRobin {
   Schedule run(int32_t micro_batches) {
     const int32_t runs = std::max(kTo + 2, micro_batches);
     if (int64_t{runs} * graph_.operator_count() > std::numeric_limits<int32_t>::max())
-      throw LimitError(fmt::format("a stream of {} mini-batches of the {} operators of graph '{}' "
-                                   "is more than 2^31 tasks",
-                                   runs, graph_.operator_count(), graph_.name()));
+      throw LimitError("a stream of {} mini-batches of the {} operators of graph '{}' is more than 2^31 tasks", runs,
+                       graph_.operator_count(), graph_.name());
     result_.micro_batches = micro_batches;
     result_.dispatch = DispatchRule::order;
     result_.stream = runs;
@@ -208,14 +198,11 @@ Schedule round_robin_schedule(const Graph& graph, std::span<const int32_t> place
                               int32_t micro_batches) {
   const auto count = at(graph.operator_count());
   if (placement.size() != count || turn.size() != count)
-    throw ArgumentError(fmt::format("internal error: schedule '{}': graph '{}' has {} operators, "
-                                    "got {} devices and turns of {}",
-                                    kRoundRobin, graph.name(), count, placement.size(),
-                                    turn.size()));
+    throw ArgumentError("internal error: schedule '{}': graph '{}' has {} operators, got {} devices and turns of {}",
+                        kRoundRobin, graph.name(), count, placement.size(), turn.size());
   for (const int32_t device : placement)
     if (device < 0 || device >= devices)
-      throw ArgumentError(fmt::format("schedule '{}': device {}, expected 1 to {}", kRoundRobin,
-                                      device + 1, devices));
+      throw ArgumentError("schedule '{}': device {}, expected 1 to {}", kRoundRobin, device + 1, devices);
   return RoundRobin(graph, placement, devices, turn).run(micro_batches);
 }
 

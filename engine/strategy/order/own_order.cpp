@@ -44,13 +44,13 @@ class RowReader {
       column_ = column;
       read(trimmed(cell));
     });
-    if (tasks_.empty()) throw ArgumentError(fmt::format("row {}: expected tasks, got none", row_));
+    if (tasks_.empty()) throw ArgumentError("row {}: expected tasks, got none", row_);
     return std::move(tasks_);
   }
 
  private:
   [[noreturn]] void refuse(std::string_view cell, const char* expected) const {
-    throw ArgumentError(fmt::format("row {}, column {}: expected {}, got '{}'", row_, column_, expected, cell.substr(0, 40)));
+    throw ArgumentError("row {}, column {}: expected {}, got '{}'", row_, column_, expected, cell.substr(0, 40));
   }
 
   void read(std::string_view cell) {
@@ -111,23 +111,21 @@ void check_complete(const PipelineOrder& order, int32_t stages, int32_t micro_ba
     for (const auto& task : order[row - 1]) {
       auto& first = row_of[at(task.chunk)];
       if (first != 0 && first != row)
-        throw ArgumentError(fmt::format("row {}: stage {} is also in row {}, expected all of its "
-                                        "tasks in one row", row, task.chunk, first));
+        throw ArgumentError("row {}: stage {} is also in row {}, expected all of its tasks in one row", row, task.chunk,
+                            first);
       first = row;
       auto& bits = done[at(int64_t{task.chunk} * micro_batches + task.micro_batch)];
       const auto& needs = kNeeds[static_cast<size_t>(task.work)];
       if ((bits & needs.adds) != 0)
-        throw ArgumentError(fmt::format("row {}: expected each task once, got {} twice",
-                                        row, cell_of(task)));
+        throw ArgumentError("row {}: expected each task once, got {} twice", row, cell_of(task));
       if ((bits & needs.before) != needs.before)
-        throw ArgumentError(fmt::format("row {}: {} precedes a task of its stage that it depends "
-                                        "on", row, cell_of(task)));
+        throw ArgumentError("row {}: {} precedes a task of its stage that it depends on", row, cell_of(task));
       bits |= needs.adds;
     }
   for (size_t i = 0; i < done.size(); ++i)
     if (done[i] != 7)
-      throw ArgumentError(fmt::format("micro-batch {} of stage {} lacks a forward or backward task",
-                                      i % at(micro_batches), i / at(micro_batches)));
+      throw ArgumentError("micro-batch {} of stage {} lacks a forward or backward task", i % at(micro_batches),
+                          i / at(micro_batches));
 }
 
 }  // namespace
@@ -172,11 +170,10 @@ PipelineSchedule layout_of(const PipelineOrder& order) {
 
 void check_order(const PipelineOrder& order) {
   const auto p = static_cast<int32_t>(order.size());
-  if (p < 2) throw ArgumentError(fmt::format("expected at least 2 rows, one per pipeline rank, got "
-                                             "{}", p));
+  if (p < 2) throw ArgumentError("expected at least 2 rows, one per pipeline rank, got {}", p);
   const int32_t stages = stages_of(order), micro_batches = micro_batches_of(order);
   if (int64_t{stages} * micro_batches > kMostOwnTasks)
-    throw LimitError(fmt::format("{} stages of {} micro-batches are more than {} tasks", stages, micro_batches, kMostOwnTasks));
+    throw LimitError("{} stages of {} micro-batches are more than {} tasks", stages, micro_batches, kMostOwnTasks);
   check_complete(order, stages, micro_batches);
   const auto layout = layout_of(order);
   for (int32_t row = 0; row < p; ++row)

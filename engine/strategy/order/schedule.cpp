@@ -31,17 +31,16 @@ constexpr int64_t kMostTasks = int64_t{1} << 30;
 
 void check_length(const char* what, size_t length, const Graph& graph) {
   if (length != static_cast<size_t>(graph.operator_count()))
-    throw ArgumentError(fmt::format("{} of graph '{}' need {} entries, got {}", what, graph.name(),
-                                    graph.operator_count(), length));
+    throw ArgumentError("{} of graph '{}' need {} entries, got {}", what, graph.name(), graph.operator_count(), length);
 }
 
 /// Refuses fields that the named schedule does not use, and the lack of fields that it needs.
 void check_fields(const ScheduleSpec& spec) {
   const auto needs = [&](const char* field, bool filled, bool allowed, bool needed) {
     if (filled && !allowed)
-      throw ArgumentError(fmt::format("schedule '{}' takes no field '{}'", spec.name, field));
+      throw ArgumentError("schedule '{}' takes no field '{}'", spec.name, field);
     if (!filled && needed)
-      throw ArgumentError(fmt::format("schedule '{}' needs a field '{}'", spec.name, field));
+      throw ArgumentError("schedule '{}' needs a field '{}'", spec.name, field);
   };
   const bool priority = spec.name == "priority", order = spec.name == "order";
   const bool tasks = !spec.tasks.empty();
@@ -57,8 +56,7 @@ void check_priority(const std::vector<double>& priority, const Graph& graph) {
   check_length("priorities", priority.size(), graph);
   for (int32_t op = 0; op < graph.operator_count(); ++op)
     if (std::isnan(priority[op]))
-      throw ArgumentError(
-          fmt::format("the priority of operator '{}' is not a number (NaN)", graph.op(op).name));
+      throw ArgumentError("the priority of operator '{}' is not a number (NaN)", graph.op(op).name);
 }
 
 void check_stage(const std::vector<int32_t>& stage, const Graph& graph) {
@@ -67,9 +65,8 @@ void check_stage(const std::vector<int32_t>& stage, const Graph& graph) {
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     const int32_t number = stage[op];
     if (graph.op(op).collective < 0 && (number < 0 || number >= graph.operator_count()))
-      throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 1 to {}",
-                                      graph.op(op).name, int64_t{number} + 1,
-                                      graph.operator_count()));
+      throw ArgumentError("operator '{}' is in stage {}, expected 1 to {}", graph.op(op).name, int64_t{number} + 1,
+                          graph.operator_count());
   }
 }
 
@@ -77,14 +74,12 @@ void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) 
   if (!spec.tasks.empty()) return check_order(spec.tasks);
   if (spec.order.empty()) return;
   if (spec.order.size() != static_cast<size_t>(devices))
-    throw ArgumentError(fmt::format("an order needs {} lists of tasks, one per device, got {}",
-                                    devices, spec.order.size()));
+    throw ArgumentError("an order needs {} lists of tasks, one per device, got {}", devices, spec.order.size());
   const int64_t tasks = int64_t{spec.micro_batches} * graph.operator_count();
   for (size_t d = 0; d < spec.order.size(); ++d)
     for (const int32_t task : spec.order[d])
       if (task < 0 || task >= tasks)
-        throw ArgumentError(fmt::format("the order of device {} names task {}, expected 1 to {}",
-                                        d + 1, int64_t{task} + 1, tasks));
+        throw ArgumentError("the order of device {} names task {}, expected 1 to {}", d + 1, int64_t{task} + 1, tasks);
 }
 
 /// The transfers between devices.
@@ -241,11 +236,10 @@ class Pipeline {
   void add(int32_t op, int32_t device, int32_t stage) {
     const auto& name = graph_.op(op).name;
     if (device < 0 || static_cast<size_t>(device) >= rank_.size())
-      throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 to {}",
-                                      name, device + 1, rank_.size()));
+      throw ArgumentError("operator '{}' is placed on device {}, expected 1 to {}", name, device + 1, rank_.size());
     if (stage < 0 || stage >= graph_.operator_count())
-      throw ArgumentError(fmt::format("operator '{}' is in stage {}, expected 1 to {}", name,
-                                      int64_t{stage} + 1, graph_.operator_count()));
+      throw ArgumentError("operator '{}' is in stage {}, expected 1 to {}", name, int64_t{stage} + 1,
+                          graph_.operator_count());
     if (static_cast<size_t>(stage) >= stages_.size())
       stages_.resize(static_cast<size_t>(stage) + 1);
     Part& part = part_on(stages_[stage], device, op);
@@ -261,10 +255,8 @@ class Pipeline {
 
   void find_weights() {
     if (const int32_t op = find_joined_backward(graph_); op >= 0)
-      throw ScheduleError(fmt::format(
-          "schedule '{}': operator '{}' computes input and weight gradients together; use a mesh "
-          "strategy, which splits them",
-          choice_name(schedule_), graph_.op(op).name));
+      throw ScheduleError("schedule '{}': operator '{}' computes input and weight gradients together; use a mesh "
+                          "strategy, which splits them", choice_name(schedule_), graph_.op(op).name);
     weight_ = find_weight_work(graph_);
   }
 
@@ -283,7 +275,7 @@ class Pipeline {
   void check_stages() {
     const bool several = takes_chunks(schedule_);
     for (size_t s = 0; s < stages_.size(); ++s) {
-      if (stages_[s].empty()) throw ScheduleError(fmt::format("stage {} has no operators", s + 1));
+      if (stages_[s].empty()) throw ScheduleError("stage {} has no operators", s + 1);
       bool leads = false;  // whether a device of it has no earlier stage
       for (const Part& part : stages_[s]) {
         auto& rank = rank_[part.device];
@@ -298,9 +290,8 @@ class Pipeline {
   }
 
   [[noreturn]] void refuse_shared_device(int32_t earlier, size_t stage, int32_t device) const {
-    throw ScheduleError(fmt::format(
-        "schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
-        choice_name(schedule_), earlier + 1, stage + 1, device + 1));
+    throw ScheduleError("schedule '{}': stages {} and {} are on device {}, expected a device for every stage",
+                        choice_name(schedule_), earlier + 1, stage + 1, device + 1);
   }
 
   void check_turns() const {
@@ -310,28 +301,22 @@ class Pipeline {
       const auto lead = at(device_of_chunk(schedule_, used(), static_cast<int32_t>(s)));
       for (const Part& part : stages_[s])
         if (at(rank_[part.device]) != lead)
-          throw ScheduleError(fmt::format(
-              "schedule '{}': stage {} is on device {}, expected device {} as for stage {}: stages "
-              "visit the {} devices {}",
-              name, s + 1, part.device + 1, stages_[lead].front().device + 1, lead + 1,
-              used_, v_shaped ? "forwards, then backwards" : "round-robin"));
+          throw ScheduleError("schedule '{}': stage {} is on device {}, expected device {} as for stage {}: stages "
+                              "visit the {} devices {}", name, s + 1, part.device + 1, stages_[lead].front().device + 1,
+                              lead + 1, used_, v_shaped ? "forwards, then backwards" : "round-robin");
     }
     if (v_shaped && stages_.size() != 2 * used_)
-      throw ScheduleError(
-          fmt::format("schedule '{}': {} stages on {} devices, expected two per device", name,
-                      stages_.size(), used_));
+      throw ScheduleError("schedule '{}': {} stages on {} devices, expected two per device", name, stages_.size(),
+                          used_);
     if (stages_.size() % used_ != 0)
-      throw ScheduleError(
-          fmt::format("schedule '{}': {} stages on {} devices, expected a multiple of the devices",
-                      name, stages_.size(), used_));
+      throw ScheduleError("schedule '{}': {} stages on {} devices, expected a multiple of the devices", name,
+                          stages_.size(), used_);
     if (!v_shaped && at(micro_batches_) % used_ != 0)
-      throw ScheduleError(fmt::format(
-          "schedule '{}': {} micro-batches on {} devices, expected a multiple of the devices", name,
-          micro_batches_, used_));
+      throw ScheduleError("schedule '{}': {} micro-batches on {} devices, expected a multiple of the devices", name,
+                          micro_batches_, used_);
     if (schedule_ == PipelineSchedule::dualpipe_v && at(micro_batches_) < 2 * used_)
-      throw ScheduleError(
-          fmt::format("schedule '{}': {} micro-batches on {} devices, expected at least {}", name,
-                      micro_batches_, used_, 2 * used_));
+      throw ScheduleError("schedule '{}': {} micro-batches on {} devices, expected at least {}", name, micro_batches_,
+                          used_, 2 * used_);
   }
 
   /// If device v reads tensors of device u, and u their gradients, v must not run more
@@ -346,13 +331,11 @@ class Pipeline {
     links.for_edges([&](int32_t from, int32_t to) {
       const int32_t u = placement_[from], v = placement_[to];
       if (!links.returns(u, v) || ahead(v) <= ahead(u)) return;
-      throw ScheduleError(fmt::format(
-          "the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
-          "stage {} on device {}, and its gradient returns there; schedule '{}' expects stages in "
-          "topological order with one device each. Use field 'stage', or a mesh, whose stages "
-          "follow layers ({})",
-          graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
-          stage_[from] + 1, u + 1, choice_name(schedule_), kLayerRule));
+      throw ScheduleError("the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
+                          "stage {} on device {}, and its gradient returns there; schedule '{}' expects stages in "
+                          "topological order with one device each. Use field 'stage', or a mesh, whose stages follow "
+                          "layers ({})", graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
+                          stage_[from] + 1, u + 1, choice_name(schedule_), kLayerRule);
     });
   }
 
@@ -367,10 +350,8 @@ class Pipeline {
     const auto p = static_cast<int64_t>(used_);
     const int64_t from = 4 * p + 4, to = 2 * from, runs = to + p + 1;
     if (runs * graph_.operator_count() > std::numeric_limits<int32_t>::max())
-      throw LimitError(
-          fmt::format("schedule 'pipedream': a stream of {} mini-batches of the {} operators of "
-                      "graph '{}' is more than 2^31 tasks",
-                      runs, graph_.operator_count(), graph_.name()));
+      throw LimitError("schedule 'pipedream': a stream of {} mini-batches of the {} operators of graph '{}' is more "
+                       "than 2^31 tasks", runs, graph_.operator_count(), graph_.name());
     runs_ = static_cast<int32_t>(runs);
     result_.stream = runs_;
     result_.measured_from = static_cast<int32_t>(from);
@@ -395,17 +376,13 @@ class Pipeline {
 
   void check_orders() const {
     if (!orders_.empty() && orders_.size() != used_)
-      throw ScheduleError(fmt::format("expected an order of {} ranks (one per device with stages), "
-                                      "got {}",
-                                      used_, orders_.size()));
+      throw ScheduleError("expected an order of {} ranks (one per device with stages), got {}", used_, orders_.size());
     for (const auto& order : orders_)
       for (const auto& task : order)
         if (at(task.chunk) >= stages_.size() || task.micro_batch < 0 ||
             task.micro_batch >= micro_batches_)
-          throw ScheduleError(fmt::format(
-              "the order names micro-batch {} of stage {}, expected micro-batches below {} and "
-              "stages below {}",
-              task.micro_batch, task.chunk, micro_batches_, stages_.size()));
+          throw ScheduleError("the order names micro-batch {} of stage {}, expected micro-batches below {} and stages "
+                              "below {}", task.micro_batch, task.chunk, micro_batches_, stages_.size());
   }
 
   /// The tasks of a pipeline rank, in order.
@@ -500,11 +477,10 @@ bool places_operators(const Graph& graph, std::span<const int32_t> placement,
 void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {
   if (spec.name != kRoundRobin) parse_word("schedule", spec.name, kSchedules);
   if (spec.micro_batches < 1)
-    throw ArgumentError(
-        fmt::format("a schedule needs at least 1 micro-batch, got {}", spec.micro_batches));
+    throw ArgumentError("a schedule needs at least 1 micro-batch, got {}", spec.micro_batches);
   if (int64_t{spec.micro_batches} * graph.operator_count() > kMostTasks)
-    throw LimitError(fmt::format("{} operators in {} micro-batches are more than 2^30 tasks",
-                                 graph.operator_count(), spec.micro_batches));
+    throw LimitError("{} operators in {} micro-batches are more than 2^30 tasks", graph.operator_count(),
+                     spec.micro_batches);
   check_fields(spec);
   check_priority(spec.priority, graph);
   check_stage(spec.stage, graph);
@@ -520,15 +496,14 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       const int32_t device = placement[op];
       if (device < 0)
-        throw ArgumentError(fmt::format("operator '{}' is placed on device {}, expected 1 or more",
-                                        graph.op(op).name, device + 1));
+        throw ArgumentError("operator '{}' is placed on device {}, expected 1 or more", graph.op(op).name, device + 1);
       if (forward && graph.op(op).phase != Phase::forward) continue;
       const auto d = static_cast<size_t>(device);
       if (d >= stage_of_device.size()) stage_of_device.resize(d + 1, -1);
       if (stage_of_device[d] < 0) stage_of_device[d] = stages++;
     }
     if (stages == 0)
-      throw ArgumentError(fmt::format("graph '{}' has no forward operators", graph.name()));
+      throw ArgumentError("graph '{}' has no forward operators", graph.name());
   }
   sort_stages(DeviceLinks(graph, placement, stage_of_device.size()), stages, stage_of_device);
   std::vector<int32_t> stage;
@@ -543,15 +518,12 @@ void check_pipeline(const Graph& graph, std::span<const int32_t> placement, int3
   check_length("placements", placement.size(), graph);
   check_length("stages", stage.size(), graph);
   if (devices < 1)
-    throw ArgumentError(fmt::format("a schedule needs at least 1 device, got {}", devices));
+    throw ArgumentError("a schedule needs at least 1 device, got {}", devices);
   if (micro_batches < 1)
-    throw ArgumentError(
-        fmt::format("a schedule needs at least 1 micro-batch, got {}", micro_batches));
+    throw ArgumentError("a schedule needs at least 1 micro-batch, got {}", micro_batches);
   if (int64_t{micro_batches} * graph.operator_count() > std::numeric_limits<int32_t>::max())
-    throw LimitError(
-        fmt::format("{} micro-batches of the {} operators of graph '{}' are more than "
-                    "2^31 tasks",
-                    micro_batches, graph.operator_count(), graph.name()));
+    throw LimitError("{} micro-batches of the {} operators of graph '{}' are more than 2^31 tasks", micro_batches,
+                     graph.operator_count(), graph.name());
 }
 
 }  // namespace

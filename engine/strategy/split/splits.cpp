@@ -37,8 +37,7 @@ Lowered SplitLowering::run() {
 void SplitLowering::add_whole(int32_t op) {
   poll_.step();
   if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
-    throw LimitError(fmt::format("graph '{}': splits make more operators than the maximum of {}",
-                                 graph_.name(), kMaxOperators));
+    throw LimitError("graph '{}': splits make more operators than the maximum of {}", graph_.name(), kMaxOperators);
   if (layout_.is_source(op))
     add_source(op);
   else if (const auto ring = ring_of(op); !ring.empty())
@@ -442,28 +441,26 @@ void check_devices(const OperatorSplit& split, const std::string& owner, int32_t
   std::set<int32_t> seen;
   for (const int32_t device : split.devices) {
     if (device < 0 || device >= devices)
-      throw ArgumentError(
-          fmt::format("{}: expected devices from 1 to {}, got {}", owner, devices, device + 1));
+      throw ArgumentError("{}: expected devices from 1 to {}, got {}", owner, devices, device + 1);
     if (!seen.insert(device).second)
-      throw ArgumentError(fmt::format("{}: device {} is listed twice", owner, device + 1));
+      throw ArgumentError("{}: device {} is listed twice", owner, device + 1);
   }
   const int64_t most = split.devices.empty() ? devices : static_cast<int64_t>(seen.size());
   if (split.parts() > most)
-    throw ArgumentError(fmt::format("{}: expected at most one part per device ({}), got {}",
-                                    owner, most, split.parts()));
+    throw ArgumentError("{}: expected at most one part per device ({}), got {}", owner, most, split.parts());
 }
 
 void check_factors(const OperatorSplit& split, const std::string& owner,
                    const IterationSpace& space) {
   if (split.factors.size() != space.dimensions.size())
-    throw ArgumentError(fmt::format("{}: expected {} factors, one per dimension, got {}", owner,
-                                    space.dimensions.size(), split.factors.size()));
+    throw ArgumentError("{}: expected {} factors, one per dimension, got {}", owner, space.dimensions.size(),
+                        split.factors.size());
   for (size_t d = 0; d < split.factors.size(); ++d) {
     const auto& dimension = space.dimensions[d];
     const int64_t most = dimension.splits ? dimension.size : 1;
     if (split.factors[d] < 1 || split.factors[d] > most)
-      throw ArgumentError(fmt::format("{}: dimension '{}': expected a factor from 1 to {}, got {}",
-                                      owner, dimension.name, most, split.factors[d]));
+      throw ArgumentError("{}: dimension '{}': expected a factor from 1 to {}, got {}", owner, dimension.name, most,
+                          split.factors[d]);
   }
 }
 
@@ -478,24 +475,23 @@ int64_t OperatorSplit::parts() const {
 void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
   if (splits.empty()) return;
   if (splits.size() != static_cast<size_t>(graph.operator_count()))
-    throw ArgumentError(fmt::format("splits: expected an entry for each of {} operators, got {}",
-                                    graph.operator_count(), splits.size()));
+    throw ArgumentError("splits: expected an entry for each of {} operators, got {}", graph.operator_count(),
+                        splits.size());
   for (int32_t id = 0; id < graph.operator_count(); ++id) {
     const auto& split = splits[id];
     if (split == OperatorSplit{}) continue;
     const auto& op = graph.op(id);
     const auto owner = fmt::format("splits of operator '{}'", op.name);
     if (op.phase != Phase::forward && op.forward >= 0)
-      throw ArgumentError(fmt::format("{}: a backward operator is split as its forward operator; "
-                                      "use an entry for '{}'", owner, graph.op(op.forward).name));
+      throw ArgumentError("{}: a backward operator is split as its forward operator; use an entry for '{}'", owner,
+                          graph.op(op.forward).name);
     if (split.copies < 1)
-      throw ArgumentError(fmt::format("{}: expected at least 1 copy, got {}", owner, split.copies));
+      throw ArgumentError("{}: expected at least 1 copy, got {}", owner, split.copies);
     if (!split.factors.empty()) check_factors(split, owner, iteration_space(graph, id));
     check_devices(split, owner, devices);
     const bool whole = (op.inputs.empty() && !is_variable(op)) || op.collective >= 0;
     if (whole && split.parts() > 1)
-      throw ArgumentError(
-          fmt::format("{}: sources and members of collectives cannot be split", owner));
+      throw ArgumentError("{}: sources and members of collectives cannot be split", owner);
   }
 }
 
@@ -503,12 +499,11 @@ namespace {
 
 void check_devices(const Graph& graph, std::span<const int32_t> placement, int32_t devices) {
   if (placement.size() != static_cast<size_t>(graph.operator_count()))
-    throw ArgumentError(fmt::format("splits: expected the devices of {} operators, got {}",
-                                    graph.operator_count(), placement.size()));
+    throw ArgumentError("splits: expected the devices of {} operators, got {}", graph.operator_count(),
+                        placement.size());
   for (const int32_t device : placement)
     if (device < 0 || device >= devices)
-      throw ArgumentError(
-          fmt::format("splits: expected devices from 1 to {}, got {}", devices, device + 1));
+      throw ArgumentError("splits: expected devices from 1 to {}, got {}", devices, device + 1);
 }
 
 }  // namespace
