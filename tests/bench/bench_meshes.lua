@@ -224,24 +224,44 @@ for n, row in ipairs(seen) do
   print(('%-68s%12.1f%16.0f'):format(row[1], simulated, median(rates)))
 end
 
---- CPU seconds of a first evaluation on 8,192 GPUs, the median of 5.
-local function on_8192(graph, cluster, mesh)
-  local list = {}
+--- CPU seconds of evaluations on 8,192 GPUs, medians of 5: of the first of a problem, and of later ones with other
+--- numbers of micro-batches.
+local function on_8192(graph, cluster, plan)
+  local first, later = {}, {}
   for i = 1, 5 do
     local problem = trinity.problem { graph = graph, cluster = cluster }
-    list[i] = seconds(function() return problem:evaluate { mesh = mesh, micro_batches = 16, zero_stage = 1 } end)
+    local function evaluation_s(micro_batches)
+      plan.micro_batches = micro_batches
+      return (seconds(function() return problem:evaluate(plan) end))
+    end
+    first[i] = evaluation_s(16)
+    evaluation_s(24)
+    later[i] = (evaluation_s(32) + evaluation_s(40)) / 2
   end
-  return median(list)
+  return median(first), median(later)
 end
 
-print '\ngpt2, 32 layers, on dgx_h100x1024: a first evaluation with one GPU 1.3 times as slow over one without'
+print '\non dgx_h100x1024: an evaluation with one GPU 1.3 times as slow over one without; a first one, a later one'
 local large = trinity.model('gpt2', { layers = 32, hidden = 4096, heads = 32, batch_size = 1 })
+local mixture = trinity.model('mixtral-8x7b', { layers = 16, sequence = 8192, batch_size = 1 })
 local equal, slow = trinity.cluster 'dgx_h100x1024', trinity.cluster('dgx_h100x1024', { slow = { ['n7/gpu3'] = 1.3 } })
-for _, mesh in ipairs { { tensor = 8, pipeline = 8, data = 128 }, { tensor = 4, context = 2, pipeline = 4, data = 256 },
-  { tensor = 8, context = 8, pipeline = 4, data = 32 }, { pipeline = 8, data = 1024 } } do
-  local sizes = {}
-  for _, axis in ipairs { 'tensor', 'context', 'pipeline', 'data' } do
-    if mesh[axis] then sizes[#sizes + 1] = ('%s %d'):format(axis, mesh[axis]) end
-  end
-  print(('%-68s%12.1f'):format(table.concat(sizes, ' x '), on_8192(large, slow, mesh) / on_8192(large, equal, mesh)))
+for _, row in ipairs {
+  { 'gpt2, tensor 8, pipeline 8, data 128', large, { mesh = { tensor = 8, pipeline = 8, data = 128 } } },
+  { 'gpt2, tensor 4, context 2, pipeline 4, data 256', large, { mesh = { tensor = 4, context = 2, pipeline = 4,
+    data = 256 } } },
+  { 'gpt2, tensor 8, context 8, pipeline 4, data 32', large, { mesh = { tensor = 8, context = 8, pipeline = 4,
+    data = 32 } } },
+  { 'gpt2, pipeline 8, data 1024', large, { mesh = { pipeline = 8, data = 1024 } } },
+  { 'mixtral, context 8, pipeline 4, data 256, expert 8, ZeRO 3', mixture, { mesh = { context = 8, pipeline = 4,
+    data = 256, expert = 8 }, zero_stage = 3 } },
+  { 'mixtral, tensor 2, context 4, pipeline 4, data 256, expert 8, ZeRO 3', mixture, { mesh = { tensor = 2,
+    context = 4, pipeline = 4, data = 256, expert = 8 }, sequence_parallel = true, zero_stage = 3 } },
+  { 'mixtral, tensor 2, context 4, data 1024, expert 8, ZeRO 3', mixture, { mesh = { tensor = 2, context = 4,
+    data = 1024, expert = 8 }, sequence_parallel = true, zero_stage = 3 } },
+} do
+  local plan = row[3]
+  plan.zero_stage = plan.zero_stage or 1
+  local slow_first, slow_later = on_8192(row[2], slow, plan)
+  local first, later = on_8192(row[2], equal, plan)
+  print(('%-76s%8.1f%8.1f'):format(row[1], slow_first / first, slow_later / later))
 end

@@ -69,7 +69,8 @@ bool OrderProgram::find_routes() {
 
 /// Cells of the rows that a device waits for are neighbours: it reads them one after the other.
 void OrderProgram::place_rows() {
-  std::vector<int32_t> first(positions_.size() + 1, 0);
+  auto& first = needed_by_;  // per device, and the end: its first place; find_needs() uses it later
+  first.assign(positions_.size() + 1, 0);
   const auto device_of = [&](size_t row) {
     return row < groups_.size() ? group_devices_[groups_[row].devices.begin] : routes_[row - groups_.size()].to;
   };
