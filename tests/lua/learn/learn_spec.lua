@@ -64,15 +64,6 @@ describe('returns', function()
       end
     end
   end)
-
-  it('with gae_lambda = 1 are the returns less the values', function()
-    local rows = drawn(3, 7, 2)
-    local rewards, dones, values = tensor.new(rows.rewards), tensor.new(rows.dones), tensor.new(rows.values)
-    local after = tensor.new { 1, 2 }
-    local advantages = learn.gae(rewards, dones, values, after, { gae_lambda = 1 })
-    local off = advantages - (learn.returns(rewards, dones, 1, after) - values)
-    expect(off:abs():max():item()):below(1e-5)
-  end)
 end)
 
 -- The step time of what a policy does without chance.
