@@ -15,10 +15,9 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   /// Formats the text.
-  template <class... Values>
-    requires(sizeof...(Values) > 0)
-  explicit Error(fmt::format_string<Values...> text, Values&&... values)
-      : std::runtime_error(fmt::format(text, std::forward<Values>(values)...)) {}
+  template <class First, class... Rest>
+  explicit Error(fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest)
+      : std::runtime_error(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 };
 
 /// A caller passed an unusable value (wrong value, unknown name). To be fixed in the script.

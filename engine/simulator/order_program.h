@@ -119,7 +119,7 @@ class OrderProgram {
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_;
   size_t queue_count_ = 0;  // upper limit of numbers in queues_
-  std::vector<int32_t> row_place_;  // per row: of its cells among those of a micro-batch
+  std::vector<int32_t> row_place_;  // per row: where its cells are within a micro-batch
   std::vector<DeviceMetrics> simulated_;
   int32_t transfers_ = 0;
 

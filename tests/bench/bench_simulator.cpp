@@ -1,6 +1,8 @@
 // The simulator against a textbook event loop, over graph sizes, on several threads, under limits,
 // and on the plans that only its event loop takes, in one run:
 // ninja -C build bench_simulator && build/bench_simulator [TABLE ...]; without numbers of tables: all
+#define DOCTEST_CONFIG_IMPLEMENT  // support/tier.h has attributes of test cases
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>

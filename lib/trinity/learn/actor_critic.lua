@@ -9,6 +9,7 @@ local check = require 'trinity.base.check'
 local nn = require 'trinity.nn'
 local options_of = require 'trinity.base.options'
 local tensor = require 'trinity.nn.tensor'
+local training = require 'trinity.learn.training'
 local util = require 'trinity.base.util'
 
 local actor_critic = {}
@@ -34,11 +35,7 @@ local function distribution(self, owner, observation)
     local mask = observation.mask:eq(0)
     logits = logits:masked_fill(logits:dim() == 3 and mask:unsqueeze(2) or mask, never)
   end
-  local sum = tensor.no_grad(logits.sum, logits):item() -- finite where all of them are
-  if not (sum > -math.huge and sum < math.huge) then
-    check.refuse(owner, 1, 'observation', 'the policy diverged: its logits are no finite numbers; use a smaller '
-      .. 'learning_rate')
-  end
+  training.check_finite(owner, logits)
   return logits:log_softmax(-1), values
 end
 

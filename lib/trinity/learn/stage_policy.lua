@@ -73,6 +73,7 @@ end
 function Policy:forward(count, stream, given)
   local made, columns, log_probs, entropy = util.listed(count, function() return {} end), {}, {}, 0
   local function choose(logits, is_allowed)
+    training.check_finite('stage_policy', logits)
     local mask = tensor.new(util.map(made, function(row)
       return util.listed(logits:size(2), function(i) return is_allowed(row, i) and 1 or 0 end)
     end))

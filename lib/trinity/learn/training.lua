@@ -95,6 +95,14 @@ local function begin(self)
   return notes or {}
 end
 
+--- Refuses logits that are not all finite.
+function training.check_finite(owner, logits)
+  local sum = tensor.no_grad(logits.sum, logits):item() -- finite where all of them are
+  if not (math.abs(sum) < math.huge) then
+    util.fail('%s: the policy diverged: its logits are no finite numbers; use a smaller learning_rate', owner)
+  end
+end
+
 --- Trains until play() gives nothing. self:
 ---   owner, parameters, optimiser, max_grad_norm
 ---   search                       whose evaluations it uses, or nil: gets rows and checkpoints
