@@ -144,7 +144,8 @@ describe('serve', function()
 
   it('ends a request that takes longer than --max-seconds, and answers the next', function()
     local answers = ask({ { id = 1, method = 'plan', params = { problem = { model = 'llama-3-70b', cluster = 'dgx_h100x64' },
-      runtime = 'any', global_batch = 512, simulations = 10000 } }, { id = 2, method = 'check', params = { arguments = { '--num-layers', '4' } } } }, 'serve --max-seconds 0.2')
+      runtime = 'any', global_batch = 512, simulations = 10000 } }, { id = 2, method = 'check',
+      params = { arguments = { '--num-layers', '4' } } } }, 'serve --max-seconds 0.2')
     expect(answers[1].error.code):equals 'limit_exceeded'
     expect(answers[1].error.message):matches 'did not end within 0.2 s'
     expect(answers[2].result.client):equals 'Megatron-LM'
