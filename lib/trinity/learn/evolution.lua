@@ -47,7 +47,7 @@ end
 
 --- Trains a policy by evolution strategies (Salimans et al. 2017).
 ---@param env trinity.Env
----@param policy trinity.ActorCritic of which act and parameters are asked alone
+---@param policy trinity.ActorCritic only its act and parameters are used
 ---@param options trinity.EvolutionOptions
 ---@return trinity.UpdateReport[]
 return function(env, policy, options)
