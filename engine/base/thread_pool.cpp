@@ -86,13 +86,113 @@ size_t start_bytes(int threads) {
 /// State shared by the threads. A forked child never touches it: its locks and waiters belong to
 /// threads that the child does not have.
 struct ThreadPool::Shared {
-  void start(int threads, const std::function<void()>& first);
-  void close();
-  void parallel_for(int count, const std::function<void(int, int)>& loop,
-                    const std::function<void()>* first = nullptr);
-  void work(int thread);
-  void drain(int thread);
-  void finish();
+  /// `first` runs after all threads have started, with memory reserved for it: libgomp aborts the
+  /// process if it finds none, even in a pool that is about to be refused.
+  void start(int threads, const std::function<void()>& first) {
+    running = threads - 1;
+    std::latch all(1);
+    bool given = false;
+    try {
+      const std::unique_ptr<char[]> kept(new char[start_bytes(threads)]);
+      static_cast<volatile char&>(kept[0]) = 0;  // keeps the compiler from removing it
+      for (int i = 1; i < threads; ++i) {
+        workers.emplace_back([this, i, &first, &all, &given] {
+          block_signals();
+          all.wait();
+          if (!given) return;
+          if (first) first();
+          finish();
+          work(i);
+        });
+      }
+      given = true;
+    } catch (const std::system_error& error) {
+      all.count_down();
+      close();  // otherwise running threads would wait on a destroyed object
+      throw LimitError("{} threads cannot be started, only {}: {}", threads, workers.size() + 1,
+                       error.code().message());
+    } catch (...) {
+      all.count_down();
+      close();
+      throw;
+    }
+    all.count_down();
+    std::unique_lock lock(mutex);
+    done.wait(lock, [this] { return running == 0; });
+  }
+
+  void close() {
+    {
+      std::lock_guard lock(mutex);
+      closing = true;
+    }
+    wake.notify_all();
+    for (auto& worker : workers) worker.join();
+  }
+
+  void parallel_for(int items, const std::function<void(int, int)>& loop,
+                    const std::function<void()>* first = nullptr) {
+    if (const int thread = thread_inside(this); thread >= 0) return run_here(items, thread, loop);
+    const std::lock_guard mine(turn);
+    {
+      std::lock_guard lock(mutex);
+      body = &loop;
+      each = first;
+      count = items;
+      next = 0;
+      failed_item = -1;
+      failure = nullptr;
+      running = static_cast<int>(workers.size());
+      ++round;
+    }
+    wake.notify_all();
+    drain(0);
+    std::unique_lock lock(mutex);
+    done.wait(lock, [this] { return running == 0; });
+    body = nullptr;
+    if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
+  }
+
+  void work(int thread) {
+    uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return closing || round != seen; });
+        if (closing) return;
+        seen = round;
+      }
+      if (each) (*each)();
+      drain(thread);
+      finish();
+    }
+  }
+
+  void drain(int thread) {
+    const Enter enter(this, thread);
+    for (;;) {
+      int item;
+      {
+        std::lock_guard lock(mutex);
+        if (next >= count) return;
+        item = next++;
+      }
+      try {
+        (*body)(item, thread);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (failed_item < 0 || item < failed_item) {
+          failed_item = item;
+          failure = std::current_exception();
+        }
+      }
+    }
+  }
+
+  void finish() {
+    std::lock_guard lock(mutex);
+    if (--running == 0) done.notify_one();
+  }
 
   std::vector<std::thread> workers;
   std::mutex turn;  // held by the thread whose loop runs
@@ -105,113 +205,6 @@ struct ThreadPool::Shared {
   std::exception_ptr failure;
   bool closing = false;
 };
-
-/// `first` runs after all threads have started, with memory reserved for it: libgomp aborts the
-/// process if it finds none, even in a pool that is about to be refused.
-void ThreadPool::Shared::start(int threads, const std::function<void()>& first) {
-  running = threads - 1;
-  std::latch all(1);
-  bool given = false;
-  try {
-    const std::unique_ptr<char[]> kept(new char[start_bytes(threads)]);
-    static_cast<volatile char&>(kept[0]) = 0;  // keeps the compiler from removing it
-    for (int i = 1; i < threads; ++i) {
-      workers.emplace_back([this, i, &first, &all, &given] {
-        block_signals();
-        all.wait();
-        if (!given) return;
-        if (first) first();
-        finish();
-        work(i);
-      });
-    }
-    given = true;
-  } catch (const std::system_error& error) {
-    all.count_down();
-    close();  // otherwise running threads would wait on a destroyed object
-    throw LimitError("{} threads cannot be started, only {}: {}", threads, workers.size() + 1, error.code().message());
-  } catch (...) {
-    all.count_down();
-    close();
-    throw;
-  }
-  all.count_down();
-  std::unique_lock lock(mutex);
-  done.wait(lock, [this] { return running == 0; });
-}
-
-void ThreadPool::Shared::close() {
-  {
-    std::lock_guard lock(mutex);
-    closing = true;
-  }
-  wake.notify_all();
-  for (auto& worker : workers) worker.join();
-}
-
-void ThreadPool::Shared::parallel_for(int items, const std::function<void(int, int)>& loop,
-                                      const std::function<void()>* first) {
-  if (const int thread = thread_inside(this); thread >= 0) return run_here(items, thread, loop);
-  const std::lock_guard mine(turn);
-  {
-    std::lock_guard lock(mutex);
-    body = &loop;
-    each = first;
-    count = items;
-    next = 0;
-    failed_item = -1;
-    failure = nullptr;
-    running = static_cast<int>(workers.size());
-    ++round;
-  }
-  wake.notify_all();
-  drain(0);
-  std::unique_lock lock(mutex);
-  done.wait(lock, [this] { return running == 0; });
-  body = nullptr;
-  if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
-}
-
-void ThreadPool::Shared::work(int thread) {
-  uint64_t seen = 0;
-  for (;;) {
-    {
-      std::unique_lock lock(mutex);
-      wake.wait(lock, [&] { return closing || round != seen; });
-      if (closing) return;
-      seen = round;
-    }
-    if (each) (*each)();
-    drain(thread);
-    finish();
-  }
-}
-
-void ThreadPool::Shared::finish() {
-  std::lock_guard lock(mutex);
-  if (--running == 0) done.notify_one();
-}
-
-void ThreadPool::Shared::drain(int thread) {
-  const Enter enter(this, thread);
-  for (;;) {
-    int item;
-    {
-      std::lock_guard lock(mutex);
-      if (next >= count) return;
-      item = next++;
-    }
-    try {
-      (*body)(item, thread);
-    } catch (...) {
-      std::lock_guard lock(mutex);
-      if (failed_item < 0 || item < failed_item) {
-        failed_item = item;
-        failure = std::current_exception();
-      }
-    }
-  }
-}
 
 ThreadPool::ThreadPool(int threads, std::function<void()> start)
     : threads_(threads > 0 ? threads

@@ -203,14 +203,169 @@ class Crew {
   }
 
  private:
-  bool hire();
-  bool hand_out();
-  void listen();
-  void take(size_t index);
-  WorkerOutput keep_output(const Worker& worker);
-  void deliver(WorkerReply reply);
-  void interrupt();
-  int dismiss(size_t index, bool ends = false);
+  /// Starts a worker; false if the system refuses.
+  bool hire() {
+    workers_.reserve(limit_);  // nothing may fail between its start and its registration
+    Worker worker;
+    int ends[2];
+    worker.output = unnamed_file();
+    if (worker.output < 0) return false;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+      close(worker.output);
+      return false;
+    }
+    std::fflush(nullptr);  // otherwise the child would write our buffers again
+    const pid_t parent = getpid();
+    worker.process = fork();
+    if (worker.process == 0) {
+      for (const auto& other : workers_) {
+        close(other.socket);
+        close(other.output);
+      }
+      close(ends[0]);
+      worker.socket = ends[1];
+      serve(worker, parent, job_);
+    }
+    const int error = errno;
+    close(ends[1]);
+    worker.socket = ends[0];
+    if (worker.process < 0) {
+      close(worker.socket);
+      close(worker.output);
+      errno = error;
+      return false;
+    }
+    workers_.push_back(std::move(worker));
+    return true;
+  }
+
+  /// Gives every idle worker an item, and starts workers if there are more items. Returns true if
+  /// there is something to wait for.
+  bool hand_out() {
+    const auto idle = [this] {
+      return std::find_if(workers_.begin(), workers_.end(),
+                          [](const Worker& worker) { return worker.item < 0; });
+    };
+    while (next_ < wanted_) {
+      auto worker = idle();
+      if (worker == workers_.end()) {
+        if (workers_.size() >= limit_) break;
+        if (!hire()) {
+          if (workers_.empty())
+            throw Error("cannot start a worker process: {}", std::strerror(errno));
+          limit_ = workers_.size();
+          break;
+        }
+        worker = workers_.end() - 1;
+      }
+      worker->item = next_++;
+      const int32_t item = worker->item;
+      // If it has died, its closed socket is noticed when reading.
+      write_all(worker->socket, &item, sizeof item);
+    }
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [](const Worker& worker) { return worker.item >= 0; });
+  }
+
+  /// Waits briefly for replies and processes them.
+  void listen() {
+    std::vector<pollfd> sockets;
+    for (const auto& worker : workers_) sockets.push_back({worker.socket, POLLIN, 0});
+    if (poll(sockets.data(), sockets.size(), 50) <= 0) return;
+    // In reverse order: processing a reply may dismiss workers, which moves those after them.
+    for (size_t i = sockets.size(); i-- > 0;)
+      if (sockets[i].revents != 0 && i < workers_.size() && workers_[i].socket == sockets[i].fd)
+        take(i);
+  }
+
+  /// Reads from worker `index`, or notices its end.
+  void take(size_t index) {
+    auto& worker = workers_[index];
+    char bytes[1 << 16];
+    const ssize_t got = recv(worker.socket, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    WorkerReply reply;
+    reply.item = worker.item;
+    if (got <= 0) {
+      reply.output = keep_output(worker);
+      reply.death = describe_end(dismiss(index, true));
+      if (reply.item >= 0) deliver(std::move(reply));
+      return;
+    }
+    worker.received.append(bytes, static_cast<size_t>(got));
+    ReplyHead head;
+    if (worker.received.size() < sizeof head) return;
+    std::memcpy(&head, worker.received.data(), sizeof head);
+    if (worker.received.size() < sizeof head + head.payload_bytes) return;
+    reply.payload = worker.received.substr(sizeof head, head.payload_bytes);
+    reply.output = keep_output(worker);
+    worker.received.clear();
+    worker.item = -1;
+    deliver(std::move(reply));
+  }
+
+  /// Appends a worker's output to the kept outputs, because its file is reused for the next item.
+  WorkerOutput keep_output(const Worker& worker) {
+    const int64_t from = outputs_bytes_;
+    for_pieces(worker.output, 0, lseek(worker.output, 0, SEEK_END), [&](const char* at, size_t size) {
+      while (size > 0) {
+        const auto put = pwrite(outputs_->get(), at, size, outputs_bytes_);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0)
+          throw FileError("cannot store a worker's output: {}", std::strerror(errno));
+        if (static_cast<rlim_t>(outputs_bytes_ + put) > most_bytes(outputs_->get()))
+          throw LimitError(
+              "workers printed too much for the memory limit, and no temporary directory on a disk "
+              "is available (set TMPDIR)");
+        outputs_bytes_ += put;
+        at += put;
+        size -= static_cast<size_t>(put);
+      }
+      return true;
+    });
+    return {outputs_, from, outputs_bytes_ - from};
+  }
+
+  void deliver(WorkerReply reply) {
+    wanted_ = std::min(wanted_, job_.receive(std::move(reply)));
+    for (size_t i = workers_.size(); i-- > 0;)
+      if (workers_[i].item >= wanted_) dismiss(i);
+  }
+
+  /// Signals Ctrl-C to all workers and gives them a tenth of a second to save their results.
+  void interrupt() {
+    for (auto& worker : workers_) {
+      kill(worker.process, kInterrupt);
+      shutdown(worker.socket, SHUT_RDWR);
+    }
+    const auto has_ended = [](const Worker& worker) {
+      siginfo_t about = {};
+      return waitid(P_PID, static_cast<id_t>(worker.process), &about,
+                    WEXITED | WNOHANG | WNOWAIT) == 0 &&
+             about.si_pid != 0;
+    };
+    for (int tries = 0; tries < 100; ++tries) {
+      if (std::all_of(workers_.begin(), workers_.end(), has_ended)) return;
+      usleep(1000);
+    }
+  }
+
+  /// Removes worker `index` and returns its wait status. With `ends` it gets a second to exit by
+  /// itself; otherwise it is killed.
+  int dismiss(size_t index, bool ends = false) {
+    const Worker worker = std::move(workers_[index]);
+    workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(index));
+    close(worker.socket);
+    close(worker.output);
+    int status = 0;
+    for (int tries = 0; ends && tries < 1000; ++tries) {
+      if (waitpid(worker.process, &status, WNOHANG) != 0) return status;
+      usleep(1000);
+    }
+    kill(worker.process, SIGKILL);
+    while (waitpid(worker.process, &status, 0) < 0 && errno == EINTR) continue;
+    return status;
+  }
 
   const WorkerJob& job_;
   std::vector<Worker> workers_;
@@ -219,170 +374,6 @@ class Crew {
   std::shared_ptr<const Descriptor> outputs_ = std::make_shared<const Descriptor>(unnamed_file());
   int64_t outputs_bytes_ = 0;
 };
-
-/// Starts a worker; false if the system refuses.
-bool Crew::hire() {
-  workers_.reserve(limit_);  // nothing may fail between its start and its registration
-  Worker worker;
-  int ends[2];
-  worker.output = unnamed_file();
-  if (worker.output < 0) return false;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    close(worker.output);
-    return false;
-  }
-  std::fflush(nullptr);  // otherwise the child would write our buffers again
-  const pid_t parent = getpid();
-  worker.process = fork();
-  if (worker.process == 0) {
-    for (const auto& other : workers_) {
-      close(other.socket);
-      close(other.output);
-    }
-    close(ends[0]);
-    worker.socket = ends[1];
-    serve(worker, parent, job_);
-  }
-  const int error = errno;
-  close(ends[1]);
-  worker.socket = ends[0];
-  if (worker.process < 0) {
-    close(worker.socket);
-    close(worker.output);
-    errno = error;
-    return false;
-  }
-  workers_.push_back(std::move(worker));
-  return true;
-}
-
-/// Gives every idle worker an item, and starts workers if there are more items. Returns true if
-/// there is something to wait for.
-bool Crew::hand_out() {
-  const auto idle = [this] {
-    return std::find_if(workers_.begin(), workers_.end(),
-                        [](const Worker& worker) { return worker.item < 0; });
-  };
-  while (next_ < wanted_) {
-    auto worker = idle();
-    if (worker == workers_.end()) {
-      if (workers_.size() >= limit_) break;
-      if (!hire()) {
-        if (workers_.empty())
-          throw Error("cannot start a worker process: {}", std::strerror(errno));
-        limit_ = workers_.size();
-        break;
-      }
-      worker = workers_.end() - 1;
-    }
-    worker->item = next_++;
-    const int32_t item = worker->item;
-    // If it has died, its closed socket is noticed when reading.
-    write_all(worker->socket, &item, sizeof item);
-  }
-  return std::any_of(workers_.begin(), workers_.end(),
-                     [](const Worker& worker) { return worker.item >= 0; });
-}
-
-/// Waits briefly for replies and processes them.
-void Crew::listen() {
-  std::vector<pollfd> sockets;
-  for (const auto& worker : workers_) sockets.push_back({worker.socket, POLLIN, 0});
-  if (poll(sockets.data(), sockets.size(), 50) <= 0) return;
-  // In reverse order: processing a reply may dismiss workers, which moves those after them.
-  for (size_t i = sockets.size(); i-- > 0;)
-    if (sockets[i].revents != 0 && i < workers_.size() && workers_[i].socket == sockets[i].fd)
-      take(i);
-}
-
-/// Reads from worker `index`, or notices its end.
-void Crew::take(size_t index) {
-  auto& worker = workers_[index];
-  char bytes[1 << 16];
-  const ssize_t got = recv(worker.socket, bytes, sizeof bytes, MSG_DONTWAIT);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  WorkerReply reply;
-  reply.item = worker.item;
-  if (got <= 0) {
-    reply.output = keep_output(worker);
-    reply.death = describe_end(dismiss(index, true));
-    if (reply.item >= 0) deliver(std::move(reply));
-    return;
-  }
-  worker.received.append(bytes, static_cast<size_t>(got));
-  ReplyHead head;
-  if (worker.received.size() < sizeof head) return;
-  std::memcpy(&head, worker.received.data(), sizeof head);
-  if (worker.received.size() < sizeof head + head.payload_bytes) return;
-  reply.payload = worker.received.substr(sizeof head, head.payload_bytes);
-  reply.output = keep_output(worker);
-  worker.received.clear();
-  worker.item = -1;
-  deliver(std::move(reply));
-}
-
-/// Appends a worker's output to the kept outputs, because its file is reused for the next item.
-WorkerOutput Crew::keep_output(const Worker& worker) {
-  const int64_t from = outputs_bytes_;
-  for_pieces(worker.output, 0, lseek(worker.output, 0, SEEK_END), [&](const char* at, size_t size) {
-    while (size > 0) {
-      const auto put = pwrite(outputs_->get(), at, size, outputs_bytes_);
-      if (put < 0 && errno == EINTR) continue;
-      if (put <= 0)
-        throw FileError("cannot store a worker's output: {}", std::strerror(errno));
-      if (static_cast<rlim_t>(outputs_bytes_ + put) > most_bytes(outputs_->get()))
-        throw LimitError(
-            "workers printed too much for the memory limit, and no temporary directory on a disk "
-            "is available (set TMPDIR)");
-      outputs_bytes_ += put;
-      at += put;
-      size -= static_cast<size_t>(put);
-    }
-    return true;
-  });
-  return {outputs_, from, outputs_bytes_ - from};
-}
-
-void Crew::deliver(WorkerReply reply) {
-  wanted_ = std::min(wanted_, job_.receive(std::move(reply)));
-  for (size_t i = workers_.size(); i-- > 0;)
-    if (workers_[i].item >= wanted_) dismiss(i);
-}
-
-/// Signals Ctrl-C to all workers and gives them a tenth of a second to save their results.
-void Crew::interrupt() {
-  for (auto& worker : workers_) {
-    kill(worker.process, kInterrupt);
-    shutdown(worker.socket, SHUT_RDWR);
-  }
-  const auto has_ended = [](const Worker& worker) {
-    siginfo_t about = {};
-    return waitid(P_PID, static_cast<id_t>(worker.process), &about,
-                  WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           about.si_pid != 0;
-  };
-  for (int tries = 0; tries < 100; ++tries) {
-    if (std::all_of(workers_.begin(), workers_.end(), has_ended)) return;
-    usleep(1000);
-  }
-}
-
-/// Removes worker `index` and returns its wait status. With `ends` it gets a second to exit by
-/// itself; otherwise it is killed.
-int Crew::dismiss(size_t index, bool ends) {
-  const Worker worker = std::move(workers_[index]);
-  workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(index));
-  close(worker.socket);
-  close(worker.output);
-  int status = 0;
-  for (int tries = 0; ends && tries < 1000; ++tries) {
-    if (waitpid(worker.process, &status, WNOHANG) != 0) return status;
-    usleep(1000);
-  }
-  kill(worker.process, SIGKILL);
-  while (waitpid(worker.process, &status, 0) < 0 && errno == EINTR) continue;
-  return status;
-}
 
 }  // namespace
 

@@ -162,13 +162,144 @@ class Cutter {
   /// True if the source of an edge must be on the source's side if its target is.
   bool tied_backward(size_t edge) const { return forbidden() || (counted() && tied_forward(edge)); }
 
-  void scale_capacities();
-  void assign_sides(std::span<const int32_t> sources, std::span<const int32_t> sinks);
-  void close(Side side, std::vector<int32_t>& origin) const;
-  void add_tensors();
-  void add_group(int32_t one, std::vector<int32_t> many, int64_t bytes, bool leaving);
-  void add_edges();
-  Cut read_cut() const;
+  void scale_capacities() {
+    const auto given = options_.edge_capacity;
+    if (given.size() != at(graph_.edge_count()))
+      throw ArgumentError("expected {} capacities, one per edge, got {}", graph_.edge_count(), given.size());
+    long double sum = 0;
+    bool whole = true;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!(given[i] >= 0))
+        throw ArgumentError("edge {} has capacity {}, expected 0 or more", i + 1, given[i]);
+      if (std::isinf(given[i])) continue;
+      sum += given[i];
+      whole = whole && given[i] == std::floor(given[i]);
+    }
+    constexpr int kBits = 59;
+    const bool as_given = sum == 0 || (whole && sum < std::ldexp(1.0L, kBits));
+    const int shift = as_given ? 0 : kBits - 1 - std::ilogb(sum);
+    for (const double value : given)
+      capacity_.push_back(
+          std::isinf(value)
+              ? 0
+              : static_cast<int64_t>(std::ldexp(static_cast<long double>(value), shift) + 0.5L));
+  }
+
+  void assign_sides(std::span<const int32_t> sources, std::span<const int32_t> sinks) {
+    const size_t count = at(graph_.operator_count());
+    std::vector<int32_t> source_of(count, -1), sink_of(count, -1);
+    for (const int32_t v : sources) source_of[v] = v;
+    for (const int32_t v : sinks) {
+      if (source_of[v] == v)
+        throw ArgumentError("operator '{}' is both a source and a sink", graph_.op(v).name);
+      sink_of[v] = v;
+    }
+    close(kStart, source_of);
+    for (const int32_t v : sinks)
+      if (source_of[v] >= 0)
+        throw ArgumentError("no cut can separate '{}' from '{}'", graph_.op(source_of[v]).name, graph_.op(v).name);
+    close(kSink, sink_of);
+    node_.assign(count, kOpen);
+    for (size_t v = 0; v < count; ++v) {
+      if (source_of[v] >= 0) node_[v] = kStart;
+      if (sink_of[v] >= 0) node_[v] = kSink;
+    }
+  }
+
+  /// Extends a side over edges that must not be cut. `origin`: the given operator that caused it, -1
+  /// outside the side.
+  void close(Side side, std::vector<int32_t>& origin) const {
+    const auto& csr = graph_.csr();
+    std::vector<int32_t> stack;
+    for (int32_t v = 0; v < graph_.operator_count(); ++v)
+      if (origin[v] >= 0) stack.push_back(v);
+    const auto take = [&](int32_t v, int32_t with) {
+      if (origin[v] >= 0) return;
+      origin[v] = origin[with];
+      stack.push_back(v);
+    };
+    while (!stack.empty()) {
+      const int32_t v = stack.back();
+      stack.pop_back();
+      const auto [out, out_end] = boost::out_edges(v, csr);
+      for (auto edge = out; edge != out_end; ++edge)
+        if (side == kStart ? tied_forward(at(edge->idx)) : tied_backward(at(edge->idx)))
+          take(boost::target(*edge, csr), v);
+      const auto [in, in_end] = boost::in_edges(v, csr);
+      for (auto edge = in; edge != in_end; ++edge)
+        if (side == kSink ? tied_forward(at((*edge).idx)) : tied_backward(at((*edge).idx)))
+          take(boost::source(*edge, csr), v);
+    }
+  }
+
+  void add_tensors() {
+    for (const auto& flow : flows_) unlimited_ += flow.bytes * (counted() ? 2 : 1);
+    ++unlimited_;
+    for (const auto& flow : flows_) {
+      const int32_t producer = node_[flow.producer];
+      std::vector<int32_t> readers;
+      for (const int32_t reader : flow.readers) readers.push_back(node_[reader]);
+      if (producer != kSink) add_group(producer, readers, flow.bytes, true);
+      if (producer != kStart && counted()) add_group(producer, readers, flow.bytes, false);
+    }
+    if (forbidden())
+      each_edge([&](size_t, int32_t from, int32_t to) {
+        network_.add_arc(node_[to], node_[from], unlimited_);
+      });
+  }
+
+  /// Adds arcs that cost `bytes` once if `one` is on one side and any of `many` on the other: `one`
+  /// on the source's side if the bytes leave it, else on the sink's.
+  void add_group(int32_t one, std::vector<int32_t> many, int64_t bytes, bool leaving) {
+    std::sort(many.begin(), many.end());
+    many.erase(std::unique(many.begin(), many.end()), many.end());
+    // A member fixed on the other side decides for all.
+    const int32_t decided = leaving ? kSink : kStart;
+    if (std::binary_search(many.begin(), many.end(), decided)) many = {decided};
+    const auto arc = [&](int32_t from, int32_t to, int64_t capacity) {
+      leaving ? network_.add_arc(from, to, capacity) : network_.add_arc(to, from, capacity);
+    };
+    if (many.size() == 1) return arc(one, many[0], bytes);
+    if (bytes == 0) return;
+    const int32_t middle = network_.add_node();
+    arc(one, middle, bytes);
+    for (const int32_t member : many) arc(middle, member, unlimited_);
+  }
+
+  void add_edges() {
+    for (const int64_t capacity : capacity_) unlimited_ += capacity * (counted() ? 2 : 1);
+    ++unlimited_;
+    each_edge([&](size_t edge, int32_t from, int32_t to) {
+      const int64_t capacity = tied_forward(edge) ? unlimited_ : capacity_[edge];
+      network_.add_arc(node_[from], node_[to], capacity);
+      if (options_.backward == BackwardEdges::free) return;
+      network_.add_arc(node_[to], node_[from], forbidden() ? unlimited_ : capacity);
+    });
+  }
+
+  Cut read_cut() const {
+    const auto reached = network_.source_side();
+    const auto before = [&](int32_t v) { return reached[node_[v]] != 0; };
+    Cut cut;
+    for (int32_t v = 0; v < graph_.operator_count(); ++v)
+      if (before(v)) cut.source_side.push_back(v);
+    int64_t backward_bytes = 0;
+    for (const auto& flow : flows_) {
+      const bool from = before(flow.producer);
+      const bool crosses = std::any_of(flow.readers.begin(), flow.readers.end(),
+                                       [&](int32_t reader) { return before(reader) != from; });
+      if (crosses) (from ? cut.bytes : backward_bytes) += flow.bytes;
+    }
+    if (options_.edge_capacity.empty()) {
+      cut.capacity = static_cast<double>(cut.bytes + (counted() ? backward_bytes : 0));
+      return cut;
+    }
+    each_edge([&](size_t edge, int32_t from, int32_t to) {
+      if (before(from) != before(to) && (before(from) || counted()))
+        cut.capacity += options_.edge_capacity[edge];
+    });
+    return cut;
+  }
 
   const Graph& graph_;
   const CutOptions& options_;
@@ -178,145 +309,6 @@ class Cutter {
   Network network_;
   int64_t unlimited_ = 0;  // more than the sum of all finite capacities
 };
-
-void Cutter::scale_capacities() {
-  const auto given = options_.edge_capacity;
-  if (given.size() != at(graph_.edge_count()))
-    throw ArgumentError("expected {} capacities, one per edge, got {}", graph_.edge_count(), given.size());
-  long double sum = 0;
-  bool whole = true;
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (!(given[i] >= 0))
-      throw ArgumentError("edge {} has capacity {}, expected 0 or more", i + 1, given[i]);
-    if (std::isinf(given[i])) continue;
-    sum += given[i];
-    whole = whole && given[i] == std::floor(given[i]);
-  }
-  constexpr int kBits = 59;
-  const bool as_given = sum == 0 || (whole && sum < std::ldexp(1.0L, kBits));
-  const int shift = as_given ? 0 : kBits - 1 - std::ilogb(sum);
-  for (const double value : given)
-    capacity_.push_back(
-        std::isinf(value)
-            ? 0
-            : static_cast<int64_t>(std::ldexp(static_cast<long double>(value), shift) + 0.5L));
-}
-
-/// Extends a side over edges that must not be cut. `origin`: the given operator that caused it, -1
-/// outside the side.
-void Cutter::close(Side side, std::vector<int32_t>& origin) const {
-  const auto& csr = graph_.csr();
-  std::vector<int32_t> stack;
-  for (int32_t v = 0; v < graph_.operator_count(); ++v)
-    if (origin[v] >= 0) stack.push_back(v);
-  const auto take = [&](int32_t v, int32_t with) {
-    if (origin[v] >= 0) return;
-    origin[v] = origin[with];
-    stack.push_back(v);
-  };
-  while (!stack.empty()) {
-    const int32_t v = stack.back();
-    stack.pop_back();
-    const auto [out, out_end] = boost::out_edges(v, csr);
-    for (auto edge = out; edge != out_end; ++edge)
-      if (side == kStart ? tied_forward(at(edge->idx)) : tied_backward(at(edge->idx)))
-        take(boost::target(*edge, csr), v);
-    const auto [in, in_end] = boost::in_edges(v, csr);
-    for (auto edge = in; edge != in_end; ++edge)
-      if (side == kSink ? tied_forward(at((*edge).idx)) : tied_backward(at((*edge).idx)))
-        take(boost::source(*edge, csr), v);
-  }
-}
-
-void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int32_t> sinks) {
-  const size_t count = at(graph_.operator_count());
-  std::vector<int32_t> source_of(count, -1), sink_of(count, -1);
-  for (const int32_t v : sources) source_of[v] = v;
-  for (const int32_t v : sinks) {
-    if (source_of[v] == v)
-      throw ArgumentError("operator '{}' is both a source and a sink", graph_.op(v).name);
-    sink_of[v] = v;
-  }
-  close(kStart, source_of);
-  for (const int32_t v : sinks)
-    if (source_of[v] >= 0)
-      throw ArgumentError("no cut can separate '{}' from '{}'", graph_.op(source_of[v]).name, graph_.op(v).name);
-  close(kSink, sink_of);
-  node_.assign(count, kOpen);
-  for (size_t v = 0; v < count; ++v) {
-    if (source_of[v] >= 0) node_[v] = kStart;
-    if (sink_of[v] >= 0) node_[v] = kSink;
-  }
-}
-
-/// Adds arcs that cost `bytes` once if `one` is on one side and any of `many` on the other: `one`
-/// on the source's side if the bytes leave it, else on the sink's.
-void Cutter::add_group(int32_t one, std::vector<int32_t> many, int64_t bytes, bool leaving) {
-  std::sort(many.begin(), many.end());
-  many.erase(std::unique(many.begin(), many.end()), many.end());
-  // A member fixed on the other side decides for all.
-  const int32_t decided = leaving ? kSink : kStart;
-  if (std::binary_search(many.begin(), many.end(), decided)) many = {decided};
-  const auto arc = [&](int32_t from, int32_t to, int64_t capacity) {
-    leaving ? network_.add_arc(from, to, capacity) : network_.add_arc(to, from, capacity);
-  };
-  if (many.size() == 1) return arc(one, many[0], bytes);
-  if (bytes == 0) return;
-  const int32_t middle = network_.add_node();
-  arc(one, middle, bytes);
-  for (const int32_t member : many) arc(middle, member, unlimited_);
-}
-
-void Cutter::add_tensors() {
-  for (const auto& flow : flows_) unlimited_ += flow.bytes * (counted() ? 2 : 1);
-  ++unlimited_;
-  for (const auto& flow : flows_) {
-    const int32_t producer = node_[flow.producer];
-    std::vector<int32_t> readers;
-    for (const int32_t reader : flow.readers) readers.push_back(node_[reader]);
-    if (producer != kSink) add_group(producer, readers, flow.bytes, true);
-    if (producer != kStart && counted()) add_group(producer, readers, flow.bytes, false);
-  }
-  if (forbidden())
-    each_edge([&](size_t, int32_t from, int32_t to) {
-      network_.add_arc(node_[to], node_[from], unlimited_);
-    });
-}
-
-void Cutter::add_edges() {
-  for (const int64_t capacity : capacity_) unlimited_ += capacity * (counted() ? 2 : 1);
-  ++unlimited_;
-  each_edge([&](size_t edge, int32_t from, int32_t to) {
-    const int64_t capacity = tied_forward(edge) ? unlimited_ : capacity_[edge];
-    network_.add_arc(node_[from], node_[to], capacity);
-    if (options_.backward == BackwardEdges::free) return;
-    network_.add_arc(node_[to], node_[from], forbidden() ? unlimited_ : capacity);
-  });
-}
-
-Cut Cutter::read_cut() const {
-  const auto reached = network_.source_side();
-  const auto before = [&](int32_t v) { return reached[node_[v]] != 0; };
-  Cut cut;
-  for (int32_t v = 0; v < graph_.operator_count(); ++v)
-    if (before(v)) cut.source_side.push_back(v);
-  int64_t backward_bytes = 0;
-  for (const auto& flow : flows_) {
-    const bool from = before(flow.producer);
-    const bool crosses = std::any_of(flow.readers.begin(), flow.readers.end(),
-                                     [&](int32_t reader) { return before(reader) != from; });
-    if (crosses) (from ? cut.bytes : backward_bytes) += flow.bytes;
-  }
-  if (options_.edge_capacity.empty()) {
-    cut.capacity = static_cast<double>(cut.bytes + (counted() ? backward_bytes : 0));
-    return cut;
-  }
-  each_edge([&](size_t edge, int32_t from, int32_t to) {
-    if (before(from) != before(to) && (before(from) || counted()))
-      cut.capacity += options_.edge_capacity[edge];
-  });
-  return cut;
-}
 
 }  // namespace
 

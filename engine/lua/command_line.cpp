@@ -80,11 +80,32 @@ int parse_threads(const std::string& text) {
 class Words {
  public:
   explicit Words(const std::vector<std::string>& words) : words_(words) {}
+
   /// The next option word is ready in option(); false at the script or the end.
-  bool next();
+  bool next() {
+    if (at_ >= words_.size() || !words_[at_].starts_with('-') || words_[at_] == "-") return false;
+    const auto& word = words_[at_++];
+    if (word == "--") return false;
+    const bool is_long = word.starts_with("--");
+    const auto end = is_long ? word.find('=') : size_t{2};
+    option_ = word.substr(0, end);
+    has_glued_ = end < word.size();
+    glued_ = has_glued_ ? word.substr(is_long ? end + 1 : end) : "";
+    return true;
+  }
+
   const std::string& option() const { return option_; }
-  std::string value();
-  void refuse_value() const;
+
+  std::string value() {
+    if (has_glued_) return glued_;
+    if (at_ >= words_.size()) throw UsageError(fmt::format("option '{}' needs a value", option_));
+    return words_[at_++];
+  }
+
+  void refuse_value() const {
+    if (has_glued_) throw UsageError(fmt::format("option '{}' takes no value", option_));
+  }
+
   size_t position() const { return at_; }
 
  private:
@@ -93,28 +114,6 @@ class Words {
   std::string option_, glued_;
   bool has_glued_ = false;
 };
-
-bool Words::next() {
-  if (at_ >= words_.size() || !words_[at_].starts_with('-') || words_[at_] == "-") return false;
-  const auto& word = words_[at_++];
-  if (word == "--") return false;
-  const bool is_long = word.starts_with("--");
-  const auto end = is_long ? word.find('=') : size_t{2};
-  option_ = word.substr(0, end);
-  has_glued_ = end < word.size();
-  glued_ = has_glued_ ? word.substr(is_long ? end + 1 : end) : "";
-  return true;
-}
-
-std::string Words::value() {
-  if (has_glued_) return glued_;
-  if (at_ >= words_.size()) throw UsageError(fmt::format("option '{}' needs a value", option_));
-  return words_[at_++];
-}
-
-void Words::refuse_value() const {
-  if (has_glued_) throw UsageError(fmt::format("option '{}' takes no value", option_));
-}
 
 /// Options without a value; false when `option` is none of them.
 bool set_flag(CommandLine& line, const Words& words) {

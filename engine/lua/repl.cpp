@@ -181,12 +181,56 @@ class Prompt {
       lines_ = std::make_unique<PlainLines>(always_prompt);
   }
 
-  int run();
+  int run() {
+    for (;;) {
+      const auto end = read_statement();
+      if (end == End::input) break;
+      if (end == End::interrupted) {
+        if (!terminal_ || status_ == kEndedStatus) return status_;
+        std::fputc('\n', stdout);
+        continue;
+      }
+      Reading reading;
+      const auto load = [&](lua_State* L) { return load_text(L, text_, reading); };
+      const auto show = [&](lua_State* L, int first) {
+        show_results(L, first + (reading.is_expression ? 1 : 0));
+      };
+      const auto outcome = runner_.run(load, {}, show);
+      report(outcome);
+      if (outcome.exited || outcome.status == kEndedStatus ||
+          (outcome.status == kInterruptedStatus && !terminal_))
+        return outcome.status;
+      note_locals(*host_state(runner_.state()), text_);
+    }
+    if (terminal_) std::fputc('\n', stdout);
+    return 0;
+  }
 
  private:
   enum class End { complete, input, interrupted };
-  End read_statement();
-  bool is_incomplete();
+
+  End read_statement() {
+    text_.clear();
+    const char* prompt = "> ";
+    do {
+      const auto line = lines_->read(prompt);
+      if (!line && was_interrupted()) {
+        status_ = stop_status();
+        forget_interrupt(runner_.state());
+        return End::interrupted;
+      }
+      if (!line) return text_.empty() ? End::input : End::complete;
+      text_ += (text_.empty() ? "" : "\n") + *line;
+      prompt = ">> ";
+    } while (is_incomplete());
+    return End::complete;
+  }
+
+  bool is_incomplete() {
+    Reading reading;
+    runner_.protect([&](lua_State* L) { load_text(L, text_, reading); });
+    return reading.is_incomplete;
+  }
 
   ScriptRunner& runner_;
   bool terminal_;
@@ -194,54 +238,6 @@ class Prompt {
   std::string text_;
   int status_ = 0;  // of the interruption
 };
-
-bool Prompt::is_incomplete() {
-  Reading reading;
-  runner_.protect([&](lua_State* L) { load_text(L, text_, reading); });
-  return reading.is_incomplete;
-}
-
-Prompt::End Prompt::read_statement() {
-  text_.clear();
-  const char* prompt = "> ";
-  do {
-    const auto line = lines_->read(prompt);
-    if (!line && was_interrupted()) {
-      status_ = stop_status();
-      forget_interrupt(runner_.state());
-      return End::interrupted;
-    }
-    if (!line) return text_.empty() ? End::input : End::complete;
-    text_ += (text_.empty() ? "" : "\n") + *line;
-    prompt = ">> ";
-  } while (is_incomplete());
-  return End::complete;
-}
-
-int Prompt::run() {
-  for (;;) {
-    const auto end = read_statement();
-    if (end == End::input) break;
-    if (end == End::interrupted) {
-      if (!terminal_ || status_ == kEndedStatus) return status_;
-      std::fputc('\n', stdout);
-      continue;
-    }
-    Reading reading;
-    const auto load = [&](lua_State* L) { return load_text(L, text_, reading); };
-    const auto show = [&](lua_State* L, int first) {
-      show_results(L, first + (reading.is_expression ? 1 : 0));
-    };
-    const auto outcome = runner_.run(load, {}, show);
-    report(outcome);
-    if (outcome.exited || outcome.status == kEndedStatus ||
-        (outcome.status == kInterruptedStatus && !terminal_))
-      return outcome.status;
-    note_locals(*host_state(runner_.state()), text_);
-  }
-  if (terminal_) std::fputc('\n', stdout);
-  return 0;
-}
 
 }  // namespace
 

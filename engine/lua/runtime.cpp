@@ -100,16 +100,70 @@ struct Runtime::Impl {
   }
 
   double hard_limit_s() const { return options.owns_process ? options.time_limit_s : 0; }
-  void set_up(lua_State* state);
-  void guard_output(lua_State* state);
-  std::optional<lua::ScriptError> call_end(lua::Outcome& outcome);
+
+  /// Everything that may fail for want of memory.
+  void set_up(lua_State* state) {
+    lua::set_host_state(state, &host);
+    lua::open_libraries(state, host.home);
+    if (options.memory_limit_bytes > 0 || lua::is_memory_bounded()) lua::stop_compiling(state);
+    lua_getglobal(state, "package");
+    lua_getfield(state, -1, "preload");
+    lua_pushcfunction(state, lua::guard<lua::open_core>);
+    lua_setfield(state, -2, "trinity.core");
+    lua_pop(state, 2);
+    lua_pushstring(state, host.home.c_str());
+    lua_setfield(state, LUA_REGISTRYINDEX, lua::kHomeKey);
+    lua::install_exit(state);
+    lua::report_finalisers(state);
+    lua::install_execute(state);
+    lua::install_coroutine_guard(state);
+    if (options.safe) lua::make_safe(state);
+    if (options.strict) lua::make_strict(state);
+  }
+
+  /// Scripts of ours are commands: what they print must not command a terminal.
+  void guard_output(lua_State* state) {
+    lua_getfield(state, LUA_REGISTRYINDEX, "_LOADED");
+    lua_getfield(state, -1, "_G");
+    lua_getfield(state, -1, "require");
+    lua_pushliteral(state, "trinity.command.output");
+    lua_call(state, 1, 1);
+    lua_getfield(state, -1, "guard");
+    lua_pushvalue(state, LUA_GLOBALSINDEX);
+    lua_call(state, 1, 0);
+    lua_pop(state, 3);
+  }
+
+  /// Ctrl-C does not stop the function that is called at the end: it sets the status.
+  std::optional<lua::ScriptError> call_end(lua::Outcome& outcome) {
+    const lua::HardTimeLimit limit(hard_limit_s());
+    lua::begin_series();
+    const auto failure = runner.protect([&](lua_State* state) {
+      const std::string message = outcome.error ? outcome.error->message : "";
+      outcome.status = lua::call_end(state, outcome.status, message);
+    });
+    lua::end_series();
+    if (options.handle_interrupts && lua::was_interrupted()) lua::forget_interrupt(L);
+    return failure;
+  }
+
   /// Prints the error, if any; returns the exit status.
   int end(const lua::Outcome& outcome) {
     exited = outcome.exited;
     return lua::report(outcome);
   }
+
   lua::Outcome run_text(const std::string& text, const std::string& name,
-                        const lua::ScriptRunner::Use& use = {});
+                        const lua::ScriptRunner::Use& use = {}) {
+    host.script.clear();
+    host.script_folder.clear();
+    host.is_command = false;
+    return runner.run(
+        [&](lua_State* state) {
+          return luaL_loadbufferx(state, text.data(), text.size(), name.c_str(), "t");
+        },
+        {}, use);
+  }
 
   RuntimeOptions options;
   lua::HostState host;
@@ -118,51 +172,6 @@ struct Runtime::Impl {
   lua::ScriptRunner runner;
   bool exited = false;
 };
-
-/// Everything that may fail for want of memory.
-void Runtime::Impl::set_up(lua_State* state) {
-  lua::set_host_state(state, &host);
-  lua::open_libraries(state, host.home);
-  if (options.memory_limit_bytes > 0 || lua::is_memory_bounded()) lua::stop_compiling(state);
-  lua_getglobal(state, "package");
-  lua_getfield(state, -1, "preload");
-  lua_pushcfunction(state, lua::guard<lua::open_core>);
-  lua_setfield(state, -2, "trinity.core");
-  lua_pop(state, 2);
-  lua_pushstring(state, host.home.c_str());
-  lua_setfield(state, LUA_REGISTRYINDEX, lua::kHomeKey);
-  lua::install_exit(state);
-  lua::report_finalisers(state);
-  lua::install_execute(state);
-  lua::install_coroutine_guard(state);
-  if (options.safe) lua::make_safe(state);
-  if (options.strict) lua::make_strict(state);
-}
-
-/// Ctrl-C does not stop the function that is called at the end: it sets the status.
-std::optional<lua::ScriptError> Runtime::Impl::call_end(lua::Outcome& outcome) {
-  const lua::HardTimeLimit limit(hard_limit_s());
-  lua::begin_series();
-  const auto failure = runner.protect([&](lua_State* state) {
-    const std::string message = outcome.error ? outcome.error->message : "";
-    outcome.status = lua::call_end(state, outcome.status, message);
-  });
-  lua::end_series();
-  if (options.handle_interrupts && lua::was_interrupted()) lua::forget_interrupt(L);
-  return failure;
-}
-
-lua::Outcome Runtime::Impl::run_text(const std::string& text, const std::string& name,
-                                     const lua::ScriptRunner::Use& use) {
-  host.script.clear();
-  host.script_folder.clear();
-  host.is_command = false;
-  return runner.run(
-      [&](lua_State* state) {
-        return luaL_loadbufferx(state, text.data(), text.size(), name.c_str(), "t");
-      },
-      {}, use);
-}
 
 Runtime::Runtime(const RuntimeOptions& options) : impl_(std::make_unique<Impl>(checked(options))) {
   impl_->host.home = options.home.empty() ? find_home() : options.home;
@@ -208,19 +217,6 @@ void Runtime::set_arguments(const std::string& script, const std::vector<std::st
     lua_pop(L, 2);
   });
   if (error) throw Error("cannot set the arguments: " + error->message);
-}
-
-/// Scripts of ours are commands: what they print must not command a terminal.
-void Runtime::Impl::guard_output(lua_State* state) {
-  lua_getfield(state, LUA_REGISTRYINDEX, "_LOADED");
-  lua_getfield(state, -1, "_G");
-  lua_getfield(state, -1, "require");
-  lua_pushliteral(state, "trinity.command.output");
-  lua_call(state, 1, 1);
-  lua_getfield(state, -1, "guard");
-  lua_pushvalue(state, LUA_GLOBALSINDEX);
-  lua_call(state, 1, 0);
-  lua_pop(state, 3);
 }
 
 int Runtime::confine(const std::string& script) {

@@ -179,11 +179,103 @@ class Eliminator {
     return result;
   }
 
-  double eliminate(int32_t v, const std::vector<int32_t>& unsorted);
+  /// Eliminates v and passes the table to the first node of its set; returns its cost if there is
+  /// none.
+  double eliminate(int32_t v, const std::vector<int32_t>& unsorted) {
+    const auto set = sorted_set(unsorted);
+    size_t entries = 1;
+    for (const int32_t u : set) entries *= model_.nodes[at(u)].cost.size();
+    const size_t states = model_.nodes[at(v)].cost.size();
+    auto& choices = choices_[at(v)];
+    choices.set = set;
+    if (states <= 65536)
+      choices.narrow.resize(entries);
+    else
+      choices.wide.resize(entries);
+    std::vector<Walk> walks;
+    for (const auto& factor : buckets_[at(v)]) walks.push_back(walk(factor, set));
+    std::vector<double> out(entries);
+    // A row: all states of the innermost node of the set, the one with the smallest stride.
+    const size_t row = set.empty() ? 1 : model_.nodes[at(set.back())].cost.size();
+    const size_t rows = entries / row;
+    constexpr size_t kWork = 1 << 18;
+    const size_t chunk = std::max<size_t>(1, kWork / (row * states));
+    const auto chunks = static_cast<int>((rows + chunk - 1) / chunk);
+    const auto body = [&](int i, int) {
+      deadline_.poll();
+      const size_t begin = static_cast<size_t>(i) * chunk;
+      fill_rows(v, set, walks, begin, std::min(rows, begin + chunk), out);
+    };
+    if (chunks == 1)
+      body(0, 0);
+    else
+      pool_.parallel_for(chunks, body);
+    buckets_[at(v)] = {};
+    if (set.empty()) return out[0];
+    buckets_[at(set.back())].push_back({set, std::move(out)});
+    return 0;
+  }
+
+  /// Rows [begin, end) of the table of v. Factors that are constant along a row are added once.
   void fill_rows(int32_t v, const std::vector<int32_t>& set, const std::vector<Walk>& walks,
-                 size_t begin, size_t end, std::vector<double>& out);
-  size_t row_offset(const Walk& walk, const std::vector<int32_t>& set, size_t r) const;
-  std::vector<int32_t> back_substitute() const;
+                 size_t begin, size_t end, std::vector<double>& out) {
+    const auto& cost = model_.nodes[at(v)].cost;
+    const size_t states = cost.size();
+    const size_t row = set.empty() ? 1 : model_.nodes[at(set.back())].cost.size();
+    auto& choices = choices_[at(v)];
+    std::vector<double> base(states), sum(states);
+    std::vector<Moving> moving;
+    for (size_t r = begin; r < end; ++r) {
+      base = cost;
+      moving.clear();
+      for (const auto& walk : walks) {
+        const double* table = walk.table + row_offset(walk, set, r);
+        if (!set.empty() && walk.stride.back() != 0)
+          moving.push_back({table, walk.stride.back()});
+        else
+          for (size_t s = 0; s < states; ++s) base[s] += table[s];
+      }
+      for (size_t c = 0; c < row; ++c) {
+        const double* values = base.data();
+        for (const auto& factor : moving) {
+          const double* table = factor.table + c * factor.step;
+          for (size_t s = 0; s < states; ++s) sum[s] = values[s] + table[s];
+          values = sum.data();
+        }
+        const auto best = static_cast<size_t>(std::min_element(values, values + states) - values);
+        out[r * row + c] = values[best];
+        if (choices.wide.empty())
+          choices.narrow[r * row + c] = static_cast<uint16_t>(best);
+        else
+          choices.wide[r * row + c] = static_cast<int32_t>(best);
+      }
+    }
+  }
+
+  /// Start of a factor's values for row r, which counts the states of all nodes of the set but the
+  /// last.
+  size_t row_offset(const Walk& walk, const std::vector<int32_t>& set, size_t r) const {
+    size_t offset = 0;
+    for (size_t i = set.size(); i-- > 1;) {
+      const size_t radix = model_.nodes[at(set[i - 1])].cost.size();
+      offset += r % radix * walk.stride[i - 1];
+      r /= radix;
+    }
+    return offset;
+  }
+
+  std::vector<int32_t> back_substitute() const {
+    std::vector<int32_t> states(model_.nodes.size(), 0);
+    for (size_t i = elimination_.order.size(); i-- > 0;) {
+      const auto v = at(elimination_.order[i]);
+      const auto& choices = choices_[v];
+      size_t index = 0;
+      for (const int32_t u : choices.set)
+        index = index * model_.nodes[at(u)].cost.size() + at(states[at(u)]);
+      states[v] = choices.wide.empty() ? choices.narrow[index] : choices.wide[index];
+    }
+    return states;
+  }
 
   const SelectionModel& model_;
   const EliminationOrder& elimination_;
@@ -198,105 +290,6 @@ class Eliminator {
   };
   std::vector<Choices> choices_;
 };
-
-/// Eliminates v and passes the table to the first node of its set; returns its cost if there is
-/// none.
-double Eliminator::eliminate(int32_t v, const std::vector<int32_t>& unsorted) {
-  const auto set = sorted_set(unsorted);
-  size_t entries = 1;
-  for (const int32_t u : set) entries *= model_.nodes[at(u)].cost.size();
-  const size_t states = model_.nodes[at(v)].cost.size();
-  auto& choices = choices_[at(v)];
-  choices.set = set;
-  if (states <= 65536)
-    choices.narrow.resize(entries);
-  else
-    choices.wide.resize(entries);
-  std::vector<Walk> walks;
-  for (const auto& factor : buckets_[at(v)]) walks.push_back(walk(factor, set));
-  std::vector<double> out(entries);
-  // A row: all states of the innermost node of the set, the one with the smallest stride.
-  const size_t row = set.empty() ? 1 : model_.nodes[at(set.back())].cost.size();
-  const size_t rows = entries / row;
-  constexpr size_t kWork = 1 << 18;
-  const size_t chunk = std::max<size_t>(1, kWork / (row * states));
-  const auto chunks = static_cast<int>((rows + chunk - 1) / chunk);
-  const auto body = [&](int i, int) {
-    deadline_.poll();
-    const size_t begin = static_cast<size_t>(i) * chunk;
-    fill_rows(v, set, walks, begin, std::min(rows, begin + chunk), out);
-  };
-  if (chunks == 1)
-    body(0, 0);
-  else
-    pool_.parallel_for(chunks, body);
-  buckets_[at(v)] = {};
-  if (set.empty()) return out[0];
-  buckets_[at(set.back())].push_back({set, std::move(out)});
-  return 0;
-}
-
-/// Rows [begin, end) of the table of v. Factors that are constant along a row are added once.
-void Eliminator::fill_rows(int32_t v, const std::vector<int32_t>& set,
-                           const std::vector<Walk>& walks, size_t begin, size_t end,
-                           std::vector<double>& out) {
-  const auto& cost = model_.nodes[at(v)].cost;
-  const size_t states = cost.size();
-  const size_t row = set.empty() ? 1 : model_.nodes[at(set.back())].cost.size();
-  auto& choices = choices_[at(v)];
-  std::vector<double> base(states), sum(states);
-  std::vector<Moving> moving;
-  for (size_t r = begin; r < end; ++r) {
-    base = cost;
-    moving.clear();
-    for (const auto& walk : walks) {
-      const double* table = walk.table + row_offset(walk, set, r);
-      if (!set.empty() && walk.stride.back() != 0)
-        moving.push_back({table, walk.stride.back()});
-      else
-        for (size_t s = 0; s < states; ++s) base[s] += table[s];
-    }
-    for (size_t c = 0; c < row; ++c) {
-      const double* values = base.data();
-      for (const auto& factor : moving) {
-        const double* table = factor.table + c * factor.step;
-        for (size_t s = 0; s < states; ++s) sum[s] = values[s] + table[s];
-        values = sum.data();
-      }
-      const auto best = static_cast<size_t>(std::min_element(values, values + states) - values);
-      out[r * row + c] = values[best];
-      if (choices.wide.empty())
-        choices.narrow[r * row + c] = static_cast<uint16_t>(best);
-      else
-        choices.wide[r * row + c] = static_cast<int32_t>(best);
-    }
-  }
-}
-
-/// Start of a factor's values for row r, which counts the states of all nodes of the set but the
-/// last.
-size_t Eliminator::row_offset(const Walk& walk, const std::vector<int32_t>& set, size_t r) const {
-  size_t offset = 0;
-  for (size_t i = set.size(); i-- > 1;) {
-    const size_t radix = model_.nodes[at(set[i - 1])].cost.size();
-    offset += r % radix * walk.stride[i - 1];
-    r /= radix;
-  }
-  return offset;
-}
-
-std::vector<int32_t> Eliminator::back_substitute() const {
-  std::vector<int32_t> states(model_.nodes.size(), 0);
-  for (size_t i = elimination_.order.size(); i-- > 0;) {
-    const auto v = at(elimination_.order[i]);
-    const auto& choices = choices_[v];
-    size_t index = 0;
-    for (const int32_t u : choices.set)
-      index = index * model_.nodes[at(u)].cost.size() + at(states[at(u)]);
-    states[v] = choices.wide.empty() ? choices.narrow[index] : choices.wide[index];
-  }
-  return states;
-}
 
 }  // namespace
 

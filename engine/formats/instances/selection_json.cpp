@@ -71,8 +71,32 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   bool StartArray() { return open(false); }
   bool EndObject(rapidjson::SizeType) { return close(); }
   bool EndArray(rapidjson::SizeType) { return close(); }
-  bool Key(const char* text, rapidjson::SizeType size, bool);
-  bool String(const char* text, rapidjson::SizeType size, bool);
+
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    if (size > JsonStream::kLongestString) return false;
+    key_.assign(text, size);
+    const Where where = open_.back();
+    if (where == Where::root && key_ == "problem") mark(tables_.has_problem);
+    if (where == Where::problem && key_ == "name") mark(tables_.has_name);
+    if (where == Where::problem && key_ == "usage_limit") mark(tables_.has_limit);
+    if (where == Where::problem && key_ == "nodes") mark(tables_.has_nodes);
+    if (where == Where::problem && key_ == "edges") mark(tables_.has_edges);
+    if (where == Where::nodes || where == Where::edges)
+      if (auto* table = table_of(key_)) mark(table->seen);
+    if (where != Where::skipped && !expected() && tables_.unknown.size() < 100 && key_.size() < 100)
+      tables_.unknown.push_back(path());
+    return true;
+  }
+
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    if (size > JsonStream::kLongestString) return false;
+    if (!open_.empty() && open_.back() == Where::problem && key_ == "name")
+      tables_.name.assign(text, size);
+    else
+      refuse(in_quotes({text, size}));
+    return true;
+  }
+
   bool RawNumber(const char*, rapidjson::SizeType, bool) {
     const auto value = stream_.number();
     if (!value) [[unlikely]] refuse_number();
@@ -84,8 +108,25 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
  private:
   enum class Where { skipped, root, problem, nodes, edges, table, row };
 
-  bool open(bool object);
-  bool close();
+  bool open(bool object) {
+    const char* wanted = expected();
+    if (wanted && std::string_view(wanted) != (object ? "an object" : "a list"))
+      refuse(object ? "an object" : "a list");
+    if (open_.size() >= kMaxDepth)
+      fail(source_, path(), fmt::format("nested more than {} levels deep", kMaxDepth));
+    const Where where = inside();
+    if (where == Where::table) table_ = table_of(key_);
+    open_.push_back(where);
+    return true;
+  }
+
+  bool close() {
+    if (open_.back() == Where::row)
+      table_->offset.push_back(static_cast<int64_t>(table_->values.size()));
+    open_.pop_back();
+    return true;
+  }
+
   bool number(double value) {
     if (!open_.empty() && open_.back() == Where::row)
       table_->values.push_back(value);
@@ -109,15 +150,86 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
          fmt::format("the number is too large, or longer than {} characters",
                      JsonStream::kLongestNumber));
   }
+
   /// The type required here; null: any.
-  const char* expected() const;
-  Where inside() const;
-  Table* table_of(std::string_view key) const;
+  const char* expected() const {
+    if (open_.empty()) return "an object";
+    switch (open_.back()) {
+      case Where::root:
+        return key_ == "problem" ? "an object" : nullptr;
+      case Where::problem:
+        if (key_ == "nodes" || key_ == "edges") return "an object";
+        if (key_ == "name") return "a string";
+        return key_ == "usage_limit" ? "a number" : nullptr;
+      case Where::nodes:
+      case Where::edges:
+        return table_of(key_) ? "a list" : nullptr;
+      case Where::table:
+        return "a list";
+      case Where::row:
+        return "a number";
+      case Where::skipped:
+        break;
+    }
+    return nullptr;
+  }
+
+  /// The content of a container that opens here.
+  Where inside() const {
+    if (open_.empty()) return Where::root;
+    switch (open_.back()) {
+      case Where::root:
+        return key_ == "problem" ? Where::problem : Where::skipped;
+      case Where::problem:
+        return key_ == "nodes" ? Where::nodes : key_ == "edges" ? Where::edges : Where::skipped;
+      case Where::nodes:
+      case Where::edges:
+        return table_of(key_) ? Where::table : Where::skipped;
+      case Where::table:
+        return Where::row;
+      default:
+        return Where::skipped;
+    }
+  }
+
+  Table* table_of(std::string_view key) const {
+    const bool nodes = open_.back() == Where::nodes;
+    if (nodes && key == "intervals") return &tables_.intervals;
+    if (nodes && key == "costs") return &tables_.costs;
+    if (nodes && key == "usages") return &tables_.usages;
+    if (!nodes && key == "nodes") return &tables_.ends;
+    if (!nodes && key == "costs") return &tables_.edge_costs;
+    return nullptr;
+  }
+
   void mark(bool& seen) const {
     if (seen) fail(source_, path(), "this field is repeated in its object");
     seen = true;
   }
-  std::string path() const;
+
+  std::string path() const {
+    if (open_.empty()) return "";
+    std::string word = key_;
+    if (word.size() > 60) word.replace(57, word.npos, "...");
+    switch (open_.back()) {
+      case Where::root:
+        return word;
+      case Where::problem:
+        return "problem." + word;
+      case Where::nodes:
+        return "problem.nodes." + word;
+      case Where::edges:
+        return "problem.edges." + word;
+      case Where::table:
+        return fmt::format("{}[{}]", table_->path, table_->rows());
+      case Where::row:
+        return fmt::format("{}[{}][{}]", table_->path, table_->rows(),
+                           table_->values.size() - static_cast<size_t>(table_->offset.back()));
+      case Where::skipped:
+        break;
+    }
+    return "";
+  }
 
   const std::string& source_;
   const JsonStream& stream_;
@@ -126,124 +238,6 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
   Table* table_ = nullptr;  // being read
   std::string key_;
 };
-
-Table* Handler::table_of(std::string_view key) const {
-  const bool nodes = open_.back() == Where::nodes;
-  if (nodes && key == "intervals") return &tables_.intervals;
-  if (nodes && key == "costs") return &tables_.costs;
-  if (nodes && key == "usages") return &tables_.usages;
-  if (!nodes && key == "nodes") return &tables_.ends;
-  if (!nodes && key == "costs") return &tables_.edge_costs;
-  return nullptr;
-}
-
-const char* Handler::expected() const {
-  if (open_.empty()) return "an object";
-  switch (open_.back()) {
-    case Where::root:
-      return key_ == "problem" ? "an object" : nullptr;
-    case Where::problem:
-      if (key_ == "nodes" || key_ == "edges") return "an object";
-      if (key_ == "name") return "a string";
-      return key_ == "usage_limit" ? "a number" : nullptr;
-    case Where::nodes:
-    case Where::edges:
-      return table_of(key_) ? "a list" : nullptr;
-    case Where::table:
-      return "a list";
-    case Where::row:
-      return "a number";
-    case Where::skipped:
-      break;
-  }
-  return nullptr;
-}
-
-/// The content of a container that opens here.
-Handler::Where Handler::inside() const {
-  if (open_.empty()) return Where::root;
-  switch (open_.back()) {
-    case Where::root:
-      return key_ == "problem" ? Where::problem : Where::skipped;
-    case Where::problem:
-      return key_ == "nodes" ? Where::nodes : key_ == "edges" ? Where::edges : Where::skipped;
-    case Where::nodes:
-    case Where::edges:
-      return table_of(key_) ? Where::table : Where::skipped;
-    case Where::table:
-      return Where::row;
-    default:
-      return Where::skipped;
-  }
-}
-
-bool Handler::Key(const char* text, rapidjson::SizeType size, bool) {
-  if (size > JsonStream::kLongestString) return false;
-  key_.assign(text, size);
-  const Where where = open_.back();
-  if (where == Where::root && key_ == "problem") mark(tables_.has_problem);
-  if (where == Where::problem && key_ == "name") mark(tables_.has_name);
-  if (where == Where::problem && key_ == "usage_limit") mark(tables_.has_limit);
-  if (where == Where::problem && key_ == "nodes") mark(tables_.has_nodes);
-  if (where == Where::problem && key_ == "edges") mark(tables_.has_edges);
-  if (where == Where::nodes || where == Where::edges)
-    if (auto* table = table_of(key_)) mark(table->seen);
-  if (where != Where::skipped && !expected() && tables_.unknown.size() < 100 && key_.size() < 100)
-    tables_.unknown.push_back(path());
-  return true;
-}
-
-bool Handler::String(const char* text, rapidjson::SizeType size, bool) {
-  if (size > JsonStream::kLongestString) return false;
-  if (!open_.empty() && open_.back() == Where::problem && key_ == "name")
-    tables_.name.assign(text, size);
-  else
-    refuse(in_quotes({text, size}));
-  return true;
-}
-
-bool Handler::open(bool object) {
-  const char* wanted = expected();
-  if (wanted && std::string_view(wanted) != (object ? "an object" : "a list"))
-    refuse(object ? "an object" : "a list");
-  if (open_.size() >= kMaxDepth)
-    fail(source_, path(), fmt::format("nested more than {} levels deep", kMaxDepth));
-  const Where where = inside();
-  if (where == Where::table) table_ = table_of(key_);
-  open_.push_back(where);
-  return true;
-}
-
-bool Handler::close() {
-  if (open_.back() == Where::row)
-    table_->offset.push_back(static_cast<int64_t>(table_->values.size()));
-  open_.pop_back();
-  return true;
-}
-
-std::string Handler::path() const {
-  if (open_.empty()) return "";
-  std::string word = key_;
-  if (word.size() > 60) word.replace(57, word.npos, "...");
-  switch (open_.back()) {
-    case Where::root:
-      return word;
-    case Where::problem:
-      return "problem." + word;
-    case Where::nodes:
-      return "problem.nodes." + word;
-    case Where::edges:
-      return "problem.edges." + word;
-    case Where::table:
-      return fmt::format("{}[{}]", table_->path, table_->rows());
-    case Where::row:
-      return fmt::format("{}[{}][{}]", table_->path, table_->rows(),
-                         table_->values.size() - static_cast<size_t>(table_->offset.back()));
-    case Where::skipped:
-      break;
-  }
-  return "";
-}
 
 const char* reason(rapidjson::ParseErrorCode code) {
   switch (code) {

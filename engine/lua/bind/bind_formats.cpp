@@ -42,12 +42,98 @@ class ValueWriter {
     size_t index;
   };
 
-  [[noreturn]] void refuse(const std::string& why) const;
-  std::vector<std::string> field_names(int index, size_t count) const;
-  void write(int index);
-  void write_text(int index);
-  void write_number(double value);
-  void write_table(int index);
+  [[noreturn]] void refuse(const std::string& why) const {
+    std::string place;
+    for (size_t i = 0; i < std::min<size_t>(path_.size(), 8); ++i) {
+      const auto& [name, index] = path_[i];
+      place += index ? fmt::format("[{}]", index) : fmt::format("{}{}", i ? "." : "", name);
+    }
+    throw ArgumentError(place.empty() ? why : fmt::format("{}: {}", place, why));
+  }
+
+  /// The fields of a table that have names, sorted; refuses other keys than those and 1..count.
+  std::vector<std::string> field_names(int index, size_t count) const {
+    std::vector<std::string> names;
+    size_t entries = 0;
+    lua_pushnil(L_);
+    while (lua_next(L_, index)) {
+      lua_pop(L_, 1);
+      if (lua_type(L_, -1) == LUA_TSTRING) {
+        names.emplace_back(text_at(L_, -1));
+        if (exact_ && !is_utf8(names.back())) refuse("a field's name is not UTF-8");
+        continue;
+      }
+      const double key = lua_type(L_, -1) == LUA_TNUMBER ? lua_tonumber(L_, -1) : 0;
+      if (!(key >= 1 && key <= static_cast<double>(count) && key == std::floor(key)))
+        refuse(key != 0 ? fmt::format("a list with holes (its keys are not 1, 2, 3, ...: {})", key)
+                        : fmt::format("a table with a {} as a key", type_name(L_, -1)));
+      ++entries;
+    }
+    std::sort(names.begin(), names.end());
+    if (count > 0 && !names.empty())
+      refuse(fmt::format("a table with both a list and named fields ('{}')", names.front()));
+    if (exact_ && entries < count) refuse("a list with holes (nil)");
+    return names;
+  }
+
+  void write(int index) {
+    switch (lua_type(L_, index)) {
+      case LUA_TNIL:
+        json_.raw("null");
+        return;
+      case LUA_TBOOLEAN:
+        json_.boolean(lua_toboolean(L_, index) != 0);
+        return;
+      case LUA_TSTRING:
+        return write_text(index);
+      case LUA_TTABLE:
+        return write_table(index);
+      case LUA_TNUMBER:
+        return write_number(lua_tonumber(L_, index));
+      default:
+        refuse(fmt::format("JSON cannot represent a {}", type_name(L_, index)));
+    }
+  }
+
+  void write_text(int index) {
+    const auto text = text_at(L_, index);
+    if (exact_ && !is_utf8(text)) refuse("a text that is not UTF-8");
+    json_.text(text);
+  }
+
+  void write_number(double value) {
+    if (exact_ && !std::isfinite(value)) refuse(fmt::format("JSON cannot represent the number {}",
+                                                            value));
+    if (value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value)))
+      json_.integer(static_cast<int64_t>(value));
+    else
+      json_.number(value);
+  }
+
+  void write_table(int index) {
+    if (path_.size() >= kDeepest) refuse("tables nested more than 64 deep");
+    luaL_checkstack(L_, 4, "to_json");
+    const auto count = lua_objlen(L_, index);
+    const auto names = field_names(index, count);
+    if (names.empty()) {
+      json_.begin_list();
+      for (size_t i = 1; i <= count; ++i) {
+        lua_rawgeti(L_, index, static_cast<int>(i));
+        write_top({{}, i});
+      }
+      json_.end_list();
+      return;
+    }
+    json_.begin_object();
+    for (const auto& name : names) {
+      push_text(L_, name);
+      lua_rawget(L_, index);
+      json_.key(name);
+      write_top({name, 0});
+    }
+    json_.end_object();
+  }
+
   void write_top(Step step) {
     path_.push_back(step);
     write(lua_gettop(L_));
@@ -60,98 +146,6 @@ class ValueWriter {
   bool exact_;
   std::vector<Step> path_;
 };
-
-void ValueWriter::refuse(const std::string& why) const {
-  std::string place;
-  for (size_t i = 0; i < std::min<size_t>(path_.size(), 8); ++i) {
-    const auto& [name, index] = path_[i];
-    place += index ? fmt::format("[{}]", index) : fmt::format("{}{}", i ? "." : "", name);
-  }
-  throw ArgumentError(place.empty() ? why : fmt::format("{}: {}", place, why));
-}
-
-/// The fields of a table that have names, sorted; refuses other keys than those and 1..count.
-std::vector<std::string> ValueWriter::field_names(int index, size_t count) const {
-  std::vector<std::string> names;
-  size_t entries = 0;
-  lua_pushnil(L_);
-  while (lua_next(L_, index)) {
-    lua_pop(L_, 1);
-    if (lua_type(L_, -1) == LUA_TSTRING) {
-      names.emplace_back(text_at(L_, -1));
-      if (exact_ && !is_utf8(names.back())) refuse("a field's name is not UTF-8");
-      continue;
-    }
-    const double key = lua_type(L_, -1) == LUA_TNUMBER ? lua_tonumber(L_, -1) : 0;
-    if (!(key >= 1 && key <= static_cast<double>(count) && key == std::floor(key)))
-      refuse(key != 0 ? fmt::format("a list with holes (its keys are not 1, 2, 3, ...: {})", key)
-                      : fmt::format("a table with a {} as a key", type_name(L_, -1)));
-    ++entries;
-  }
-  std::sort(names.begin(), names.end());
-  if (count > 0 && !names.empty())
-    refuse(fmt::format("a table with both a list and named fields ('{}')", names.front()));
-  if (exact_ && entries < count) refuse("a list with holes (nil)");
-  return names;
-}
-
-void ValueWriter::write_table(int index) {
-  if (path_.size() >= kDeepest) refuse("tables nested more than 64 deep");
-  luaL_checkstack(L_, 4, "to_json");
-  const auto count = lua_objlen(L_, index);
-  const auto names = field_names(index, count);
-  if (names.empty()) {
-    json_.begin_list();
-    for (size_t i = 1; i <= count; ++i) {
-      lua_rawgeti(L_, index, static_cast<int>(i));
-      write_top({{}, i});
-    }
-    json_.end_list();
-    return;
-  }
-  json_.begin_object();
-  for (const auto& name : names) {
-    push_text(L_, name);
-    lua_rawget(L_, index);
-    json_.key(name);
-    write_top({name, 0});
-  }
-  json_.end_object();
-}
-
-void ValueWriter::write_text(int index) {
-  const auto text = text_at(L_, index);
-  if (exact_ && !is_utf8(text)) refuse("a text that is not UTF-8");
-  json_.text(text);
-}
-
-void ValueWriter::write_number(double value) {
-  if (exact_ && !std::isfinite(value)) refuse(fmt::format("JSON cannot represent the number {}",
-                                                          value));
-  if (value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value)))
-    json_.integer(static_cast<int64_t>(value));
-  else
-    json_.number(value);
-}
-
-void ValueWriter::write(int index) {
-  switch (lua_type(L_, index)) {
-    case LUA_TNIL:
-      json_.raw("null");
-      return;
-    case LUA_TBOOLEAN:
-      json_.boolean(lua_toboolean(L_, index) != 0);
-      return;
-    case LUA_TSTRING:
-      return write_text(index);
-    case LUA_TTABLE:
-      return write_table(index);
-    case LUA_TNUMBER:
-      return write_number(lua_tonumber(L_, index));
-    default:
-      refuse(fmt::format("JSON cannot represent a {}", type_name(L_, index)));
-  }
-}
 
 /// to_json(value, form) -> text with sorted keys. form: nil indented; 'line' on one line; 'exact' on
 /// one line, only of values that read back as they are

@@ -27,7 +27,21 @@ class TableBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Tabl
     open_.push_back({true, true, 0, 0, {}});
     return true;
   }
-  bool Key(const char* text, rapidjson::SizeType size, bool);
+
+  /// No field may be repeated.
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    const auto& nulls = open_.back().nulls;
+    if (!is_utf8(text, size)) return false;
+    if (std::find(nulls.begin(), nulls.end(), std::string_view(text, size)) != nulls.end())
+      return false;
+    lua_pushlstring(L_, text, size);
+    lua_pushvalue(L_, -1);
+    lua_rawget(L_, -3);
+    const bool is_new = lua_isnil(L_, -1);
+    lua_pop(L_, 1);
+    return is_new;
+  }
+
   bool EndObject(rapidjson::SizeType) {
     open_.pop_back();
     return end_value();
@@ -43,7 +57,21 @@ class TableBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Tabl
     return end_value();
   }
 
-  bool Null();
+  bool Null() {
+    if (open_.empty()) {
+      lua_pushnil(L_);
+      return true;
+    }
+    if (!open_.back().object) return Bool(false);
+    auto& nulls = open_.back().nulls;
+    if (nulls.size() == kMostNulls) return false;
+    size_t size = 0;
+    const char* key = lua_tolstring(L_, -1, &size);
+    nulls.emplace_back(key, size);
+    lua_pop(L_, 1);
+    return true;
+  }
+
   bool Bool(bool value) {
     begin_value();
     lua_pushboolean(L_, value);
@@ -55,7 +83,19 @@ class TableBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Tabl
     lua_pushlstring(L_, text, size);
     return end_value();
   }
-  bool RawNumber(const char* text, rapidjson::SizeType size, bool);
+
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
+    const auto value = json_number({text, size});
+    if (!value) return false;
+    if (!open_.empty() && !open_.back().has_table) {
+      stop_.step();
+      numbers_.push_back(*value);
+      return true;
+    }
+    begin_value();
+    lua_pushnumber(L_, *value);
+    return end_value();
+  }
 
  private:
   static constexpr size_t kMostNulls = 32;  // of an object: they are kept, and searched
@@ -90,70 +130,27 @@ class TableBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Tabl
       lua_rawseti(L_, -2, ++open_.back().count);
     return true;
   }
-  void push_waiting();
+
+  /// Gives the innermost list its table, with the numbers that came, where it has none yet.
+  void push_waiting() {
+    auto& list = open_.back();
+    if (list.has_table) return;
+    const size_t first = list.first_number, count = numbers_.size() - first;
+    lua_createtable(L_, static_cast<int>(count), 0);
+    for (size_t i = 0; i < count; ++i) {
+      lua_pushnumber(L_, numbers_[first + i]);
+      lua_rawseti(L_, -2, static_cast<int>(i + 1));
+    }
+    numbers_.resize(first);
+    list.count = static_cast<int>(count);
+    list.has_table = true;
+  }
 
   lua_State* L_;
   std::vector<Open> open_;
   std::vector<double> numbers_;  // of lists that hold nothing else so far
   StopPoll stop_;
 };
-
-/// Gives the innermost list its table, with the numbers that came, where it has none yet.
-void TableBuilder::push_waiting() {
-  auto& list = open_.back();
-  if (list.has_table) return;
-  const size_t first = list.first_number, count = numbers_.size() - first;
-  lua_createtable(L_, static_cast<int>(count), 0);
-  for (size_t i = 0; i < count; ++i) {
-    lua_pushnumber(L_, numbers_[first + i]);
-    lua_rawseti(L_, -2, static_cast<int>(i + 1));
-  }
-  numbers_.resize(first);
-  list.count = static_cast<int>(count);
-  list.has_table = true;
-}
-
-/// No field may be repeated.
-bool TableBuilder::Key(const char* text, rapidjson::SizeType size, bool) {
-  const auto& nulls = open_.back().nulls;
-  if (!is_utf8(text, size)) return false;
-  if (std::find(nulls.begin(), nulls.end(), std::string_view(text, size)) != nulls.end())
-    return false;
-  lua_pushlstring(L_, text, size);
-  lua_pushvalue(L_, -1);
-  lua_rawget(L_, -3);
-  const bool is_new = lua_isnil(L_, -1);
-  lua_pop(L_, 1);
-  return is_new;
-}
-
-bool TableBuilder::Null() {
-  if (open_.empty()) {
-    lua_pushnil(L_);
-    return true;
-  }
-  if (!open_.back().object) return Bool(false);
-  auto& nulls = open_.back().nulls;
-  if (nulls.size() == kMostNulls) return false;
-  size_t size = 0;
-  const char* key = lua_tolstring(L_, -1, &size);
-  nulls.emplace_back(key, size);
-  lua_pop(L_, 1);
-  return true;
-}
-
-bool TableBuilder::RawNumber(const char* text, rapidjson::SizeType size, bool) {
-  const auto value = json_number({text, size});
-  if (!value) return false;
-  if (!open_.empty() && !open_.back().has_table) {
-    stop_.step();
-    numbers_.push_back(*value);
-    return true;
-  }
-  begin_value();
-  lua_pushnumber(L_, *value);
-  return end_value();
-}
 
 }  // namespace
 

@@ -21,55 +21,50 @@ struct LuaMemory::Impl {
   bool reserve_open = false;
   lua_State* state = nullptr;
 
-  static void* allocate(void* self, void* old, size_t old_bytes, size_t new_bytes);
-  void* change(void* old, size_t old_bytes, size_t new_bytes);
-  void hurry(bool at_once);
-  size_t next_mark() const;
-};
-
-/// A quarter of what is left, but not so little that nothing but collections happens.
-size_t LuaMemory::Impl::next_mark() const {
-  const size_t left = used < limit ? limit - used : 0;
-  return std::max(limit / 2, used + std::max(left / 4, limit / 64));
-}
-
-void LuaMemory::Impl::hurry(bool at_once) {
-  if (!state) return;
-  // Work per step in percent of what was allocated; 0 means a whole collection.
-  lua_gc(state, LUA_GCSETSTEPMUL, at_once ? 0 : 1000);
-  lua_gc(state, LUA_GCRESTART, 0);
-}
-
-void* LuaMemory::Impl::change(void* old, size_t old_bytes, size_t new_bytes) {
-  if (new_bytes > old_bytes) {
-    const size_t wanted = used + (new_bytes - old_bytes);
-    if (wanted > limit + (reserve_open ? reserve : 0)) {
-      reserve_open = true;
-      hurry(true);
-      return nullptr;
-    }
-    if (wanted + reserve < limit) reserve_open = false;
-    if (wanted > mark) {
-      hurry(wanted > limit - limit / 4);
-      used = wanted;
-      mark = next_mark();
-    }
+  static void* allocate(void* self, void* old, size_t old_bytes, size_t new_bytes) {
+    auto& memory = *static_cast<Impl*>(self);
+    if (new_bytes > 0) return memory.change(old, old_bytes, new_bytes);
+    std::free(old);
+    memory.used -= old_bytes;
+    memory.mark = std::min(memory.mark, memory.next_mark());
+    return nullptr;
   }
-  void* memory = std::realloc(old, new_bytes);
-  if (!memory) return nullptr;
-  used += new_bytes - old_bytes;
-  if (new_bytes < old_bytes) mark = std::min(mark, next_mark());
-  return memory;
-}
 
-void* LuaMemory::Impl::allocate(void* self, void* old, size_t old_bytes, size_t new_bytes) {
-  auto& memory = *static_cast<Impl*>(self);
-  if (new_bytes > 0) return memory.change(old, old_bytes, new_bytes);
-  std::free(old);
-  memory.used -= old_bytes;
-  memory.mark = std::min(memory.mark, memory.next_mark());
-  return nullptr;
-}
+  void* change(void* old, size_t old_bytes, size_t new_bytes) {
+    if (new_bytes > old_bytes) {
+      const size_t wanted = used + (new_bytes - old_bytes);
+      if (wanted > limit + (reserve_open ? reserve : 0)) {
+        reserve_open = true;
+        hurry(true);
+        return nullptr;
+      }
+      if (wanted + reserve < limit) reserve_open = false;
+      if (wanted > mark) {
+        hurry(wanted > limit - limit / 4);
+        used = wanted;
+        mark = next_mark();
+      }
+    }
+    void* memory = std::realloc(old, new_bytes);
+    if (!memory) return nullptr;
+    used += new_bytes - old_bytes;
+    if (new_bytes < old_bytes) mark = std::min(mark, next_mark());
+    return memory;
+  }
+
+  void hurry(bool at_once) {
+    if (!state) return;
+    // Work per step in percent of what was allocated; 0 means a whole collection.
+    lua_gc(state, LUA_GCSETSTEPMUL, at_once ? 0 : 1000);
+    lua_gc(state, LUA_GCRESTART, 0);
+  }
+
+  /// A quarter of what is left, but not so little that nothing but collections happens.
+  size_t next_mark() const {
+    const size_t left = used < limit ? limit - used : 0;
+    return std::max(limit / 2, used + std::max(left / 4, limit / 64));
+  }
+};
 
 LuaMemory::LuaMemory(size_t limit_bytes) : impl_(std::make_unique<Impl>()) {
   impl_->limit = limit_bytes;
