@@ -3,9 +3,9 @@
 #include "base/stop.h"
 #include "cluster/collectives.h"
 #include "simulator/contention.h"
+#include "simulator/engine.h"
 #include "simulator/flows.h"
 #include "simulator/ready_queue.h"
-#include "simulator/record.h"
 
 namespace trinity {
 
@@ -13,16 +13,13 @@ namespace trinity {
 /// and collectives (rules: simulator.h). It handles every plan that SweepEngine does not. Where
 /// both apply, results are equal and the sweep is four to five times faster. Not thread-safe;
 /// working memory is kept between runs.
-class EventLoop {
+class EventLoop : public Engine {
  public:
   explicit EventLoop(const Problem& problem);
 
-  /// Fills `record`, which it resets first. Stops early, with record.rejected, once the step is
-  /// certain to exceed `limit_ns`. Throws the errors of Simulator::run.
-  void run(const Plan& plan, int64_t limit_ns, Record& record);
+  void run(const Plan& plan, int64_t limit_ns, Record& record) override;
 
  private:
-
   using Entry = EventQueue::Entry;
 
   /// A copy or a run of a collective that has not arrived yet.

@@ -30,11 +30,11 @@ struct SimulationRules {
   bool broadcast = false;
   /// The step ends with the last event, pauses included, instead of with the last operator.
   bool last_event = false;
-  /// Ties at one instant follow the order of events (see PlacetoEngine) instead of the operators'
+  /// Ties at one instant follow the order of events (placeto_engine()) instead of the operators'
   /// numbers. Requires broadcast.
   bool event_order = false;
   /// Every edge is a transfer of its own, and ties follow the order in which events were scheduled
-  /// (see DopplerEngine). Requires queue model none and memory model none.
+  /// (doppler_engine()). Requires queue model none and memory model none.
   bool edge_transfers = false;
 
   /// The cluster's queue model and defaults for the rest.
@@ -45,7 +45,7 @@ struct SimulationRules {
   /// The same, event by event: a pause after every operator, and the step ends with the last
   /// operator. Reproduces the numbers of the published code.
   static SimulationRules placeto();
-  /// The simulator of Doppler's authors, event by event (see DopplerEngine).
+  /// The simulator of Doppler's authors, event by event (doppler_engine()).
   static SimulationRules doppler();
   /// Name of the published rules, or null. Published rules support one micro-batch, first in, first
   /// out.

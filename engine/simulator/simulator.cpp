@@ -5,11 +5,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "simulator/doppler_engine.h"
 #include "simulator/events.h"
 #include "simulator/sweep_engine.h"
 #include "simulator/memory.h"
-#include "simulator/placeto_engine.h"
 
 namespace trinity {
 namespace {
@@ -117,128 +115,114 @@ struct Simulator::Scratch {
   const Problem& problem;
   Record record;
   std::unique_ptr<SweepEngine> sweep;  // each made on first use
-  std::unique_ptr<EventLoop> events;
-  std::unique_ptr<PlacetoEngine> placeto;
-  std::unique_ptr<DopplerEngine> doppler;
+  std::unique_ptr<Engine> engine;      // of the published rules, or the event loop
   std::unique_ptr<SlotMemory> memory;
   std::vector<DeviceMetrics> simulated;  // with representatives
 
-  void simulate(const Plan& plan, int64_t limit_ns);
-  void settle_stream(const Schedule& schedule);
-  void total(Metrics& metrics) const;
-  void account(const Plan& plan, Metrics& metrics, Timeline* timeline);
-  void fill(const Plan& plan, Timeline& timeline) const;
+  void simulate(const Plan& plan, int64_t limit_ns) {
+    const auto& rules = problem.rules();
+    const bool by_events = rules.event_order || rules.edge_transfers;
+    if (!by_events && !plan.quotient && SweepEngine::takes(problem, plan.schedule)) {
+      if (!sweep) sweep = std::make_unique<SweepEngine>(problem);
+      if (sweep->run(plan, limit_ns, record)) return;  // otherwise the event loop reports the error
+    }
+    if (!by_events && (rules.broadcast || rules.last_event))
+      throw LimitError("graph '{}' is too large or slow for rules 'placeto'", problem.graph().name());
+    if (!engine)
+      engine = rules.event_order      ? placeto_engine(problem)
+               : rules.edge_transfers ? doppler_engine(problem)
+                                      : std::make_unique<EventLoop>(problem);
+    engine->run(plan, limit_ns, record);
+  }
+
+  /// Converts the record of a stream to a record of micro_batches mini-batches in the steady state.
+  /// All totals are integer multiples of the stream's length, except the times of flows.
+  void settle_stream(const Schedule& schedule) {
+    const auto scaled = [&schedule](int64_t value, int64_t of) {
+      __extension__ typedef __int128 Wide;
+      return static_cast<int64_t>((Wide{value} * schedule.micro_batches + of / 2) / of);
+    };
+    const auto end = [this](int32_t k) { return record.run_end_ns[k]; };
+    record.step_ns = scaled(end(schedule.measured_to) - end(schedule.measured_from),
+                            schedule.measured_to - schedule.measured_from);
+    const bool one_queue = problem.rules().queue == QueueModel::sender;
+    for (auto& device : record.devices) {
+      for (int64_t* sum :
+           {&device.compute_ns, &device.send_ns, &device.sent_bytes, &device.received_bytes})
+        *sum = scaled(*sum, schedule.stream);
+      record.step_ns = std::max({record.step_ns, device.compute_ns, one_queue ? device.send_ns : 0});
+    }
+    record.transfers = static_cast<int32_t>(scaled(record.transfers, schedule.stream));
+  }
+
+  void total(Metrics& metrics) const {
+    metrics.step_time_ns = record.step_ns;
+    metrics.transfers = record.transfers;
+    metrics.total_communication_bytes = metrics.peak_communication_bytes = 0;
+    for (size_t d = 0; d < record.devices.size(); ++d) {
+      const auto& from = record.devices[d];
+      auto& to = metrics.devices[d];
+      to.compute_busy_ns = from.compute_ns;
+      to.send_busy_ns = from.send_ns;
+      to.bytes_sent = from.sent_bytes;
+      to.bytes_received = from.received_bytes;
+      to.peak_memory_bytes = 0;
+      metrics.total_communication_bytes += from.sent_bytes;
+      metrics.peak_communication_bytes =
+          std::max(metrics.peak_communication_bytes, from.sent_bytes + from.received_bytes);
+    }
+  }
+
+  void account(const Plan& plan, Metrics& metrics, Timeline* timeline) {
+    if (problem.rules().memory == MemoryModel::outputs_only) {
+      account_outputs_only(problem, plan.placement, record, metrics);
+    } else if (problem.rules().memory == MemoryModel::slots) {
+      if (!memory) memory = std::make_unique<SlotMemory>(problem);
+      const std::span<const int32_t> devices =
+          plan.quotient ? std::span<const int32_t>(plan.quotient->devices) : std::span<const int32_t>();
+      memory->account(plan.placement, devices, record, metrics, timeline);
+    }
+    metrics.peak_memory_bytes = 0;
+    metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
+    for (int32_t d = 0; d < problem.devices(); ++d) {
+      const int32_t instead = plan.quotient ? plan.quotient->of[d] : d;
+      const int64_t peak = instead < 0 ? 0 : metrics.devices[instead].peak_memory_bytes;
+      metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, peak);
+      metrics.excess_memory_bytes =
+          std::max(metrics.excess_memory_bytes, peak - problem.cluster().capacity_bytes(d));
+    }
+  }
+
+  void fill(const Plan& plan, Timeline& timeline) const {
+    const int32_t n = problem.operators();
+    timeline.micro_batches = record.micro_batches;
+    timeline.stream = record.stream;
+    timeline.ready_ns = record.ready_ns;
+    timeline.end_ns = record.end_ns;
+    timeline.start_ns.assign(record.end_ns.size(), -1);
+    timeline.device.resize(record.end_ns.size());
+    for (size_t t = 0; t < record.end_ns.size(); ++t) {
+      const auto op = static_cast<int32_t>(t) % n;
+      timeline.device[t] = plan.placement[op];
+      if (record.end_ns[t] >= 0 && problem.graph().op(op).collective < 0)
+        timeline.start_ns[t] = record.start_at[record.position[t]];
+    }
+    timeline.collectives = record.collectives;
+    for (const auto& run : record.collectives)
+      for (const int32_t op : problem.graph().collectives()[run.collective].members)
+        timeline.start_ns[run.micro_batch * n + op] = run.start_ns;
+    timeline.transfers.clear();
+    for (const auto& copy : std::span(record.copies).first(record.copy_count))
+      timeline.transfers.push_back({record.end_ns[copy.task], copy.start_ns, copy.end_ns,
+                                    problem.output_bytes(copy.task % n, copy.output), copy.task,
+                                    copy.output, copy.from, copy.to});
+    std::sort(timeline.transfers.begin(), timeline.transfers.end(),
+              [](const Transfer& a, const Transfer& b) {
+                return std::tie(a.start_ns, a.task, a.output, a.to) <
+                       std::tie(b.start_ns, b.task, b.output, b.to);
+              });
+  }
 };
-
-void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
-  if (problem.rules().event_order) {
-    if (!placeto) placeto = std::make_unique<PlacetoEngine>(problem);
-    placeto->run(plan.placement, record);
-    return;
-  }
-  if (problem.rules().edge_transfers) {
-    if (!doppler) doppler = std::make_unique<DopplerEngine>(problem);
-    doppler->run(plan.placement, limit_ns, record);
-    return;
-  }
-  if (!plan.quotient && SweepEngine::takes(problem, plan.schedule)) {
-    if (!sweep) sweep = std::make_unique<SweepEngine>(problem);
-    if (sweep->run(plan, limit_ns, record)) return;  // otherwise the event loop reports the error
-  }
-  const auto& rules = problem.rules();
-  if (rules.broadcast || rules.last_event)
-    throw LimitError("graph '{}' is too large or slow for rules 'placeto'", problem.graph().name());
-  if (!events) events = std::make_unique<EventLoop>(problem);
-  events->run(plan, limit_ns, record);
-}
-
-/// Converts the record of a stream to a record of micro_batches mini-batches in the steady state.
-/// All totals are integer multiples of the stream's length, except the times of flows.
-void Simulator::Scratch::settle_stream(const Schedule& schedule) {
-  const auto scaled = [&schedule](int64_t value, int64_t of) {
-    __extension__ typedef __int128 Wide;
-    return static_cast<int64_t>((Wide{value} * schedule.micro_batches + of / 2) / of);
-  };
-  const auto end = [this](int32_t k) { return record.run_end_ns[k]; };
-  record.step_ns = scaled(end(schedule.measured_to) - end(schedule.measured_from),
-                          schedule.measured_to - schedule.measured_from);
-  const bool one_queue = problem.rules().queue == QueueModel::sender;
-  for (auto& device : record.devices) {
-    for (int64_t* sum :
-         {&device.compute_ns, &device.send_ns, &device.sent_bytes, &device.received_bytes})
-      *sum = scaled(*sum, schedule.stream);
-    record.step_ns = std::max({record.step_ns, device.compute_ns, one_queue ? device.send_ns : 0});
-  }
-  record.transfers = static_cast<int32_t>(scaled(record.transfers, schedule.stream));
-}
-
-void Simulator::Scratch::total(Metrics& metrics) const {
-  metrics.step_time_ns = record.step_ns;
-  metrics.transfers = record.transfers;
-  metrics.total_communication_bytes = metrics.peak_communication_bytes = 0;
-  for (size_t d = 0; d < record.devices.size(); ++d) {
-    const auto& from = record.devices[d];
-    auto& to = metrics.devices[d];
-    to.compute_busy_ns = from.compute_ns;
-    to.send_busy_ns = from.send_ns;
-    to.bytes_sent = from.sent_bytes;
-    to.bytes_received = from.received_bytes;
-    to.peak_memory_bytes = 0;
-    metrics.total_communication_bytes += from.sent_bytes;
-    metrics.peak_communication_bytes =
-        std::max(metrics.peak_communication_bytes, from.sent_bytes + from.received_bytes);
-  }
-}
-
-void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* timeline) {
-  if (problem.rules().memory == MemoryModel::outputs_only) {
-    account_outputs_only(problem, plan.placement, record, metrics);
-  } else if (problem.rules().memory == MemoryModel::slots) {
-    if (!memory) memory = std::make_unique<SlotMemory>(problem);
-    const std::span<const int32_t> devices =
-        plan.quotient ? std::span<const int32_t>(plan.quotient->devices) : std::span<const int32_t>();
-    memory->account(plan.placement, devices, record, metrics, timeline);
-  }
-  metrics.peak_memory_bytes = 0;
-  metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
-  for (int32_t d = 0; d < problem.devices(); ++d) {
-    const int32_t instead = plan.quotient ? plan.quotient->of[d] : d;
-    const int64_t peak = instead < 0 ? 0 : metrics.devices[instead].peak_memory_bytes;
-    metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, peak);
-    metrics.excess_memory_bytes =
-        std::max(metrics.excess_memory_bytes, peak - problem.cluster().capacity_bytes(d));
-  }
-}
-
-void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
-  const int32_t n = problem.operators();
-  timeline.micro_batches = record.micro_batches;
-  timeline.stream = record.stream;
-  timeline.ready_ns = record.ready_ns;
-  timeline.end_ns = record.end_ns;
-  timeline.start_ns.assign(record.end_ns.size(), -1);
-  timeline.device.resize(record.end_ns.size());
-  for (size_t t = 0; t < record.end_ns.size(); ++t) {
-    const auto op = static_cast<int32_t>(t) % n;
-    timeline.device[t] = plan.placement[op];
-    if (record.end_ns[t] >= 0 && problem.graph().op(op).collective < 0)
-      timeline.start_ns[t] = record.start_at[record.position[t]];
-  }
-  timeline.collectives = record.collectives;
-  for (const auto& run : record.collectives)
-    for (const int32_t op : problem.graph().collectives()[run.collective].members)
-      timeline.start_ns[run.micro_batch * n + op] = run.start_ns;
-  timeline.transfers.clear();
-  for (const auto& copy : std::span(record.copies).first(record.copy_count))
-    timeline.transfers.push_back({record.end_ns[copy.task], copy.start_ns, copy.end_ns,
-                                  problem.output_bytes(copy.task % n, copy.output), copy.task,
-                                  copy.output, copy.from, copy.to});
-  std::sort(timeline.transfers.begin(), timeline.transfers.end(),
-            [](const Transfer& a, const Transfer& b) {
-              return std::tie(a.start_ns, a.task, a.output, a.to) <
-                     std::tie(b.start_ns, b.task, b.output, b.to);
-            });
-}
 
 Simulator::Simulator(const Problem& problem) : scratch_(std::make_unique<Scratch>(problem)) {}
 Simulator::~Simulator() = default;

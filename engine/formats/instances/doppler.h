@@ -16,7 +16,7 @@ namespace trinity {
 /// `communication` bytes, so that a link of one byte per nanosecond takes that time; if a file
 /// repeats an edge, the bytes are written again for each repetition. Attribute `file_position`
 /// counts operators from 1; `input_positions` are the edge numbers, from 1, of an operator's
-/// inputs: the order that the simulation rules follow (simulator/doppler_engine.h).
+/// inputs: the order that the simulation rules follow (simulator/published_engines.cpp).
 ///
 /// Throws FileError with file, line and expectation for malformed input, and for cycles.
 Graph read_doppler(const std::string& path);
