@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "graph/replicas/replication.h"
+#include "graph/replicas/copies.h"
 
 namespace trinity {
 namespace {
@@ -102,7 +102,7 @@ Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions&
   ReplicaOptions whole = options;
   whole.at_share = {&graph};
   const auto group = options.device_of.empty() ? graph.units() : options.device_of;
-  return Replication(graph, stage, {&replicas, 1}, group, whole).run();
+  return build_replicas(graph, stage, {&replicas, 1}, group, whole);
 }
 
 Replicated replicate_stages(const Graph& graph, std::span<const int32_t> stage,
@@ -110,7 +110,7 @@ Replicated replicate_stages(const Graph& graph, std::span<const int32_t> stage,
   check_bucket(graph, options);
   check_stages(graph, stage, replicas, options);
   check_copies(graph, stage, replicas);
-  return Replication(graph, stage, replicas, stage, options).run();
+  return build_replicas(graph, stage, replicas, stage, options);
 }
 
 }  // namespace trinity
