@@ -5,10 +5,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/late.h"
-#include "formats/instances/dnn_partitioning.h"
 #include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
-#include "formats/instances/piper.h"
+#include "formats/instances/pipeline_file.h"
 #include "formats/json/graph_json.h"
 #include "formats/json/json_reader.h"
 

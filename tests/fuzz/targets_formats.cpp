@@ -4,11 +4,9 @@
 
 #include "base/error.h"
 #include "data/dataset.h"
-#include "formats/instances/dnn_partitioning.h"
 #include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/pipeline_file.h"
-#include "formats/instances/piper.h"
 #include "formats/instances/selection_json.h"
 #include "formats/json/graph_json.h"
 #include "formats/onnx/onnx.h"

@@ -1,4 +1,4 @@
-#include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/pipeline_file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "formats/json/json_reader.h"
 #include "graph/operator_types.h"
 
@@ -47,58 +46,57 @@ class Reader {
   Reader(std::string_view text, const std::string& source, const std::string& graph_name)
       : document_(text, source), builder_(graph_name) {}
 
-  DnnPartitioning read() {
+  PipelineFile read() {
     const auto root = document_.root();
-    DnnPartitioning instance;
-    instance.max_accelerators = static_cast<int32_t>(root.field("maxFPGAs").integer(0, 1 << 20));
-    instance.max_cpus = static_cast<int32_t>(root.field("maxCPUs").integer(0, 1 << 20));
-    instance.accelerator_memory_bytes =
-        static_cast<int64_t>(root.field("maxSizePerFPGA").number(0, 0x1p60));
+    network_.format = "dnn-partitioning";
+    network_.unit = "ms";
+    network_.unit_s = kSecondsPerUnit;
+    network_.numbered_ids = true;
+    network_.devices = static_cast<int32_t>(root.field("maxFPGAs").integer(0, 1 << 20));
+    network_.cpus = static_cast<int32_t>(root.field("maxCPUs").integer(0, 1 << 20));
+    network_.memory_bytes = static_cast<int64_t>(root.field("maxSizePerFPGA").number(0, 0x1p60));
+    network_.bandwidth_bytes_per_s = kDnnPartitioningBytesPerSecond;
     for (const auto& node : root.field("nodes").elements()) read_node(node);
     for (const auto& edge : root.field("edges").elements()) read_edge(edge);
     add_tensors();
     link_backward();
+    PipelineFile file;
     try {
-      instance.graph = builder_.build();
+      file.graph = builder_.build(&file.place);
     } catch (const Error& error) {
       root.fail(error.what());
     }
-    fill(instance);
-    return instance;
+    file.network = std::move(network_);
+    file.link();
+    return file;
   }
 
  private:
-  struct Node {
-    int64_t id;
-    double cpu_time, accelerator_time, transfer_time = -1;  // in the file's unit
-    double cpu_time_s, accelerator_time_s, transfer_time_s = -1;
-    int64_t memory_bytes;
-    bool supported;
-  };
+  using Node = PipelineNetwork::Node;
 
   void read_node(const JsonValue& entry) {
-    Node node;
+    auto& node = network_.nodes.emplace_back();
     const auto id = entry.field("id");
-    node.id = id.integer(-kAnyNumber, kAnyNumber);
+    const int64_t number = id.integer(-kAnyNumber, kAnyNumber);
+    node.id = fmt::format("{}", number);
     node.cpu_time = entry.field("cpuLatency").number(0);
-    node.accelerator_time = entry.field("fpgaLatency").number(0);
-    node.cpu_time_s = node.cpu_time * kSecondsPerUnit;
-    node.accelerator_time_s = node.accelerator_time * kSecondsPerUnit;
+    node.time = entry.field("fpgaLatency").number(0);
     node.supported = truth(entry.field("supportedOnFpga"));
     const auto size = entry.find("size");
     node.memory_bytes = size ? whole_bytes(size->number(0, kMaxBytes)) : 0;
-    if (!numbers_.emplace(node.id, builder_.operator_count()).second)
-      id.fail("node {} is repeated", node.id);
-    const int32_t added = builder_.add_operator(make_operator(entry, node));
+    node.parameter_bytes = static_cast<double>(node.memory_bytes);
+    if (!numbers_.emplace(number, builder_.operator_count()).second)
+      id.fail("node {} is repeated", number);
+    node.backward = truth(entry.field("isBackwardNode"));
+    const int32_t added = builder_.add_operator(make_operator(entry, node, number));
     if (const auto colour = entry.find("colorClass")) {
       auto& members = classes_[colour->integer(-kAnyNumber, kAnyNumber)];
       if (!members.empty()) builder_.colocate(members[0], added);
       members.push_back(added);
     }
-    nodes_.push_back(node);
   }
 
-  Operator make_operator(const JsonValue& entry, const Node& node) const {
+  Operator make_operator(const JsonValue& entry, const Node& node, int64_t id) const {
     Operator op;
     const auto name = entry.find("name");
     if (name) {
@@ -108,13 +106,13 @@ class Reader {
     } else {
       op.type = "Operator";
     }
-    if (op.name.empty()) op.name = fmt::format("node{}", node.id);
-    while (builder_.find(op.name) >= 0) op.name += fmt::format("#{}", node.id);
-    if (truth(entry.field("isBackwardNode"))) op.phase = Phase::backward;
-    op.measured_time_s = node.accelerator_time_s;
+    if (op.name.empty()) op.name = fmt::format("node{}", id);
+    while (builder_.find(op.name) >= 0) op.name += fmt::format("#{}", id);
+    if (node.backward) op.phase = Phase::backward;
+    op.measured_time_s = node.time * kSecondsPerUnit;
     op.persistent_bytes = node.memory_bytes;
-    op.attributes["id"] = node.id;
-    op.attributes["cpu_time_s"] = node.cpu_time_s;
+    op.attributes["id"] = id;
+    op.attributes["cpu_time_s"] = node.cpu_time * kSecondsPerUnit;
     op.attributes["supported_on_accelerator"] = int64_t{node.supported};
     if (const auto layer = entry.find("layerId"))
       op.attributes["layer"] = layer->integer(-kAnyNumber, kAnyNumber);
@@ -131,14 +129,11 @@ class Reader {
     Edge edge{node_number(entry.field("sourceId")), node_number(entry.field("destId")), {}};
     if (edge.source == edge.target) entry.fail("an edge from a node to itself");
     const auto cost = entry.field("cost");
-    auto& source = nodes_[edge.source];
+    auto& source = network_.nodes[edge.source];
     const double time = cost.number(0), cost_s = time * kSecondsPerUnit;
-    if (source.transfer_time >= 0 && std::abs(source.transfer_time - time) > kSameCost)
-      cost.expected(fmt::format("{}, as on other edges of its source", source.transfer_time));
-    if (source.transfer_time < 0) {
-      source.transfer_time = time;
-      source.transfer_time_s = cost_s;
-    }
+    if (source.transfer >= 0 && std::abs(source.transfer - time) > kSameCost)
+      cost.expected(fmt::format("{}, as on other edges of its source", source.transfer));
+    if (source.transfer < 0) source.transfer = time;
     if (const auto size = entry.find("size")) edge.size_bytes = size->number(0, kMaxBytes);
     if (!edge.size_bytes && cost_s * kDnnPartitioningBytesPerSecond > kMaxBytes)
       cost.expected("a time that corresponds to at most 2^50 bytes");
@@ -150,7 +145,7 @@ class Reader {
     std::map<std::pair<int32_t, int64_t>, int32_t> tensors;
     std::set<std::pair<int32_t, int32_t>> reads;  // tensor and reader
     for (const auto& edge : edges_) {
-      const double time_s = nodes_[edge.source].transfer_time_s;
+      const double time_s = network_.nodes[edge.source].transfer * kSecondsPerUnit;
       const int64_t bytes =
           whole_bytes(edge.size_bytes.value_or(time_s * kDnnPartitioningBytesPerSecond));
       auto [found, added] = tensors.try_emplace({edge.source, bytes}, 0);
@@ -163,9 +158,9 @@ class Reader {
         builder_.read(edge.target, found->second);
     }
     for (int32_t o = 0; o < builder_.operator_count(); ++o) {
-      auto& time_s = nodes_[o].transfer_time_s;
-      time_s = std::max(time_s, 0.0);
-      builder_.op(o).attributes["transfer_time_s"] = time_s;
+      auto& time = network_.nodes[o].transfer;
+      time = std::max(time, 0.0);
+      builder_.op(o).attributes["transfer_time_s"] = time * kSecondsPerUnit;
     }
   }
 
@@ -181,27 +176,9 @@ class Reader {
     }
   }
 
-  /// Fills the columns in the order of the graph, which differs from the file's.
-  void fill(DnnPartitioning& instance) const {
-    for (const auto& op : instance.graph.operators()) {
-      const auto id = std::get<int64_t>(op.attributes.at("id"));
-      const auto& node = nodes_[numbers_.at(id)];
-      instance.id.push_back(id);
-      instance.cpu_time_s.push_back(node.cpu_time_s);
-      instance.accelerator_time_s.push_back(node.accelerator_time_s);
-      instance.transfer_time_s.push_back(node.transfer_time_s);
-      instance.memory_bytes.push_back(node.memory_bytes);
-      instance.supported_on_accelerator.push_back(node.supported);
-      instance.file_cpu_time.push_back(node.cpu_time);
-      instance.file_accelerator_time.push_back(node.accelerator_time);
-      instance.file_transfer_time.push_back(std::max(node.transfer_time, 0.0));
-      instance.file_position.push_back(numbers_.at(id));
-    }
-  }
-
   JsonDocument document_;
   GraphBuilder builder_;
-  std::vector<Node> nodes_;
+  PipelineNetwork network_;
   std::vector<Edge> edges_;
   std::unordered_map<int64_t, int32_t> numbers_;     // node id -> operator
   std::map<int64_t, std::vector<int32_t>> classes_;  // colocation class -> operators
@@ -231,35 +208,30 @@ void place(const JsonValue& root, const char* key, int32_t first, int32_t device
 
 }  // namespace
 
-DnnPartitioning parse_dnn_partitioning(std::string_view text, const std::string& source,
-                                       const std::string& graph_name) {
+PipelineFile parse_dnn_partitioning(std::string_view text, const std::string& source, const std::string& graph_name) {
   return Reader(text, source, graph_name).read();
 }
 
-std::vector<int32_t> parse_dnn_cut(std::string_view text, const std::string& source,
-                                   const DnnPartitioning& instance) {
+std::vector<int32_t> parse_dnn_cut(std::string_view text, const std::string& source, const PipelineFile& instance) {
   const JsonDocument document(text, source);
   const auto root = document.root();
+  const auto& network = instance.network;
   std::unordered_map<int64_t, size_t> numbers;
-  for (size_t i = 0; i < instance.id.size(); ++i) numbers.emplace(instance.id[i], i);
-  std::vector<int32_t> placement(instance.id.size(), -1);
-  place(root, "fpgas", 0, instance.max_accelerators, numbers, placement);
-  place(root, "cpus", instance.max_accelerators, instance.max_cpus, numbers, placement);
+  for (size_t i = 0; i < network.nodes.size(); ++i) numbers.emplace(std::stoll(network.nodes[i].id), i);
+  std::vector<int32_t> placement(network.nodes.size(), -1);
+  place(root, "fpgas", 0, network.devices, numbers, placement);
+  place(root, "cpus", network.devices, network.cpus, numbers, placement);
   const auto& graph = instance.graph;
   for (int32_t u = 0; u < graph.unit_count(); ++u) {
     int32_t device = -1;
-    for (const int32_t op : graph.unit(u)) device = std::max(device, placement[op]);
+    for (const int32_t op : graph.unit(u)) device = std::max(device, placement[instance.place[op]]);
     for (const int32_t op : graph.unit(u)) {
-      auto& own = placement[op];
+      auto& own = placement[instance.place[op]];
       if (own < 0) own = device;
-      if (own < 0) root.fail("node {} is on no device", instance.id[op]);
+      if (own < 0) root.fail("node {} is on no device", network.nodes[instance.place[op]].id);
     }
   }
   return placement;
-}
-
-std::vector<int32_t> read_dnn_cut(const std::string& path, const DnnPartitioning& instance) {
-  return parse_dnn_cut(read_file(path), path, instance);
 }
 
 }  // namespace trinity

@@ -1,4 +1,4 @@
-#include "formats/instances/piper.h"
+#include "formats/instances/pipeline_file.h"
 
 #include <algorithm>
 #include <cctype>
@@ -41,31 +41,38 @@ class PiperReader {
   PiperReader(std::string_view text, const std::string& source, const std::string& graph_name)
       : document_(text, source), builder_(graph_name) {}
 
-  PiperInstance read() {
+  PipelineFile read() {
     const auto root = document_.root();
-    PiperInstance instance;
-    instance.max_devices = static_cast<int32_t>(root.field("maxDevices").integer(1, kMaxDegree));
-    instance.device_memory_bytes =
-        static_cast<int64_t>(root.field("maxMemoryPerDevice").number(0, 0x1p60));
+    PipelineFile file;
+    auto& network = file.network;
+    network.format = "Piper";
+    network.numbered_ids = true;
+    network.devices = static_cast<int32_t>(root.field("maxDevices").integer(1, kMaxDegree));
+    network.memory_bytes = static_cast<int64_t>(root.field("maxMemoryPerDevice").number(0, 0x1p60));
     const auto bandwidth = root.field("bandwidth");
-    instance.bandwidth_bytes_per_s = bandwidth.number(0);
-    if (instance.bandwidth_bytes_per_s == 0) bandwidth.expected("a number above 0");
-    instance.micro_batches = root.field("mbsInBatch").integer(1, int64_t{1} << 30);
+    network.bandwidth_bytes_per_s = bandwidth.number(0);
+    if (network.bandwidth_bytes_per_s == 0) bandwidth.expected("a number above 0");
+    network.micro_batches = root.field("mbsInBatch").integer(1, int64_t{1} << 30);
     const auto nodes = root.field("nodes").elements();
     for (const auto& node : nodes) read_node(node);
     for (const auto& edge : root.field("edges").elements()) read_edge(edge);
-    for (size_t i = 0; i < nodes.size(); ++i) read_configurations(nodes[i]);
+    for (const auto& node : nodes) network.nodes.push_back(read_configurations(node));
     try {
-      instance.graph = builder_.build();
+      file.graph = builder_.build(&file.place);
     } catch (const Error& error) {
       root.fail(error.what());
     }
-    fill(instance);
-    return instance;
+    file.link();
+    add_edges(file);
+    return file;
   }
 
  private:
-  using Degrees = std::map<int32_t, std::vector<PiperConfiguration>>;
+  /// A configuration with the bytes that its group exchanges for the edge from (forward) or to (backward) a layer.
+  struct Configuration : PiperProblem::Configuration {
+    std::map<int32_t, int64_t> forward, backward;
+  };
+  using Degrees = std::map<int32_t, std::vector<Configuration>>;
 
   void read_node(const JsonValue& entry) {
     const auto id = entry.field("id");
@@ -109,7 +116,7 @@ class PiperReader {
     builder_.read(target, tensor->second);
   }
 
-  void read_configurations(const JsonValue& entry) {
+  PipelineNetwork::Node read_configurations(const JsonValue& entry) {
     const auto op = static_cast<int32_t>(configurations_.size());
     auto& degrees = configurations_.emplace_back();
     const auto table = entry.field("TMPCs");
@@ -128,32 +135,39 @@ class PiperReader {
     const auto plain = degrees.find(1);
     if (plain == degrees.end() || plain->second.empty())
       table.fail("expected a configuration for degree \"1\"");
-    take_costs(op, plain->second);
+    return take_costs(op, plain->second);
   }
 
-  /// Costs of a layer in the graph: "vanilla" of degree 1, or its first configuration.
-  void take_costs(int32_t op, const std::vector<PiperConfiguration>& plain) {
-    const PiperConfiguration* chosen = &plain[0];
+  /// Costs of a layer in graph and network: "vanilla" of degree 1, or its first configuration.
+  PipelineNetwork::Node take_costs(int32_t op, const std::vector<Configuration>& plain) {
+    const Configuration* chosen = &plain[0];
     for (const auto& configuration : plain)
       if (configuration.id == kVanilla) chosen = &configuration;
     auto& layer = builder_.op(op);
-    layer.measured_time_s = chosen->time_per_sample_s;
+    layer.measured_time_s = chosen->time;
     layer.measured_backward_time_s = 0;
-    layer.extra_parameter_bytes = chosen->parameter_bytes;
+    layer.extra_parameter_bytes = static_cast<int64_t>(chosen->parameter_bytes);
+    PipelineNetwork::Node node;
+    node.id = fmt::format("{}", layer_id(op));
+    node.time = chosen->time;
+    node.parameter_bytes = chosen->parameter_bytes;
+    node.memory_bytes = static_cast<int64_t>(chosen->bytes_per_batch + chosen->fixed_bytes);
+    return node;
   }
 
-  PiperConfiguration read_configuration(const JsonValue& entry, int32_t op) const {
+  Configuration read_configuration(const JsonValue& entry, int32_t op) const {
     const auto i = static_cast<size_t>(op);
-    PiperConfiguration made;
+    const auto bytes = [&](const char* key) { return static_cast<double>(read_bytes(entry.field(key))); };
+    Configuration made;
     made.id = entry.field("id").text();
     const auto time = entry.field("timePerSample");
-    made.time_per_sample_s = time.number(0);
-    if (!std::isfinite(made.time_per_sample_s)) time.expected("a time of finite seconds");
-    made.parameter_bytes = read_bytes(entry.field("parameterSize"));
-    made.bytes_per_batch = read_bytes(entry.field("memoryUsageA"));
-    made.fixed_bytes = read_bytes(entry.field("memoryUsageB"));
-    made.forward_sync_bytes = read_sync(entry.field("syncTimeFw"), edges_in_[i]);
-    made.backward_sync_bytes = read_sync(entry.field("syncTimeBw"), edges_out_[i]);
+    made.time = time.number(0);
+    if (!std::isfinite(made.time)) time.expected("a time of finite seconds");
+    made.parameter_bytes = bytes("parameterSize");
+    made.bytes_per_batch = bytes("memoryUsageA");
+    made.fixed_bytes = bytes("memoryUsageB");
+    made.forward = read_sync(entry.field("syncTimeFw"), edges_in_[i]);
+    made.backward = read_sync(entry.field("syncTimeBw"), edges_out_[i]);
     return made;
   }
 
@@ -177,29 +191,35 @@ class PiperReader {
     return std::get<int64_t>(builder_.op(op).attributes.at("id"));
   }
 
-  /// Fills the configurations in the order of the graph, which differs from the file's.
-  void fill(PiperInstance& instance) {
-    std::vector<int32_t> new_number(configurations_.size());
-    for (int32_t o = 0; o < instance.graph.operator_count(); ++o) {
-      instance.id.push_back(std::get<int64_t>(instance.graph.op(o).attributes.at("id")));
-      instance.file_position.push_back(numbers_.at(instance.id.back()));
-      new_number[instance.file_position.back()] = o;
-    }
-    const auto renumber = [&](std::map<int32_t, int64_t>& sync) {
-      std::map<int32_t, int64_t> renumbered;
-      for (const auto& [layer, bytes] : sync) renumbered.emplace(new_number[layer], bytes);
-      sync = std::move(renumbered);
-    };
-    for (const int64_t id : instance.id) {
-      auto& degrees = configurations_[numbers_.at(id)];
-      for (auto& [degree, list] : degrees) {
-        for (auto& configuration : list) {
-          renumber(configuration.forward_sync_bytes);
-          renumber(configuration.backward_sync_bytes);
-        }
+  /// Fills the planner's problem, edges in the order of the graph.
+  void add_edges(PipelineFile& file) const {
+    auto& network = file.network;
+    auto& problem = network.piper;
+    for (int32_t o = 0; o < file.graph.operator_count(); ++o)
+      for (const int32_t tensor : file.graph.op(o).inputs) {
+        const auto& read = file.graph.tensor(tensor);
+        const auto bytes = static_cast<double>(read.bytes);
+        problem.edges.push_back({file.place[read.producer], file.place[o], bytes});
+        auto& source = network.nodes[file.place[read.producer]];
+        source.output_bytes = std::max(source.output_bytes, bytes);
       }
-      instance.configurations.push_back(std::move(degrees));
-    }
+    problem.layers.resize(network.nodes.size());
+    problem.index();
+    for (int32_t l = 0; l < network.count(); ++l)
+      for (const auto& [degree, list] : configurations_[l])
+        if (!list.empty()) problem.layers[l].degrees.push_back({degree, with_sync(problem, l, list)});
+  }
+
+  static std::vector<PiperProblem::Configuration> with_sync(const PiperProblem& problem, int32_t layer,
+                                                            const std::vector<Configuration>& list) {
+    std::vector<PiperProblem::Configuration> made(list.begin(), list.end());
+    for (size_t i = 0; i < list.size(); ++i)
+      for (const int32_t e : problem.layers[layer].edges) {
+        const auto& [from, to, bytes] = problem.edges[e];
+        const int64_t sync = to == layer ? list[i].forward.at(from) : list[i].backward.at(to);
+        made[i].sync_bytes.push_back(static_cast<double>(sync));
+      }
+    return made;
   }
 
   JsonDocument document_;
@@ -212,18 +232,7 @@ class PiperReader {
 
 }  // namespace
 
-const PiperConfiguration* PiperInstance::find(int32_t op, int32_t degree,
-                                              std::string_view name) const {
-  const auto& degrees = configurations.at(static_cast<size_t>(op));
-  const auto list = degrees.find(degree);
-  if (list == degrees.end()) return nullptr;
-  for (const auto& configuration : list->second)
-    if (configuration.id == name) return &configuration;
-  return nullptr;
-}
-
-PiperInstance parse_piper(std::string_view text, const std::string& source,
-                          const std::string& graph_name) {
+PipelineFile parse_piper(std::string_view text, const std::string& source, const std::string& graph_name) {
   return PiperReader(text, source, graph_name).read();
 }
 

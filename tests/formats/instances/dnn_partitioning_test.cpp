@@ -1,4 +1,4 @@
-#include "formats/instances/dnn_partitioning.h"
+#include "formats/instances/pipeline_file.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "formats/instances/pipeline_file.h"
 #include "search/pipeline/max_load_cut.h"
 #include "support/damage.h"
 #include "support/shared_data.h"
@@ -46,13 +45,14 @@ using test::replaced;
 
 }  // namespace
 
-TEST_CASE("an instance is read into graph and columns") {
+TEST_CASE("an instance is read into graph and network") {
   const auto instance = parse_dnn_partitioning(kInstance, "x.json", "x");
   const auto& graph = instance.graph;
-  CHECK(instance.max_accelerators == 2);
-  CHECK(instance.max_cpus == 1);
-  CHECK(instance.accelerator_memory_bytes == 1000);
-  REQUIRE(instance.id == std::vector<int64_t>{7, 3, 5, 9});
+  const auto& network = instance.network;
+  CHECK(network.devices == 2);
+  CHECK(network.cpus == 1);
+  CHECK(network.memory_bytes == 1000);
+  REQUIRE(instance.place == std::vector<int32_t>{3, 1, 0, 2});
   CHECK(graph.op(0).name == "MatMul12#7");
   CHECK(graph.op(1).name == "node3");
   CHECK(graph.op(2).name == "MatMul12");
@@ -76,7 +76,7 @@ TEST_CASE("an instance is read into graph and columns") {
   CHECK(graph.tensor(graph.op(0).outputs[0]).bytes == 100);
   // Without a size: 0.25 ms at 2 GiB/s, 536870.912 bytes, rounded up.
   CHECK(graph.tensor(graph.op(1).outputs[0]).bytes == 536871);
-  CHECK(instance.supported_on_accelerator == std::vector<bool>{true, false, true, true});
+  for (size_t node = 0; node < 4; ++node) CHECK(network.nodes[node].supported == (node != 1));
 }
 
 TEST_CASE("a cut becomes a placement; gradients follow their colocation class") {
@@ -86,7 +86,7 @@ TEST_CASE("a cut becomes a placement; gradients follow their colocation class") 
   };
   CHECK(parse_dnn_cut(R"({"fpgas": [{"load": -1, "nodes": [7]}, {"nodes": [5]}],
                             "cpus": [{"nodes": [3]}]})",
-                      "s.json", instance) == std::vector<int32_t>{0, 2, 1, 1});
+                      "s.json", instance) == std::vector<int32_t>{1, 2, 1, 0});
   CHECK(cut(R"({"fpgas": [{"nodes": [7, 3, 5, 8]}]})") ==
         "s.json: fpgas[0].nodes[3]: expected the id of a node of the instance, got 8");
   CHECK(cut(R"({"fpgas": [{"nodes": [7, 3, 7]}]})") ==

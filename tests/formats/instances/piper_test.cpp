@@ -1,4 +1,4 @@
-#include "formats/instances/piper.h"
+#include "formats/instances/pipeline_file.h"
 
 #include <doctest/doctest.h>
 
@@ -30,14 +30,15 @@ using test::replaced;
 
 }  // namespace
 
-TEST_CASE("an instance is read into graph and configurations, in the graph's order") {
+TEST_CASE("an instance is read into graph and configurations") {
   const auto instance = parse_piper(kInstance, "x.json", "x");
   const auto& graph = instance.graph;
-  CHECK(instance.max_devices == 4);
-  CHECK(instance.device_memory_bytes == 1'000'000'000);
-  CHECK(instance.bandwidth_bytes_per_s == 1e6);
-  CHECK(instance.micro_batches == 8);
-  REQUIRE(instance.id == std::vector<int64_t>{10, 20});
+  const auto& network = instance.network;
+  CHECK(network.devices == 4);
+  CHECK(network.memory_bytes == 1'000'000'000);
+  CHECK(network.bandwidth_bytes_per_s == 1e6);
+  CHECK(network.micro_batches == 8);
+  REQUIRE(instance.place == std::vector<int32_t>{1, 0});
   CHECK(graph.op(0).name == "Layer#10");
   CHECK(graph.op(1).name == "Layer");
   CHECK(graph.op(1).type == "Layer");
@@ -47,16 +48,16 @@ TEST_CASE("an instance is read into graph and configurations, in the graph's ord
   CHECK(graph.op(1).parameter_bytes() == 100);
   REQUIRE(graph.op(1).inputs.size() == 1);
   CHECK(graph.tensor(graph.op(1).inputs[0]).bytes == 64);
-  const auto* recomputed = instance.find(1, 1, "activation recomp");
-  REQUIRE(recomputed);
-  CHECK(recomputed->time_per_sample_s == 3);
-  CHECK(recomputed->bytes_per_batch == 1);
-  CHECK(recomputed->fixed_bytes == 300);
-  CHECK(instance.find(1, 1, "vanilla")->forward_sync_bytes == std::map<int32_t, int64_t>{{0, 5}});
-  CHECK(instance.find(0, 1, "vanilla")->backward_sync_bytes == std::map<int32_t, int64_t>{{1, 7}});
-  CHECK(instance.find(0, 1, "activation recomp") == nullptr);
-  CHECK(instance.find(0, 3, "vanilla") == nullptr);
-  CHECK(instance.configurations[0].at(2).empty());
+  const auto& layers = network.piper.layers;
+  REQUIRE(layers[0].degrees.size() == 1);
+  const auto& recomputed = layers[0].degrees[0].configurations[0];
+  CHECK(recomputed.id == "activation recomp");
+  CHECK(recomputed.time == 3);
+  CHECK(recomputed.bytes_per_batch == 1);
+  CHECK(recomputed.fixed_bytes == 300);
+  CHECK(layers[0].degrees[0].configurations[1].sync_bytes == std::vector<double>{5});
+  REQUIRE(layers[1].degrees.size() == 1);  // without the entry of degree 2, which has none
+  CHECK(layers[1].degrees[0].configurations[0].sync_bytes == std::vector<double>{7});
 }
 
 TEST_CASE("wrong instances give one error each") {
