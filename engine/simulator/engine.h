@@ -22,4 +22,10 @@ std::unique_ptr<Engine> placeto_engine(const Problem& problem);
 /// The simulator of Doppler's authors, event by event (SimulationRules::doppler()).
 std::unique_ptr<Engine> doppler_engine(const Problem& problem);
 
+/// Memory model of the published simulator (papers/notes.md "Trinity: the published simulator"):
+/// all outputs of an operator are allocated at its start and released one microsecond before its
+/// last reader ends (never without a reader). At one instant allocations come before releases.
+void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,
+                          const Record& record, Metrics& metrics);
+
 }  // namespace trinity

@@ -353,7 +353,8 @@ class DopplerEngine : public PublishedEngine {
     }
   }
 
-  std::vector<std::vector<std::pair<int64_t, Problem::Reader>>> edges_;  // [producer], in file order, with their numbers
+  /// [producer], in file order, with their numbers.
+  std::vector<std::vector<std::pair<int64_t, Problem::Reader>>> edges_;
   std::vector<int32_t> next_waiting_;  // [operator]: next in its device's queue
   std::vector<Event> events_;          // a heap
   std::vector<Device> devices_;
@@ -361,6 +362,35 @@ class DopplerEngine : public PublishedEngine {
 };
 
 }  // namespace
+
+void account_outputs_only(const Problem& problem, std::span<const int32_t> placement,
+                          const Record& record, Metrics& metrics) {
+  struct Change {
+    int64_t time_ns;
+    int64_t bytes;
+  };
+  std::vector<std::vector<Change>> changes(metrics.devices.size());
+  for (int32_t op = 0; op < problem.operators(); ++op) {
+    const auto o = static_cast<size_t>(op);
+    int64_t bytes = 0, released = -1;
+    for (int32_t i = problem.first_output(op); i < problem.first_output(op + 1); ++i)
+      bytes += problem.all_output_bytes()[i];
+    for (const auto& reader : problem.readers(op))
+      released = std::max(released, record.end_ns[reader.op] - 1000);
+    auto& device = changes[placement[o]];
+    device.push_back({record.start_at[record.position[o]], bytes});
+    if (released >= 0) device.push_back({released, -bytes});
+  }
+  for (size_t d = 0; d < changes.size(); ++d) {
+    std::sort(changes[d].begin(), changes[d].end(), [](const Change& a, const Change& b) {
+      return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.bytes > b.bytes;
+    });
+    int64_t live = 0;
+    for (const auto& change : changes[d])
+      metrics.devices[d].peak_memory_bytes =
+          std::max(metrics.devices[d].peak_memory_bytes, live += change.bytes);
+  }
+}
 
 std::unique_ptr<Engine> placeto_engine(const Problem& problem) { return std::make_unique<PlacetoEngine>(problem); }
 
