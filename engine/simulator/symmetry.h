@@ -87,14 +87,14 @@ class SymmetryPricer {
   std::shared_ptr<const SymmetrySearch> find(const ReplicaLanes& lanes, const Mesh& mesh);
   LoweredReplica all_lanes(const Parallelism& given) const;
 
+  std::shared_ptr<Bound> bound(const Strategy& strategy);
   // These need the structure's lock:
   std::shared_ptr<Bound> bound(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
-  std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
 
-  void run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
-           Metrics& metrics, int64_t limit_ns);
+  std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
+  void run(Bound& bound, const Parallelism& given, Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          Timeline* timeline, int64_t limit_ns);
 

@@ -83,38 +83,26 @@ Graph with_experts_stated(Graph made, const Graph& original, const std::vector<i
   return builder.build();
 }
 
-/// Lowers a mesh with sharded experts: `run` lowers the operators of one rank, and every replica is
-/// one rank.
-template <class Run>
-auto lowered_rank(const Parallelism& given, const Graph& graph, Run run) {
+/// Lowers a mesh with sharded experts: the operators of one rank, as every replica is one rank.
+std::optional<LoweredReplica> lowered_rank(const Parallelism& given, const Graph& graph, LaneParts* parts) {
   auto spread = spread_experts(graph, given.mesh.expert);
   Parallelism one = given;
   one.operators = choices_of_rank(given, graph, spread);
-  auto made = run(Lowering(one, spread.graph, spread.spread));
-  LoweredReplica* replica = nullptr;
-  if constexpr (std::is_same_v<decltype(made), LoweredReplica>)
-    replica = &made;
-  else if (made)
-    replica = &*made;
-  if (!replica) return made;
-  replica->of = given;
+  auto made = Lowering(one, spread.graph, spread.spread).run(parts);
+  if (!made) return made;
+  made->of = given;
   std::vector<int32_t> home(at(graph.operator_count()), -1), rank_of(home.size(), 0);
   for (size_t rank = 0; rank < spread.origin.size(); ++rank)
     for (size_t op = 0; op < spread.origin[rank].size(); ++op) {
       const int32_t of = spread.origin[rank][op];
       if (of < 0 || home[of] >= 0) continue;
-      home[of] = replica->home[op];
+      home[of] = made->home[op];
       rank_of[of] = static_cast<int32_t>(rank);
     }
-  replica->home = std::move(home);
-  replica->home_rank = std::move(rank_of);
-  replica->ranks = std::move(spread.origin);
+  made->home = std::move(home);
+  made->home_rank = std::move(rank_of);
+  made->ranks = std::move(spread.origin);
   return made;
-}
-
-template <class Run>
-auto lowered_copy(const Parallelism& given, const Graph& graph, Run run) {
-  return given.mesh.expert > 1 ? lowered_rank(given, graph, run) : run(Lowering(given, graph, {}));
 }
 
 /// The graph with attention in rings: operators that are all of an attention and attend to their
@@ -140,6 +128,14 @@ Graph with_rings(const Graph& graph) {
     throw ArgumentError("cp_comm_type: ring: expected attention in one operator (kernels = 'flash'), graph '{}' has "
                         "none; use all_gather", graph.name());
   return builder.build();
+}
+
+/// The graph of one replica; with `parts` the graph of lower_lane(), if there is one.
+std::optional<LoweredReplica> lowered(const Parallelism& given, const Graph& graph, LaneParts* parts) {
+  std::optional<Graph> rings;
+  if (goes_in_rings(given)) rings = with_rings(graph);
+  const Graph& of = rings ? *rings : graph;
+  return given.mesh.expert > 1 ? lowered_rank(given, of, parts) : Lowering(given, of, {}).run(parts);
 }
 
 /// Checks that tokens of experts are distributed once.
@@ -194,10 +190,7 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
   check_stages(parallelism);
   check_inside(parallelism, graph);
   check_experts(parallelism, graph);
-  const auto run = [](Lowering lowering) { return lowering.run(); };
-  if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
-  const Graph rings = with_rings(graph);
-  return lowered_copy(parallelism, rings, run);
+  return *lowered(parallelism, graph, nullptr);
 }
 
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
@@ -207,12 +200,9 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
   const bool sums_aside = parallelism.overlap_tp_grad_allreduce && mesh.tensor > 1;
   if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
-  const auto run = [&](Lowering lowering) { return lowering.run(parts); };
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
-  if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
-  const Graph rings = with_rings(graph);
-  return lowered_copy(parallelism, rings, run);
+  return lowered(parallelism, graph, &parts);
 }
 
 namespace {

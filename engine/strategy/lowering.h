@@ -41,11 +41,10 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredReplica run() { return finish(*split(false)); }
-
-  /// As lower_lane(), nothing included.
-  std::optional<LoweredReplica> run(LaneParts& parts) {
-    const auto found = parts.find(what_splits(), [&] {
+  /// With `parts` the graph of lower_lane(), nothing included.
+  std::optional<LoweredReplica> run(LaneParts* parts) {
+    if (!parts) return finish(*split(false));
+    const auto found = parts->find(what_splits(), [&] {
       return std::make_shared<const std::optional<LoweredReplica>>(split(true));
     });
     if (!*found) return std::nullopt;

@@ -24,7 +24,7 @@ struct Copies {
   LoweredGraph copies;
 };
 
-/// True if exactly the lowered devices of every stage are simulated (LoweredReplica::lanes).
+/// True if the devices of every stage that are simulated are the first ones of their classes (LoweredReplica::lanes).
 bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u) {
     const auto lane = static_cast<int32_t>(u % lanes.size());
@@ -107,10 +107,14 @@ struct SymmetryPricer::Bound {
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
-  std::optional<std::vector<int32_t>> turn;  // of turns_inside(), when it was asked
-  std::string order_name;
-  PipelineOrder order_tasks;
-  std::shared_ptr<const OrderPieces> order;  // the latest
+  std::vector<int32_t> turn;  // of turns_inside()
+  std::mutex mutex;           // of the latest order:
+  PipelineSchedule schedule{};
+  PipelineOrder tasks;
+  std::shared_ptr<const OrderPieces> order;
+
+  int32_t devices() const { return static_cast<int32_t>(quotient.devices.size()); }
+  const std::vector<int32_t>& stage() const { return made->of->copies.stage; }
 };
 
 struct SymmetryPricer::Structure {
@@ -126,13 +130,6 @@ struct SymmetryPricer::Structure {
 };
 
 namespace {
-
-/// True if only the first device of every stage is simulated.
-bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
-  for (size_t u = 0; u < symmetry.devices.size(); ++u)
-    if (symmetry.devices[u] != (u % static_cast<size_t>(mesh.width()) == 0)) return false;
-  return true;
-}
 
 /// True if input-gradient reductions overlap with W operators: they coincide with others at one
 /// instant in an order that differs between pipeline groups.
@@ -260,12 +257,15 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   const auto& replica = structure.lowered->replica;
   if (all_differ(*symmetry, mesh) && operators_of_all(replica) > kMostOperators) return result;  // too large to be kept
   if (sums_aside(structure.lowered->replica.of) &&
-      (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
+      (symmetry->replicas.size() > 1 || !made_alone(*symmetry, std::vector<int32_t>(at(mesh.width()), 0))))
     return result;
   result->made = make(structure, *symmetry);
   result->placement =
       bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
-  if (result->placement.empty()) result->made.reset();
+  if (result->placement.empty())
+    result->made.reset();
+  else
+    result->turn = turns_inside(*result->made->problem, result->placement, result->stage(), result->quotient.devices);
   return result;
 }
 
@@ -303,30 +303,25 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
 }
 
 std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Parallelism& given) {
-  const std::string name = choice_name(schedule_of(given));
-  if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches &&
-      bound.order_tasks == given.tasks)
+  const auto schedule = schedule_of(given);
+  const std::lock_guard lock(bound.mutex);
+  if (bound.order && bound.order->micro_batches == given.micro_batches && bound.schedule == schedule &&
+      bound.tasks == given.tasks)
     return bound.order;
-  if (!bound.turn)
-    bound.turn = turns_inside(*bound.made->problem, bound.placement,
-                              bound.made->of->copies.stage, bound.quotient.devices);
   bound.order = std::make_shared<const OrderPieces>(
-      pipeline_pieces(bound.made->problem->graph(), bound.placement,
-                      static_cast<int32_t>(bound.quotient.devices.size()),
-                      bound.made->of->copies.stage, given.micro_batches,
-                      parse_choice<PipelineSchedule>(name), *bound.turn, given.tasks));
-  bound.order_name = name;
-  bound.order_tasks = given.tasks;
+      pipeline_pieces(bound.made->problem->graph(), bound.placement, bound.devices(), bound.stage(),
+                      given.micro_batches, schedule, bound.turn, given.tasks));
+  bound.schedule = schedule;
+  bound.tasks = given.tasks;
   return bound.order;
 }
 
-void SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
-                         Metrics& metrics, int64_t limit_ns) {
+void SymmetryPricer::run(Bound& bound, const Parallelism& given, Metrics& metrics, int64_t limit_ns) {
+  const auto pieces = order(bound, given);
   const bool decided = engines_.with(
       [this] { return std::make_unique<OrderEngine>(problem_->cluster()); },
       [&](OrderEngine& engine) {
-        return engine.run(*bound.made->problem, bound.placement, pieces, &bound.quotient, limit_ns,
-                          metrics);
+        return engine.run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns, metrics);
       });
   if (!decided) run_events(bound, given, metrics, nullptr, limit_ns);
 }
@@ -335,39 +330,28 @@ void SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Pa
 void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                                 Timeline* timeline, int64_t limit_ns) {
   const auto& problem = *bound.made->problem;
-  const auto schedule = pipeline_schedule(
-      problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
-      bound.made->of->copies.stage, given.micro_batches, schedule_of(given),
-      *bound.turn, given.tasks);
+  const auto schedule = pipeline_schedule(problem.graph(), bound.placement, bound.devices(), bound.stage(),
+                                          given.micro_batches, schedule_of(given), bound.turn, given.tasks);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
                          limit_ns);
 }
 
-bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
-  const auto& given = *strategy.parallelism;
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy) {
   const auto of = structure(strategy);
-  std::shared_ptr<Bound> found;
-  std::shared_ptr<const OrderPieces> pieces;
-  {
-    const std::lock_guard lock(of->mutex);
-    found = bound(*of, given.mesh);
-    if (!found->made) return false;
-    pieces = order(*found, given);
-  }
-  run(*found, *pieces, given, metrics, limit_ns);
-  return true;
+  const std::lock_guard lock(of->mutex);
+  return bound(*of, strategy.parallelism->mesh);
+}
+
+bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
+  const auto found = bound(strategy);
+  if (found->made) run(*found, *strategy.parallelism, metrics, limit_ns);
+  return found->made != nullptr;
 }
 
 bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owners) {
   const auto& given = *strategy.parallelism;
-  const auto of = structure(strategy);
-  std::shared_ptr<Bound> found;
-  {
-    const std::lock_guard lock(of->mutex);
-    found = bound(*of, given.mesh);
-    if (!found->made) return false;
-    order(*found, given);  // also finds the turns
-  }
+  const auto found = bound(strategy);
+  if (!found->made) return false;
   Metrics metrics;
   Timeline timeline;
   timeline.wants_owners = true;
@@ -392,10 +376,8 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
 }
 
 int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {
-  const auto of = structure(strategy);
-  const std::lock_guard lock(of->mutex);
-  const auto found = bound(*of, strategy.parallelism->mesh);
-  return found->made ? static_cast<int32_t>(found->quotient.devices.size()) : -1;
+  const auto found = bound(strategy);
+  return found->made ? found->devices() : -1;
 }
 
 }  // namespace trinity
