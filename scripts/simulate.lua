@@ -15,12 +15,13 @@
 --   cost                    with --cost: the operators whose times the file gives
 --   expert_load             with --expert-load: result of trinity.stragglers.expert_load (trinity help ExpertLoad)
 --   stragglers              with --noise or --lengths: step_time_s, mean_s, p50_s, p95_s, error_s, 'draws', waits,
---                           remedies
+--                           replica_waits, remedies
 --   context_degrees         with --context-degrees: a list of what, mesh, micro_batches, mean_s, p50_s, p95_s, error_s,
 --                           degrees (trinity help ContextDegree)
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
@@ -81,6 +82,7 @@ local function straggler_facts(found)
   facts.waits = util.map(found.waits, function(row)
     return util.picked(row, { 'device', 'stage', 'replica', 'type', 'time_s' })
   end)
+  facts.replica_waits = util.map(found.replica_waits, util.merged)
   facts.remedies = util.map(found.remedies, function(row)
     return util.picked(row, { 'what', 'step_time_s', 'samples_per_s', 'gain', 'stages', 'devices', 'micro_batches' })
   end)
@@ -102,6 +104,17 @@ local function print_stragglers(found)
   end
   print(trinity.system.format_table({ 'the step waits for', 'work', 'stage', 'replica', 'seconds', '% of the step' },
     rows))
+  local stages = util.grouped(found.replica_waits, function(row) return row.stage end)
+  if #stages > 0 then
+    print()
+    print(trinity.system.format_table({ 'stage', 'a replica waits s', 'at most s', 'for replica' }, util.map(stages,
+      function(list)
+        local times_s = util.map(list, function(row) return row.time_s end)
+        local order = util.order_of(times_s)
+        return { tostring(list[1].stage), ('%.6g'):format(statistics.mean(times_s)),
+          ('%.6g'):format(times_s[order[#order]]), tostring(list[order[1]].replica) }
+      end)))
+  end
   if #found.remedies == 0 then return end
   print()
   print(trinity.system.format_table({ 'what helps', 'step s', 'samples/s', 'gain %', 'layers of stages' },

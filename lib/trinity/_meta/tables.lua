@@ -233,6 +233,12 @@ error 'this file is for editors'
 ---@field type 'forward'|'backward'|'update'|'send'|'collective'
 ---@field time_s number mean over the samples
 
+--- Wait of a replica for the slowest one, before gradients are reduced.
+---@class trinity.ReplicaWait
+---@field stage integer pipeline stage, from 1
+---@field replica integer from 1
+---@field time_s number from its last backward pass to the last one of all replicas, mean over the samples
+
 ---@class trinity.Remedy
 ---@field what string
 ---@field step_time_s number without noise, of even work
@@ -251,7 +257,31 @@ error 'this file is for editors'
 ---@field draws_s number[] sampled step times
 ---@field degrees table<integer, number> with option `lengths`: fraction of micro-batches by context-parallel degree
 ---@field waits trinity.StepWait[] longest time first
+---@field replica_waits trinity.ReplicaWait[] by stage and replica; empty with one replica
 ---@field remedies trinity.Remedy[] best first; empty unless the cluster has option `slow`
+
+---@class trinity.ExpertLoad
+---@field step_time_s number
+---@field slowdown number step time / step time with even load
+---@field rank_factor number maximum tokens of a rank in any layer / tokens of an even load
+---@field expert_factor number same, for the fullest expert
+---@field dropped number fraction of tokens that capacity_factor drops
+---@field peak_memory_bytes number of the fullest device
+---@field fullest_device string
+
+--- The cost of chosen operations.
+---@class trinity.ReplayAnswer
+---@field slowdown number mean step time with only these as recorded / with all typical
+---@field alone_s number[] per step: these as recorded, all others typical
+---@field without_s number[] per step: these typical, all others as recorded
+---@field saved number fraction of the slowdown that disappears if these are typical
+
+--- A cause of waiting of the step: a worker's operations of one type on the critical path.
+---@class trinity.ReplayWait
+---@field worker integer replica of the model
+---@field stage integer
+---@field type string
+---@field time_s number mean over the steps
 
 ---@class trinity.ContextDegree
 ---@field what string 'context 4', or 'one per micro-batch'

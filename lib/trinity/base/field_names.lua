@@ -122,6 +122,7 @@ given.names = {
   ['trinity.Replay'] = [[path steps workers stages types recorded_s replayed_s busy_s typical_s slowdown]],
   ['trinity.ReplayAnswer'] = [[slowdown alone_s without_s saved]],
   ['trinity.ReplayWait'] = [[worker stage type time_s]],
+  ['trinity.ReplicaWait'] = [[stage replica time_s]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
   ['trinity.Run'] = [[path name]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
@@ -132,7 +133,7 @@ given.names = {
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
   ['trinity.StepWait'] = [[device stage replica type time_s]],
-  ['trinity.Stragglers'] = [[step_time_s mean_s p50_s p95_s error_s draws_s degrees waits remedies]],
+  ['trinity.Stragglers'] = [[step_time_s mean_s p50_s p95_s error_s draws_s degrees waits replica_waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tp_grad_allreduce zero_stage bucket_bytes cp_comm_type sync problem metrics reward method
     seed evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated placement
@@ -178,7 +179,7 @@ given.nested = {
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],
   ['trinity.Search'] = [[curve=CurvePoint*]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
-  ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
+  ['trinity.Stragglers'] = [[waits=StepWait* replica_waits=ReplicaWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
 }
 

@@ -33,15 +33,6 @@ experts.declared = options_of.declare('trinity.ExpertLoadOptions', {
     help = 'with dispatcher: ranks whose experts a token may use (--moe-router-group-topk, one group per rank)' },
 })
 
----@class trinity.ExpertLoad
----@field step_time_s number
----@field slowdown number step time / step time with even load
----@field rank_factor number maximum tokens of a rank in any layer / tokens of an even load
----@field expert_factor number same, for the fullest expert
----@field dropped number fraction of tokens that capacity_factor drops
----@field peak_memory_bytes number of the fullest device
----@field fullest_device string
-
 local result = printed.as('expert load', { 'step_time_s', 'slowdown', 'rank_factor', 'peak_memory_bytes' })
 
 local function starts_with(text, start) return text:sub(1, #start) == start end
@@ -94,23 +85,24 @@ local function layer_of(layers, op)
   end
 end
 
---- Returns a function: number of a layer, its experts -> the tokens of every expert, in any unit.
+--- Returns a function: number of a layer, its experts -> tokens of each, in any unit; and its source, for messages.
 local function tokens_of(owner, options, count)
-  local load = options.load
+  local load, source = options.load, "option 'load'"
   local weight = load == 'uniform' and function() return 1 end or type(load) == 'function' and load
   if weight then
-    return function(layer, all) return util.listed(all, function(e) return weight(layer, e) end) end
+    return function(layer, all) return util.listed(all, function(e) return weight(layer, e) end) end, source
   end
-  if type(load) == 'string' then
+  if type(load) == 'string' and load:find '%.json$' then
+    source = util.shortened(load)
     local function sized(list, size, expected)
       if type(list) == 'table' and #list == size then return list end
-      util.fail('%s: %s: %s, got %s', owner, util.shortened(load), expected:format(size),
+      util.fail('%s: %s: %s, got %s', owner, source, expected:format(size),
         type(list) == 'table' and tostring(#list) or util.describe(list))
     end
     local rows = sized(json.read(load), count, 'expected a list of %d layers')
     return function(layer, all)
       return sized(rows[layer], all, ('layer %d: expected counts of %%d experts'):format(layer))
-    end
+    end, source
   end
   if type(load) ~= 'table' or type(load.zipf) ~= 'number' or not (load.zipf >= 0 and load.zipf <= 100) then
     check.wrong(owner, 'option', 'load', load, "'uniform', a file .json, { zipf = 0 to 100 } or a function")
@@ -123,7 +115,7 @@ local function tokens_of(owner, options, count)
     end
     stream:close()
     return util.map(order, function(rank) return rank ^ -load.zipf end)
-  end
+  end, source
 end
 
 --- Returns the experts of a layer in the order of the ranks.
@@ -154,19 +146,19 @@ end
 --- `most`. Returns the largest factors, and the dropped fraction.
 local function place_loads(owner, options, layers, ranks)
   local facts, totals = { rank_factor = 0, expert_factor = 0, dropped = 0 }, {}
-  local tokens = tokens_of(owner, options, #layers)
+  local tokens, source = tokens_of(owner, options, #layers)
   for number, layer in ipairs(layers) do
     local sum, given = 0, tokens(number, layer.all)
     for e = 1, layer.all do
       local load = given[e]
       if type(load) ~= 'number' or not (load >= 0 and load < math.huge) then
-        util.fail("%s: option 'load': layer %d, expert %d: expected 0 or more tokens, got %s", owner, number, e,
+        util.fail('%s: %s: layer %d, expert %d: expected 0 or more tokens, got %s', owner, source, number, e,
           util.describe(load))
       end
       sum = sum + load
     end
     if not (sum > 0 and sum < math.huge) then
-      util.fail("%s: option 'load': layer %d: expected a finite sum above 0, got %g", owner, number, sum)
+      util.fail('%s: %s: layer %d: expected a finite sum above 0, got %g', owner, source, number, sum)
     end
     local loads = util.map(given, function(tokens_of_one)
       local load = tokens_of_one * layer.all / sum
@@ -301,6 +293,9 @@ function experts.load(owner, strategy, step, options)
   if not strategy.mesh then util.fail('%s: strategy: expected a mesh, got a placement', owner) end
   local cluster, ranks = strategy.problem.cluster, strategy.mesh.expert or 1
   local layers, layer_of_op = layers_of(owner, strategy.problem.graph, step), {}
+  if options.group_topk and not options.dispatcher then
+    check.refuse(owner, 'option', 'group_topk', "expected option 'dispatcher' with it")
+  end
   if options.dispatcher and not layers[1].top_k then
     util.fail("%s: option 'dispatcher': expected matmuls with attribute 'experts_per_token', got none", owner)
   end

@@ -44,7 +44,29 @@ local declared = options_of.declare('trinity.StragglerOptions', { help = 'Option
 
 local result = printed.as('stragglers', { 'step_time_s', 'mean_s', 'p95_s' })
 local wait = printed.as('wait', { 'device', 'stage', 'replica', 'type', 'time_s' })
+local replica_wait = printed.as('replica wait', { 'stage', 'replica', 'time_s' })
 local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s' })
+
+--- Returns a row per stage and replica, the mean seconds from its last backward pass to the one of the slowest replica,
+--- and a function that adds a sampled step.
+local function replica_waits(step, mesh, draws)
+  local rows, last, at = {}, {}, step.low and step.low.coordinates
+  for stage = 1, (mesh and mesh.data or 1) > 1 and (mesh.pipeline or 1) or 0 do
+    for replica = 1, mesh.data do rows[#rows + 1] = replica_wait { stage = stage, replica = replica, time_s = 0 } end
+  end
+  for _, node in ipairs(#rows > 0 and step.nodes or {}) do
+    if node.kind == 'backward' and node.end_s >= (last[node.device] or node).end_s then last[node.device] = node end
+  end
+  return rows, function(start_of, drawn_s)
+    local end_s, latest_s = {}, {}
+    for device, node in pairs(last) do -- in any order: maxima
+      local stage, ready_s = at.pipeline[device] + 1, start_of(node.number) + drawn_s[node.number]
+      local row = at.pipeline[device] * mesh.data + at.data[device] + 1
+      end_s[row], latest_s[stage] = math.max(end_s[row] or 0, ready_s), math.max(latest_s[stage] or 0, ready_s)
+    end
+    for k, row in ipairs(rows) do row.time_s = row.time_s + ((latest_s[row.stage] or 0) - (end_s[k] or 0)) / draws end
+  end
+end
 
 --- Samples steps of a strategy with random times of every pass on a device, in an unchanged order. Returns mean and
 --- 95th percentile of the step time, what the step waits for, and remedies for slow devices. Example:
@@ -53,7 +75,7 @@ local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s'
 ---@param options? trinity.StragglerOptions
 ---@return trinity.Stragglers
 function stragglers.run(strategy, options)
-  local owner = 'stragglers.run'
+  local owner = 'trinity.stragglers'
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   options = declared:read(owner, 2, 'options', options)
   local cluster, step = strategy.problem.cluster, step_of(owner, strategy)
@@ -65,6 +87,7 @@ function stragglers.run(strategy, options)
       or ('%d/%d/%s/%d'):format(node.device, node.micro_batch, node.kind, node.stage or 0)
   end)
   local lengths, used = lengths_of(owner, step, strategy, options)
+  local rows, add_replicas = replica_waits(step, strategy.mesh, options.draws)
   local add, waits = tasks.sums(function(node)
     return wait { device = cluster.devices[node.device].name, type = node.kind, time_s = 0,
       stage = at and at.pipeline[node.device] + 1, replica = at and at.data[node.device] + 1 }
@@ -77,8 +100,9 @@ function stragglers.run(strategy, options)
       drawn_s[i] = step.time_s[i] * factors[pass] * scale + more_s
     end
     stream:close()
-    local sampled_s, path = step.run(drawn_s)
+    local sampled_s, path, start_of = step.run(drawn_s)
     draws_s[draw] = sampled_s
+    add_replicas(start_of, drawn_s)
     for _, i in ipairs(path) do
       local node = step.nodes[i]
       add(('%d/%s'):format(node.device, node.kind), drawn_s[i] / options.draws, node)
@@ -89,7 +113,7 @@ function stragglers.run(strategy, options)
   local micro_batches = (strategy.mesh and strategy.mesh.data or 1) * (strategy.micro_batches or 1)
   for degree, count in util.sorted_pairs(used) do used[degree] = count / (micro_batches * options.draws) end
   return result { step_time_s = step_s, mean_s = statistics.mean(draws_s), p50_s = util.median(sorted),
-    p95_s = sorted[math.ceil(0.95 * #sorted)], draws_s = draws_s, degrees = used, waits = waits(),
+    p95_s = sorted[math.ceil(0.95 * #sorted)], draws_s = draws_s, degrees = used, waits = waits(), replica_waits = rows,
     error_s = (statistics.deviation(draws_s) or 0) / math.sqrt(#draws_s),
     remedies = options.remedies and remedies(strategy) or {} }
 end

@@ -23,9 +23,13 @@ end
 local function drawer(owner, lengths, most)
   local draw, rows, total = lengths, {}, 0
   if type(lengths) ~= 'function' then
+    if type(lengths) ~= 'string' then check.wrong(owner, 'option', 'lengths', lengths, 'a CSV file or a function') end
     for _, row in ipairs(csv.read(check.path(owner, 'option', 'lengths', lengths), 'length', 'count')) do
       total = total + csv.whole(lengths, row, 'count', nil, 0)
       rows[#rows + 1] = { csv.whole(lengths, row, 'length'), total }
+      if rows[#rows][1] > most then
+        csv.refuse(lengths, row, "column 'length': expected at most %d (the sequence length), got %s", most, row.length)
+      end
     end
     if total == 0 then util.fail('%s: expected a count above 0, got none', util.shortened(lengths)) end
     draw = function(stream)
@@ -151,7 +155,9 @@ end
 return function(owner, step, strategy, options)
   local used = {}
   if options.lengths == nil then
-    if options.context ~= 'fixed' then util.fail("%s: option 'context': expected option 'lengths' with it", owner) end
+    for name, plain in util.sorted_pairs { context = 'fixed', deal = 'drawn', fill = 'padded' } do
+      if options[name] ~= plain then check.refuse(owner, 'option', name, "expected option 'lengths' with it") end
+    end
     return function() return function() return 1, 0 end end, used
   end
   if not strategy.mesh then util.fail("%s: option 'lengths': expected a strategy with a mesh", owner) end

@@ -36,21 +36,24 @@ local function with_layers_moved(problem, plan, low, slow)
 end
 
 --- Returns the plans without the slowest replica, the two slowest and so on: the others take their micro-batches.
+--- Replicas that share experts are dropped together.
 local function without_replicas(plan, low, slow)
-  local at, worst, data, plans = low.coordinates.data, {}, plan.mesh.data or 1, {}
+  local at, worst, experts, data, plans = low.coordinates.data, {}, plan.mesh.expert or 1, plan.mesh.data or 1, {}
+  local function group_of(device) return at[device] and math.floor(at[device] / experts) end
   for device, factor in util.sorted_pairs(slow) do
-    if at[device] then worst[at[device]] = math.max(worst[at[device]] or 1, factor) end
+    local group = group_of(device)
+    if group then worst[group] = math.max(worst[group] or 1, factor) end
   end
   local order, kept = util.sorted_keys(worst), plan.devices or util.sorted_keys(at)
   table.sort(order, function(a, b)
     if worst[a] ~= worst[b] then return worst[a] > worst[b] end
     return a < b
   end)
-  for dropped = 1, math.min(#order, data - 1) do
-    local devices = util.filtered(kept, function(device) return at[device] ~= order[dropped] end)
-    kept = devices
-    plans[dropped] = util.merged(plan, { mesh = util.merged(plan.mesh, { data = data - dropped }), devices = kept,
-      micro_batches = math.ceil((plan.micro_batches or 1) * data / (data - dropped)) })
+  for dropped = 1, math.min(#order, data / experts - 1) do
+    local left, group = data - dropped * experts, order[dropped]
+    kept = util.filtered(kept, function(device) return group_of(device) ~= group end)
+    plans[dropped] = util.merged(plan, { mesh = util.merged(plan.mesh, { data = left }), devices = kept,
+      micro_batches = math.ceil((plan.micro_batches or 1) * data / left) })
   end
   return plans
 end

@@ -109,13 +109,6 @@ local declared = options_of.declare('trinity.ReplayChoice', {
   number_of('worker', 'replica of the model, from 0'), number_of('stage', 'stage of the pipeline, from 0'),
 })
 
---- The cost of chosen operations.
----@class trinity.ReplayAnswer
----@field slowdown number mean step time with only these as recorded / with all typical
----@field alone_s number[] per step: these as recorded, all others typical
----@field without_s number[] per step: these typical, all others as recorded
----@field saved number fraction of the slowdown that disappears if these are typical
-
 local answer = printed.as('replay answer', { 'slowdown', 'saved' })
 
 --- Predicts the cost of chosen operations, by simulating only them as recorded and only them as typical, without gaps.
@@ -139,13 +132,6 @@ function Replay:what_if(choice)
   return answer { slowdown = mean(alone_s) / typical_s, alone_s = alone_s, without_s = without_s,
     saved = busy_s > typical_s and (busy_s - mean(without_s)) / (busy_s - typical_s) or 0 }
 end
-
---- A cause of waiting of the step: a worker's operations of one type on the critical path.
----@class trinity.ReplayWait
----@field worker integer replica of the model
----@field stage integer
----@field type string
----@field time_s number mean over the steps
 
 local wait = printed.as('wait', { 'worker', 'stage', 'type', 'time_s' })
 

@@ -124,10 +124,10 @@ return function(owner, found)
     util.fail("%s: strategy: expected a step that a fixed order reproduces, got %.6g s, and %.6g s in that order; "
       .. "the cluster's transfers contend by rule '%s'", owner, step_s, quiet_s, problem.cluster.queue)
   end
-  --- Returns the seconds of the step where its nodes take these, and the nodes on its critical path.
+  --- Returns the seconds of the step where its nodes take these, the nodes on its critical path, and their starts.
   local function run(seconds)
-    local changed_s, path = step(seconds)
-    return found.metrics.step_time_s + (changed_s - quiet_s), path -- metrics: mean of a period of `sync.every`
+    local changed_s, path, start_of = step(seconds) -- metrics: mean of a period of `sync.every`
+    return found.metrics.step_time_s + (changed_s - quiet_s), path, start_of
   end
   return { nodes = nodes, node_of = node_of, time_s = time_s, run = run, low = low, graph = graph, ops = ops,
     timeline = timeline }

@@ -7,7 +7,8 @@ local util = require 'trinity.base.util'
 local tasks = {}
 
 --- Returns a function for tasks, each with a list of the tasks that it waits for: seconds of the tasks -> seconds from
---- first start to last end, and the tasks of the critical path. Raises an error for a cycle.
+--- first start to last end, the tasks of the critical path, and a function: task -> start in seconds. Raises an error
+--- for a cycle.
 function tasks.new(name, waits)
   local builder, position, number, times_s = graph.new { name = name }, {}, {}, array.double(#waits)
   for i = 1, #waits do builder:add_operator { name = tostring(i) } end
@@ -22,7 +23,8 @@ function tasks.new(name, waits)
   return function(time_s)
     for i, at in ipairs(position) do times_s[at] = time_s[i] end
     local found = built:critical_path { time_s = times_s }
-    return found.length_s, util.map(found.operators, function(operator) return number[operator] end)
+    return found.length_s, util.map(found.operators, function(operator) return number[operator] end),
+      function(i) return found.start_s[position[i]] end
   end
 end
 

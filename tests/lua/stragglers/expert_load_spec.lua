@@ -97,9 +97,9 @@ describe('experts with unequal loads', function()
   it('compose with noise, lengths and slow devices', function()
     local network = trinity.model('mixtral-8x7b', { layers = 2, sequence = 512, batch_size = 1 })
     local slow = trinity.cluster('dgx_h100x1', { slow = { ['n0/gpu3'] = 2 } })
-    local function on(where)
-      return trinity.problem { graph = network, cluster = where }:strategy { mesh = { data = 4, expert = 4, pipeline = 2 },
-        micro_batches = 2 }
+    local function on(where, experts)
+      return trinity.problem { graph = network, cluster = where }:strategy { micro_batches = 2,
+        mesh = { data = 4, expert = experts or 4, pipeline = 2 } }
     end
     local function mean_s(found, load, more)
       return trinity.stragglers(found, merged({ noise = 0, draws = 1, remedies = false, experts = load and { load = load } },
@@ -113,10 +113,12 @@ describe('experts with unequal loads', function()
     expect(mean_s(found, nil, short)):below(mean_s(found, hot, short))
     expect(mean_s(found, hot, short)):below(mean_s(found, hot))
     expect(mean_s(found, hot)):below(mean_s(on(slow), hot))
+    local remedy = trinity.stragglers(on(slow, 2), { draws = 1 }).remedies[2]
+    expect(remedy.what .. #remedy.devices):equals 'replicas with slow devices dropped4' -- both that share experts
     local noisy = trinity.stragglers(found, { experts = { load = hot }, noise = 0.1, draws = 50 })
     expect(noisy.step_time_s):equals(mean_s(found, hot))
     expect(noisy.step_time_s - 2 * noisy.error_s):below(noisy.mean_s)
-    expect(function() mean_s(found, 'uniform', { experts = { load = 'even' } }) end):raises 'even: cannot read'
+    expect(function() mean_s(found, 'uniform', { experts = { load = 'even' } }) end):raises "option 'load'.*got string 'even'"
     expect(function() mean_s(found, nil, { experts = {} }) end):raises "option 'load' is missing"
   end)
   it('go to the expected number of ranks that hold random experts', function()
@@ -150,9 +152,11 @@ describe('experts with unequal loads', function()
     expect(loaded { load = path }):raises 'layer 1: expected counts of 8 experts, got 2'
     trinity.files.write(path, '[[1, 2]]')
     expect(loaded { load = path }):raises 'expected a list of 2 layers, got 1'
+    trinity.files.write(path, '[[1, 1, 1, 1, 1, 1, 1, -8], []]')
+    expect(loaded { load = path }):raises '%.json: layer 1, expert 8: expected 0 or more tokens, got number %-8'
     expect(loaded { load = { zipf = -1 } }):raises "option 'load'.*zipf = 0 to 100"
     expect(loaded { load = function() return 0 end }):raises 'layer 1: expected a finite sum above 0, got 0'
-    expect(loaded { load = function() return 1e308 end }):raises 'layer 1: expected a finite sum above 0, got inf'
+    expect(loaded { load = 'uniform', group_topk = 2 }):raises "option 'group_topk': expected option 'dispatcher' with it"
     expect(loaded { load = function() return -1 end }):raises 'expert 1: expected 0 or more tokens, got number %-1'
     expect(loaded { load = 'uniform', dispatcher = 'deepep' }):raises "option 'dispatcher'.*experts_per_token"
     expect(loaded { load = 'uniform', place = function() return { 1, 1 } end }):raises 'expected every expert from 1 to 8 once'

@@ -136,7 +136,7 @@ it('a trace or choice that says something else is refused by name', function()
     change(rows)
     return function() trinity.stragglers.replay(written(rows)) end
   end
-  expect(replayed(function(rows) rows[1][5] = 'optimiser' end)):raises "column 'optype': expected .*got string 'optimiser'"
+  expect(replayed(function(rows) rows[1][5] = 'optimiser' end)):raises "column 'optype': expected .*got string 'optimiser', did you mean 'optimizer'"
   expect(replayed(function(rows) rows[1][11] = -1 end)):raises
     "column 'duration_s': expected 0 or more seconds from a finite start, got %-1"
   expect(replayed(function(rows) rows[1][10] = 'inf' end)):raises 'line 2: .*from inf'

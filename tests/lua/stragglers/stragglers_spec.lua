@@ -54,6 +54,8 @@ describe('sampled steps', function()
     expect(sum):near(drawn.mean_s, 1e-9)
     expect(drawn.waits[1].device):equals 'n0/gpu5'
     expect(drawn.waits[1].stage):equals(2)
+    for _, row in ipairs(drawn.replica_waits) do expect(row.time_s == 0):equals(row.replica == 1) end -- of the device
+    expect(#drawn.replica_waits):equals(4) -- two replicas in two stages
   end)
   it('are sampled for placements, too', function()
     local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 4 }), cluster = trinity.cluster 'p100x2' }
@@ -93,9 +95,11 @@ describe('sequences of unequal length', function()
     trinity.files.write(path, 'length,count\n512,3\n4096,0\n')
     expect(mean { lengths = path, draws = 1 }):near(mean { lengths = function() return 512 end, draws = 1 }, 1e-12)
     trinity.files.write(path, 'length,count\n8192,3\n')
-    expect(function() mean { lengths = path } end):raises 'expected integer lengths from 1 to 4096 %(the sequence length%), got number 8192'
-    expect(function() mean { lengths = 3 } end):raises "option 'lengths': expected a string, got number 3"
+    expect(function() mean { lengths = path } end):raises "line 2: column 'length': expected at most 4096 %(the sequence length%), got 8192"
+    expect(function() mean { lengths = function() return 0 end } end):raises 'expected integer lengths from 1 to 4096'
+    expect(function() mean { lengths = 3 } end):raises "option 'lengths': expected a CSV file or a function, got number 3"
     expect(function() mean { lengths = skewed, fill = 'packed', deal = 'sorted' } end):raises "option 'deal'.*got 'sorted'"
+    expect(function() mean { deal = 'sorted' } end):raises "option 'deal': expected option 'lengths' with it"
   end)
 end)
 
