@@ -271,7 +271,7 @@ bool check_pieces(const Drawn& given, OrderEngine& engine) {
   try {
     schedule = bind_schedule(spec, low.arranged.placement, problem, OnContradiction::fail);
     pieces = pipeline_pieces(*graph, low.arranged.placement, given.cluster->device_count(),
-                             spec.stage, spec.micro_batches, parse_choice<PipelineSchedule>(spec.name));
+                             spec.stage, parse_choice<PipelineSchedule>(spec.name), {}, spec.tasks)(spec.micro_batches);
   } catch (const ScheduleError&) {
     return false;
   }

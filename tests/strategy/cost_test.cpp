@@ -182,7 +182,7 @@ TEST_CASE("element-wise operators in a row are one kernel") {
   auto dispatched = type;
   dispatched.dispatch_s = 1;
   std::vector<double> times_s(static_cast<size_t>(apart.graph.operator_count()), 1e-3);
-  wait_for_dispatch(apart.graph, dispatched, 1, times_s);
+  Dispatches(apart.graph, dispatched, times_s).wait(1, times_s);
   CHECK(times_s[static_cast<size_t>(apart.graph.find("layer/relu"))] == doctest::Approx(1));
 }
 
@@ -194,32 +194,32 @@ TEST_CASE("a run of kernels takes as long as the host needs to dispatch them") {
   const auto relu = static_cast<size_t>(made.graph.find("layer/relu"));
   const std::vector<double> whole(count, 1e-3);
   auto times_s = whole;
-  wait_for_dispatch(made.graph, type, 1, times_s);
+  Dispatches(made.graph, type, times_s).wait(1, times_s);
   CHECK(times_s == whole);
   type.dispatch_s = 0.9e-3;  // two kernels of 1 ms take longer
-  wait_for_dispatch(made.graph, type, 1, times_s);
+  Dispatches(made.graph, type, times_s).wait(1, times_s);
   CHECK(times_s[add] == 1e-3);
   type.dispatch_s = 3e-3;
-  wait_for_dispatch(made.graph, type, 1, times_s);
+  Dispatches(made.graph, type, times_s).wait(1, times_s);
   CHECK(times_s[add] == doctest::Approx(3e-3));
   CHECK(times_s[relu] == doctest::Approx(3e-3));
   type.fuses_elementwise = true;  // one kernel, which takes 2 ms
   times_s = whole;
-  wait_for_dispatch(made.graph, type, 2, times_s);
+  Dispatches(made.graph, type, times_s).wait(2, times_s);
   CHECK(times_s[add] == 1e-3);
   type.dispatch_s = 8e-3;  // on a device of twice the speed
-  wait_for_dispatch(made.graph, type, 2, times_s);
+  Dispatches(made.graph, type, times_s).wait(2, times_s);
   CHECK(times_s[add] + times_s[relu] == doctest::Approx(4e-3));
   type.fuses_elementwise = false;
   type.dispatch_s = 0;  // recorded, but for one operator that is several kernels
   type.operators[made.graph.op(static_cast<int32_t>(add)).type].dispatch_s = 5e-3;
   times_s = whole;
-  wait_for_dispatch(made.graph, type, 1, times_s);
+  Dispatches(made.graph, type, times_s).wait(1, times_s);
   CHECK(times_s[add] + times_s[relu] == doctest::Approx(5e-3));
   type.dispatch_s = 4e-3;
   type.operators[made.graph.op(static_cast<int32_t>(add)).type].dispatch_s = 0;
   times_s = whole;
-  wait_for_dispatch(made.graph, type, 1, times_s);
+  Dispatches(made.graph, type, times_s).wait(1, times_s);
   CHECK(times_s[add] + times_s[relu] == doctest::Approx(4e-3));
 }
 
@@ -232,10 +232,10 @@ TEST_CASE("updates wait for the host where the type says what it does for a weig
   const std::vector<double> whole(2, 1e-3);
   auto times_s = whole;
   type.dispatch_s = 5e-3;  // of kernels: one updates all weights
-  wait_for_dispatch(graph, type, 1, times_s);
+  Dispatches(graph, type, times_s).wait(1, times_s);
   CHECK(times_s == whole);
   type.operators["Update"].dispatch_s = 4e-3;
-  wait_for_dispatch(graph, type, 1, times_s);
+  Dispatches(graph, type, times_s).wait(1, times_s);
   CHECK(times_s[0] + times_s[1] == doctest::Approx(8e-3));
 }
 

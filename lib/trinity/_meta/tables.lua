@@ -233,11 +233,11 @@ error 'this file is for editors'
 ---@field type 'forward'|'backward'|'update'|'send'|'collective'
 ---@field time_s number mean over the samples
 
---- Wait of a replica for the slowest one, before gradients are reduced.
+--- Wait of a replica for the slowest one.
 ---@class trinity.ReplicaWait
 ---@field stage integer pipeline stage, from 1
 ---@field replica integer from 1
----@field time_s number from its last backward pass to the last one of all replicas, mean over the samples
+---@field time_s number longest wait of one of its collectives for backward passes of others, mean over the samples
 
 ---@class trinity.Remedy
 ---@field what string

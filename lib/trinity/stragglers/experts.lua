@@ -18,17 +18,15 @@ experts.declared = options_of.declare('trinity.ExpertLoadOptions', {
   help = 'Options of trinity.stragglers.expert_load.',
   { 'load', 'any', needed = true,
     as = "'uniform'|string|{ zipf: number }|fun(layer: integer, expert: integer): number",
-    help = 'tokens per expert: uniform, a JSON file with one list of counts per layer, Zipf with a random order per '
-      .. 'layer, or a function' },
+    help = 'tokens per expert: uniform, a JSON file with a list of counts per layer, Zipf (shuffled), or a function' },
   { 'capacity_factor', 'number', above = 0, most = 1e6, otherwise = 'dropless',
     help = 'maximum tokens of an expert, relative to an even load; other tokens are dropped' },
   { 'place', 'any', 'in_order', as = "'in_order'|'by_load'|fun(layer: integer, loads: number[]): integer[]",
-    help = 'assignment of experts to ranks: in_order, by_load (the fullest expert first, to the emptiest rank), or a '
-      .. 'function' },
+    help = 'experts on ranks: in_order, by_load (the fullest first, to the emptiest rank), or a function' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'random seed of the order of experts with Zipf' },
   { 'dispatcher', options_of.words('trinity.TokenDispatcher', dispatchers.names),
-    otherwise = "the strategy's all-to-alls", help = 'token dispatcher of Megatron-LM: its messages of 16 bits, and '
-      .. "its passes over memory in place of the constant 'routing'" },
+    otherwise = "the strategy's all-to-alls",
+    help = "of Megatron-LM: its messages of 16 bits, and its passes over memory in place of the constant 'routing'" },
   { 'group_topk', 'integer', least = 1, most = 65536, otherwise = 'all',
     help = 'with dispatcher: ranks whose experts a token may use (--moe-router-group-topk, one group per rank)' },
 })

@@ -26,8 +26,7 @@ local stragglers = {
 
 local declared = options_of.declare('trinity.StragglerOptions', { help = 'Options of trinity.stragglers.',
   { 'noise', 'number', 0.02, least = 0, most = 10,
-    help = 'coefficient of variation of the time of one pass of one micro-batch on a device (log-normal, mean '
-      .. 'unchanged)' },
+    help = 'coefficient of variation of one pass of one micro-batch on a device (log-normal, mean unchanged)' },
   { 'experts', experts.declared, otherwise = 'an even load', help = 'load of experts, as for expert_load' },
   { 'lengths', 'any', as = 'string|fun(stream: trinity.RandomStream): integer', otherwise = "the network's",
     help = 'tokens per sequence: a CSV file with columns length and count, or a function that samples one' },
@@ -47,24 +46,31 @@ local wait = printed.as('wait', { 'device', 'stage', 'replica', 'type', 'time_s'
 local replica_wait = printed.as('replica wait', { 'stage', 'replica', 'time_s' })
 local row_of = printed.as('context degree', { 'what', 'mean_s', 'p50_s', 'p95_s' })
 
---- Returns a row per stage and replica, the mean seconds from its last backward pass to the one of the slowest replica,
---- and a function that adds a sampled step.
+--- Returns a row per stage and replica, the mean of the longest time that one of its collectives waits for backward
+--- passes of other replicas, and a function that adds a sampled step.
 local function replica_waits(step, mesh, draws)
-  local rows, last, at = {}, {}, step.low and step.low.coordinates
-  for stage = 1, (mesh and mesh.data or 1) > 1 and (mesh.pipeline or 1) or 0 do
-    for replica = 1, mesh.data do rows[#rows + 1] = replica_wait { stage = stage, replica = replica, time_s = 0 } end
+  local rows, waiting, at = {}, {}, step.low and step.low.coordinates
+  for k = 1, mesh and (mesh.data or 1) > 1 and mesh.data * (mesh.pipeline or 1) or 0 do
+    rows[k] = replica_wait { stage = math.ceil(k / mesh.data), replica = (k - 1) % mesh.data + 1, time_s = 0 }
   end
-  for _, node in ipairs(#rows > 0 and step.nodes or {}) do
-    if node.kind == 'backward' and node.end_s >= (last[node.device] or node).end_s then last[node.device] = node end
+  local function is_pass(i) return step.nodes[i].kind == 'backward' end
+  for i, node in ipairs(#rows > 0 and step.nodes or {}) do
+    if node.kind == 'collective' then waiting[#waiting + 1] = util.filtered(step.earlier[i], is_pass) end
   end
   return rows, function(start_of, drawn_s)
-    local end_s, latest_s = {}, {}
-    for device, node in pairs(last) do -- in any order: maxima
-      local stage, ready_s = at.pipeline[device] + 1, start_of(node.number) + drawn_s[node.number]
-      local row = at.pipeline[device] * mesh.data + at.data[device] + 1
-      end_s[row], latest_s[stage] = math.max(end_s[row] or 0, ready_s), math.max(latest_s[stage] or 0, ready_s)
+    local longest_s = {}
+    for _, passes in ipairs(waiting) do
+      local ready_s, latest_s = {}, {}
+      for _, i in ipairs(passes) do
+        local device, end_s = step.nodes[i].device, start_of(i) + drawn_s[i]
+        local stage, row = at.pipeline[device] + 1, at.pipeline[device] * mesh.data + at.data[device] + 1
+        ready_s[row], latest_s[stage] = math.max(ready_s[row] or 0, end_s), math.max(latest_s[stage] or 0, end_s)
+      end
+      for row, end_s in pairs(ready_s) do -- in any order: maxima
+        longest_s[row] = math.max(longest_s[row] or 0, latest_s[rows[row].stage] - end_s)
+      end
     end
-    for k, row in ipairs(rows) do row.time_s = row.time_s + ((latest_s[row.stage] or 0) - (end_s[k] or 0)) / draws end
+    for k, row in ipairs(rows) do row.time_s = row.time_s + (longest_s[k] or 0) / draws end
   end
 end
 
@@ -118,10 +124,9 @@ function stragglers.run(strategy, options)
     remedies = options.remedies and remedies(strategy) or {} }
 end
 
---- Predicts the step with sampled sequences (option `lengths`) for every divisor of the strategy's context-parallel
---- degree, where a smaller degree means more replicas with fewer micro-batches each, and for the best degree of every
---- micro-batch within the strategy's groups. Returns what is possible and fits into memory, shortest mean first. Raises
---- an error without a mesh or lengths. Example:
+--- Predicts the step with sampled sequences for every divisor of the context-parallel degree (a smaller one means more
+--- replicas with fewer micro-batches each), and for the best degree of every micro-batch within groups. Returns what is
+--- possible and fits into memory, shortest mean first. Raises an error without a mesh or lengths. Example:
 --- `trinity.stragglers.context_degrees(strategy, { lengths = 'lengths.csv' })[1].what`
 ---@param strategy trinity.Strategy
 ---@param options trinity.StragglerOptions

@@ -87,9 +87,8 @@ local function dealer(owner, strategy, options, work, switch_s)
     return work.linear_s * bin.linear + work.square_s * bin.square + work.context_s[bin.degree] * bin.linear
       + bin.switch_s
   end
-  --- Returns the work of the fullest of equal parts of the context group that share these sequences, each part with
-  --- `degree` devices: padded to the longest of a part, or packed, where each sequence attends to itself only; nil if a
-  --- part has too many tokens.
+  --- Returns the work of the fullest of equal parts of the context group that share these sequences, `degree` devices
+  --- each: padded to the longest, or packed, where a sequence attends to itself alone; nil if one has too many tokens.
   local function shared(lengths, degree)
     local parts = whole / degree
     local space, fullest = samples * most / parts, nil

@@ -35,8 +35,7 @@ local function with_layers_moved(problem, plan, low, slow)
   return { best }
 end
 
---- Returns the plans without the slowest replica, the two slowest and so on: the others take their micro-batches.
---- Replicas that share experts are dropped together.
+--- Returns the plans without the slowest replica and those that share its experts, without the two slowest and so on.
 local function without_replicas(plan, low, slow)
   local at, worst, experts, data, plans = low.coordinates.data, {}, plan.mesh.expert or 1, plan.mesh.data or 1, {}
   local function group_of(device) return at[device] and math.floor(at[device] / experts) end

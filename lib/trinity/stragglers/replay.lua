@@ -96,7 +96,6 @@ local function simulate(self, gaps, chosen)
 end
 
 local function all() return true end
-local function none() return false end
 
 local function number_of(name, help)
   local most = options_of.bound('the last ' .. name, function(replay) return replay[name .. 's'] - 1 end)
@@ -174,7 +173,7 @@ return function(path)
   for kind in util.sorted_pairs(self.handle.typical) do self.handle.types[shown(kind)] = true end
   self.types, self.steps = util.sorted_keys(self.handle.types), util.map(steps, function(step) return step.step end)
   self.replayed_s, self.busy_s = simulate(self, true, all), simulate(self, false, all)
-  self.typical_s = simulate(self, false, none)
+  self.typical_s = simulate(self, false, function() return false end)
   self.slowdown = statistics.mean(self.busy_s) / statistics.mean(self.typical_s)
   return self
 end

@@ -17,8 +17,8 @@ local function queues_of(cluster)
   end
 end
 
---- Returns the step as { nodes, node_of (by task of the timeline), time_s, run, low, graph, ops (of graph), timeline }.
---- A node is { number, kind, start_s, end_s, device, devices, micro_batch, stage, op }; a message has all its devices.
+--- Returns { nodes, earlier (of each the ones that it waits for), node_of (by task of the timeline), time_s, run, low,
+--- graph, ops, timeline }; a node is { number, kind, start_s, end_s, device, devices (all), micro_batch, stage, op }.
 return function(owner, found)
   local problem, inner, low = found.problem, found.problem, nil
   if found.mesh or found.splits then
@@ -117,7 +117,8 @@ return function(owner, found)
     end
   end
 
-  local step = tasks.new('step', util.map(earlier, util.sorted_keys))
+  earlier = util.map(earlier, util.sorted_keys)
+  local step = tasks.new('step', earlier)
   local time_s = util.map(nodes, function(node) return node.end_s - node.start_s end)
   local step_s, quiet_s = timeline.metrics.step_time_s, (step(time_s))
   if math.abs(quiet_s - step_s) > 1e-6 * step_s then
@@ -130,5 +131,5 @@ return function(owner, found)
     return found.metrics.step_time_s + (changed_s - quiet_s), path, start_of
   end
   return { nodes = nodes, node_of = node_of, time_s = time_s, run = run, low = low, graph = graph, ops = ops,
-    timeline = timeline }
+    timeline = timeline, earlier = earlier }
 end

@@ -7,8 +7,7 @@ local util = require 'trinity.base.util'
 local tasks = {}
 
 --- Returns a function for tasks, each with a list of the tasks that it waits for: seconds of the tasks -> seconds from
---- first start to last end, the tasks of the critical path, and a function: task -> start in seconds. Raises an error
---- for a cycle.
+--- first start to last end, the tasks of the critical path, and task -> start. Raises an error for a cycle.
 function tasks.new(name, waits)
   local builder, position, number, times_s = graph.new { name = name }, {}, {}, array.double(#waits)
   for i = 1, #waits do builder:add_operator { name = tostring(i) } end
