@@ -171,9 +171,11 @@ void Problem::bind_costs() {
   const auto n = static_cast<size_t>(operators());
   least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
   cost_ns_.reserve(n * on_->first.size());
+  std::map<int32_t, HostedCosts> by_type;
   for (const int32_t d : on_->first) {
     const auto& device = cluster_->device(d);
-    const auto times_s = operator_times_s(*graph_, device, cluster_->type_of(d));
+    const auto& costs = by_type.try_emplace(device.type, *graph_, cluster_->type_of(d)).first->second;
+    const auto times_s = costs.on(device).times_s;
     for (size_t o = 0; o < n; ++o) {
       const auto& op = graph_->operators()[o];
       const double time_s = times_s[o];

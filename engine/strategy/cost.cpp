@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/stop.h"
@@ -348,10 +348,8 @@ double model_time_s(const Graph& graph, const Operator& op, const Device& device
   return (kernel.launches * reached.launch_s + work_s) / device.speed;
 }
 
-double stated_or_model_s(const Graph& graph, const Operator& op, const Device& device,
-                         const DeviceType& type, ReachedByType& rates) {
-  const double time_s = model_time_s(graph, op, device, type, rates);
-  const StatedTime* stated = stated_on(op, device);
+/// The stated time of an operator that takes this time by the model, or this time.
+double stated_or_model_s(const StatedTime* stated, double time_s) {
   if (!stated) return time_s;
   return stated->model_time_s > 0 ? stated->time_s * (time_s / stated->model_time_s)
                                   : stated->time_s;
@@ -362,30 +360,42 @@ double stated_or_model_s(const Graph& graph, const Operator& op, const Device& d
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type) {
   ReachedByType rates(type);
-  return stated_or_model_s(graph, op, device, type, rates);
+  return stated_or_model_s(stated_on(op, device), model_time_s(graph, op, device, type, rates));
 }
 
-HostedTimes hosted_times(const Graph& graph, const Device& device, const DeviceType& type,
-                         const std::vector<bool>& left_out) {
-  const auto& operators = graph.operators();
-  std::vector<double> times_s(operators.size(), 0);
-  std::vector<std::pair<size_t, double>> stated;
+HostedCosts::HostedCosts(const Graph& graph, const DeviceType& type, const std::vector<bool>& left_out)
+    : graph_(graph), left_out_(left_out) {
   ReachedByType rates(type);
+  Device device;
+  device.speed = 1;
   StopPoll stop;
-  for (size_t o = 0; o < times_s.size(); ++o, stop.step()) {
-    if (operators[o].collective >= 0 || (!left_out.empty() && left_out[o])) continue;
-    const double time_s = stated_or_model_s(graph, operators[o], device, type, rates);
-    if (stated_on(operators[o], device)) stated.emplace_back(o, time_s);  // which has its waits
-    else times_s[o] = time_s;
+  for (size_t o = 0; o < graph.operators().size(); ++o, stop.step())
+    model_s_.push_back(counts(o) ? model_time_s(graph, graph.operators()[o], device, type, rates) : 0);
+  dispatches_ = Dispatches(graph, type, model_s_);
+}
+
+bool HostedCosts::counts(size_t op) const {
+  return graph_.operators()[op].collective < 0 && (left_out_.empty() || !left_out_[op]);
+}
+
+HostedTimes HostedCosts::on(const Device& device) const {
+  std::vector<double> times_s;
+  std::vector<std::pair<size_t, double>> stated;
+  for (size_t o = 0; o < model_s_.size(); ++o) {
+    times_s.push_back(model_s_[o] / device.speed);
+    const auto* own = counts(o) ? stated_on(graph_.operators()[o], device) : nullptr;
+    if (!own) continue;
+    stated.emplace_back(o, stated_or_model_s(own, times_s[o]));  // which has its waits
+    times_s[o] = 0;
   }
-  auto dispatch_s = wait_for_dispatch(graph, type, device.speed, times_s);
+  auto dispatch_s = dispatches_.wait(device.speed, times_s);
   for (const auto& [o, time_s] : stated) times_s[o] = time_s;
   return {std::move(times_s), std::move(dispatch_s)};
 }
 
 std::vector<double> operator_times_s(const Graph& graph, const Device& device,
                                      const DeviceType& type) {
-  return hosted_times(graph, device, type).times_s;
+  return HostedCosts(graph, type).on(device).times_s;
 }
 
 std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster,
@@ -440,45 +450,42 @@ double kernels_of(const Graph& graph, const Operator& op) {
   return static_cast<double>(shape[0]) * (op.flops > 1.5 * product.flops ? 2 : 1);
 }
 
-/// The run of an operator: its layer, phase and part.
-std::string run_of(const Operator& op) {
-  std::string name = layer_and_parts(op.name);
-  name += '\n';
-  name += choice_name(op.phase);
-  return name;
-}
-
 }  // namespace
 
-std::vector<double> wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
-                                      std::vector<double>& times_s) {
-  std::vector<double> dispatch_s(times_s.size(), 0);
+Dispatches::Dispatches(const Graph& graph, const DeviceType& type, const std::vector<double>& times_s) {
   const bool stated =
       std::any_of(type.operators.begin(), type.operators.end(),
                   [](const auto& entry) { return entry.second.dispatch_s.value_or(0) > 0; });
-  if (type.dispatch_s <= 0 && !stated) return dispatch_s;
-  struct Run {
-    double work_s = 0, dispatch_s = 0;
-  };
-  std::map<std::string, Run> runs;
-  std::vector<const Run*> run;
+  if (type.dispatch_s <= 0 && !stated) return;
+  std::unordered_map<std::string, int32_t> numbers;  // of runs: by layer, part and phase
   const double updates = type.operators.contains("Update") ? 1 : 0;  // else one kernel for all
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     const auto& about = graph.op(op);
-    const double time_s = times_s[static_cast<size_t>(op)];
-    run.push_back(nullptr);
-    if (about.collective >= 0 || about.measured() || time_s <= 0) continue;
-    Run& found = runs[run_of(about)];
-    run.back() = &found;
-    found.work_s += time_s;
+    run_.push_back(-1);
+    host_s_.push_back(0);
+    if (about.collective >= 0 || about.measured() || times_s[static_cast<size_t>(op)] <= 0) continue;
+    auto name = layer_and_parts(about.name);
+    name += static_cast<char>(about.phase);
+    run_.back() = numbers.try_emplace(std::move(name), static_cast<int32_t>(numbers.size())).first->second;
     const double launches = about.type == "Update" ? updates : kernel_of(graph, about, type).launches;
-    double& own_s = dispatch_s[static_cast<size_t>(op)];
-    own_s = launches * kernels_of(graph, about) * dispatch_of(about, type) / speed;
-    found.dispatch_s += own_s;
+    host_s_.back() = launches * kernels_of(graph, about) * dispatch_of(about, type);
   }
-  for (size_t op = 0; op < run.size(); ++op)
-    if (run[op] && run[op]->dispatch_s > run[op]->work_s)
-      times_s[op] *= run[op]->dispatch_s / run[op]->work_s;
+  runs_ = numbers.size();
+}
+
+std::vector<double> Dispatches::wait(double speed, std::vector<double>& times_s) const {
+  std::vector<double> dispatch_s(times_s.size(), 0), work_s(runs_, 0), host_s(runs_, 0);
+  const auto for_run = [&](auto visit) {
+    for (size_t op = 0; op < run_.size(); ++op)
+      if (run_[op] >= 0 && times_s[op] > 0) visit(op, static_cast<size_t>(run_[op]));
+  };
+  for_run([&](size_t op, size_t run) {
+    work_s[run] += times_s[op];
+    host_s[run] += dispatch_s[op] = host_s_[op] / speed;
+  });
+  for_run([&](size_t op, size_t run) {
+    if (host_s[run] > work_s[run]) times_s[op] *= host_s[run] / work_s[run];
+  });
   return dispatch_s;
 }
 

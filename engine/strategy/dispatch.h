@@ -18,16 +18,40 @@ namespace trinity {
 /// unless the type has an entry for them: what the host does for every weight then. times_s:
 /// seconds of every operator on a device of this type and speed, by operator_time_s(). Nothing
 /// changes without dispatch_s.
-/// Returns what the host needs to dispatch the kernels of every operator, in seconds.
-std::vector<double> wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
-                                      std::vector<double>& times_s);
+class Dispatches {
+ public:
+  Dispatches() = default;
+  /// times_s: operators that take no time are not dispatched.
+  Dispatches(const Graph& graph, const DeviceType& type, const std::vector<double>& times_s);
+  /// Returns what the host needs to dispatch the kernels of every operator, in seconds.
+  std::vector<double> wait(double speed, std::vector<double>& times_s) const;
+
+ private:
+  std::vector<int32_t> run_;    // per operator; -1: not dispatched
+  std::vector<double> host_s_;  // per operator, with speed 1
+  size_t runs_ = 0;
+};
 
 /// operator_times_s() (strategy/cost.h), and what the host needs to dispatch every operator (0 where
-/// its time is stated). Operators that are left out take no time and are not dispatched.
+/// its time is stated).
 struct HostedTimes {
   std::vector<double> times_s, dispatch_s;
 };
-HostedTimes hosted_times(const Graph& graph, const Device& device, const DeviceType& type,
-                         const std::vector<bool>& left_out = {});
+
+/// These times on devices of one type with different speeds. Operators that are left out take no time and are not
+/// dispatched. Refers to the graph.
+class HostedCosts {
+ public:
+  HostedCosts(const Graph& graph, const DeviceType& type, const std::vector<bool>& left_out = {});
+  HostedTimes on(const Device& device) const;
+
+ private:
+  bool counts(size_t op) const;
+
+  const Graph& graph_;
+  std::vector<bool> left_out_;
+  std::vector<double> model_s_;  // per operator, with speed 1
+  Dispatches dispatches_;
+};
 
 }  // namespace trinity

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -32,10 +33,11 @@ struct OrderPieces {
   }
 };
 
-/// The same as pipeline_schedule() for a schedule that is no stream, with the same errors.
-OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                            std::span<const int32_t> stage, int32_t micro_batches,
-                            PipelineSchedule schedule, std::span<const int32_t> turn = {},
-                            const PipelineOrder& orders = {});
+/// Returns a function of the micro-batches: the same as pipeline_schedule() for a schedule that is no stream, with the
+/// same errors. Refers to all arguments but `turn`. Not thread-safe.
+std::function<OrderPieces(int32_t)> pipeline_pieces(const Graph& graph, std::span<const int32_t> placement,
+                                                    int32_t devices, std::span<const int32_t> stage,
+                                                    PipelineSchedule schedule, std::span<const int32_t> turn,
+                                                    const PipelineOrder& orders);
 
 }  // namespace trinity

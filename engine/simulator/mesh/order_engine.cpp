@@ -97,11 +97,11 @@ class OrderEngine::Run : OrderPeriods {
     all_arrived_.assign(groups_.size(), -1);
     waiting_.assign(groups_.size(), micros_);
     devices_.assign(positions_.size(), {});
-    first_cells_.assign(rows(), {});
-    for (size_t c = 0; c < groups_.size(); ++c) first_cells_[at(row_place_[c])].missing = groups_[c].missing;
+    first_missing_.assign(rows(), 0);
+    for (size_t c = 0; c < groups_.size(); ++c) first_missing_[at(row_place_[c])] = groups_[c].missing;
     opened_ = 0;
-    cells_.clear();
-    cells_.reserve(rows() * at(micros_));
+    arrival_ns_.clear();
+    missing_.clear();
     pieces_done_.assign(at(pieces_->lists()), 0);
     events_.clear();
     started_.resize(devices_.size());
@@ -119,8 +119,8 @@ class OrderEngine::Run : OrderPeriods {
 
   /// Adds table rows for all micro-batches up to `micro`; a run that stops at a mark needs few.
   void open_rows(int32_t micro) {
-    for (; opened_ <= micro; ++opened_)
-      cells_.insert(cells_.end(), first_cells_.begin(), first_cells_.end());
+    for (; opened_ <= micro; ++opened_) missing_.insert(missing_.end(), first_missing_.begin(), first_missing_.end());
+    arrival_ns_.resize(missing_.size(), ~int64_t{0});
   }
 
   void open(int32_t micro) {
@@ -140,11 +140,10 @@ class OrderEngine::Run : OrderPeriods {
         int64_t start_ns = device.free_ns;
         for (const int32_t need : in(needs_, segment.needs)) {
           const int32_t row = need / 2;
-          const Cell& cell = cell_of(row, micro);
-          const bool all = need % 2 == 1;
+          const int64_t arrival_ns = need % 2 == 1 ? all_arrived_[row] : arrival_ns_[cell_of(row, micro)];
           device.blocked = row;
-          if (all ? all_arrived_[row] < 0 : !cell.booked()) return;
-          start_ns = std::max(start_ns, all ? all_arrived_[row] : cell.time_ns);
+          if (arrival_ns < 0) return;
+          start_ns = std::max(start_ns, arrival_ns);
         }
         device.blocked = -1;
         begin_segment(number, segment_number, list, micro, start_ns);
@@ -173,7 +172,7 @@ class OrderEngine::Run : OrderPeriods {
       if (emit.sends)
         push(end_ns, emit.free ? kFreeSends : kTaskSends,
              emit.free ? ticket_++ : at(micro) * list_of_.size() + at(emit.op), emit.op, micro, last);
-      for (const auto& one : in(feeds_, feeds_of_[emit.op]))
+      for (const auto& one : in(feeds_, emit.feeds))
         if (!one.last || last) feed(one, micro, end_ns);
     }
   }
@@ -182,9 +181,9 @@ class OrderEngine::Run : OrderPeriods {
   void feed(const Feed& feed, int32_t micro, int64_t time_ns) {
     if (feed.last) micro = micros_ - 1;
     open(micro);
-    Cell& cell = cell_of(feed.collective, micro);
-    cell.time_ns = std::max(cell.time_ns, time_ns);
-    if (--cell.missing == 0) push_book(feed.collective, micro, cell.time_ns);
+    const size_t cell = cell_of(feed.collective, micro);
+    arrival_ns_[cell] = std::min(arrival_ns_[cell], ~time_ns);
+    if (--missing_[cell] == 0) push_book(feed.collective, micro, ~arrival_ns_[cell]);
   }
 
   void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
@@ -246,7 +245,7 @@ class OrderEngine::Run : OrderPeriods {
   }
 
   void note_booked(int32_t row, int32_t micro, int64_t end_ns) {
-    cell_of(row, micro) = {end_ns, Cell::kBooked};
+    arrival_ns_[cell_of(row, micro)] = end_ns;
     if (!seeks_) return;
     flights_.push_back({end_ns, row, micro});
     count_run(component_of_row(row), micro);

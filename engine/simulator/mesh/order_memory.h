@@ -10,18 +10,11 @@ namespace trinity {
 
 /// Memory of devices while an order runs (simulator.h, MEMORY). Most tensors are held between two positions of lists,
 /// equally in every micro-batch; those that begin or end with a transfer or collective are placed individually, by the
-/// arrivals in cells_.
+/// arrival_ns_.
 class OrderMemory : protected OrderProgram {
  protected:
   using OrderProgram::OrderProgram;
 
-  /// Progress of a row in one micro-batch.
-  struct Cell {
-    static constexpr int32_t kBooked = -1;
-    int64_t time_ns = 0;  // before booking: ready time as known so far; afterwards: arrival
-    int32_t missing = 0;  // inputs that have not arrived
-    bool booked() const { return missing == kBooked; }
-  };
   /// Log of segment starts of a device, in order of time.
   struct Started {
     int64_t time_ns;
@@ -205,6 +198,16 @@ class OrderMemory : protected OrderProgram {
     return last;
   }
 
+  /// By device and ascending operator, which is about in order of time, for hints_. find_holds() has the last one first.
+  void sort_holds() {
+    std::vector<size_t> first(positions_.size() + 1, 0);
+    for (const auto& hold : holds_) ++first[at(device_of(hold)) + 1];
+    for (size_t d = 1; d < first.size(); ++d) first[d] += first[d - 1];
+    holds_before_.swap(holds_);
+    holds_.resize(holds_before_.size());
+    for (size_t i = holds_.size(); i-- > 0;) holds_[first[at(device_of(holds_before_[i]))]++] = holds_before_[i];
+  }
+
   /// Finds peaks, and whether levels repeat. Device by device, for locality.
   void find_levels() {
     for (auto& device : simulated_) device.peak_memory_bytes = -1;  // idle
@@ -216,11 +219,7 @@ class OrderMemory : protected OrderProgram {
     }
     for (auto& device : simulated_)
       device.peak_memory_bytes = std::max<int64_t>(device.peak_memory_bytes, 0);
-    // About in order of time: for hints_.
-    std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
-      const int32_t first = device_of(a), second = device_of(b);
-      return first != second ? first < second : a.op < b.op;
-    });
+    sort_holds();
     levels_repeat_ = true;
     find_bases();
     auto end = holds_.begin();
@@ -276,12 +275,10 @@ class OrderMemory : protected OrderProgram {
   /// The position in which a row of a device starts or ends. A row that runs once has it in the last
   /// micro-batch.
   int32_t position_of(int32_t row, bool ends, int32_t micro, int32_t device) {
-    const bool route = row >= collectives();
-    const Route* sent = route ? &routes_[at(row - collectives())] : nullptr;
-    const bool once = route ? sent->last || problem_->once(sent->op) : groups_[row].once;
-    const int64_t duration_ns = ends ? 0 : route ? sent->wire_ns : groups_[row].duration_ns;
-    const int64_t end_ns = cell_of(row, once ? micros_ - 1 : micro).time_ns;
-    return position_at(device, end_ns - duration_ns, hints_[2 * route + ends]);
+    const bool once = row_ns_[row] < 0;
+    const int64_t duration_ns = ends ? 0 : once ? ~row_ns_[row] : row_ns_[row];
+    const int64_t end_ns = arrival_ns_[cell_of(row, once ? micros_ - 1 : micro)];
+    return position_at(device, end_ns - duration_ns, hints_[2 * (at(row) >= groups_.size()) + ends]);
   }
 
   int32_t last_position(const Hold& hold, int32_t micro, int32_t first) {
@@ -384,18 +381,20 @@ class OrderMemory : protected OrderProgram {
     return sum;
   }
 
-  Cell& cell_of(int32_t row, int32_t micro) {
-    return cells_[static_cast<size_t>(micro) * rows() + static_cast<size_t>(row_place_[row])];
+  size_t cell_of(int32_t row, int32_t micro) const {
+    return static_cast<size_t>(micro) * rows() + static_cast<size_t>(row_place_[row]);
   }
 
-  std::vector<Cell> cells_, first_cells_;               // [micro][row_place_]; initial values
+  // Cells, [micro][row_place_]: ~ready time as known so far, arrival once booked; inputs that have not arrived.
+  std::vector<int64_t> arrival_ns_;
+  std::vector<int32_t> missing_, first_missing_;        // first_missing_: [row_place_], at first
   std::vector<std::vector<Started>> started_;           // per device
   Period period_;
   std::array<size_t, 4> hints_{};  // of position_at(): collectives' starts and ends, transfers'
   std::vector<Use> view_use_;                           // per operator
   std::vector<WaitPositions> wait_positions_;           // per operator, of members
   std::vector<End> ends_;
-  std::vector<Hold> holds_;
+  std::vector<Hold> holds_, holds_before_;              // holds_before_: scratch
   std::vector<int64_t> list_delta_;                     // per operator of the lists, and list
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: first and last position
   std::vector<int64_t> delta_;                          // per position of a device

@@ -430,7 +430,10 @@ class OrderPeriods : protected OrderMemory {
     }
     for (int32_t row = 0; at(row) < rows(); ++row)
       if (component_of_row(row) == number)
-        for (int32_t micro = 0; micro < opened_; ++micro) cell_of(row, micro).time_ns += time_ns;
+        for (int32_t micro = 0; micro < opened_; ++micro) {
+          int64_t& arrival_ns = arrival_ns_[cell_of(row, micro)];
+          arrival_ns += arrival_ns < 0 ? -time_ns : time_ns;
+        }
   }
 
   std::vector<Device> devices_;

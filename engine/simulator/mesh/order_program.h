@@ -48,6 +48,7 @@ class OrderProgram {
     int64_t offset_ns;  // of its end, from the segment's start
     int32_t op;
     bool sends, free;   // sends to other devices; takes no time
+    Range feeds;        // feeds_of_ the operator
   };
   /// A member of a collective with an input.
   struct Feed {
@@ -174,6 +175,7 @@ class OrderProgram {
   std::vector<int32_t> queues_, group_devices_, group_sends_;
   size_t queue_count_ = 0;  // upper limit of numbers in queues_
   std::vector<int32_t> row_place_;  // per row: where its cells are within a micro-batch
+  std::vector<int64_t> row_ns_;     // per row: its duration; ~duration if it runs in the last micro-batch alone
   std::vector<DeviceMetrics> simulated_;
   int32_t transfers_ = 0;
 
@@ -340,6 +342,10 @@ class OrderProgram {
     for (size_t d = 1; d < first.size(); ++d) first[d] += first[d - 1];
     row_place_.resize(rows());
     for (size_t row = 0; row < rows(); ++row) row_place_[row] = first[at(device_of(row))]++;
+    row_ns_.clear();
+    for (const auto& group : groups_) row_ns_.push_back(group.once ? ~group.duration_ns : group.duration_ns);
+    for (const auto& route : routes_)
+      row_ns_.push_back(route.last || problem_->once(route.op) ? ~route.wire_ns : route.wire_ns);
   }
 
   /// Adds a route's transfers to the devices' counters.
@@ -391,7 +397,7 @@ class OrderProgram {
       simulated_[list_device_[list]].compute_busy_ns += cost * (problem_->once(op) ? 1 : micros_);
       offset_ns += cost;
       if (sends(op) || feeds_of_[op].begin < feeds_of_[op].end)
-        emits_.push_back({offset_ns, op, sends(op), cost == 0});
+        emits_.push_back({offset_ns, op, sends(op), cost == 0, feeds_of_[op]});
       auto& segment = segments_.back();
       segment.busy_ns = offset_ns;
       if (cost > 0 || rules.dead_after_free) offset_ns += rules.device_dead_ns;

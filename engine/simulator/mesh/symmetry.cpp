@@ -28,6 +28,7 @@ class Refinement : LaneCopies {
 
   std::optional<Symmetry> run() {
     find_meetings();
+    begin();
     do {
       if (told_apart()) return std::nullopt;
       refine();
@@ -39,20 +40,22 @@ class Refinement : LaneCopies {
   int32_t& colour(int32_t lane, int32_t replica) {
     return colour_[at(lane) * at(copies_) + at(replica % copies_)];
   }
-  void refine() {
+  /// Classes to start with.
+  void begin() {
     Colours first;
     for (size_t l = 0; l < lanes_.lanes().size(); ++l)
       for (int32_t r = 0; r < copies_; ++r) begin(static_cast<int32_t>(l), r, first);
-    for (size_t g = 0; g < groups_.size(); ++g)
-      groups_[g].colour = first.of(std::array{uint64_t{1}, uint64_t{!groups_[g].inner},
-                                              static_cast<uint64_t>(groups_[g].price),
-                                              static_cast<uint64_t>(groups_[g].step),
-                                              static_cast<uint64_t>(groups_[g].count),
-                                              alone_[g] ? uint64_t{g} + 1 : 0});
+    for (auto& group : groups_)
+      group.colour = first.of(std::array{uint64_t{1}, uint64_t{!group.inner}, static_cast<uint64_t>(group.price),
+                                         static_cast<uint64_t>(group.step), static_cast<uint64_t>(group.count)});
     queue_colour_.assign(at(queue_count()), 0);
-    for (size_t known = first.count(), before = 0; known != before;) {
-      before = known;
-      known = step();
+  }
+
+  /// Splits classes until none changes. Groups that were distinguished since the last call split them further.
+  void refine() {
+    for (size_t before = known_ + 1; known_ != before;) {
+      before = known_;
+      known_ = step();
     }
   }
 
@@ -88,7 +91,7 @@ class Refinement : LaneCopies {
       copy_colour.push_back(colours_.of(key));
     }
     for (size_t g = 0; g < groups_.size(); ++g) {
-      key = {1, static_cast<uint64_t>(groups_[g].colour)};
+      key = {1, static_cast<uint64_t>(groups_[g].colour), alone_[g] ? uint64_t{g} + 1 : 0};
       add_members(groups_[g], counts, key);
       if (queued_)
         for (const int32_t queue : group_queues_[g]) counts.add(queue_colour_[queue]);
@@ -321,6 +324,7 @@ class Refinement : LaneCopies {
   static constexpr uint64_t kSeveral = uint64_t{1} << 32;  // above all classes
 
   std::vector<int32_t> colour_;  // of every copy
+  size_t known_ = 0;             // classes
   std::vector<size_t> listed_;   // of the representatives' groups the number in groups_
   Colours colours_;              // of copies and groups
   Colours group_sets_;           // the groups of a queue that has none or several

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <list>
 #include <numeric>
 #include <optional>
@@ -108,10 +109,11 @@ struct SymmetryPricer::Bound {
   Quotient quotient;
   std::vector<int32_t> placement;
   std::vector<int32_t> turn;  // of turns_inside()
-  std::mutex mutex;           // of the latest order:
+  std::mutex mutex;           // guards the members below
   PipelineSchedule schedule{};
   PipelineOrder tasks;
-  std::shared_ptr<const OrderPieces> order;
+  std::function<OrderPieces(int32_t)> pieces;  // of schedule and tasks
+  std::shared_ptr<const OrderPieces> order;    // the latest
 
   int32_t devices() const { return static_cast<int32_t>(quotient.devices.size()); }
   const std::vector<int32_t>& stage() const { return made->of->copies.stage; }
@@ -308,11 +310,15 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   if (bound.order && bound.order->micro_batches == given.micro_batches && bound.schedule == schedule &&
       bound.tasks == given.tasks)
     return bound.order;
-  bound.order = std::make_shared<const OrderPieces>(
-      pipeline_pieces(bound.made->problem->graph(), bound.placement, bound.devices(), bound.stage(),
-                      given.micro_batches, schedule, bound.turn, given.tasks));
-  bound.schedule = schedule;
-  bound.tasks = given.tasks;
+  if (!bound.pieces || bound.schedule != schedule || bound.tasks != given.tasks) {
+    bound.pieces = nullptr;
+    bound.order.reset();
+    bound.schedule = schedule;
+    bound.tasks = given.tasks;
+    bound.pieces = pipeline_pieces(bound.made->problem->graph(), bound.placement, bound.devices(), bound.stage(),
+                                   schedule, bound.turn, bound.tasks);
+  }
+  bound.order = std::make_shared<const OrderPieces>(bound.pieces(given.micro_batches));
   return bound.order;
 }
 

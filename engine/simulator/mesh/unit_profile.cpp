@@ -377,8 +377,8 @@ void UnitProfiler::find_costs(const Graph& graph, const Cluster& cluster) {
     const auto& type = cluster.type_of(d);
     auto& costs = costs_[{device.type, device.speed}];
     if (!costs.all_ns.empty()) continue;
-    const auto hosted = hosted_times(graph, device, type, left_out);
-    const auto whole = left_out == others ? hosted : hosted_times(graph, device, type, others);
+    const auto hosted = HostedCosts(graph, type, left_out).on(device);
+    const auto whole = left_out == others ? hosted : HostedCosts(graph, type, others).on(device);
     for (const auto& task : tasks_) {
       const double time_s = std::min(hosted.times_s[task.op], whole.times_s[task.op]);
       costs.all_ns.push_back(static_cast<double>(std::llround(time_s * 1e9)));

@@ -5,7 +5,9 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -85,23 +87,27 @@ void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) 
 /// The transfers between devices.
 class DeviceLinks {
  public:
-  DeviceLinks(const Graph& graph, std::span<const int32_t> placement, size_t devices)
-      : graph_(graph), placement_(placement), devices_(devices) {
-    for_edges([&](int32_t from, int32_t to) { forward_.emplace_back(pair(from, to)); });
-    for_edges_of(Phase::backward,
-                 [&](int32_t from, int32_t to) { backward_.emplace_back(pair(from, to)); });
+  DeviceLinks(const Graph& graph, std::span<const int32_t> placement, size_t devices) : devices_(devices) {
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      const auto& reader = graph.op(op);
+      if (reader.phase == Phase::update || reader.collective >= 0) continue;
+      for (const int32_t tensor : reader.inputs) {
+        const int32_t from = graph.tensor(tensor).producer;
+        if (placement[from] == placement[op] || graph.op(from).phase != reader.phase || graph.op(from).collective >= 0)
+          continue;
+        const bool forward = reader.phase == Phase::forward;
+        if (forward) edges_.emplace_back(from, op);
+        (forward ? forward_ : backward_).push_back(number(placement[from], placement[op]));
+      }
+    }
     for (auto* list : {&forward_, &backward_}) {
       std::sort(list->begin(), list->end());
       list->erase(std::unique(list->begin(), list->end()), list->end());
     }
   }
 
-  /// Calls body(from, to) for all pairs of forward operators of which one reads the other on
-  /// another device.
-  template <class Body>
-  void for_edges(Body body) const {
-    for_edges_of(Phase::forward, body);
-  }
+  /// Pairs of forward operators of which the second reads the first on another device.
+  const std::vector<std::pair<int32_t, int32_t>>& edges() const { return edges_; }
   /// True if device `from` reads gradients of device `to`.
   bool returns(int32_t from, int32_t to) const {
     return std::binary_search(backward_.begin(), backward_.end(), number(to, from));
@@ -119,26 +125,12 @@ class DeviceLinks {
   }
 
  private:
-  template <class Body>
-  void for_edges_of(Phase phase, Body body) const {
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (graph_.op(op).phase != phase || graph_.op(op).collective >= 0) continue;
-      for (const int32_t tensor : graph_.op(op).inputs) {
-        const int32_t from = graph_.tensor(tensor).producer;
-        if (graph_.op(from).phase == phase && graph_.op(from).collective < 0 &&
-            placement_[from] != placement_[op])
-          body(from, op);
-      }
-    }
-  }
   uint64_t number(int32_t from, int32_t to) const {
     return static_cast<uint64_t>(from) * devices_ + static_cast<uint64_t>(to);
   }
-  uint64_t pair(int32_t from, int32_t to) const { return number(placement_[from], placement_[to]); }
 
-  const Graph& graph_;
-  std::span<const int32_t> placement_;
   uint64_t devices_;
+  std::vector<std::pair<int32_t, int32_t>> edges_;
   std::vector<uint64_t> forward_, backward_;  // pairs of devices, ascending
 };
 
@@ -173,14 +165,13 @@ std::vector<int32_t> order_of_devices(const Graph& graph, std::span<const int32_
   return stable_order(graph.operator_count(), arrows);
 }
 
-/// Writes the sequence of every device.
+/// Writes the sequence of every device, for any number of micro-batches.
 class Pipeline {
  public:
   Pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-           std::span<const int32_t> stage, int32_t micro_batches, PipelineSchedule schedule,
-           const PipelineOrder& orders, std::span<const int32_t> turn)
+           std::span<const int32_t> stage, PipelineSchedule schedule, const PipelineOrder& orders,
+           std::span<const int32_t> turn)
       : graph_(graph),
-        micro_batches_(micro_batches),
         schedule_(schedule),
         orders_(orders),
         updates_(static_cast<size_t>(devices)),
@@ -200,8 +191,8 @@ class Pipeline {
   }
 
   /// The tasks of its pieces.
-  Schedule run() {
-    const auto pieces = this->pieces();
+  Schedule run(int32_t micro_batches) {
+    const auto pieces = this->pieces(micro_batches);
     result_.micro_batches = micro_batches_;
     result_.dispatch = DispatchRule::order;
     result_.order_first.push_back(0);
@@ -213,8 +204,9 @@ class Pipeline {
     return std::move(result_);
   }
 
-  OrderPieces pieces() {
-    runs_ = micro_batches_;
+  OrderPieces pieces(int32_t micro_batches) {
+    runs_ = micro_batches_ = micro_batches;
+    if (takes_chunks(schedule_) && used_ > 0) check_turns();
     if (!flushes()) begin_stream();
     check_orders();
     if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1 && orders_.empty())
@@ -286,7 +278,6 @@ class Pipeline {
       }
       used_ += leads;
     }
-    if (several && used_ > 0) check_turns();
   }
 
   [[noreturn]] void refuse_shared_device(int32_t earlier, size_t stage, int32_t device) const {
@@ -322,21 +313,21 @@ class Pipeline {
   /// If device v reads tensors of device u, and u their gradients, v must not run more
   /// micro-batches ahead than u: the last of these would wait for a backward pass that waits for
   /// it.
-  void check_circles() const {
+  void check_circles() {
     const auto ahead = [&](int32_t device) {
       const int32_t rank = rank_[device];
       return rank < 0 ? 0 : std::min<int64_t>(ahead_of(rank), runs_ - 1);
     };
-    const DeviceLinks links(graph_, placement_, rank_.size());
-    links.for_edges([&](int32_t from, int32_t to) {
+    if (!links_) links_.emplace(graph_, placement_, rank_.size());
+    for (const auto& [from, to] : links_->edges()) {
       const int32_t u = placement_[from], v = placement_[to];
-      if (!links.returns(u, v) || ahead(v) <= ahead(u)) return;
+      if (!links_->returns(u, v) || ahead(v) <= ahead(u)) continue;
       throw ScheduleError("the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
                           "stage {} on device {}, and its gradient returns there; schedule '{}' expects stages in "
                           "topological order with one device each. Use field 'stage', or a mesh, whose stages follow "
                           "layers ({})", graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
                           stage_[from] + 1, u + 1, choice_name(schedule_), kLayerRule);
-    });
+    }
   }
 
   int32_t used() const { return static_cast<int32_t>(used_); }
@@ -414,7 +405,7 @@ class Pipeline {
 
   const Graph& graph_;
   std::span<const int32_t> placement_, stage_;
-  int32_t micro_batches_, runs_ = 0;
+  int32_t micro_batches_ = 0, runs_ = 0;
   PipelineSchedule schedule_;
   const PipelineOrder& orders_;  // in place of the schedule's; or empty
   std::vector<std::vector<Part>> stages_;
@@ -422,6 +413,7 @@ class Pipeline {
   std::vector<std::vector<int32_t>> updates_;  // per device
   std::vector<int32_t> rank_;                  // per device: its first stage, -1 without one
   size_t used_ = 0;                            // stages that have devices of their own
+  std::optional<DeviceLinks> links_;           // check_circles()
   Schedule result_;  // run()
 };
 
@@ -533,15 +525,19 @@ Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placemen
                            PipelineSchedule schedule, std::span<const int32_t> turn,
                            const PipelineOrder& orders) {
   check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders, turn).run();
+  return Pipeline(graph, placement, devices, stage, schedule, orders, turn).run(micro_batches);
 }
 
-OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                            std::span<const int32_t> stage, int32_t micro_batches,
-                            PipelineSchedule schedule, std::span<const int32_t> turn,
-                            const PipelineOrder& orders) {
-  check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders, turn).pieces();
+std::function<OrderPieces(int32_t)> pipeline_pieces(const Graph& graph, std::span<const int32_t> placement,
+                                                    int32_t devices, std::span<const int32_t> stage,
+                                                    PipelineSchedule schedule, std::span<const int32_t> turn,
+                                                    const PipelineOrder& orders) {
+  check_pipeline(graph, placement, devices, stage, 1);
+  const auto made = std::make_shared<Pipeline>(graph, placement, devices, stage, schedule, orders, turn);
+  return [=, &graph](int32_t micro_batches) {
+    check_pipeline(graph, placement, devices, stage, micro_batches);
+    return made->pieces(micro_batches);
+  };
 }
 
 }  // namespace trinity
