@@ -4,7 +4,7 @@ local ordered = require 'trinity.formats.ordered'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, JSON',
+local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches, precision, JSON (and a fragment, Python)',
   of = 'DeepSpeed edaa722 (0.19.6)' }
 
 local said = util.set 'data tensor micro_batches zero_stage pipeline bucket_bytes'
@@ -41,7 +41,22 @@ local function check_pipeline(outline, unspoken)
   if outline.schedule ~= '1f1b' or outline.virtual_stages > 1 then
     unspoken[#unspoken + 1] = ("schedule '%s' (DeepSpeed's pipeline engine runs 1F1B)"):format(outline.schedule)
   end
-  unspoken[#unspoken + 1] = 'layers per stage (set by PipelineModule(partition_method=) in the program)'
+  for _, stage in ipairs(outline.stages or {}) do
+    if stage.last - stage.first ~= outline.stages[1].last - outline.stages[1].first then
+      unspoken[#unspoken + 1] = 'layers per stage (PipelineModule divides them evenly)'
+      return
+    end
+  end
+end
+
+-- What the program sets: stages of equally many layers, or recomputation without a pipeline; nil: nothing. Names of
+-- classes of layers in transformers end in Layer or Block.
+local function fragment(outline)
+  if outline.pipeline > 1 then
+    return ('from deepspeed.pipe import PipelineModule\nmodel = PipelineModule(layers, num_stages=%d, '
+      .. 'partition_method="type:(Layer|Block)$")\n'):format(outline.pipeline)
+  end
+  return outline.strategy.recompute == 'full' and 'model.gradient_checkpointing_enable()\n' or nil
 end
 
 --- Returns the files of a plan, and the settings that they cannot represent.
@@ -50,7 +65,8 @@ function deepspeed.write(outline)
     util.fail("export: deepspeed: expected a mesh, got a placement of operators; use a plan of "
       .. "'trinity plan', or a strategy with a mesh")
   end
-  local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true })
+  local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true,
+    recompute = outline.strategy.recompute == 'full' })
   local unspoken, mesh = unsaid.of(outline, words), outline.mesh
   check_pipeline(outline, unspoken)
   local micro = outline.batch_size
@@ -62,9 +78,12 @@ function deepspeed.write(outline)
     fields[#fields + 1] = { 'tensor_parallel', ordered.object { { 'autotp_size', mesh.tensor } } }
   end
   if outline.pipeline > 1 then
-    fields[#fields + 1] = { 'pipeline', ordered.object { { 'stages', outline.pipeline } } }
+    local again = outline.strategy.recompute == 'full' and { 'activation_checkpoint_interval', 1 } or nil
+    fields[#fields + 1] = { 'pipeline', ordered.object { { 'stages', outline.pipeline }, again } }
   end
-  return { { name = 'deepspeed.json', text = ordered.text(ordered.object(fields)) } }, unspoken
+  local program = fragment(outline)
+  return { { name = 'deepspeed.json', text = ordered.text(ordered.object(fields)) },
+    program and { name = 'program.py', text = program } }, unspoken
 end
 
 return deepspeed

@@ -86,6 +86,10 @@ local function add_pipeline(add, outline, unspoken)
   else
     unspoken[#unspoken + 1] = 'layers per stage: ' .. (outline.broken or 'the plan has no stages')
   end
+  if not known[outline.graph.name] then
+    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names follow "
+      .. "its decoders)"):format(core.printable(outline.graph.name))
+  end
   return csv
 end
 
@@ -122,10 +126,6 @@ function torchtitan.write(outline)
   if outline.mesh.context > 1 and gathers then add('context_parallel_rotate_method', '"allgather"') end
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
-  if not known[outline.graph.name] then
-    unspoken[#unspoken + 1] = ("module names of network '%s' (torchtitan has no model of it; the names follow "
-      .. "its decoders)"):format(core.printable(outline.graph.name))
-  end
   local again = recompute_of(outline, unspoken)
   local name = text.one_line(core.printable(outline.graph.name))
   local fragment = ('# %s: %d ranks; for the function that returns Trainer.Config\nfrom torchtitan.config import '

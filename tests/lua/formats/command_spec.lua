@@ -52,8 +52,7 @@ describe('trinity export', function()
     trinity_says('info mlp --cluster A100x3:9', 1, 'NAME:GxN: N machines of G GPUs each')
   end)
   it('writes one file to standard output with nothing else, names the rest on standard error or refuses it', function()
-    for format, words in trinity.system.sorted_pairs { accelerate = pipeline, deepspeed = pipeline,
-      pytorch_schedule = pipeline } do
+    for format, words in trinity.system.sorted_pairs { accelerate = pipeline, pytorch_schedule = pipeline } do
       words = ('%s --format %s'):format(words, format)
       local status, output, errors = parts_of(words)
       expect(status):equals(0)

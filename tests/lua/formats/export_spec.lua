@@ -103,8 +103,8 @@ describe("torchtitan's jobs", function()
     expect(count(4)):equals(1)
   end)
   it('are of its models; of others that is said', function()
-    local _, unsaid = problem_of('mixtral', 'p100x2', { sequence = 32, layers = 2 }):strategy { mesh = { data = 2 } }
-      :export { format = 'torchtitan' }
+    local _, unsaid = problem_of('mixtral', 'p100x2', { sequence = 32, layers = 2 }):strategy { mesh = { pipeline = 2 } }
+      :export { format = 'torchtitan', folder = temporary() }
     expect(unsaid[1]):matches "module names of network 'mixtral' %(torchtitan has no model of it"
   end)
 end)

@@ -72,7 +72,7 @@ describe('what a runtime runs', function()
   end)
 
   it('exports without loss', function()
-    for _, runtime in ipairs { 'megatron', 'torchtitan' } do
+    for _, runtime in ipairs { 'megatron', 'torchtitan', 'deepspeed' } do
       local on = trinity.cluster('dgx_h100x2', { runtime = runtime })
       local found = trinity.plan { cluster = on, global_batch = 64, quiet = true, simulations = 24, runtime = runtime,
         graph = function(micro_batch, layers)
@@ -80,7 +80,7 @@ describe('what a runtime runs', function()
         end }
       expect(#found.plans):equals(5)
       for _, plan in ipairs(found.plans) do
-        expect(#plan.strategy:export { format = runtime, lossless = true } > 0):truthy()
+        expect(#plan.strategy:export { format = runtime, lossless = true, folder = temporary() } > 0):truthy()
       end
     end
   end)
