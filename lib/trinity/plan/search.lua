@@ -377,10 +377,11 @@ function Search:simulate(entries)
   end
 end
 
---- Whether result a is better than b; of equal ones the first.
+--- Whether result a is better than b; of equal ones the one with less memory, then the first.
 local function better(a, b)
-  if infeasibility.better(a, b) then return true end
-  return not infeasibility.better(b, a) and a.number < b.number
+  if infeasibility.better(a, b) or infeasibility.better(b, a) then return infeasibility.better(a, b) end
+  local own, other = a.metrics.peak_memory_bytes, b.metrics.peak_memory_bytes
+  return own < other or own == other and a.number < b.number
 end
 
 function Search:simulated(entry, metrics, problem)
