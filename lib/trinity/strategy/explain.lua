@@ -152,17 +152,30 @@ local function time_line(timeline, account)
     #waits > 0 and table.concat(waits, ', ') or 'no messages', share 'idle', devices)
 end
 
-return function(found)
-  local account, timeline = account_of(found)
-  if not found.mesh then
-    local lines = placed_lines(found)
-    lines[#lines + 1] = time_line(timeline, account)
-    return table.concat(lines, '\n')
+local most_devices = 256 -- whose timeline is made: thousands take minutes
+
+-- Returns the lines about the stages, messages and waits of a mesh.
+local function cost_lines(found)
+  local devices = 1
+  for _, axis in ipairs(axes) do devices = devices * (axis ~= 'expert' and found.mesh[axis] or 1) end
+  if devices > most_devices then
+    local lines = stage_lines(found.metrics, { stages = owners.of_stages(found) })
+    lines[#lines + 1] = ('step %.6g s; messages and waits are counted on at most %d devices'):format(
+      found.metrics.step_time_s, most_devices)
+    return lines, { samples = found.metrics.samples, samples_per_s = found.metrics.samples_per_s }
   end
-  local lines = mesh_lines(found)
-  for _, line in ipairs(stage_lines(timeline.metrics, account)) do lines[#lines + 1] = line end
-  lines[#lines + 1] = traffic_line(account)
-  lines[#lines + 1] = time_line(timeline, account)
+  local account, timeline = account_of(found)
+  return util.joined(stage_lines(timeline.metrics, account), { traffic_line(account), time_line(timeline, account) }),
+    account
+end
+
+return function(found)
+  if not found.mesh then
+    local account, timeline = account_of(found)
+    return table.concat(util.joined(placed_lines(found), { time_line(timeline, account) }), '\n')
+  end
+  local costs, account = cost_lines(found)
+  local lines = util.joined(mesh_lines(found), costs)
   local every = found.sync and found.sync.every or 1
   if every > 1 and (found.mesh.data or 1) > 1 then
     lines[#lines + 1] = ('mean over %d steps: %.6g s'):format(every, found.metrics.step_time_s)
