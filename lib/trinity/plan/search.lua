@@ -571,7 +571,7 @@ end
 function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
-  self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
+  self.lower_bound_s = not whole and 0 or best and best.metrics.feasible and best.cost or math.huge -- 0: unknown
   for _, entry in ipairs(self:left_over()) do
     if not entry.done and not entry.moved then
       local points = entry.points or 1
@@ -584,7 +584,6 @@ function Search:conclude(whole)
       self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
     end
   end
-  if not whole then self.lower_bound_s = 0 end -- of what was not looked at nothing is known
 end
 
 return Search

@@ -112,9 +112,7 @@ function text.loses(best, other, cost_of)
     if b[part[1]] - a[part[1]] > most then words, most = part[2], b[part[1]] - a[part[1]] end
   end
   local slower = other.step_time_s - best.step_time_s
-  local more_bytes = other.metrics.peak_memory_bytes - best.metrics.peak_memory_bytes
-  if slower <= 0 and more_bytes > 0 then return ('as fast, with %s more memory'):format(bytes_text(more_bytes)) end
-  if slower <= 0 then return 'as fast; it comes later in the order of the search' end
+  if slower <= 0 then return 'as fast, with no less memory' end
   if not words then return ('%s slower'):format(percent(slower, best.step_time_s)) end
   return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
 end
