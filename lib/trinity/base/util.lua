@@ -126,10 +126,10 @@ function util.find(list, is)
   end
 end
 
---- Returns the sum of of(entry) over the entries of a list.
+--- Returns the sum of of(entry) over the entries of a list; of the entries without `of`.
 function util.sum(list, of)
   local sum = 0
-  for i = 1, #list do sum = sum + of(list[i]) end
+  for i = 1, #list do sum = sum + (of and of(list[i]) or list[i]) end
   return sum
 end
 

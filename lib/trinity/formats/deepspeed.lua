@@ -43,13 +43,13 @@ local function check_pipeline(outline, unspoken)
   end
   for _, stage in ipairs(outline.stages or {}) do
     if stage.last - stage.first ~= outline.stages[1].last - outline.stages[1].first then
-      unspoken[#unspoken + 1] = 'layers per stage (PipelineModule divides them evenly)'
+      unspoken[#unspoken + 1] = 'layers per stage (PipelineModule gives all equally many)'
       return
     end
   end
 end
 
--- What the program sets: stages of equally many layers, or recomputation without a pipeline; nil: nothing. Names of
+-- The settings of the program: stages of equally many layers, or recomputation without a pipeline; nil: none. Names of
 -- classes of layers in transformers end in Layer or Block.
 local function fragment(outline)
   if outline.pipeline > 1 then

@@ -8,7 +8,6 @@
 local parallelism = require 'trinity.strategy.parallelism'
 local core = require 'trinity.core'
 local growth = require 'trinity.plan.growth'
-local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
@@ -65,7 +64,7 @@ local function settle(search, entry, plain, full)
   local again = point.recomputed or dealt(point, wanted(point, has, plain.memory_bytes, saved, function(device)
     return search:room(entry.strategy, device) / grown
   end), has, search.space.uniform)
-  local total = space.total(again)
+  local total = util.sum(again)
   if total == 0 or total == layers then return { duplicate = true } end
   point.recomputed = again
   local memory = {}

@@ -212,7 +212,7 @@ function moves.of(search, result)
     end
     for _, given in ipairs(made) do
       local point = space.kept(given)
-      local key = not search.space:wrong(point) and moves.key_of(point)
+      local key = not search.space:wrong(point) and search.space:holds(point, true) and moves.key_of(point)
       if key and not search.seen[key] then
         search.seen[key], list[#list + 1] = true, { point = point, moved = name, bound_s = 0 }
       end

@@ -354,11 +354,13 @@ function Space:takes(point, name, value)
   return false
 end
 
---- Whether a point's values are all ones that the space has, but for stages and devices that moves found.
-function Space:holds(point)
+--- Whether a point's values are all ones that the space has, but for stages and devices that moves found. functions:
+--- only of dimensions that functions give.
+function Space:holds(point, functions)
   for _, entry in ipairs(dimensions.list) do
     local name = entry[1]
     local found = type(point[name]) == 'table' or name == 'bucket_bytes' or name == 'rank_order'
+      or functions and type(self.given[name]) ~= 'function'
     if not found and not self:takes(point, name, point[name]) then return false end
   end
   return true
@@ -405,13 +407,6 @@ function space.kept(point)
   return copy
 end
 
---- The sum of a list of numbers.
-function space.total(list)
-  local sum = 0
-  for _, value in ipairs(list) do sum = sum + value end
-  return sum
-end
-
 --- The shape of a plan: plans of equal shape are variants of one.
 function space.shape(point)
   return ('%d %d %d %d %d %d %s %s %d'):format(point.tensor, point.context, point.expert, point.placement,
@@ -432,7 +427,7 @@ function space.text(point)
   end
   if type(point.stages) == 'table' then line[#line + 1] = 'uneven stages' end
   if point.recomputed then
-    line[#line + 1] = ('recompute %d layers'):format(space.total(point.recomputed))
+    line[#line + 1] = ('recompute %d layers'):format(util.sum(point.recomputed))
   elseif point.recompute ~= 'none' then
     line[#line + 1] = 'recompute ' .. (point.recompute == 'by_layer' and 'by layer' or point.recompute)
   end

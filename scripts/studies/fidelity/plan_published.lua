@@ -34,7 +34,8 @@ function published.rows(path)
     local whole = tonumber(row.experts or '') == nil and not (row.note or ''):find('does not state', 1, true)
     for _, column in ipairs(stated) do whole = whole and row[column] ~= '' end
     if whole then
-      list[#list + 1] = util.merged(published_row.read(path, util.merged(row, { line = line.line })), { states_virtual = (row.vpp or '') ~= '' })
+      local read = published_row.read(path, util.merged(row, { line = line.line }))
+      list[#list + 1] = util.merged(read, { states_virtual = (row.vpp or '') ~= '' })
     end
   end
   return list
