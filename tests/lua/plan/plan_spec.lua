@@ -107,6 +107,10 @@ describe('a plan', function()
       expect(plan.micro_batch):equals(2)
       expect(plan.recompute):equals(plan.tensor == 1 and 'none' or 'full')
     end
+    for _, plan in ipairs(trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, space = {
+      micro_batch = { 1, 2, 4 }, data = function(point) return { 4 / point.micro_batch } end } }.simulated) do
+      expect(plan.data * plan.micro_batch):equals(4)
+    end
     expect(function()
       trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, space = { tensors = 2 } }
     end):raises "unknown dimension 'tensors', did you mean 'tensor'"
