@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "simulator/mesh/replica_messages.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
 
@@ -19,8 +20,8 @@ using Units = std::vector<UnitProfile>;
 
 /// A virtual stage: its units together.
 struct Chunk : UnitProfile {
-  bool empty = true;     // no units: the input is passed on
-  SpreadBytes gathered;  // trained weights of layers
+  bool empty = true;             // no units: the input is passed on
+  SpreadBytes gathered, layer;   // trained weights of layers; of the largest layer, apart
 };
 
 /// Units of a network with this many layers: the second-last one is repeated.
@@ -35,6 +36,11 @@ std::shared_ptr<const Units> stretched(std::shared_ptr<const Units> units, int32
 void add(SpreadBytes& sum, const SpreadBytes& bytes) {
   sum.all += bytes.all;
   sum.spread += bytes.spread;
+}
+
+void widen(SpreadBytes& most, const SpreadBytes& one) {
+  most.all = std::max(most.all, one.all);
+  most.spread = std::max(most.spread, one.spread);
 }
 
 /// Appends the next unit of a pass.
@@ -69,7 +75,11 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
     add(chunk.optimizer, unit.optimizer);
     add(chunk.gradients, unit.gradients);
     add(chunk.trained, unit.trained);
-    if (u > 0 && u + 1 < units.size()) add(chunk.gathered, unit.trained);
+    widen(chunk.largest_gradient, unit.largest_gradient);
+    widen(chunk.largest_trained, unit.largest_trained);
+    if (u == 0 || u + 1 == units.size()) continue;
+    add(chunk.gathered, unit.trained);
+    widen(chunk.layer, {unit.trained.all - unit.trained.spread, unit.trained.spread});
   }
   return chunk;
 }
@@ -135,6 +145,7 @@ struct MeshBounder::Scratch {
   explicit Scratch(const Cluster& cluster) : groups(cluster) {}
 
   CollectiveGroups groups;
+  std::unordered_map<Parallelism, ReplicaMessages, Hash> messages;  // by strategies of which only the mesh is stated
   OrderKey key;
   std::vector<std::vector<ChunkTask>> orders;  // of `key`, by stage
 
@@ -166,7 +177,7 @@ class MeshBounder::Bounding {
     }
     count_tasks(own_units_, units[0]->size());
     share_out(units);
-    find_messages(scratch.groups);
+    find_messages(scratch);
     if (given.tasks.empty()) scratch.make_orders(order_key(given));
     orders_ = given.tasks.empty() ? scratch.orders : given.tasks;
   }
@@ -201,7 +212,7 @@ class MeshBounder::Bounding {
     size_t next = 0;
     double free = 0;
     double first_gradient = -1;     // start of the first backward task
-    std::vector<double> completed;  // per virtual stage: start of the task that completes gradients
+    std::vector<double> completed;  // per virtual stage: start of the task that completes its first gradient
     // Per virtual stage, micro-batches: kept; backward done except W; gradients accumulated.
     std::vector<int32_t> live, waiting, back;
     int64_t weights = 0, resident = 0, most = 0;
@@ -258,56 +269,16 @@ class MeshBounder::Bounding {
     return std::max<double>(0, static_cast<double>(problem_.wire_ns(a, b, bytes)) - 1);
   }
 
-  /// Finds replicas that hold the same weights, and whether their messages queue.
-  void find_messages(CollectiveGroups& groups) {
+  void find_messages(Scratch& scratch) {
     const auto queue = problem_.rules().queue;
-    const bool queues = queue == QueueModel::sender || queue == QueueModel::pair ||
-                        queue == QueueModel::route;
-    if (given_.mesh.data == 1 || !queues || given_.sync.kind != Synchronise::all_reduce)
-      return;
-    for (int32_t s = 0; s < p_; ++s) {
-      groups_.push_back(meeting(groups, s, 1));
-      alike_.push_back(meeting(groups, s, given_.mesh.expert));
-    }
-  }
-
-  /// Every `every`-th replica of a stage; with their sequence parts if gradients may be reduced
-  /// over both.
-  std::vector<CollectiveGroup> meeting(CollectiveGroups& groups, int32_t s, int32_t every) const {
-    std::vector<CollectiveGroup> all = {replicas(groups, s, given_.mesh.tensor, every)};
-    if (joins_context(given_))
-      all.push_back(replicas(groups, s, given_.mesh.parts(), every));
-    return all;
-  }
-
-  /// Over `width` devices of a stage in each replica: the devices of the sequence parts.
-  CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width, int32_t every) const {
-    std::vector<int32_t> devices;
-    for (int32_t r = 0; r < given_.mesh.data; r += every)
-      for (int32_t part = 0; part < width; part += given_.mesh.tensor)
-        devices.push_back(given_.mesh.device(s, r, part));
-    std::sort(devices.begin(), devices.end());
-    return groups.find(devices, false);
-  }
-
-  /// The longer of two messages: of weights that all replicas hold, and of experts among replicas
-  /// that hold the same ones.
-  double message(int32_t stage, CollectiveKind kind, const SpreadBytes& bytes) const {
-    if (groups_.empty()) return 0;
-    return std::max(message(groups_[stage], kind, bytes.all - bytes.spread),
-                    message(alike_[stage], kind, bytes.spread));
-  }
-
-  double message(const std::vector<CollectiveGroup>& groups, CollectiveKind kind,
-                 int64_t bytes) const {
-    if (bytes <= 0 || groups[0].size() < 2) return 0;
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& group : groups) {
-      const auto algorithm = group.applies(kind, given_.sync.algorithm)
-                                 ? given_.sync.algorithm : CollectiveAlgorithm::automatic;
-      least = std::min(least, std::floor(group.cost(kind, algorithm, bytes).time_s() * 1e9));
-    }
-    return least;
+    const bool queues = queue == QueueModel::sender || queue == QueueModel::pair || queue == QueueModel::route;
+    if (given_.mesh.data == 1 || !queues || given_.sync.kind != Synchronise::all_reduce) return;
+    Parallelism of;
+    of.mesh = given_.mesh;
+    auto found = scratch.messages.find(of);
+    if (found == scratch.messages.end())
+      found = scratch.messages.emplace(of, ReplicaMessages(problem_, given_.mesh, scratch.groups)).first;
+    messages_ = &found->second;
   }
 
   int64_t share(const SpreadBytes& bytes, bool shared) const {
@@ -368,6 +339,10 @@ class MeshBounder::Bounding {
                                                          arrival + pass.hands_on_after);
     if (!back) ++stage.live[task.chunk];
     const bool both = task.work == ChunkWork::backward;  // W tasks fill gaps left by messages
+    // Reductions wait for the last gradient that the virtual stage sends (Lowering::find_last_sends()).
+    const bool waits = both && task.chunk > 0 && given_.zero_stage < 2 && !splits_backward(schedule_);
+    if (waits && stage.back[task.chunk] == m_)
+      stage.completed[task.chunk] = std::max(stage.completed[task.chunk], there_[back][own]);
     const double alone = both ? std::max(pass.alone, chunk.backward_work_ns) : pass.alone;
     stage.free = std::max(stage.free + alone, arrival + pass.alone_after);
     return true;
@@ -382,6 +357,8 @@ class MeshBounder::Bounding {
     --stage.live[task.chunk];
     if (task.work == ChunkWork::input) ++stage.waiting[task.chunk];
     if (stage.first_gradient < 0) stage.first_gradient = stage.free;
+    // Small weights and those after the layers have no W task (Lowering::cut_backward()).
+    if (splits_backward(schedule_)) stage.completed[task.chunk] = stage.free;
     if (task.work == ChunkWork::backward) complete(stage, task);
   }
 
@@ -393,43 +370,51 @@ class MeshBounder::Bounding {
       stage.gradients += share(gradients, given_.zero_stage > 1);
     }
     if (stage.back[task.chunk] < m_) return;
-    stage.completed[task.chunk] = stage.free;
+    if (!splits_backward(schedule_)) stage.completed[task.chunk] = stage.free;
     // They are scattered at once, while other virtual stages still have backward tasks.
     if (given_.zero_stage == 1 && !keeps_) stage.summed += share(gradients, true) - share(gradients, false);
   }
 
-  /// End of the messages of gradients of weights of experts (spread), or of all others, and of what stage 1 gathers.
-  /// Buckets are filled in the order of the backward pass: the first one is complete once the virtual stages whose
-  /// gradients fit into it are.
-  double end_of_messages(int32_t s, bool spread, const SpreadBytes& gradients, const SpreadBytes& trained) const {
-    const auto& groups = spread ? alike_[s] : groups_[s];
-    const auto part = [&](const SpreadBytes& bytes) { return spread ? bytes.spread : bytes.all - bytes.spread; };
+  /// When the first bucket of gradients of weights of experts (spread), or of all others, is complete. Buckets are
+  /// filled in the order of the backward pass: the first one is complete once the virtual stages whose gradients fit
+  /// into it are.
+  double first_bucket(int32_t s, bool spread) const {
     const auto& completed = stages_[s].completed;
     double start = *std::min_element(completed.begin(), completed.end());
     const bool in_order = given_.tasks.empty() && !splits_backward(schedule_);
     int64_t sum = 0;
     for (int32_t c = chunks(); c-- > 0 && in_order && sum <= given_.bucket_bytes;) {
-      const int64_t bytes = stage_of(c) == s ? part(chunks_[c].gradients) : 0;
+      const auto& gradients = chunks_[c].gradients;
+      const int64_t bytes = stage_of(c) != s ? 0 : spread ? gradients.spread : gradients.all - gradients.spread;
       if (bytes > 0 && (sum == 0 || sum + bytes <= given_.bucket_bytes)) start = completed[c];
       sum += bytes;
     }
-    if (given_.zero_stage == 0) return start + message(groups, CollectiveKind::all_reduce, part(gradients));
-    return start + message(groups, CollectiveKind::reduce_scatter, part(gradients)) +
-           message(groups, CollectiveKind::all_gather, part(trained));
+    return start;
+  }
+
+  /// End of the messages that follow the last backward pass.
+  double end_of_messages(int32_t s, const MessageTime& all) const {
+    const double others = first_bucket(s, false), experts = first_bucket(s, true);
+    const double apart = std::max(others + all.others_ns, experts + all.experts_ns);
+    return messages_->serial(s) ? std::max(apart, std::min(others, experts) + all.others_ns + all.experts_ns) : apart;
   }
 
   /// End of a stage's work: updates, and remaining messages.
   double end_of(int32_t s) {
     auto& stage = stages_[s];
     double update = 0, spread_update = 0;
-    SpreadBytes gradients, trained, gathered;
+    Chunk all;  // of all virtual stages of the device, as far as messages go
     for (int32_t c = 0; c < chunks(); ++c) {
+      const auto& chunk = chunks_[c];
       if (stage_of(c) != s) continue;
-      update += chunks_[c].update_ns - chunks_[c].spread_update_ns;
-      spread_update += chunks_[c].spread_update_ns;
-      add(gradients, chunks_[c].gradients);
-      add(trained, chunks_[c].trained);
-      add(gathered, chunks_[c].gathered);
+      update += chunk.update_ns - chunk.spread_update_ns;
+      spread_update += chunk.spread_update_ns;
+      add(all.gradients, chunk.gradients);
+      add(all.trained, chunk.trained);
+      add(all.gathered, chunk.gathered);
+      widen(all.largest_gradient, chunk.largest_gradient);
+      widen(all.largest_trained, chunk.largest_trained);
+      widen(all.layer, chunk.layer);
     }
     if (given_.zero_stage < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.fixed + stage.summed);
     if (given_.zero_stage > 0) {
@@ -437,24 +422,32 @@ class MeshBounder::Bounding {
       spread_update /= static_cast<double>(copies());
     }
     update += spread_update;
+    return messages_ ? end_with_messages(s, update, all) : stage.free + update;
+  }
+
+  double end_with_messages(int32_t s, double update, const Chunk& all) const {
+    const auto& stage = stages_[s];
     const double end = stage.free;
-    if (groups_.empty()) return end + update;
-    const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
-    const double gather = message(s, CollectiveKind::all_gather, trained);
-    const double sent = std::max(end_of_messages(s, false, gradients, trained),
-                                 end_of_messages(s, true, gradients, trained));
-    switch (given_.zero_stage) {
-      case 0:
-        return std::max(end + update, sent);
-      case 1:
-        return std::max(end + std::max(update, gather), sent);
-      case 2:
-        return std::max(end + std::max(update, gather),
-                        stage.first_gradient + m_ * scatter + gather);
-      default:
-        return std::max(end + update,
-                        m_ * (scatter + 2 * message(s, CollectiveKind::all_gather, gathered)));
+    const auto time = [&](CollectiveKind kind, const SpreadBytes& bytes, const SpreadBytes& most) {
+      return messages_->time(s, kind, given_.sync.algorithm, bytes, most);
+    };
+    const auto in_buckets = [&](CollectiveKind kind, const SpreadBytes& bytes, const SpreadBytes& largest) {
+      const int64_t bucket = given_.bucket_bytes;
+      return time(kind, bytes, {std::max(bucket, largest.all), std::max(bucket, largest.spread)});
+    };
+    if (given_.zero_stage == 0) {
+      const auto reduce = in_buckets(CollectiveKind::all_reduce, all.gradients, all.largest_gradient);
+      return std::max(end + update, end_of_messages(s, reduce));
     }
+    const auto scatter = in_buckets(CollectiveKind::reduce_scatter, all.gradients, all.largest_gradient);
+    if (given_.zero_stage == 3) {
+      const auto gather = time(CollectiveKind::all_gather, all.gathered, all.layer);
+      return std::max(end + update, m_ * messages_->span(s, scatter + gather + gather));
+    }
+    const auto gather = in_buckets(CollectiveKind::all_gather, all.trained, all.largest_trained);
+    const double after = end + std::max(update, messages_->span(s, gather));
+    if (given_.zero_stage == 1) return std::max(after, end_of_messages(s, scatter + gather));
+    return std::max(after, stage.first_gradient + m_ * messages_->span(s, scatter) + messages_->span(s, gather));
   }
 
   const Problem& problem_;
@@ -469,8 +462,7 @@ class MeshBounder::Bounding {
   std::span<const std::vector<ChunkTask>> orders_;
   std::vector<Chunk> chunks_;
   std::vector<double> wire_[2];   // forward, backward; per boundary
-  /// [stage]: its replicas; those that hold the same experts; empty: no messages that count.
-  std::vector<std::vector<CollectiveGroup>> groups_, alike_;
+  const ReplicaMessages* messages_ = nullptr;  // null: none that count
   std::vector<Stage> stages_;
   std::vector<double> there_[2];  // [micro-batch]: when a virtual stage's output has arrived
   std::vector<uint8_t> done_[2];  // whether that is known

@@ -317,6 +317,10 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
     sum.all += bytes;
     if (spread[op] > 1) sum.spread += bytes;
   };
+  const auto widen = [&](SpreadBytes& most, int32_t op, int64_t bytes) {
+    auto& one = spread[op] > 1 ? most.spread : most.all;
+    one = std::max(one, bytes);
+  };
   for (const auto& task : tasks_) {
     const auto& op = graph.op(task.op);
     auto& unit = bytes_[at(task.unit)];
@@ -325,6 +329,7 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
     add(unit.weights, task.op, op.parameter_bytes());
     add(unit.optimizer, task.op, op.persistent_bytes);
     add(unit.trained, task.op, op.trainable_bytes());
+    widen(unit.largest_trained, task.op, op.trainable_bytes());
     if (task.pass == Pass::forward) continue;
     for (const int32_t tensor : op.inputs) {
       const int32_t root = root_of(graph, tensor), writer = graph.tensor(root).producer;
@@ -340,6 +345,7 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
       } else if (root == tensor && !runs_once(graph.op(writer)) && !summed[root]) {
         summed[root] = true;
         add(bytes_[at(unit_of[writer])].gradients, writer, graph.tensor(root).bytes);
+        widen(bytes_[at(unit_of[writer])].largest_gradient, writer, graph.tensor(root).bytes);
       }
     }
   }

@@ -54,6 +54,8 @@ struct UnitProfile {
   SpreadBytes weights, optimizer;  ///< resident
   SpreadBytes gradients;           ///< accumulated over micro-batches
   SpreadBytes trained;             ///< trained weights
+  /// The largest of one operator, by kind: `all` excludes `spread`.
+  SpreadBytes largest_gradient, largest_trained;
   int64_t kept_bytes = 0;          ///< written in forward and read in backward: per micro-batch
   int64_t delayed_bytes = 0;       ///< inputs of delayed weight-gradient tasks: per micro-batch
 
