@@ -41,8 +41,8 @@ struct MeshBound {
 /// last backward task come the updates and, with ZeRO stages 1 and 2, the gathers of updated
 /// weights. Messages of gradients (ZeRO-3: also of weights) must fit between the completion of the
 /// first gradient and the end; without ZeRO-2 or 3 a virtual stage's follow its last input gradient
-/// for the stage before. Messages of one group are serial in its queues (ReplicaMessages), those of
-/// experts and of other weights if rings leave the first device through one queue. Messages in
+/// for the stage before. Messages of one group are serial in its queues (ReplicaMessages), messages
+/// about experts and about other weights if rings leave the first device through one queue. Messages in
 /// buckets take at least as long as full ones with all their bytes, because the time of the fastest
 /// algorithm is concave in bytes.
 ///

@@ -52,8 +52,17 @@ local function wanted(point, has, plain, saved, room)
   end)
 end
 
+-- Seconds of a micro-batch that one layer without recomputation saves at most, on one stage.
+local function saved_s(problem, strategy, layers)
+  local function of(word) return problem.handle:mesh_units(util.merged(strategy, { recompute = word }), 1, layers) end
+  local none = of 'none'
+  return math.max(unpack(util.map(of 'full', function(one, i)
+    return math.max(one.backward_to_next_s - none[i].backward_to_next_s, one.backward_work_s - none[i].backward_work_s)
+  end)))
+end
+
 --- Settles one entry from the bounds of computing nothing and everything again.
-local function settle(search, entry, plain, full)
+local function settle(search, problem, entry, plain, full)
   if plain.refused or full.refused then return plain.refused and plain or full end
   local point, layers = entry.point, search.space.about.layers
   local has = stages.of(point, layers)
@@ -67,21 +76,18 @@ local function settle(search, entry, plain, full)
   local total = util.sum(again)
   if total == 0 or total == layers then return { duplicate = true } end
   point.recomputed = again
-  local memory = {}
-  for device, count in ipairs(stages.by_device(point, again)) do
-    memory[device] = plain.memory_bytes[device] - count * saved[device]
+  local memory = util.map(stages.by_device(point, again), function(count, device)
+    return plain.memory_bytes[device] - count * saved[device]
+  end)
+  local least_s, kept = math.max(plain.step_time_s, entry.bound_s), point.micro_batches * (layers - total + 1)
+  if point.pipeline == 1 then -- one layer more: between both kinds of layers fewer messages are waited for
+    least_s = math.max(least_s, full.step_time_s - kept * saved_s(problem, entry.strategy, layers))
   end
-  return util.merged(plain, { step_time_s = math.max(plain.step_time_s, entry.bound_s), memory_bytes = memory,
-    tasks = full.tasks, layer_bytes = saved })
+  return util.merged(plain, { step_time_s = least_s, memory_bytes = memory, tasks = full.tasks, layer_bytes = saved })
 end
 
 --- The bounds of entries of this kind, whose layers are settled: as mesh_bounds() has them; `duplicate` where none or
 --- all layers are recomputed.
----@param search table
----@param problem trinity.Problem
----@param entries table[]
----@param layers? integer
----@return table[]
 function by_layer.bounds(search, problem, entries, layers)
   local function of(word)
     return problem.handle:mesh_bounds(util.map(entries, function(entry)
@@ -89,7 +95,7 @@ function by_layer.bounds(search, problem, entries, layers)
     end), layers)
   end
   local plain, full = of 'none', of 'full'
-  return util.map(entries, function(entry, i) return settle(search, entry, plain[i], full[i]) end)
+  return util.map(entries, function(entry, i) return settle(search, problem, entry, plain[i], full[i]) end)
 end
 
 --- A result's layers where each device recomputes only what its simulated memory requires; nil without a change.
