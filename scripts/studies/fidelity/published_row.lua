@@ -1,7 +1,7 @@
 -- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
 -- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, zero, recompute, precision, runtime, source, note, value, unit. What a row leaves empty is assumed by the
--- rules below, each of which adds its sentence to the row's `assumed`.
+-- dp, cp, ep, zero, recompute, precision, runtime, gradient_dtype, fused_loss, source, note, value, unit. What a row
+-- leaves empty is assumed by the rules below, each of which adds its sentence to the row's `assumed`.
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
@@ -168,7 +168,7 @@ local function read_plan(row, m, assume)
     plan.expert = plan.data
   end
   plan.torchtitan = contains(row, 'source', 'torchtitan') or row.gpu == 'H100-96GB'
-  plan.unfused = row.gpu:find '^[AV]' ~= nil and not contains(row, 'runtime', 'composer')
+  plan.unfused = row.gpu:find '^[AV]' ~= nil and not plan.torchtitan and not contains(row, 'runtime', 'composer')
   read_virtual(row, plan, m, assume)
   read_batch(row, plan, assume)
   if plan.virtual > 1 and plan.micro_batches % plan.pipeline ~= 0 then
@@ -254,8 +254,9 @@ local function model_options(row, m, plan, kind)
     kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
     -- Megatron-Bridge, perf_recipes/_common.py: cross_entropy_fusion_impl = 'te', grad_reduce_in_fp32 = False; likewise
     -- NeMo's configurations for MLPerf (grad_sync_dtype: bf16), the loss in the configurations of Llama
-    fused_loss = bridge or mlperf and m.gated, gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype
-      or (bridge or mlperf) and 'bfloat16' or 'float32', optimizer = 'adam' }
+    fused_loss = row.fused_loss == 'yes' or bridge or mlperf and m.gated, optimizer = 'adam',
+    gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype
+      or (bridge or mlperf) and 'bfloat16' or 'float32' }
 end
 
 local function case_of(row, m, plan, kind, assume)
@@ -301,8 +302,11 @@ end
 --- The group of a row's error: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
 --- MLPerf's rows are separate, because they are tuned for time and not for a table.
 local function group_of(row, m, kind)
-  if m.experts > 0 then return row.gpu .. ', mixtures of experts' end
+  if m.experts > 0 then
+    return row.gpu .. (contains(row, 'source', 'dgxc') and ', mixtures, DGX Cloud' or ', mixtures of experts')
+  end
   if contains(row, 'source', 'mlperf') then return row.gpu .. ', dense, MLPerf' end
+  if contains(row, 'source', 'dgxc') then return row.gpu .. ', dense, DGX Cloud' end
   if row.gpu:find '^[AV]' then return row.gpu .. ', dense' end
   return ('%s, dense, %d bits'):format(row.gpu, kind == 'bf16' and 16 or 8)
 end

@@ -24,13 +24,13 @@ describe('results of fidelity', function()
     return output_of(("cd '%s' && '%s' study fidelity errors"):format(root, program))
   end, 'scripts/studies/fidelity/results/errors.txt')
   all_only()
-  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'moe_layer', 'plan', 'published', 'published --memory llm-published/memory.csv',
-    'sailor', 'vtrain' } do
-    local name = words:match '%-%-(%l+)' or words
+  for _, words in ipairs { 'kernels', 'collectives', 'golden', 'moe_layer', 'plan', 'published', 'sailor', 'vtrain',
+    'published --memory llm-published/memory.csv', 'published --rows scripts/studies/fidelity/recipes.csv' } do
+    local name = words:match '(%l+)%.csv$' or words
     local path = ('scripts/studies/fidelity/results/%s.txt'):format(name)
     it_golden('studies/results/' .. name, function()
       if not core.exists(shared 'vtrain/multi.csv') then skip '../shared is not here' end
-      local given = words:gsub('([%w-]+/[%w.-]+)$', function(file) return ("'%s'"):format(shared(file)) end)
+      local given = words:gsub('(llm%S+)$', function(file) return ("'%s'"):format(shared(file)) end)
       return (output_of(("cd '%s' && '%s' study fidelity %s 2>/dev/null"):format(root, program, given))
         :gsub('\nmade by:[^\n]*', ''))
     end, path)
