@@ -72,8 +72,8 @@ return {
     },
     sailor = {
       gh200 = {
-        activation_share = 1.101, context_bytes = 4360000000, logits_share = 0.4571, network_share = 0.6698,
-        slot_s = 0.001168, state_bytes = 20.07,
+        activation_share = 1.102, context_bytes = 4347000000, logits_share = 0.4565, network_share = 0.7838,
+        slot_s = 0.001341, state_bytes = 20.08,
       },
       mixed = {
         activation_share = 1.119, context_bytes = 3036000000, logits_share = 0.5367, network_share = 0.9912,

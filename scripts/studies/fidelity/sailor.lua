@@ -1,7 +1,7 @@
 -- Comparison sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
 -- predicted by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of
--- plans; --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and
--- NETWORK_GPU_measured.json where a profile is to be replaced by another.
+-- plans; --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and, where they
+-- exist, NETWORK_GPU_measured.json, profiles that replace others, and measured_again.csv, times of a second run.
 
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
@@ -27,6 +27,7 @@ sailor.assumptions = {
   "the network has the plan's number of layers (of several the one that its path names)",
   'a pass takes no longer than the same with a larger micro-batch: profiles of small ones hold the cost of launching',
   'GPUs of a group work in step; groups of GH200 have one NIC per GPU, the NICs of other groups are shared',
+  'the time of a plan that ran twice is the geometric mean of both',
 }
 
 --- Constants of predictions in addition to the profiles, by kind of machines (calibrated.lua, sources).
@@ -62,7 +63,11 @@ end
 --- Sizes of layers (info), profiles and bandwidths of a folder.
 function sailor.data(folder)
   local data = { info = object(folder, 'llm_info.json'), profiles = object(folder, 'profiles_tmp.json'),
-    bandwidths = object(folder, 'providers/multizone_bandwidths_het.json') }
+    bandwidths = object(folder, 'providers/multizone_bandwidths_het.json'), again_s = {} }
+  local again = folder .. '/measured_again.csv'
+  for _, row in ipairs(core.exists(again) and csv.read(again, 'plan', 'real_again_s') or {}) do
+    data.again_s[row.plan] = csv.number(again, row, 'real_again_s')
+  end
   for network, by_gpu in util.sorted_pairs(data.profiles) do
     for gpu, profile in util.sorted_pairs(by_gpu) do
       by_gpu[gpu] = object(folder, ('%s_%s_measured.json'):format(network, gpu), true) or profile
@@ -93,7 +98,9 @@ end
 local function row_of(plan, id, data)
   local family = sailor_plan.family(plan)
   local gpus = family == 'gh200' and 'GH200' or 'mixed nodes'
-  return { id = id, plan = plan, data = data, family = family, source = sailor, measured = plan.measured_s,
+  local first_s = plan.measured_s
+  return { id = id, plan = plan, data = data, family = family, source = sailor,
+    measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)),
     measured_bytes = bytes_of(plan, data, require('trinity.cluster.calibrated').sources.sailor[family]),
     group = ('%s, %s'):format(plan.network, gpus), left_out = sailor_plan.configuration(plan), runtimes = {},
     network_name = plan.network, gpus_text = gpus, plan_text = ('%d stages, %d replicas, micro-batch %d'):format(
