@@ -27,19 +27,19 @@ error 'this file is for editors'
 ---@field feasible boolean whether it fits into memory, and was not rejected
 ---@field rejected boolean whether it was given up as slower than reject_above_s
 ---@field device_count integer
----@field compute_busy_s fun(self: trinity.Metrics, d: integer): number Seconds in which the device runs operators.
----@field send_busy_s fun(self: trinity.Metrics, d: integer): number Seconds of the device's outgoing transfers and collectives, summed.
----@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes.
----@field sent_bytes fun(self: trinity.Metrics, d: integer): number
----@field received_bytes fun(self: trinity.Metrics, d: integer): number
----@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, values per device as lists; pairs(metrics) goes through them in sorted order.
+---@field compute_busy_s fun(self: trinity.Metrics, d: integer): number Seconds in which the device runs operators. Example: `metrics:compute_busy_s(1)`
+---@field send_busy_s fun(self: trinity.Metrics, d: integer): number Seconds of the device's outgoing transfers and collectives, summed. Example: `metrics:send_busy_s(1)`
+---@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes. Example: `metrics:memory_bytes(1)`
+---@field sent_bytes fun(self: trinity.Metrics, d: integer): number Example: `metrics:sent_bytes(1)`
+---@field received_bytes fun(self: trinity.Metrics, d: integer): number Example: `metrics:received_bytes(1)`
+---@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, values per device as lists; pairs(metrics) goes through them in sorted order. Example: `metrics:totable().step_time_s`
 
 ---@class trinity.RandomStream
 ---@since 0.1.0
----@field uniform fun(self: trinity.RandomStream): number A number from 0 to below 1.
----@field normal fun(self: trinity.RandomStream): number A number of mean 0 and variance 1.
----@field integer fun(self: trinity.RandomStream, bound: integer): integer An integer from 1 to `bound`.
----@field close fun(self: trinity.RandomStream)
+---@field uniform fun(self: trinity.RandomStream): number A number from 0 to below 1. Example: `stream:uniform()`
+---@field normal fun(self: trinity.RandomStream): number A number of mean 0 and variance 1. Example: `stream:normal()`
+---@field integer fun(self: trinity.RandomStream, bound: integer): integer An integer from 1 to `bound`. Example: `stream:integer(6)`
+---@field close fun(self: trinity.RandomStream) Example: `stream:close()`
 
 --- The device, from 1, of every operator.
 ---@class trinity.Placement
@@ -47,16 +47,16 @@ error 'this file is for editors'
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
----@field totable fun(self: trinity.Placement): integer[]
----@field each fun(self: trinity.Placement) for i, value in a:each() do ... end
+---@field totable fun(self: trinity.Placement): integer[] Example: `problem:placement():totable()[1]`
+---@field each fun(self: trinity.Placement) for i, value in a:each() do ... end Example: `for operator, device in problem:placement():each() do print(operator, device) end`
 
 ---@class trinity.DoubleArray
 ---@since 0.1.0
 ---@field [integer] number
 ---@field length integer
 ---@operator len: integer
----@field totable fun(self: trinity.DoubleArray): number[]
----@field each fun(self: trinity.DoubleArray)
+---@field totable fun(self: trinity.DoubleArray): number[] Example: `timeline.start_s:totable()[1]`
+---@field each fun(self: trinity.DoubleArray) Example: `for task, start_s in timeline.start_s:each() do print(task, start_s) end`
 
 --- A read-only array of the engine.
 ---@class trinity.Int32View
@@ -64,8 +64,8 @@ error 'this file is for editors'
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
----@field totable fun(self: trinity.Int32View): integer[]
----@field each fun(self: trinity.Int32View)
+---@field totable fun(self: trinity.Int32View): integer[] Example: `graph.depth:totable()[1]`
+---@field each fun(self: trinity.Int32View) Example: `for operator, depth in graph.depth:each() do print(operator, depth) end`
 
 ---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-h2'|'zb-interleaved'|'zb-v'|'dualpipe-v'|'pipedream'
 ---@alias trinity.MemoryModel 'slots'|'none'

@@ -22,7 +22,7 @@ local system = {
 }
 
 --- Whether this trinity was built with LibTorch, which tensors, networks, learning methods, several processes and the
---- executor need.
+--- executor need. Example: `trinity.system.has_torch()`
 ---@return boolean
 function system.has_torch() return core.has_torch() end
 
@@ -43,6 +43,7 @@ function system.stoppable(body)
 end
 
 --- Returns LibTorch and the BLAS in use, as a line of text. Warns on standard error about a slow BLAS.
+--- Example: `trinity.system.describe_torch()`
 ---@return string
 function system.describe_torch()
   local versions, slow = core.describe_torch()

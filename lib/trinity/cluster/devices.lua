@@ -231,16 +231,16 @@ end
 ---@field v100_pcie_32gb trinity.DeviceTypeSpec
 local devices = {}
 
---- Names of all kinds, sorted.
+--- Names of all kinds, sorted. Example: `#trinity.devices.names()`
 ---@return string[]
 function devices.names() return util.sorted_keys(presets) end
 
---- The kind called `name`, or nil.
+--- The kind called `name`, or nil. Example: `trinity.devices.find('h100').memory_bytes`
 ---@param name string
 ---@return trinity.DeviceTypeSpec?
 function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
 
---- Returns whether the device type called `name` is a GPU.
+--- Returns whether the device type called `name` is a GPU. Example: `trinity.devices.is_gpu 'h100'`
 ---@param name string
 ---@return boolean
 function devices.is_gpu(name)
@@ -253,7 +253,7 @@ local function refuse_name(owner, name)
 end
 
 --- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
---- `base` is a table or a name.
+--- `base` is a table or a name. Example: `trinity.devices.with('h100', { launch_s = 5e-6 })`
 ---@param base string|trinity.DeviceTypeSpec
 ---@param changes table<string, any>
 ---@return trinity.DeviceTypeSpec

@@ -128,11 +128,12 @@ local device_options = options_of.declare('trinity.TopologyDevices', { help = 'W
 ---@since 0.1.0
 local topology = {}
 
---- Names of all link types, sorted.
+--- Names of all link types, sorted. Example: `#trinity.devices.topology.wires()`
 ---@return string[]
 function topology.wires() return util.sorted_keys(wires) end
 
 --- The link type called `name`: a new table, with changes to its fields.
+--- Example: `trinity.devices.topology.wire('nvlink2', { latency_s = 1e-6 })`
 ---@param name trinity.WireName
 ---@param changes? trinity.Wire
 ---@return trinity.Wire
@@ -177,7 +178,7 @@ local function numbers(which)
   return which
 end
 
---- An empty cluster.
+--- An empty cluster. Example: `local net = trinity.devices.topology.new { name = 'mine' }`
 ---@param options? trinity.TopologyOptions
 ---@return trinity.Topology
 function topology.new(options)
@@ -193,6 +194,7 @@ local machines_of = setmetatable({}, { __mode = 'k' }) -- by topology: how many 
 --- Adds `count` equal machines: n0, n1, ... `describe` is called with the name of each and adds what it has,
 --- or, for many, once with the name 'n*': '*' stands for the machine's number then, names without it are shared by
 --- all, and the description lists one (field `machines`).
+--- Example: `net:machines(2, function(name) net:devices(name, 2, 't4') end)`
 ---@param count integer
 ---@param describe fun(name: string)
 function Topology:machines(count, describe)
@@ -218,6 +220,7 @@ end
 
 --- Runs collectives as NCCL does: as many rings at once as links hold, trees, chunks and small packets, reductions in
 --- switches. Without it their cost follows the textbook formulas (`trinity help simulator`).
+--- Example: `net:collectives { rails = 2 }`
 ---@param options? trinity.CollectiveLibrary
 function Topology:collectives(options)
   if options ~= nil then check.argument('topology:collectives', 1, 'options', options, 'table') end
@@ -226,7 +229,7 @@ function Topology:collectives(options)
 end
 
 --- Defines a device type for this cluster, as device_types of a description does. The types of trinity.devices need no
---- definition.
+--- definition. Example: `net:device_type('mine', trinity.devices.t4)`
 ---@param name string
 ---@param fields trinity.DeviceTypeSpec
 function Topology:device_type(name, fields)
@@ -235,7 +238,7 @@ function Topology:device_type(name, fields)
 end
 
 --- Adds devices of type `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is their number, or the list of the
---- suffixes of their names, in order.
+--- suffixes of their names, in order. Example: `net:devices('n0', 2, 't4')`
 ---@param node string
 ---@param which integer|(integer|string)[]
 ---@param type string
@@ -254,6 +257,7 @@ function Topology:devices(node, which, type, options)
 end
 
 --- A switch that all its traffic together shares; switches without a limit need no mention.
+--- Example: `net:switch('n0/switch', 100e9)`
 ---@param name string
 ---@param bandwidth_bytes_per_s number
 function Topology:switch(name, bandwidth_bytes_per_s)
@@ -296,6 +300,7 @@ end
 --- Links two endpoints; an end that is a list gets one link per entry. `wire` is a name of topology.wires(), a table or
 --- a bandwidth with its unit ('400 Gbit/s', '3,200 Gbit/s', '50GB/s'), which has no latency;
 --- the bandwidths of `count` parallel links (default 1) are added.
+--- Example: `net:devices('n0', 2, 't4'); net:link('n0/gpu0', 'n0/gpu1', 'nvlink2', 2)`
 ---@param from string|string[]
 ---@param to string|string[]
 ---@param wire trinity.WireName|trinity.Wire
@@ -308,7 +313,7 @@ function Topology:link(from, to, wire, count)
   end
 end
 
---- Links every two of a list of endpoints.
+--- Links every two of a list of endpoints. Example: `net:mesh(net:devices('n0', 4, 't4'), 'nvlink2')`
 ---@param endpoints string[]
 ---@param wire trinity.WireName|trinity.Wire
 ---@param count? integer
@@ -321,6 +326,7 @@ function Topology:mesh(endpoints, wire, count)
 end
 
 --- The description so far, as trinity.cluster takes it.
+--- Example: `net:mesh(net:devices('n0', 2, 't4'), 'nvlink2'); trinity.cluster(net:spec())`
 ---@return trinity.ClusterSpec
 function Topology:spec() return self.description end
 

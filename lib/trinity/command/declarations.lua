@@ -22,7 +22,6 @@
 -- self, or of a module.
 
 local core = require 'trinity.core'
-local examples = require 'trinity.command.examples'
 local util = require 'trinity.base.util'
 
 local declarations = {}
@@ -280,10 +279,6 @@ local function settle(self)
     class.fields = fields
     for _, method in ipairs(class.methods) do
       method.since = method.since or class.since
-      local example = not method.description:find 'Example:' and (examples[class.name] or {})[method.name]
-      if example then
-        method.description = ('%s Example: `%s`'):format(method.description, example):match '^%s*(.*)$'
-      end
     end
   end
 end

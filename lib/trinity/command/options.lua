@@ -140,6 +140,7 @@ end
 --- value out of range ends the program with status 2; --help prints the declaration and ends it, without options that
 --- are `rare`, which --help-all has, too. Returns the values by name. The program's command line also takes --run,
 --- --runs, --resume and --quiet, which go to the run (lib/trinity/runs/init.lua) and the progress line.
+--- Example: `trinity.options({ steps = { default = 3, help = 'training steps' } }, { '--steps=4' }).steps`
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script, [2] 'keeps no run': no --run
 ---@param words? string[]
 ---@return table<string, any> values by name

@@ -199,7 +199,7 @@ local function begin_all(self, list)
 end
 
 --- Begins all episodes, by default with the seed of the last reset plus one. Returns the first observations; nil
---- where the search's budget is used up.
+--- where the search's budget is used up. Example: `local observation = env:reset(1)`
 ---@param seed? integer
 ---@return trinity.EnvObservation?
 function Env:reset(seed)
@@ -350,6 +350,7 @@ end
 --- 'joint' one device per node; in 'mesh' the index of a value of the next field. Returns observations, rewards,
 --- which episodes are done (float32 [num_envs]) and what ended; nothing once the search's budget is used up: the rest
 --- of it, too small for a whole batch, is simulated first. Where an episode ended, the observation belongs to the next.
+--- Example: `local observation, reward, done, info = env:step((policy:act(env:reset())))`
 ---@param actions integer[]|trinity.TorchTensor int64 [num_envs]; of 'joint' [num_envs, nodes], or as decode takes them
 ---@return trinity.EnvObservation? observation
 ---@return trinity.TorchTensor? reward
@@ -363,6 +364,7 @@ function Env:step(actions)
 end
 
 --- The best plan of problem `number` so far (default 1), as a strategy; nil where none was simulated.
+--- Example: `env:reset(1); env:best()`
 ---@param number? integer
 ---@return trinity.Strategy?
 function Env:best(number)
@@ -372,18 +374,19 @@ function Env:best(number)
     seed = self.seed })
 end
 
---- The observation of the present states, as reset() and step() gave it.
+--- The observation of the present states, as reset() and step() gave it. Example: `env:observation().mask`
 ---@return trinity.EnvObservation
 function Env:observation() return observations.make(self.description) end
 
 --- Copies of the placements that the environments hold now; the environment 'mesh' has none.
+--- Example: `#env:placements()`
 ---@return trinity.Placement[]
 function Env:placements()
   local inner = self.description
   return util.map(inner.is_mesh and {} or inner.states, function(s) return array.copy(s.placement) end)
 end
 
---- The constant data of problem `number` (default 1): nodes, their edges and times.
+--- The constant data of problem `number` (default 1): nodes, their edges and times. Example: `env:graph(1)`
 ---@param number? integer
 ---@return trinity.EnvGraph
 function Env:graph(number)
@@ -403,7 +406,7 @@ local function list_problems(given)
 end
 
 --- A vectorised environment of one problem, or of several that its episodes take in turn. Same seed, same bytes,
---- whatever the threads.
+--- whatever the threads. Example: `local env = trinity.env(problem, { groups = 2, num_envs = 2 })`
 ---@param problems trinity.Problem|trinity.Problem[]
 ---@param options? trinity.EnvOptions
 ---@return trinity.Env

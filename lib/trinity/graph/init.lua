@@ -12,7 +12,8 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.GraphModule
 ---@since 0.1.0
----@field new fun(options: { name: string }): trinity.Builder A new, empty graph builder.
+--- A new, empty graph builder. Example: `local builder = trinity.graph.new { name = 'mine' }`
+---@field new fun(options: { name: string }): trinity.Builder
 ---@field layers trinity.LayersModule networks made from layers
 local graph = {}
 

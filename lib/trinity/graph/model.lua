@@ -301,6 +301,7 @@ function Cluster:collective(spec)
   return collective(self.handle:collective(spec))
 end
 
+--- Example: `cluster:close()`
 function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
 
 check.methods(Cluster, 'trinity.Cluster')

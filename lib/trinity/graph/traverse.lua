@@ -42,12 +42,14 @@ return function(class)
   function Graph:find(name) return self.handle:find(check.argument('graph:find', 1, 'name', name, 'string')) end
 
   --- Iterates over operators in topological order: for i in graph:nodes() do ... end
+  --- Example: `for operator, name in graph:nodes() do print(operator, name) end`
   ---@return fun(operators: integer, i: integer): integer?
   ---@return integer operators
   ---@return integer start
   function Graph:nodes() return next_number, self.operators, 0 end
 
   --- Iterates over edges, one per tensor and reader: for from, to, bytes in graph:each_edge() do ... end
+  --- Example: `for from, to, bytes in graph:each_edge() do print(from, to, bytes) end`
   ---@return fun(): integer?, integer?, number?
   function Graph:each_edge()
     local out, edges, from, edge = arrays.rows(self, 'out'), self.edges, 1, 0

@@ -54,6 +54,7 @@ local function of_actions(self, observation, rows, actions)
 end
 
 --- Samples actions: int64 [num_envs], their log-probabilities and values.
+--- Example: `local actions, log_probs, values = policy:act(env:reset(), trinity.random(1, 'agent'))`
 ---@param observation trinity.EnvObservation
 ---@param stream? trinity.RandomStream without one the most likely actions
 ---@return trinity.TorchTensor actions
@@ -71,6 +72,7 @@ function ActorCritic:act(observation, stream)
 end
 
 --- Log-probabilities of actions, entropies and values [num_envs], with gradients.
+--- Example: `local log_probs, entropy, values = policy:evaluate(observation, (policy:act(observation)))`
 ---@param observation trinity.EnvObservation
 ---@param actions trinity.TorchTensor int64 [num_envs]
 ---@return trinity.TorchTensor log_probs
@@ -87,7 +89,7 @@ function ActorCritic:evaluate(observation, actions)
   return of_actions(self, observation, rows, actions), -(rows:exp() * rows):sum(-1), values
 end
 
---- Values [num_envs].
+--- Values [num_envs]. Example: `policy:value(observation)`
 ---@param observation trinity.EnvObservation
 ---@return trinity.TorchTensor
 function ActorCritic:value(observation)
@@ -95,7 +97,7 @@ function ActorCritic:value(observation)
   return values
 end
 
---- The trained parameters.
+--- The trained parameters. Example: `#policy:parameters()`
 ---@return trinity.TorchTensor[]
 function ActorCritic:parameters() return self.network:parameters() end
 
@@ -103,6 +105,7 @@ check.methods(ActorCritic, 'trinity.ActorCritic', '', 'policy')
 
 --- A policy of a network of one's own: network(observation) gives logits [num_envs, num_actions], of 'joint' actions
 --- [num_envs, nodes, devices], and where it has a critic values [num_envs].
+--- Example: `trinity.learn.policy(policy.network)`
 ---@param network trinity.Module
 ---@return trinity.ActorCritic
 function actor_critic.new(network)
@@ -180,6 +183,7 @@ local scorer_options = options_of.declare('trinity.ScorerOptions', { help = 'Wha
 
 --- A policy whose network scores every action of an environment by itself: nodes on devices by the node's features and
 --- the device's state, values of words by the words so far. Its weights fit environments of other problems.
+--- Example: `local policy = trinity.learn.scorer(env, { hidden = 32 })`
 ---@param env trinity.Env
 ---@param options? trinity.ScorerOptions
 ---@return trinity.ActorCritic

@@ -21,7 +21,7 @@ local util = require 'trinity.base.util'
 local Agent = { __name = 'agent' }
 Agent.__index = Agent
 
---- Samples a batch of placements; the next call overwrites them.
+--- Samples a batch of placements; the next call overwrites them. Example: `local placements = agent:sample()`
 ---@return trinity.Placement[]
 function Agent:sample()
   self.handle:sample(self.batch)
@@ -42,7 +42,7 @@ local function marks(owner, list)
   end))
 end
 
---- Learns from the rewards of the latest batch, larger is better.
+--- Learns from the rewards of the latest batch, larger is better. Example: `agent:sample(); agent:update(rewards)`
 ---@param rewards number[]|trinity.DoubleArray
 ---@param failing? boolean[] samples that broke a limit, for exclude_failing_after
 ---@param metrics? trinity.Metrics[] of the batch, which credit = 'action' needs
@@ -68,7 +68,7 @@ local imitation = options_of.declare('trinity.ImitationSettings', { help = 'How 
   { 'smoothing', 'number', 0.05, least = 0, most = 1, help = 'share of probability that is left to other choices' },
 })
 
---- Raises the likelihood of given placements (1 to 64): a warm start.
+--- Raises the likelihood of given placements (1 to 64): a warm start. Example: `agent:imitate { problem:placement() }`
 ---@param placements trinity.Placement[]
 ---@param settings? trinity.ImitationSettings
 ---@return trinity.ImitationReport
@@ -87,10 +87,11 @@ function Agent:imitate(placements, settings)
 end
 
 --- Saves weights, state of the optimiser, baseline and step, for the options `load` and `resume`.
+--- Example: `agent:save 'policy.bin'`
 ---@param path string
 function Agent:save(path) self.handle:save(path) end
 
---- The actions of the latest batch.
+--- The actions of the latest batch. Example: `agent:sample(); agent:actions()`
 ---@return trinity.AgentActions
 function Agent:actions()
   local by_unit, by_group = self.samples * self.units, self.samples * self.groups
@@ -102,11 +103,11 @@ function Agent:actions()
     group_logs = rows(group_logs, self.units), device_logs = rows(device_logs, self.groups) }
 end
 
---- Seconds spent so far in the parts of sample() and update().
+--- Seconds spent so far in the parts of sample() and update(). Example: `agent:profile()`
 ---@return trinity.AgentProfile
 function Agent:profile() return self.handle:profile() end
 
---- The most likely placement.
+--- The most likely placement. Example: `agent:greedy()`
 ---@return trinity.Placement
 function Agent:greedy()
   local list = self.problem:placements(1)
@@ -114,12 +115,13 @@ function Agent:greedy()
   return list[1]
 end
 
---- Frees the engine's memory; any further use is an error.
+--- Frees the engine's memory; any further use is an error. Example: `agent:close()`
 function Agent:close() check.closing('agent:close', self, 'agent').handle:close() end
 
 check.methods(Agent, 'trinity.Agent')
 
 --- Trinity's own policy with its own PPO, in the engine on LibTorch (engine/learn/torch/agent.h).
+--- Example: `local agent = trinity.learn.agent(problem, { groups = 2, samples = 2 })`
 ---@param problem trinity.Problem
 ---@param options? trinity.AgentOptions of the options that every method has only the seed
 ---@return trinity.Agent

@@ -19,7 +19,7 @@ local declared = options_of.declare('trinity.CloningOptions', { help = 'What lea
 })
 
 --- Behaviour cloning: trains a policy to do as a teacher does. teacher(observation, env) gives the actions of all
---- environments.
+--- environments. Example: `trinity.learn.clone(env, policy, function() return { 1, 2 } end, { updates = 1 })`
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic
 ---@param teacher fun(observation: trinity.EnvObservation, env: trinity.Env): trinity.TorchTensor|integer[]

@@ -42,6 +42,7 @@ function cross_entropy.new(policy, o)
 end
 
 --- Trains a policy by the cross-entropy method (Rubinstein 1999): raises the likelihood of the best.
+--- Example: `trinity.learn.cross_entropy(env, policy, { total_timesteps = 16, num_steps = 4 })`
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic needs no value function
 ---@param options trinity.CrossEntropyOptions

@@ -46,6 +46,7 @@ local function shift(parameters, noise, factor)
 end
 
 --- Trains a policy by evolution strategies (Salimans et al. 2017).
+--- Example: `trinity.learn.evolution(env, policy, { generations = 1, population = 2 })`
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic only its act and parameters are used
 ---@param options trinity.EvolutionOptions

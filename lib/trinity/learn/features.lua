@@ -10,6 +10,7 @@ local tensor = require 'trinity.nn.tensor'
 local features = printed.as('features', { 'units', 'width', 'edges' })
 
 --- The features of a problem that policies take as inputs, one row per colocation unit.
+--- Example: `trinity.learn.features(problem).values`
 ---@param problem trinity.Problem
 ---@param options? trinity.FeatureOptions
 ---@return trinity.Features

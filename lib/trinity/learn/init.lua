@@ -24,6 +24,7 @@ local learn = {
 }
 
 --- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty.
+--- Example: `trinity.learn.contiguous_groups(problem, 2)`
 ---@param problem trinity.Problem
 ---@param groups integer at most the number of units
 ---@return trinity.Placement an int32 array

@@ -74,6 +74,7 @@ function ppo.new(policy, o)
 end
 
 --- Trains a policy by proximal policy optimisation (Schulman et al. 2017), with a critic where the policy has one.
+--- Example: `trinity.learn.ppo(env, policy, { total_timesteps = 16, num_steps = 4 })`
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic
 ---@param options trinity.PpoOptions

@@ -59,6 +59,7 @@ function reinforce.new(policy, o)
 end
 
 --- Trains a policy by REINFORCE (Williams 1992) with a baseline.
+--- Example: `trinity.learn.reinforce(env, policy, { total_timesteps = 16, num_steps = 4 })`
 ---@param env trinity.Env
 ---@param policy trinity.ActorCritic needs a value function for baseline 'value' only
 ---@param options trinity.ReinforceOptions

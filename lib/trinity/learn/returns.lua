@@ -21,7 +21,7 @@ local function check_rows(owner, place, name, value, shape)
 end
 
 --- Discounted sums of the rewards of the rest of the episode; `next_value` [num_envs] is the value after the last
---- step (default 0).
+--- step (default 0). Example: `trinity.learn.returns(steps, dones, 0.99)`
 ---@param rewards trinity.TorchTensor [steps, num_envs]
 ---@param dones trinity.TorchTensor [steps, num_envs]
 ---@param gamma? number default 1
@@ -43,6 +43,7 @@ function returns.returns(rewards, dones, gamma, next_value)
 end
 
 --- Generalised advantage estimates (Schulman et al. 2016), and the returns that a critic learns.
+--- Example: `trinity.learn.gae(steps, dones, steps, last)`
 ---@param rewards trinity.TorchTensor [steps, num_envs]
 ---@param dones trinity.TorchTensor [steps, num_envs]
 ---@param values trinity.TorchTensor [steps, num_envs]: the critic's, before each step

@@ -130,6 +130,7 @@ end
 --- Runs every entry of `list` (the name of a method, or a strategy already found) on the problem with the same seeds
 --- and budget. A method that fails or finds nothing that fits is a row that says so (comparison:failed()). Ctrl-C ends
 --- it with the rows so far. Print the comparison, or take its rows.
+--- Example: `print(trinity.compare(problem, { 'heft', 'round_robin' }, { quiet = true }))`
 ---@param problem trinity.Problem
 ---@param list (string|trinity.Strategy)[]
 ---@param options? trinity.CompareOptions

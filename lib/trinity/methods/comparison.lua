@@ -44,6 +44,7 @@ local function beats(a, b)
 end
 
 --- The row of the best method: most runs that fit, then the largest median reward; nil where none fits.
+--- Example: `comparison:best().method`
 ---@return trinity.ComparisonRow?
 function Comparison:best()
   local best
@@ -84,6 +85,7 @@ end
 --- Whether the rewards of two methods differ by more than chance, over the seeds that both have: a
 --- paired test, where a run that fits beats one that does not. A method without random numbers, or a strategy, has the
 --- same result for every seed. nil where neither uses random numbers, or no seed has both.
+--- Example: `comparison:significance('heft', 'round_robin')`
 ---@param name string
 ---@param against string
 ---@return { test: string, p: number, pairs: integer, least_p: number, exact: boolean }?
@@ -95,7 +97,7 @@ function Comparison:significance(name, against)
   return significance.of(self, a, b)
 end
 
---- The table alone.
+--- The table alone. Example: `comparison:table { format = 'markdown' }`
 ---@param options? trinity.ComparisonTableOptions
 ---@return string
 function Comparison:table(options) return comparison_table.write(self, options) end
@@ -108,7 +110,7 @@ local function made_by()
 end
 
 --- The notes below the table: the lower bound, the methods and their budget, why a row is empty. ranges:
---- whether the table has ranges next to medians.
+--- whether the table has ranges next to medians. Example: `print(comparison:notes())`
 ---@param ranges? boolean
 ---@return string
 function Comparison:notes(ranges)
@@ -157,6 +159,7 @@ function Comparison:__tostring()
 end
 
 --- The best run of a method of this comparison, or nil when there is none.
+--- Example: `comparison:find('heft').metrics.step_time_s`
 ---@param name string
 ---@return trinity.Strategy?
 function Comparison:find(name)
@@ -171,7 +174,7 @@ function comparison.facts(found)
   return facts
 end
 
---- The result as a sentence.
+--- The result as a sentence. Example: `print(comparison:summary())`
 ---@return string
 function Comparison:summary()
   local best, problem = self:best(), self.problem
@@ -191,7 +194,7 @@ function Comparison:summary()
   return ('Of %d methods for %s, %s has the largest reward: %s.'):format(#self.rows, where, best.method, bound)
 end
 
---- The comparison as plain data, as scripts/search.lua prints it as JSON.
+--- The comparison as plain data, as scripts/search.lua prints it as JSON. Example: `comparison:totable()[1]`
 ---@return table
 function Comparison:totable()
   local rows, best, closest = {}, self:best(), least_infeasible(self)
@@ -214,7 +217,7 @@ function Comparison:totable()
     least_infeasible = closest and closest.method, stopped = self.stopped or false }
 end
 
---- Whether anything went wrong: a run failed with an error, or no method found anything.
+--- Whether anything went wrong: a run failed with an error, or no method found anything. Example: `comparison:failed()`
 ---@return boolean
 function Comparison:failed()
   local runs = 0

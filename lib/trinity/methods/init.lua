@@ -29,6 +29,7 @@ local info = printed.as('method', { 'help', 'source', 'needs', 'budget', 'determ
 
 --- Adds a method, in place of the script's own of that name. It returns a strategy, or a placement or plan to be
 --- simulated, or nil and why there is none.
+--- Example: `trinity.methods.register('all_on_one', function(p) return p:placement() end)`
 ---@param name string
 ---@param method trinity.Method
 ---@param options? trinity.MethodOptions
@@ -41,7 +42,7 @@ function methods.register(name, method, options)
   return methods.get(name)
 end
 
---- Names of all methods, sorted.
+--- Names of all methods, sorted. Example: `#trinity.methods.names()`
 ---@return string[]
 function methods.names() return util.sorted_keys(registered) end
 
@@ -58,7 +59,7 @@ local function find(owner, name)
   return registered[name] or check.refuse(owner, 1, 'name', 'no method %s', unknown(name))
 end
 
---- The description of a method.
+--- The description of a method. Example: `trinity.methods.info('heft').help`
 ---@param name string
 ---@return trinity.MethodInfo
 function methods.info(name) return find('methods.info', name) end
@@ -96,7 +97,7 @@ local function one_value(found, reason)
   return nil, reason
 end
 
---- The method called `name`; methods.NAME is the same.
+--- The method called `name`; methods.NAME is the same. Example: `trinity.methods.get 'heft'`
 ---@param name string
 ---@return trinity.Method
 function methods.get(name)

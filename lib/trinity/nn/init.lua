@@ -14,15 +14,17 @@ local operations = require 'trinity.nn.operations'
 --- biases to 0, biases of an LSTM's forget gates to 1.
 ---@class trinity.NnModule
 ---@since 0.1.0
----@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field gelu fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field silu fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field tanh fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field log_sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field softplus fun(x: trinity.TorchTensor): trinity.TorchTensor
----@field softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
----@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor Along the last dimension.
+---@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.relu(x)`
+---@field gelu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.gelu(x)`
+---@field silu fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.silu(x)`
+---@field tanh fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.tanh(x)`
+---@field sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.sigmoid(x)`
+---@field log_sigmoid fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.log_sigmoid(x)`
+---@field softplus fun(x: trinity.TorchTensor): trinity.TorchTensor Example: `trinity.nn.softplus(x)`
+--- Along the last dimension. Example: `trinity.nn.softmax(x)`
+---@field softmax fun(x: trinity.TorchTensor): trinity.TorchTensor
+--- Along the last dimension. Example: `trinity.nn.log_softmax(x)`
+---@field log_softmax fun(x: trinity.TorchTensor): trinity.TorchTensor
 local nn = { adam = optimisers.adam, sgd = optimisers.sgd }
 
 --- Linear layer: x [..., inputs] to [..., outputs]. Example: `trinity.nn.linear { inputs = 4, outputs = 2 }`
@@ -128,6 +130,7 @@ function sequential:forward(...)
 end
 
 --- Chains modules and functions: nn.sequential { nn.linear {...}, nn.relu, ..., seed = 7 }.
+--- Example: `trinity.nn.sequential { trinity.nn.linear { inputs = 4, outputs = 8 }, trinity.nn.relu }`
 ---@param steps table
 ---@return trinity.Module
 function nn.sequential(steps)

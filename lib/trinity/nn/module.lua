@@ -228,6 +228,7 @@ function Module:close()
 end
 
 --- Returns the text in brackets when printed; layers show their sizes. Classes may define it.
+--- Example: `print(network:describe())`
 ---@return string
 function Module:describe() return '' end
 

@@ -31,10 +31,11 @@ function Optimiser:step() handle(self, 'step'):step() end
 function Optimiser:zero_grad() handle(self, 'zero_grad'):zero_grad() end
 
 --- Returns the state: for every parameter a table of tensors (and Adam's step), empty before the first step.
+--- Example: `optimiser:state()`
 ---@return table[]
 function Optimiser:state() return handle(self, 'state'):state() end
 
---- Restores a result of state().
+--- Restores a result of state(). Example: `optimiser:load_state(optimiser:state())`
 ---@param state table[]
 function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
 
@@ -87,6 +88,7 @@ function Optimiser:load(path)
   optimisers.unpack(self, '', tensor.load(path), 'optimiser:load: ' .. path)
 end
 
+--- Example: `optimiser:close()`
 function Optimiser:close() handle(self, 'close'):close() end
 
 check.guard(Optimiser, 'optimiser', handle)

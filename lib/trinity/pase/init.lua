@@ -75,7 +75,7 @@ function Pase:edge_cost(edge, from, to)
   return self.handle:edge_cost(edge, from, to)
 end
 
---- Returns the number of layer `layer`'s strategy with these factors, or nil.
+--- Returns the number of layer `layer`'s strategy with these factors, or nil. Example: `pase:find(1, { 1, 2, 1 })`
 ---@param layer integer
 ---@param factors integer[]
 ---@return integer?
@@ -227,6 +227,7 @@ function Pase:splits(found, devices)
   return splits.named(self.graph, self.handle:splits(self.graph.handle, found.configurations, devices))
 end
 
+--- Example: `pase:close()`
 function Pase:close() check.closing('pase:close', self, 'pase').handle:close() end
 
 check.methods(Pase, 'trinity.Pase')

@@ -33,6 +33,8 @@ local own = {}
 ---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
 
 --- Registers a dimension under a name, in place of the script's own of that name.
+--- Example: `trinity.plan.dimension('bucket', { values = { 25e6, 200e6 }, apply = function(s, bytes) s.bucket_bytes =
+--- bytes end })`
 ---@param name string
 ---@param dimension trinity.PlanDimension
 function plan.dimension(name, dimension)
@@ -44,11 +46,12 @@ function plan.dimension(name, dimension)
 end
 
 --- Registers a move from a plan to its neighbours under a name (lib/trinity/plan/moves.lua).
+--- Example: `trinity.plan.move('halve', function(point) return {} end)`
 ---@param name string
 ---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
 function plan.move(name, move) moves.register(name, move) end
 
---- Names of the moves, in the order in which they are tried.
+--- Names of the moves, in the order in which they are tried. Example: `trinity.plan.moves()[1]`
 ---@return string[]
 function plan.moves() return moves.names() end
 
@@ -280,6 +283,8 @@ local function check_cost(owner, given)
 end
 
 --- Searches a strategy for a network on a cluster. Not by the ranks of a job (trinity.dist.alone() lets each).
+--- Example: `trinity.plan.run { graph = function(micro_batch) return trinity.model('llama-3-8b', { batch_size =
+--- micro_batch, layers = 2 }) end, cluster = trinity.cluster 'dgx_h100:2', global_batch = 2 }`
 ---@param spec trinity.PlanOptions
 ---@return trinity.PlanResult
 function plan.run(spec)

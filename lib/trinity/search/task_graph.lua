@@ -34,7 +34,7 @@ local core = require 'trinity.core'
 local TaskGraph = { __name = 'task graph' }
 TaskGraph.__index = TaskGraph
 
---- Nanoseconds that `bytes` take from one device to another.
+--- Nanoseconds that `bytes` take from one device to another. Example: `tasks:transfer_ns(1, 2, 4096)`
 ---@param from integer
 ---@param to integer
 ---@param bytes number
@@ -48,7 +48,7 @@ function TaskGraph:transfer_ns(from, to, bytes)
   return self.latency_ns[link] + math.floor(bytes / self.bytes_per_ns[link] + 0.5)
 end
 
---- The mean of transfer_ns() over all pairs of different devices.
+--- The mean of transfer_ns() over all pairs of different devices. Example: `tasks:mean_transfer_ns(4096)`
 ---@param bytes number
 ---@return number
 function TaskGraph:mean_transfer_ns(bytes)
@@ -57,6 +57,7 @@ function TaskGraph:mean_transfer_ns(bytes)
 end
 
 --- Per task: the number of edges into it that a scheduler waits for, all but those from tasks that follow.
+--- Example: `tasks:awaited_inputs()[1]`
 ---@return integer[]
 function TaskGraph:awaited_inputs()
   local missing = {}
@@ -71,6 +72,7 @@ end
 local none = {}
 
 --- The tasks that follow, lead to `task` through such tasks only and have no device yet, ascending.
+--- Example: `tasks:missing_followers({}, 1)`
 ---@param device_of integer[] per task; 0 for none
 ---@param task integer
 ---@return integer[]
@@ -98,7 +100,7 @@ function TaskGraph:missing_followers(device_of, task)
 end
 
 --- HEFT's upward rank in nanoseconds: a task's mean cost plus the longest way to an exit, with mean costs and mean
---- transfers. Tensors between the same two tasks add up.
+--- transfers. Tensors between the same two tasks add up. Example: `tasks:upward_ranks()[1]`
 ---@return number[] per task
 function TaskGraph:upward_ranks()
   local rank = {}
@@ -117,6 +119,7 @@ function TaskGraph:upward_ranks()
 end
 
 --- HEFT's downward rank in nanoseconds: the longest way from an entry to a task's start.
+--- Example: `tasks:downward_ranks()[1]`
 ---@return number[] per task
 function TaskGraph:downward_ranks()
   local rank = {}
@@ -136,6 +139,7 @@ function TaskGraph:downward_ranks()
 end
 
 --- Hwang's static level in nanoseconds: the longest way from a task's start to an exit, without transfers.
+--- Example: `tasks:static_levels()[1]`
 ---@return number[] per task
 function TaskGraph:static_levels()
   local level = {}

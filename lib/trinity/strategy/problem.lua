@@ -186,6 +186,7 @@ function Problem:operator_times(device) return hooks.moves.operator_times(self, 
 
 --- The operators as tasks with their costs and the data between them, as lists: what a list scheduler works on.
 --- trinity.TaskGraph has its fields (trinity help trinity.TaskGraph); lib/trinity/methods/heft.lua is a short example.
+--- Example: `problem:task_graph().task_count`
 ---@return trinity.TaskGraph
 function Problem:task_graph() return hooks.moves.task_graph(self) end
 

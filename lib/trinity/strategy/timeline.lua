@@ -114,6 +114,7 @@ function Timeline:save(path)
   return path
 end
 
+--- Example: `timeline:close()`
 function Timeline:close() check.closing('timeline:close', self, 'timeline').handle:close() end
 
 check.methods(Timeline, 'trinity.Timeline')

@@ -127,7 +127,7 @@ end
 --- earlier ones, or to the nearest of them: attributes of the Softmax; the matmuls are computed in full except with
 --- kernels = 'flash'), softcap, fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and
 --- softmax takes sequences of 17 to 2,048 whose heads times batch on a device are a multiple of 4; otherwise three
---- kernels compute in 32 bits).
+--- kernels compute in 32 bits). Example: `net:attention('a', x, x, x, { heads = 2 })`
 ---@param name string
 ---@param q trinity.Tensor
 ---@param k trinity.Tensor
@@ -188,7 +188,7 @@ end
 --- Self-attention of x [N, T, H] with its projections. o: as for attention; head_dim (default H over the heads), bias
 --- (default true), output_bias, fused: one matmul for queries, keys and values; qk_norm: RMS normalization of every
 --- head of queries and keys; rotary = { cos, sin }: RoPE tables [T, width / 2] (Su et al. 2021); if they are narrower
---- than the heads, only the first elements are rotated.
+--- than the heads, only the first elements are rotated. Example: `net:self_attention('a', x, { heads = 2 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
@@ -215,6 +215,7 @@ function Layers:self_attention(name, x, o)
 end
 
 --- Rotates the heads of x [N, T, H] by RoPE: tables = { cos, sin }.
+--- Example: `net:rotary('r', x, { net:input('cos', { 6, 2 }), net:input('sin', { 6, 2 }) }, 2)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param tables trinity.Tensor[]
@@ -226,7 +227,7 @@ function Layers:rotary(name, x, tables, heads)
 end
 
 --- Feed-forward network: two linear layers with a GELU between them. o: feed_forward (hidden width), approximate, bias
---- (default true).
+--- (default true). Example: `net:feed_forward('f', x, { feed_forward = 16 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.AttentionOptions
@@ -242,6 +243,7 @@ end
 --- Transformer block: self-attention and a feed-forward network, each with a residual connection. o: as for
 --- self_attention and feed_forward; norm_first: normalization before the sublayers (GPT-2, ViT) instead of after the
 --- sum (BERT); epsilon; dropout: of attention probabilities and of both results.
+--- Example: `net:transformer_block('b', x, { heads = 2, feed_forward = 16 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.AttentionOptions

@@ -75,6 +75,7 @@ local function activate(net, name, parts, o)
 end
 
 --- Gated feed-forward network: down(activation(gate(x)) * up(x)), x [..., H] to [..., H].
+--- Example: `net:gated_feed_forward('f', x, { feed_forward = 16 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.GatedOptions
@@ -108,6 +109,7 @@ end
 --- / experts of all choices, rounded up. All experts of a layer are one operator per matmul (Einsum with weights [E, .,
 --- .]): '/experts/gate' (if gated), '/experts/up' and '/experts/down', between '/dispatch' and '/combine'. Router
 --- probabilities are multiplied in between, so that dispatch and combine keep no activations.
+--- Example: `net:mixture_of_experts('m', x, { feed_forward = 16, experts = 4, top_k = 2 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.MixtureOptions
@@ -161,6 +163,8 @@ end
 
 --- Multi-head latent attention (MLA) of x [N, T, H]: keys and values of all heads come from one latent vector per
 --- position; all heads share the rotated part of the keys (engine/graph/operator_types.h: LatentKeyValue).
+--- Example: `net:latent_attention('a', x, { heads = 2, kv_lora_rank = 4, qk_nope_head_dim = 4, qk_rope_head_dim = 2,
+--- v_head_dim = 4, rotary = { net:input('cos', { 6, 1 }), net:input('sin', { 6, 1 }) } })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.LatentAttentionOptions

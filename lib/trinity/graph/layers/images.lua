@@ -99,6 +99,7 @@ end
 --- Convolution. o: channels, kernel, stride, padding, bias, group. kernel and stride: a number or
 --- { height, width }. padding: those, { top, left, bottom, right }, or 'same' (TensorFlow's SAME: extent / stride,
 --- rounded up). group: number of independent channel groups; weights are [channels, input channels / group, kh, kw].
+--- Example: `net:conv('c', image, { channels = 4, kernel = 3, padding = 'same' })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.WindowOptions
@@ -122,6 +123,7 @@ function Layers:conv(name, x, o)
 end
 
 --- Depthwise convolution: every channel has its own kernel. o: kernel, stride, padding, bias.
+--- Example: `net:depthwise_conv('c', image, { kernel = 3 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.WindowOptions
@@ -133,7 +135,7 @@ function Layers:depthwise_conv(name, x, o)
 end
 
 --- Separable convolution: NAME/depthwise, then a 1 x 1 convolution NAME/pointwise. o: channels, and
---- kernel, stride, padding of the first.
+--- kernel, stride, padding of the first. Example: `net:separable_conv('c', image, { channels = 4, kernel = 3 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.WindowOptions
@@ -145,6 +147,7 @@ function Layers:separable_conv(name, x, o)
 end
 
 --- Batch normalization over channels, with shift, scale and moving statistics (not trainable).
+--- Example: `net:batch_norm('n', image)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o? trinity.BatchNormOptions
@@ -160,8 +163,6 @@ function Layers:batch_norm(name, x, o)
     attributes = { epsilon = o.epsilon, fused = o.fused } }))
 end
 
---- Pooling. o: kernel, stride (default 1), padding as of convolutions; ceil = true: the last window may be partly
---- outside (as in Caffe). Means exclude padding, as in TensorFlow, unless o.include_padding (PyTorch's default).
 ---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, o: trinity.WindowOptions): trinity.Tensor
 local function pool(method, type, state)
   local owner = 'layers:' .. method
@@ -175,11 +176,16 @@ local function pool(method, type, state)
   end
 end
 
+--- Maximum of a window. o: kernel, stride (default 1), padding as of convolutions; ceil = true: the last window may be
+--- partly outside (as in Caffe). Example: `net:max_pool('p', image, { kernel = 2 })`
 Layers.max_pool = pool('max_pool', 'MaxPool')
+--- Mean of a window, o as of max_pool. Padding does not count, as in TensorFlow, unless o.include_padding (PyTorch's
+--- default). Example: `net:average_pool('p', image, { kernel = 2 })`
 Layers.average_pool = pool('average_pool', 'AveragePool', function(attributes, o)
   attributes.count_include_pad = o.include_padding and 1 or 0
 end)
 
+--- Example: `net:global_average_pool('p', image)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
@@ -198,7 +204,7 @@ local function sides_of(owner, sides)
   return unpack(sides)
 end
 
---- Pads an image with zeros: sides = { top, left, bottom, right }.
+--- Pads an image with zeros: sides = { top, left, bottom, right }. Example: `net:zero_pad('p', image, { 1, 1, 1, 1 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param sides integer[]
@@ -212,6 +218,7 @@ function Layers:zero_pad(name, x, sides)
 end
 
 --- Crops rows and columns of an image: sides = { top, left, bottom, right }. Raises an error if nothing is left.
+--- Example: `net:crop('p', image, { 1, 1, 1, 1 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param sides integer[]

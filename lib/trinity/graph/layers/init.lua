@@ -17,6 +17,7 @@ local Layers = { __name = 'layers' }
 Layers.__index = Layers
 
 --- Returns the description of a weight with the network's dtype, for graph builders.
+--- Example: `net:weight('w', { 8, 4 })`
 ---@param name string
 ---@param shape integer[]
 ---@param trainable? boolean
@@ -31,6 +32,7 @@ local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table
 
 --- Adds an operator and returns its outputs, with the network's dtype unless o.dtype is given: { inputs = { tensors },
 --- shapes = { one per output }, dtype =, attributes =, parameters =, workspace_bytes = memory needed while it runs }.
+--- Example: `net:operator('Work', 'w', { shapes = { { 2, 4 } } })`
 ---@param type string
 ---@param name string
 ---@param o table<string, any>
@@ -46,6 +48,7 @@ function Layers:operator(type, name, o)
 end
 
 --- Adds an input: an image batch, or token numbers. It has no gradient.
+--- Example: `net:input('tokens', { 2, 6 }, 'int64')`
 ---@param name string
 ---@param shape integer[]
 ---@param dtype? string
@@ -56,7 +59,7 @@ function Layers:input(name, shape, dtype)
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
 
---- Adds a tensor filled with one number, without a gradient.
+--- Adds a tensor filled with one number, without a gradient. Example: `net:constant('one', 1, { 2, 4 })`
 ---@param name string
 ---@param value number
 ---@param shape integer[]
@@ -69,6 +72,7 @@ function Layers:constant(name, value, shape, dtype)
 end
 
 --- Adds a weight for several layers (tied embeddings, cells of an LSTM): pass the tensor as their o.weight.
+--- Example: `net:variable('state', { 2, 4 })`
 ---@param name string
 ---@param shape integer[]
 ---@return trinity.Tensor
@@ -84,16 +88,19 @@ local function same_shape(type)
   end
 end
 
+--- Example: `net:relu('y', x)`
 Layers.relu = same_shape 'Relu'
+--- Example: `net:sigmoid('y', x)`
 Layers.sigmoid = same_shape 'Sigmoid'
+--- Example: `net:tanh('y', x)`
 Layers.tanh = same_shape 'Tanh'
---- GELU. Attributes: approximate = 'tanh' for the approximation (default 'none').
+--- GELU. Attributes: approximate = 'tanh' for the approximation (default 'none'). Example: `net:gelu('y', x)`
 Layers.gelu = same_shape 'Gelu'
---- SiLU (swish): x sigmoid(x).
+--- SiLU (swish): x sigmoid(x). Example: `net:swish('y', x)`
 Layers.swish = same_shape 'Swish'
---- Dropout. Attributes: ratio.
+--- Dropout. Attributes: ratio. Example: `net:dropout('y', x)`
 Layers.dropout = same_shape 'Dropout'
---- Softmax. Attributes: axis (default: the last).
+--- Softmax. Attributes: axis (default: the last). Example: `net:softmax('y', x)`
 Layers.softmax = same_shape 'Softmax'
 
 local function shape_text(x) return '[' .. table.concat(x.shape, ', ') .. ']' end
@@ -112,7 +119,6 @@ local function broadcast(owner, name, a, b)
   return shape
 end
 
---- Element-wise operation with broadcasting.
 ---@return fun(self: trinity.Layers, name: string, a: trinity.Tensor, b: trinity.Tensor): trinity.Tensor
 local function binary(type)
   return function(self, name, a, b)
@@ -120,11 +126,15 @@ local function binary(type)
   end
 end
 
+--- Adds elements, with broadcasting. Example: `net:add('y', x, x)`
 Layers.add = binary 'Add'
+--- Multiplies elements, with broadcasting. Example: `net:mul('y', x, x)`
 Layers.mul = binary 'Mul'
+--- Divides elements, with broadcasting. Example: `net:div('y', x, x)`
 Layers.div = binary 'Div'
 
 --- Concatenates tensors along an axis, counted from 1 (default: 2, the channels of images).
+--- Example: `net:concat('y', { x, x }, 3)`
 ---@param name string
 ---@param tensors trinity.Tensor[]
 ---@param axis? integer
@@ -148,7 +158,7 @@ function Layers:concat(name, tensors, axis)
     attributes = { axis = axis - 1 } }))
 end
 
---- Reshapes a tensor. One extent may be -1: it is computed from the others.
+--- Reshapes a tensor. One extent may be -1: it is computed from the others. Example: `net:reshape('y', x, { 12, 8 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param shape integer[]
@@ -172,6 +182,7 @@ function Layers:reshape(name, x, shape)
 end
 
 --- Permutes axes, counted from 1: { 1, 3, 2 } swaps the last two of three.
+--- Example: `net:transpose('y', x, { 2, 1, 3 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param order integer[]
@@ -184,7 +195,7 @@ function Layers:transpose(name, x, order)
     attributes = { perm = permutation } }))
 end
 
---- Flattens [N, ...] to [N, product of the other extents].
+--- Flattens [N, ...] to [N, product of the other extents]. Example: `net:flatten('y', image)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
@@ -197,7 +208,7 @@ end
 
 --- Returns the operand of a matmul: x itself or, with dtype = 'float8', its FP8 copy (one byte per element), which the
 --- backward pass keeps. Several matmuls of one x share the copy. (Transformer Engine's FP8 recipes; weights stay
---- bfloat16 with a master copy.)
+--- bfloat16 with a master copy.) Example: `net:operand('y', x)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@return trinity.Tensor
@@ -207,6 +218,7 @@ function Layers:operand(name, x)
 end
 
 --- Linear layer over the last axis: [..., K] to [..., features], one Gemm with its bias.
+--- Example: `net:linear('y', x, 3, { bias = false })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param features integer
@@ -232,7 +244,7 @@ function Layers:linear(name, x, features, o)
 end
 
 --- Matrix multiplication of [..., M, K] and [..., K, N]. Leading axes must be equal, or 1 in b, which is then
---- broadcast.
+--- broadcast. Example: `net:matmul('y', rows, net:input('b', { 4, 3 }))`
 ---@param name string
 ---@param a trinity.Tensor
 ---@param b trinity.Tensor
@@ -249,6 +261,7 @@ function Layers:matmul(name, a, b)
 end
 
 --- Mean cross-entropy of logits [..., classes] against labels [...]: a scalar.
+--- Example: `net:softmax_cross_entropy('loss', rows, net:input('labels', { 6 }, 'int64'))`
 ---@param name string
 ---@param logits trinity.Tensor
 ---@param labels trinity.Tensor
@@ -258,6 +271,7 @@ function Layers:softmax_cross_entropy(name, logits, labels)
 end
 
 --- Adds loss + weight * other, for the loss of an auxiliary head.
+--- Example: `net:add_loss('loss', net:input('a', { 1 }), net:input('b', { 1 }), 0.4)`
 ---@param name string
 ---@param loss trinity.Tensor
 ---@param other trinity.Tensor
@@ -267,7 +281,7 @@ function Layers:add_loss(name, loss, other, weight)
   return self:add(name, loss, self:mul(name .. '/scaled', other, self:constant(name .. '/weight', weight, { 1 })))
 end
 
---- Returns the finished graph.
+--- Returns the finished graph. Example: `local graph = net:build()`
 ---@return trinity.Graph
 function Layers:build() return self.builder:build() end
 

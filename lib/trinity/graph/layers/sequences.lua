@@ -16,6 +16,7 @@ local function without(shape, axis)
 end
 
 --- Gathers rows of x [rows, ...] by number: numbers [...] to [..., other axes of x].
+--- Example: `net:gather('y', rows, tokens)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param numbers trinity.Tensor
@@ -28,6 +29,7 @@ function Layers:gather(name, x, numbers)
 end
 
 --- Embedding lookup: numbers [...] to [..., features], from weights [rows, features].
+--- Example: `net:embedding('y', tokens, { rows = 10, features = 4 })`
 ---@param name string
 ---@param numbers trinity.Tensor
 ---@param o trinity.EmbeddingLayerOptions
@@ -43,7 +45,7 @@ function Layers:embedding(name, numbers, o)
     parameters = { self:weight('weight', { o.rows, o.features }) } }))
 end
 
---- Layer normalization over the last axis, with scale and shift.
+--- Layer normalization over the last axis, with scale and shift. Example: `net:layer_norm('y', x)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o? trinity.NormLayerOptions
@@ -56,7 +58,7 @@ function Layers:layer_norm(name, x, o)
     attributes = { axis = -1, epsilon = o.epsilon } }))
 end
 
---- RMS normalization over the last axis, with a scale.
+--- RMS normalization over the last axis, with a scale. Example: `net:rms_norm('y', x)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o? trinity.NormLayerOptions
@@ -68,7 +70,7 @@ function Layers:rms_norm(name, x, o)
     attributes = { axis = -1, epsilon = o.epsilon } }))
 end
 
---- Splits an axis into parts of these sizes. Returns a list of tensors.
+--- Splits an axis into parts of these sizes. Returns a list of tensors. Example: `net:split('y', rows, 1, { 2, 4 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param axis integer
@@ -86,7 +88,7 @@ function Layers:split(name, x, axis, sizes)
 end
 
 --- Splits an axis into its elements and removes it: [N, T, H] along 2 to a list of T tensors [N, H] (keepdims as of
---- ONNX's SplitToSequence).
+--- ONNX's SplitToSequence). Example: `net:unstack('y', rows, 1)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param axis integer
@@ -99,7 +101,7 @@ function Layers:unstack(name, x, axis)
 end
 
 --- Stacks tensors of equal shape along a new axis: T tensors [N, H] along 2 to [N, T, H] (new_axis as of ONNX's
---- ConcatFromSequence).
+--- ConcatFromSequence). Example: `net:stack('y', { rows, rows }, 1)`
 ---@param name string
 ---@param tensors trinity.Tensor[]
 ---@param axis integer
@@ -112,7 +114,7 @@ function Layers:stack(name, tensors, axis)
     attributes = { axis = axis - 1, new_axis = 1 } }))
 end
 
---- Slices `count` elements of an axis, starting with element `first`.
+--- Slices `count` elements of an axis, starting with element `first`. Example: `net:slice('y', rows, 1, 2, 3)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param axis integer
@@ -127,7 +129,7 @@ function Layers:slice(name, x, axis, first, count)
     attributes = { axes = { axis - 1 }, starts = { first - 1 }, ends = { first - 1 + count } } }))
 end
 
---- Expands axes of extent 1 to `shape` by repetition.
+--- Expands axes of extent 1 to `shape` by repetition. Example: `net:expand('y', net:input('a', { 1, 3 }), { 2, 3 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param shape integer[]
@@ -139,6 +141,7 @@ function Layers:expand(name, x, shape)
 end
 
 --- Returns the k largest elements of the last axis in descending order, and their positions (without gradients).
+--- Example: `net:top_k('y', rows, 2)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param k integer
@@ -152,7 +155,7 @@ function Layers:top_k(name, x, k)
     outputs = { { shape = shape, dtype = x.dtype }, { shape = shape, dtype = 'int64', gradient = false } } }
 end
 
---- One-hot encoding of numbers along a new axis of `depth` elements.
+--- One-hot encoding of numbers along a new axis of `depth` elements. Example: `net:one_hot('y', tokens, 10, 3)`
 ---@param name string
 ---@param numbers trinity.Tensor
 ---@param depth integer
@@ -167,6 +170,7 @@ function Layers:one_hot(name, numbers, depth, axis)
 end
 
 --- Adds `rows` to the rows of x [rows, ...] with these numbers.
+--- Example: `net:scatter_add('y', rows, net:input('at', { 2 }, 'int64'), net:input('new', { 2, 4 }))`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param numbers trinity.Tensor
@@ -177,7 +181,6 @@ function Layers:scatter_add(name, x, numbers, rows)
     attributes = { reduction = 'add' } }))
 end
 
---- Reduction of one axis to a single element.
 ---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, axis: integer): trinity.Tensor
 local function reduction(method, type)
   local owner = 'layers:' .. method
@@ -190,11 +193,13 @@ local function reduction(method, type)
   end
 end
 
+--- Sum of one axis, which keeps one element. Example: `net:reduce_sum('y', rows, 1)`
 Layers.reduce_sum = reduction('reduce_sum', 'ReduceSum')
+--- Mean of one axis, which keeps one element. Example: `net:reduce_mean('y', rows, 1)`
 Layers.reduce_mean = reduction('reduce_mean', 'ReduceMean')
+--- Euclidean norm of one axis, which keeps one element. Example: `net:reduce_l2('y', rows, 1)`
 Layers.reduce_l2 = reduction('reduce_l2', 'ReduceL2')
 
---- Element-wise operation on any number of tensors of equal shape.
 ---@return fun(self: trinity.Layers, name: string, tensors: trinity.Tensor[]): trinity.Tensor
 local function variadic(type)
   return function(self, name, tensors)
@@ -202,10 +207,14 @@ local function variadic(type)
   end
 end
 
+--- Sum of tensors of equal shape. Example: `net:sum('y', { rows, rows })`
 Layers.sum = variadic 'Sum'
+--- Mean of tensors of equal shape. Example: `net:mean('y', { rows, rows })`
 Layers.mean = variadic 'Mean'
 
 --- One step of an LSTM: x [N, I], h and c [N, H] to the next h and c.
+--- Example: `net:lstm_cell('y', net:input('in', { 2, 3 }), net:input('h', { 2, 5 }), net:input('c', { 2, 5 }), { weight
+--- = net:input('w', { 8, 20 }), bias = net:input('b', { 20 }) })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param h trinity.Tensor
@@ -221,6 +230,7 @@ end
 
 --- An LSTM layer unrolled over time: a function that takes the input [N, o.inputs] of the next step
 --- and returns the states h and c after it, with one operator per call.
+--- Example: `net:lstm_steps('y', { inputs = 3, hidden = 5, batch_size = 2 })`
 ---@param name string
 ---@param o trinity.LstmStepsOptions
 ---@return fun(x: trinity.Tensor): trinity.Tensor, trinity.Tensor
@@ -242,7 +252,7 @@ end
 
 --- A whole LSTM layer as one operator, with ONNX's weights (both biases): [N, T, I] to the outputs
 --- [N, T, D, H] and the last h and c [N, D, H]; D is 2 if o.bidirectional, else 1, and H
---- o.hidden.
+--- o.hidden. Example: `net:lstm('y', x, { hidden = 5 })`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.LstmLayerOptions
@@ -264,7 +274,7 @@ function Layers:lstm(name, x, o)
 end
 
 --- Adds dropout if the ratio is above zero. masked: the backward pass keeps a mask of one byte per element, not the
---- output.
+--- output. Example: `net:drop('y', rows, 0.5)`
 ---@param name string
 ---@param x trinity.Tensor
 ---@param ratio? number
@@ -287,7 +297,7 @@ end
 
 --- Step-by-step attention to memory [N, S, W]: returns a function from the next query [N, units] to the context [N, W].
 --- Additive and normalized (Bahdanau et al. 2015; Salimans and Kingma 2016): scores g v / |v| . tanh(keys + query + b),
---- as GNMT has it.
+--- as GNMT has it. Example: `net:additive_attention('a', x, 4)`
 ---@param name string
 ---@param memory trinity.Tensor
 ---@param units integer
@@ -313,6 +323,7 @@ function Layers:additive_attention(name, memory, units)
 end
 
 --- Step-by-step attention with scores query . (W memory): Luong et al. 2015, 'general'.
+--- Example: `net:multiplicative_attention('a', x, 4)`
 ---@param name string
 ---@param memory trinity.Tensor
 ---@param units integer
