@@ -127,14 +127,12 @@ function array.double(n)
   return ffi.new(double_array, n, magic.double_array, n)
 end
 
---- Returns `n` integers with this value.
 function array.filled(n, value)
   local made = array.int32(n)
   for i = 1, n do made[i] = value end
   return made
 end
 
---- Returns an array with the numbers of a list.
 function array.int32_of(list)
   local made = array.int32(#list)
   for i = 1, #list do made[i] = list[i] end
@@ -147,7 +145,6 @@ function array.double_of(list)
   return made
 end
 
---- Returns a copy of an int32 array.
 function array.copy(from)
   local made = array.int32(#from)
   ffi.copy(ffi.cast(int32_pointer, made.data), ffi.cast(int32_pointer, from.data), 4 * #from)

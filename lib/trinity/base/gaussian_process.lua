@@ -48,7 +48,6 @@ local function append(self, input, value)
   self.scale = math.sqrt(squares / (n + prior_weight))
 end
 
---- Adds an observation.
 function Process:add(input, factor)
   if #self.rows == 2 * kept then
     local inputs, observed = self.inputs, self.observed

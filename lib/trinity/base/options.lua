@@ -192,7 +192,6 @@ function Declared:filled(given)
   return values
 end
 
---- Returns the defaults, by name.
 function Declared:defaults() return self:filled {} end
 
 -- Code that runs once per declaration is not compiled, because compilation would take a third of the loading time.

@@ -4,7 +4,6 @@ local util = require 'trinity.base.util'
 
 local statistics = {}
 
---- Returns the mean of numbers.
 function statistics.mean(list)
   local sum = 0
   for i = 1, #list do sum = sum + list[i] end

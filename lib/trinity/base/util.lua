@@ -78,7 +78,6 @@ function util.sorted_pairs(t)
   end
 end
 
---- Returns the sorted keys of a table with string keys.
 function util.sorted_keys(t)
   local keys = {}
   for key in util.sorted_pairs(t) do keys[#keys + 1] = key end

@@ -138,7 +138,6 @@ function layouts.pcie(net, kind, name, gpus)
   end
 end
 
---- Names of all kinds, sorted.
 function nodes.names() return util.sorted_keys(kinds) end
 
 --- The machine of the same name whose GPUs have more memory ('dgx_a100_80gb' of 'dgx_a100x2'), or nil.

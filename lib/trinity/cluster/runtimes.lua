@@ -167,7 +167,6 @@ runtimes.priors = { compute_share = prior(0.85, 0.5, 1.2, 0.15), attention_share
   inside_share = prior(0.5, 0.2, 2, 0.5), async_share = prior(1.4, 1, 4, 0.3), routing_speed = prior(2, 1, 4, 0.3),
   rowwise_cast_share = prior(0.05, 0.015, 0.1, 0.3), update_s = prior(60e-6, 5e-6, 300e-6, 0.5) }
 
---- Names, sorted.
 function runtimes.names() return util.sorted_keys(runtimes.list) end
 
 local function named(name, fitted)

@@ -68,10 +68,8 @@ function cli.called(f, ...)
   error(message, 0)
 end
 
---- The cluster that an option names.
 function cli.cluster(name) return cli.called(model.cluster, name) end
 
--- Whether an option was given.
 local function is_given(options, name) return (given_of[options] or {})[name] == true end
 
 --- Raises a usage error if one of the options was given; `why` is the reason.
@@ -185,7 +183,6 @@ function cli.rescheduled(options, problem, found)
     { method = found.method, evaluations = found.evaluations or 1 })
 end
 
---- Runs --method with the options `own` and the options of --method_set.
 function cli.run_method(options, problem, own)
   local given = settings.read('method_set', options.method_set)
   local methods = require 'trinity.methods'
@@ -222,7 +219,6 @@ local function rules_of(options)
   return rules
 end
 
---- Returns the problem of the options.
 function cli.problem(options)
   local rules = rules_of(options)
   if not published[rules] then

@@ -8,7 +8,6 @@ local util = require 'trinity.base.util'
 
 local commands = {}
 
---- Returns the names of the commands, sorted.
 function commands.names()
   local names = {}
   for _, file in ipairs(core.list_folder(core.home .. '/scripts')) do names[#names + 1] = file:match '^(.*)%.lua$' end

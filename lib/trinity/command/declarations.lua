@@ -244,7 +244,6 @@ function Reader:text(folder, path, text)
   end
 end
 
---- Returns the paths of all Lua files below a folder, sorted.
 local function files(folder, below, list)
   for _, name in ipairs(core.list_folder(folder .. below)) do
     if name:match '%.lua$' then list[#list + 1] = below .. name

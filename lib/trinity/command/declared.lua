@@ -69,10 +69,8 @@ function declared.positional(all)
   end
 end
 
---- Returns a name as help and completions show it.
 function declared.shown(name) return '--' .. name:gsub('_', '-') end
 
---- Returns the --help text of an option: its help and its default.
 function declared.about(option)
   local notes = {}
   if option.position then notes[1] = 'positional' end

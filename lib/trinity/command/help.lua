@@ -79,7 +79,6 @@ local function show_formats()
     manual.listing(rows(read)))
 end
 
---- The options of a model of models/.
 local function show_model(name, about)
   local rows = {}
   for option, of in util.sorted_pairs(about.options or {}) do

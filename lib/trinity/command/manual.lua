@@ -27,7 +27,6 @@ local aliases = { export_formats = 'exporting', gpus = 'executing', networks = '
 --- The parts of the manual in order: { name =, pages = }.
 function manual.parts() return parts end
 
---- Names of the pages, in order.
 function manual.names()
   local names = {}
   for _, part in ipairs(parts) do
@@ -76,7 +75,6 @@ local function wrap(lines, first, words)
   lines[#lines + 1] = line
 end
 
---- The cells of a line of a table.
 local function cells_of(line)
   local cells = {}
   local hidden = line:gsub('\\|', '\1')

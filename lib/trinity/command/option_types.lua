@@ -147,7 +147,6 @@ local function plain_of(classes)
   end
 end
 
--- Calls visit(field) for each field of a class and its parents.
 local function each_field(classes, class, visit)
   while class do
     for _, field in ipairs(class.fields) do

@@ -121,7 +121,6 @@ local function ordered(declared)
   return names
 end
 
---- Returns the whole reference as Markdown.
 function reference.markdown()
   local declared = declarations.read()
   local modules = modules_of(declared)

@@ -57,7 +57,6 @@ local function error_of(raised)
       or message:match "field '([%w_]+)'" }
 end
 
--- The answer to a line.
 local function answer(session, line)
   if #line > session.limits.max_line_bytes then
     return { error = { code = 'limit_exceeded', message = ('a request of %d bytes, expected at most %d'):format(#line,

@@ -6,7 +6,6 @@ local run_list = require 'trinity.runs.list'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
--- Returns the latest running run, or the latest run if none is running.
 local function latest(root)
   local runs, chosen = run_list.all(root), nil
   for _, run in ipairs(runs) do

@@ -41,7 +41,6 @@ function ranks.best(rows, first)
   return winner
 end
 
---- Copies the placement `from` of rank `owner` to `into`.
 function ranks.take_placement(job, owner, from, into)
   local devices = util.listed(#into, function(op) return job.rank == owner and from[op] or 0 end)
   local chosen = job:broadcast(tensor.new(devices, { dtype = 'int64' }), { root = owner }):totable()

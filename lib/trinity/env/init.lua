@@ -249,7 +249,6 @@ local function decoded(self, actions)
   end)
 end
 
--- The placements of joint actions, one a row.
 local function read_joint(self, actions)
   local width = not self.options.decode and self.max_nodes
   if not tensor.is(actions) or actions:dim() ~= 2 or actions:size(1) ~= self.num_envs or actions.dtype ~= 'int64'

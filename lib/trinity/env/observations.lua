@@ -172,7 +172,6 @@ function observations.write_kept(self, s, known)
   for node, share in ipairs(known.critical) do self.critical[first + node] = share end
 end
 
---- The observation of all environments.
 function observations.make(self)
   local n, o = self.num_envs, util.merged(self.fixed)
   o.mask = tensor.new(self.mask):reshape { n, self.num_actions }:gt(0)

@@ -78,7 +78,6 @@ local function add_step(record, device, took)
   table.insert(record.steps[device], took.step_time_s)
 end
 
---- Returns the median step time of a device.
 local function step_time_s(record, device) return util.median(record.steps[device]) end
 
 --- Returns operator times: medians, scaled to the step time of the mean device. (Other processes disturb few operators
@@ -302,7 +301,6 @@ function Session:visit(counted)
   if counted then self.counted = self.counted + 1 end
 end
 
---- Returns the profile of the counted steps.
 function Session:profile()
   local options, graph, kinds, speed_of = self.options, self.graph, {}, {}
   for name, kind in util.sorted_pairs(self.kinds) do

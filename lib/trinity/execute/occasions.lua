@@ -26,7 +26,6 @@ local function way_of(plan)
   return given and given.kind == 'daso' and (given.every or 1) > 0 and given or nil
 end
 
---- Returns the steps per epoch and the epochs of a training.
 local function course_of(options, per_epoch, steps)
   if per_epoch > 0 then return per_epoch, math.ceil(steps / per_epoch) end
   local epochs = options.epochs or 1

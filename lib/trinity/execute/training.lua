@@ -46,7 +46,6 @@ local function with_prefix(numbers, prefix)
   return found
 end
 
---- Makes a training for a new executor.
 function training.new(executor, graph, options)
   local per_epoch, held_out, samples = executor:epoch()
   local self = setmetatable({ executor = executor, graph = graph, options = options, per_epoch = per_epoch,
@@ -128,7 +127,6 @@ function Training:says(loss, step_time_s)
     accuracy and ('  accuracy %.4f'):format(accuracy) or '')
 end
 
---- Adds the fields of the training to a result.
 function Training:result(result)
   if self.per_epoch > 0 then
     result.accuracies = self.accuracies

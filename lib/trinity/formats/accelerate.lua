@@ -116,7 +116,6 @@ local function add_shortest(map, items)
   end
 end
 
--- Returns the device of a path in a map, or nil.
 local function device_in(map, path)
   local found
   each_prefix(path, function(prefix)

@@ -31,7 +31,6 @@ local function zero(outline)
   return ordered.object(fields)
 end
 
--- Checks the limits of the pipeline engine.
 local function check_pipeline(outline, unspoken)
   if outline.pipeline == 1 then return end
   if (outline.strategy.zero_stage or 0) > 1 then

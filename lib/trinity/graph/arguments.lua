@@ -18,7 +18,6 @@ local function by_name(owner, place, name, graph, value)
   return found
 end
 
---- Returns the number of an operator, given by number or name.
 function arguments.operator(owner, place, name, graph, value)
   if type(value) == 'string' then return by_name(owner, place, name, graph, value) end
   if type(value) ~= 'number' then check.wrong(owner, place, name, value, "an operator's number or name") end

@@ -23,7 +23,6 @@ local home = core.home
 local descriptions = setmetatable({}, { __mode = 'k' }) -- descriptions by cluster
 local load_cluster -- model.cluster
 
---- Returns the names of the Lua files in a folder, sorted.
 local function lua_names(folder)
   local names = {}
   for _, file in ipairs(core.list_folder(folder)) do
@@ -234,10 +233,8 @@ function model.about(name)
   if name:match '^[%w_]+$' and util.exists(path) then return load_file(path) end
 end
 
---- Returns the sorted names of the common options of all models.
 function model.common_options() return util.sorted_keys(common.by_name) end
 
---- Returns the names of the models in models/.
 function model.names() return lua_names(home .. '/models') end
 
 ---@class trinity.Cluster
@@ -546,7 +543,6 @@ function model.cluster_json(cluster)
     choice = util.picked(how, { 'constants', 'runtime', 'asked' }) }
 end
 
---- Returns a device type of a cluster, as described.
 function model.device_type(cluster, name) return descriptions[cluster].device_types[name] end
 
 --- Returns the data-sheet peak rates of a type.

@@ -167,7 +167,6 @@ function arguments.read(job, tree)
   walk(tree, '')
 end
 
---- Sets a value of a tree at a dotted path.
 function arguments.put(tree, path, value)
   local outer, name = path:match '^(.*)%.([^.]*)$'
   for part in (outer or ''):gmatch '[^.]+' do
@@ -214,7 +213,6 @@ function arguments.label(reader, path)
   return key and key.name:match '^%-%-' and key.name or path
 end
 
---- Returns the job with one value changed.
 function arguments.with(job, path, value)
   local copy = util.merged(job, { values = util.merged(job.values), given = util.merged(job.given) })
   copy.values[path] = value

@@ -66,7 +66,6 @@ function becomes.collectives(job)
   return list
 end
 
---- Returns a summary as lines.
 function becomes.lines(job)
   local mesh, lines, degrees = job.mesh, {}, {}
   for _, name in ipairs { 'tensor', 'pipeline', 'context', 'expert', 'data' } do

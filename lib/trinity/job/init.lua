@@ -103,7 +103,6 @@ local function near(path, name)
   return util.exists(folder .. name) and folder .. name or nil
 end
 
--- Reads the job of a file's text into `found`.
 local function read_text(found, path, text)
   local format = formats[path:match '%.(%w+)$']
   if format then

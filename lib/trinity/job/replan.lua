@@ -69,7 +69,6 @@ local function changed(job, list)
   return kept
 end
 
---- Returns the job with changed arguments.
 function replan.with(job, changes)
   local now = job
   for _, one in ipairs(changes) do now = arguments.with(now, one.path, one.value or nil) end

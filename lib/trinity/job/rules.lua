@@ -34,7 +34,6 @@ function helpers.positive(value) return type(value) ~= 'number' or value > 0 end
 --- Returns whether a is a number above b; false if one is missing.
 function helpers.above(a, b) return type(a) == 'number' and type(b) == 'number' and a > b end
 
---- Returns whether a value is one of the words in a text.
 function helpers.among(value, words)
   for word in words:gmatch '%S+' do if tostring(value) == word then return true end end
   return false

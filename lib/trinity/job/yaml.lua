@@ -7,7 +7,6 @@ local yaml = {}
 
 local Scalar = {}
 
---- Returns whether a value is a scalar of a file.
 function yaml.is_scalar(value) return getmetatable(value) == Scalar end
 
 local function scalar(text, quoted) return setmetatable({ text = text, quoted = quoted or false }, Scalar) end

@@ -33,7 +33,6 @@ local function value_loss_of(o, values, b)
   return loss:mean() * 0.5
 end
 
--- The losses of a minibatch.
 local function losses(policy, o, b)
   local log_probs, entropies, values = policy:evaluate(b.observation, b.actions)
   local log_ratio = log_probs - b.log_probs

@@ -93,7 +93,6 @@ function rollout.flatten(list, num_envs)
   end
 end
 
---- Observations and actions of all steps, with steps x num_envs rows.
 function rollout.all(batch)
   local steps, num_envs = batch.rewards:size(1), batch.rewards:size(2)
   local numbers = tensor.arange(1, steps * num_envs, 1, { dtype = 'int64' })

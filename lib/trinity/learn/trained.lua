@@ -105,7 +105,6 @@ function trained.run(name, problem, options, make)
   end)
 end
 
---- The row of a run of a learner's report.
 function trained.row(report) return { loss = report.policy_loss, entropy = report.entropy } end
 
 --- The options of a method: its preset's, overridden by the given ones.

@@ -83,7 +83,6 @@ local function seeds_of(name, seeds)
   return about.deterministic and 1 or seeds
 end
 
---- Keeps the comparison among the results of the run.
 local function finish(self)
   local data = self:totable()
   run_state.keep_result('comparison', data, nil, self:summary(), self.problem)

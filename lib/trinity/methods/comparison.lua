@@ -230,7 +230,6 @@ function Comparison:failed()
   return #self.rows > 0 and runs == 0
 end
 
---- An empty comparison.
 function comparison.new(problem, seed, seeds, evaluations, seconds)
   return setmetatable({ problem = problem, rows = {}, seed = seed, seeds = seeds, evaluations = evaluations,
     seconds = seconds }, Comparison)

@@ -91,7 +91,6 @@ local of_one = { 'method', 'step_time', 'over_bound', 'peak_memory', 'peak_commu
 local of_seeds = { 'method', 'step_time', 'step_time_mean', 'step_time_deviation', 'peak_memory', 'peak_communication',
   'feasible', 'reward', 'p', 'updates', 'seconds' }
 
---- Names of all columns, sorted.
 function comparison_table.names() return util.sorted_keys(columns) end
 
 --- The cell of a row with runs; `ranges`: median [least - most] where a column has a value of every run.

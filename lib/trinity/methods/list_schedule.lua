@@ -54,7 +54,6 @@ function List:gap_ns(device, ready_ns, cost_ns)
   return start
 end
 
---- Puts a task on a device at a time.
 function List:put(task, device, start)
   local starts, finishes = self.starts[device], self.finishes[device]
   local finish, at = start + self.graph.cost_ns[(task - 1) * self.graph.device_count + device], #starts

@@ -23,7 +23,6 @@ end
 
 local size = layers.size
 
---- Returns a parameter: a tensor of zeros that requires gradients.
 local function parameter(shape) return tensor.zeros(shape, { requires_grad = true }) end
 
 --- Fills a matrix [outputs, inputs] with uniform numbers within sqrt(6 / (outputs + inputs)), from a stream.

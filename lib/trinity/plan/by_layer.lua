@@ -13,7 +13,6 @@ local util = require 'trinity.base.util'
 
 local by_layer = {}
 
---- Whether a point recomputes by layer.
 function by_layer.is(point) return point.recompute == 'by_layer' end
 
 --- Layers to recompute of every virtual stage, from the numbers of every device. uniform: equal in all virtual stages.

@@ -56,7 +56,6 @@ local bend = 0.1
 local Growth = {}
 Growth.__index = Growth
 
---- Adds the growth of a simulated plan.
 function Growth:add(features, factor)
   self.process:add(features, (1 + math.max(0, math.log(factor)) / bend) ^ bend)
 end

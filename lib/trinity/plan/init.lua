@@ -215,7 +215,6 @@ local function peak_of(cluster, nets, micro_batch)
   end
 end
 
--- The result of a search.
 local function result_of(search, nets, given, first)
   local peak = peak_of(given.cluster, nets, first)
   local function shown(result) return public(result, nets, given, peak) end

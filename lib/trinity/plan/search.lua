@@ -52,7 +52,6 @@ local function count(self, name, by, entry)
   if not (entry and entry.moved) then self.pruned[name] = self.pruned[name] + (by or 1) end
 end
 
---- The text of the progress line.
 function Search:progress_text()
   local best, c = self.results[1], self.counts
   local now = best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and ''

@@ -413,7 +413,6 @@ function space.shape(point)
     point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.zero_stage)
 end
 
---- The point in a line.
 function space.text(point)
   local words_list = {}
   for _, name in ipairs { 'tensor', 'pipeline', 'data', 'context', 'expert', 'placement' } do

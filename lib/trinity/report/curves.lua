@@ -27,7 +27,6 @@ local function rows_of_run(run)
   return run.rows
 end
 
---- Returns rows of the metrics by search.
 local function metrics_by_search(run)
   local by = {}
   for _, row in ipairs(rows_of_run(run)) do

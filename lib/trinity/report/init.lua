@@ -74,7 +74,6 @@ local function run_data(page, path)
   return data
 end
 
---- Returns the data of a page on the runs in `paths` (folders).
 function report.data(paths)
   local page = { graphs = {}, known = {}, bytes = 0 }
   local runs = util.map(paths, function(path) return run_data(page, path) end)
@@ -88,7 +87,6 @@ local function script_text(text)
   return (text:gsub('[<>&]', function(c) return ('\\u%04x'):format(c:byte()) end))
 end
 
---- Returns the page of data as text.
 function report.page(data)
   local library, reason = vega.text()
   data.no_charts = reason

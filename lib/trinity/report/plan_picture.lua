@@ -189,7 +189,6 @@ local function memory_legend(stages)
   return entries
 end
 
---- Returns the picture as text.
 function picture.svg(plan)
   local self = setmetatable({}, Drawing)
   local stages, step_s = list_of(plan.stages), number(plan.step_time_s)

@@ -86,7 +86,6 @@ end
 
 local function is_finite(value) return type(value) == 'number' and value > -math.huge and value < math.huge end
 
--- Checks a point { x, y } for the axes.
 local function check_point(owner, s, i, point, spec)
   if type(point) ~= 'table' or not is_finite(point[1]) or not is_finite(point[2]) then
     refuse_series(owner, s, 'point %d: expected { x, y }, two finite numbers, got %s', i,

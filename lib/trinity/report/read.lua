@@ -60,7 +60,6 @@ function read.run(folder)
   return run
 end
 
---- Returns the text of a file of a run, or nil.
 function read.text(run, path)
   local full = ('%s/%s'):format(run.folder, path)
   if util.exists(full) then return core.read_file(full) end

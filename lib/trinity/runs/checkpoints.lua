@@ -54,7 +54,6 @@ function checkpoints.curve_numbers(curve)
   return values
 end
 
---- Returns the curve of such numbers.
 function checkpoints.curve_of(values)
   local curve = {}
   for first = 1, #values - #point + 1, #point do -- an incomplete point is omitted

@@ -38,7 +38,6 @@ end
 --- Same, for checkpoints, which must survive a power loss.
 function Folder:keep(path, text) return self:write(path, text, 'synced') end
 
---- Appends to a file in an existing folder.
 function Folder:append(path, text) return self:try(core.append_file, path, text) end
 
 --- Converts a name for use in folder and file names.

@@ -9,7 +9,6 @@ local util = require 'trinity.base.util'
 
 local run_list = {}
 
---- Returns an absolute path.
 function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
 
 --- Returns the file of this program.
@@ -201,7 +200,6 @@ function run_list.differences(a, b)
   return list
 end
 
---- Removes a run. Raises a usage error if it is running, unless `force` is true.
 function run_list.remove(run, force)
   if run.status == 'running' and not force then
     util.fail_usage("run '%s' is running (process %s); use --force to delete it", run.name, tostring(run.about.pid))

@@ -124,7 +124,6 @@ function Record:learned(fields)
   for name, value in util.sorted_pairs(fields) do self.waiting[name] = value end
 end
 
---- Writes the best so far if it is due.
 function Record:save_best(search)
   if not checkpoints.is_due(self.saved_at, self.saving_s) then return end
   local begun, problem = core.clock_s(), self.problem
@@ -152,7 +151,6 @@ function Record:remember(found)
   if found.problem == self.problem and self.problem.better(found, best[id]) then best[id] = found end
 end
 
---- Writes the result of the method.
 function Record:save_found(found)
   local folder = self.run.folder
   if found.problem ~= self.problem then return end
@@ -394,10 +392,8 @@ function Record:flush_skipped()
   self.waiting, self.skipped = self:row_of(self.skipped), nil
 end
 
---- Returns the path of the search's checkpoints.
 function Record:checkpoint_path() return ('%s/%s/checkpoint.json'):format(self.run.path, self.path) end
 
---- Writes a checkpoint.
 function Record:write_checkpoint(text) self.run.folder:keep(self.path .. '/checkpoint.json', text) end
 
 --- Writes the timelines of the best strategies of a context, one per problem.

@@ -241,7 +241,6 @@ local function about_text(about)
   return core.to_json(about)
 end
 
---- Writes run.json.
 function state.save()
   local run = state.run
   return run.folder:keep('run.json', about_text(run.about))

@@ -165,7 +165,6 @@ function race.of_twins(problem, count, start, seed, budget, ranker, shared, move
   return self
 end
 
---- Sets the used fraction of the time limit.
 function Race:progress(share) self.share = share end
 
 function Race:evaluations() return self.used end

@@ -70,7 +70,6 @@ local function join_heads(net, name, x, heads, groups, t)
   return net:reshape(name .. '/join', x, { n, t, heads * width })
 end
 
---- Returns the divisors of `whole` as a text.
 local function divisors_of(whole)
   local list = {}
   for part = 1, math.min(whole, 256) do

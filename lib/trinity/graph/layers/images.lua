@@ -21,7 +21,6 @@ local window_options = options_of.declare('trinity.WindowOptions', { help = 'Opt
   { 'bias', 'boolean', false, help = 'add a bias to a convolution' },
 })
 
---- Checks that x is an image.
 local function check_image(owner, x)
   if #x.shape ~= 4 then
     check.refuse(owner, 2, 'x', 'expected an image [N, C, H, W], got a tensor of %d axes', #x.shape)
