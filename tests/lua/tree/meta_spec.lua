@@ -272,7 +272,6 @@ local function see_modules()
       seen['trinity.MethodsModule'][name] = trinity.methods[name]
     end
   end
-  for _, name in ipairs(trinity.devices.names()) do seen['trinity.DevicesModule'][name] = trinity.devices[name] end
 end
 
 -- Options that nobody lists: of scripts, options passed on, of a link, and arguments of pipeline methods.
