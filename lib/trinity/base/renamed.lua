@@ -106,6 +106,10 @@ end
 renamed['trinity.compare.out'] = 'a run (--run NAME), in whose folder a comparison goes on'
 renamed['layers.output'] = '{ shape = shape, dtype = net.dtype }'
 renamed['trinity.pipeline.register.own'] = 'values that its function `run` closes over'
+for name in ('checkpoint checkpoint_every resume'):gmatch '%S+' do
+  renamed['methods.best.' .. name] = 'a run, which keeps what a search goes on from: --run NAME, then --resume'
+  renamed['methods.trinity.' .. name] = renamed['methods.best.' .. name]
+end
 renamed['methods.doppler.baseline_episodes'] = 'baseline_n'
 renamed['methods.doppler.greedy'] = 'epsilon'
 

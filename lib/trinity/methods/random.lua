@@ -23,7 +23,7 @@ local function random(problem, options)
         batch[i] = problem:placement_by_unit(function() return stream:integer(devices) end)
       end
       self:evaluate(batch)
-      if checkpoints.due(self) then checkpoints.write(self.checkpoint, self, {}) end
+      if checkpoints.due(self) then checkpoints.write(self, {}) end
     end
   end)
 end

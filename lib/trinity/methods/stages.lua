@@ -41,10 +41,6 @@ stages.declared = options_of.declare('trinity.StageOptions', { extends = stages.
     otherwise = "true: the rest; of the paper's presets false",
     help = 'whether moves refine the best, or their share of the budget' },
   ranked.moves_option(),
-  { 'checkpoint', 'string', '', help = 'a file that keeps what the search goes on from' },
-  { 'checkpoint_every', 'integer', 10, least = 1,
-    help = 'policy updates, or the same number of evaluations, between two checkpoints' },
-  { 'resume', 'string', '', help = 'a checkpoint to go on from' },
 })
 
 --- An option that is true, false or a share from 0 to 1: whether it is on, and the share or nil.
@@ -84,12 +80,8 @@ end
 
 --- The state from which the search resumes: notes of a checkpoint, or nil. Ends a job whose ranks read different ones.
 local function resumed_notes(self)
-  if not self.resume then return nil end
-  local owner = 'methods.' .. self.method
-  local kept = self.options.resume == ''
-  local notes = kept and checkpoints.restore_kept(owner, self, function() end) -- which checks the policy's file, too
-    or checkpoints.restore(owner, self, self.resume)
-  if self.job then self.job:agree(('the checkpoint %s'):format(self.resume), self.resumed_at) end
+  local notes = checkpoints.restore_kept('methods.' .. self.method, self, function() end) -- checks the policy's file
+  if notes and self.job then self.job:agree(('the checkpoint %s'):format(self.resume), self.resumed_at) end
   return notes
 end
 

@@ -96,7 +96,7 @@ local function learn(self, agent, state, plan)
     self:learned(util.picked(report, { 'loss', 'entropy_groups', 'entropy_devices' }))
     state.updates = state.updates + 1
     state.idle = self.best.reward > before and 0 or state.idle + 1
-    if checkpoints.due(self, state.updates % options.checkpoint_every == 0) then keep_policy(self, agent, state) end
+    if checkpoints.due(self) then keep_policy(self, agent, state) end
   end
 end
 

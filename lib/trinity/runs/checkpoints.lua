@@ -2,10 +2,7 @@
 -- replaces the previous one atomically, so that a crash at any moment leaves a valid one. Binary data is in files next
 -- to it: weights in two alternating files, scores in one that only grows (ask_tell_checkpoint.lua in search). A
 -- checkpoint has the CRC-32C of its notes and of its data in these files; a changed or truncated one is refused.
---
--- Methods write theirs to the run folder (begin, due, write, restore_kept); trinity and best also accept file names.
 
-local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
@@ -65,7 +62,7 @@ function checkpoints.curve_of(values)
 end
 
 -- Options that may differ between a run and a resumed one.
-local free = { quiet = true, checkpoint = true, checkpoint_every = true, resume = true, seconds = true }
+local free = { quiet = true, seconds = true }
 
 local function option_text(value)
   if type(value) == 'function' then return 'the function at ' .. util.function_place(value) end
@@ -87,43 +84,22 @@ function checkpoints.option_texts(options)
   return texts
 end
 
--- Returns whether the caller named a file for checkpoints.
-local function asked(self) return (self.options.checkpoint or '') ~= '' end
-
---- Sets the checkpoint files of the search `self`: options checkpoint and resume, or else files of the run folder. Of
---- the ranks that share a search, rank 0 writes them and all read them: share(text) returns rank 0's text (nil for
---- nil); nil without sharing.
+--- Sets the checkpoint files of the search `self` in its run folder. Of the ranks that share a search, rank 0 writes
+--- them and all read them: share(text) returns rank 0's text (nil for nil); nil without sharing.
 function checkpoints.begin(self, share)
-  local options, record = self.options, records[self]
-  self.checkpoint = asked(self) and options.checkpoint or record and record:checkpoint_path() or nil
-  local kept = record and record.resume
-  if share then kept = share(kept) end
-  self.resume = (options.resume or '') ~= '' and options.resume or kept or nil
+  local record = records[self]
+  self.checkpoint, self.resume = record and record:checkpoint_path() or nil, record and record.resume
+  if share then self.resume = share(self.resume) end
   self.kept_at, self.keeping_s = core.clock_s(), 0
-  if record and self.checkpoint then record.keeps = true end
+  if record then record.keeps = true end
 end
 
-local most_scores = 4e6 -- maximum number of scores in an automatic checkpoint
+--- Returns whether a checkpoint is due.
+function checkpoints.due(self) return self.checkpoint and checkpoints.is_due(self.kept_at, self.keeping_s) end
 
---- Returns whether `scores` are too many for an automatic checkpoint. The latest one then stays, and a search that
---- resumes from it takes longer to the same result.
-function checkpoints.too_many(self, scores) return not asked(self) and scores > most_scores end
-
---- Returns whether a checkpoint is due: by the caller's count if the caller asked for checkpoints, otherwise by the
---- clock.
-function checkpoints.due(self, by_count)
-  if not self.checkpoint then return false end
-  if asked(self) then return by_count end
-  return checkpoints.is_due(self.kept_at, self.keeping_s)
-end
-
---- Calls body(), which writes a file next to the checkpoint. An error is raised if the caller asked for checkpoints;
---- otherwise writing to the run folder ends, and the result is false.
-function checkpoints.guard(self, body)
-  if not asked(self) then return records[self].run.folder:try(body, records[self].path) end
-  body()
-  return true
-end
+--- Calls body(), which writes a file next to the checkpoint. Returns whether it succeeded; after an error, writing to
+--- the run folder ends.
+function checkpoints.guard(self, body) return records[self].run.folder:try(body, records[self].path) end
 
 local no_sum = '"sum": "--------"'
 
@@ -148,10 +124,10 @@ local function read_checked(path)
   return text
 end
 
---- Writes the search `self` with its best so far to `path`; `notes` are texts or numbers of the method.
-function checkpoints.write(path, self, notes)
+--- Writes a checkpoint of the search `self` with its best so far; `notes` are texts or numbers of the method.
+function checkpoints.write(self, notes)
   local begun, record = core.clock_s(), records[self]
-  if record then record:flush() end -- rows up to this point are stored
+  record:flush() -- rows up to this point are stored
   local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
     updates_so_far = self.updates,
     curve = checkpoints.pack(checkpoints.curve_numbers(self.curve)),
@@ -163,7 +139,7 @@ function checkpoints.write(path, self, notes)
   all.bare = self.plan and 'no' or nil -- 'no': the best is more than a placement
   local text = self.problem:to_json(self.plan or self.placement, all)
   text = text:gsub('"sum": *"%-+"', ('"sum": "%s"'):format(sum_of(text)), 1)
-  if asked(self) then core.write_file(path, text) else record:write_checkpoint(text) end
+  record:write_checkpoint(text)
   self.kept_at = core.clock_s()
   self.keeping_s = self.kept_at - begun
 end
@@ -183,13 +159,11 @@ function checkpoints.write_with_file(self, notes, body)
   local ok, content = pcall(core.read_file, file)
   if not ok then return end -- the folder cannot be written
   notes.policy, notes.policy_sum = file:match '[^/]*$', checkpoints.content_sum(content)
-  checkpoints.write(self.checkpoint, self, notes)
+  checkpoints.write(self, notes)
   self.slot = slot
 end
 
-local function refuse(owner, path, message, ...)
-  check.refuse(owner, 'option', 'resume', '%s: %s', path, message:format(...))
-end
+local function refuse(owner, path, message, ...) util.fail('%s: %s: %s', owner, path, message:format(...)) end
 
 local function check_options(owner, path, options, notes)
   for key, text in util.sorted_pairs(checkpoints.option_texts(options)) do

@@ -4,14 +4,17 @@
 -- the new ones and stores the number of bytes and their checksum, so its cost depends on the new scores only, not on
 -- the length of the search.
 
-local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local ffi = require 'ffi'
 local tensorboard = require 'trinity.runs.tensorboard'
+local util = require 'trinity.base.util'
 
 local ask_tell_checkpoint = {}
 
 local doubles, pair_bytes = ffi.typeof 'double[?]', 16
+-- Maximum number of scores in a checkpoint. With more, the latest one stays, and a search that resumes from it takes
+-- longer to the same result.
+local most_scores = 4e6
 
 local Scores = {}
 Scores.__index = Scores
@@ -52,7 +55,7 @@ local function kept_of(self, resumed)
   local content, file, length = checkpoints.grown(owner, self.resume, resumed.scores, resumed.scores_sum,
     resumed.scores_bytes)
   if #content % pair_bytes ~= 0 then
-    check.refuse(owner, 'option', 'resume', '%s: expected pairs of doubles, got %d bytes', file, #content)
+    util.fail('%s: %s: expected pairs of doubles, got %d bytes', owner, file, #content)
   end
   return { content = content, file = file, length = length, sum = tensorboard.crc32c(content) }
 end
@@ -69,25 +72,21 @@ end
 --- self.evaluations is set to it if the search resumes.
 function ask_tell_checkpoint.hooks(self, resumed, first, notes)
   if not self.checkpoint and not resumed then return {} end
-  local options, last, hooks, kept = self.options, self.evaluations, {}, kept_of(self, resumed)
-  local every = (options.checkpoint_every or 1) * (options.samples or 16)
+  local hooks, kept = {}, kept_of(self, resumed)
   local scores = self.checkpoint and scores_of(self, kept)
-  if resumed then self.evaluations, last = first, first end
+  if resumed then self.evaluations = first end
   hooks.replay = kept and replay_of(kept)
   local again = kept and hooks.replay.count or 0 -- scores still to be replayed
   function hooks.on_scores(values, excess, count)
-    if not scores or checkpoints.too_many(self, scores.count) then return end
+    if not scores or scores.count > most_scores then return end
     if again <= 0 then scores:add(values, excess, count) end
     again = again - count
     -- Best and curve come from the checkpoint until all scores are replayed.
     if again > 0 then return end
-    -- Checkpoints become rarer, so that writing them takes a small part of the search time.
-    local by_count = self.evaluations - last >= math.max(every, (last - first) / 8)
-    if not checkpoints.due(self, by_count) or not scores:write(self) then return end
-    last = self.evaluations
+    if not checkpoints.due(self) or not scores:write(self) then return end
     notes.first, notes.scores, notes.scores_bytes = first, scores.file:match '[^/]*$', scores.bytes
     notes.scores_sum = checkpoints.sum_text(scores.sum)
-    checkpoints.write(self.checkpoint, self, notes)
+    checkpoints.write(self, notes)
   end
   return hooks
 end

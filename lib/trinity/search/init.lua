@@ -216,7 +216,7 @@ function Search:keep(state)
   check.argument('search:keep', 1, 'state', state, 'table')
   local text = json.text_of('search:keep', 1, 'state', state, 'exact')
   self.keepable = true
-  if due then checkpoints.write(self.checkpoint, self, { state = text }) end
+  if due then checkpoints.write(self, { state = text }) end
 end
 
 --- Counts a policy update and records the learner's numbers with this step in the run folder. Example: `search:learned

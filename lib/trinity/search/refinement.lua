@@ -6,13 +6,13 @@
 
 local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
-local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
 local race = require 'trinity.search.race'
 local ranked = require 'trinity.search.ranked'
 local side_by_side = require 'trinity.search.side_by_side'
+local util = require 'trinity.base.util'
 
 local refinement = {}
 
@@ -51,8 +51,7 @@ local function packed(placement) return placement and checkpoints.pack(placement
 local function placement_of(self, devices)
   local placement = self.problem:placement()
   if #devices ~= #placement then
-    check.refuse('methods.' .. self.method, 'option', 'resume',
-      'a placement that the refinement begins with is missing')
+    util.fail('methods.%s: %s: a placement that the refinement begins with is missing', self.method, self.resume)
   end
   for op = 1, #placement do placement[op] = devices[op] end
   return placement
@@ -76,7 +75,7 @@ local function refine_together(self, start, rival)
   local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
   job:barrier() -- before rank 0 writes a checkpoint, every rank has read the one that the search goes on from
   if self.checkpoint and job.rank == 0 then
-    checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
+    checkpoints.write(self, { stage = 'refine', first = self.evaluations,
       start = checkpoints.pack(start), rival = packed(rival) })
   end
   local alike = exhaustive(self.problem, budget)
@@ -102,8 +101,8 @@ local function refine_side_by_side(self, team, rival)
   self.stages[#self.stages] = 'annealing'
   if self.ranker then self.updates = self.updates or 0 end -- which chooses nothing here
   ask_tell(self, team, { on_scores = function()
-    if not self.checkpoint or not checkpoints.due(self, false) then return end
-    checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
+    if not self.checkpoint or not checkpoints.due(self) then return end
+    checkpoints.write(self, { stage = 'refine', first = self.evaluations,
       start = checkpoints.pack(self.placement), rival = packed(rival) })
   end })
   team:close()

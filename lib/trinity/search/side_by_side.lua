@@ -27,11 +27,10 @@ local first_round = 16
 local round_s, most_evaluations = 0.05, 2 ^ 16 -- of a searcher between two checks of the clock
 
 -- Returns whether the search `self` may run in the engine: it has a time limit, several threads, the step time as
--- reward, and no checkpoints of the caller, which count evaluations.
+-- its reward.
 local function may_in_engine(self)
   local problem, options = self.problem, self.options
   return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1 and not self.job
-    and (options.checkpoint or '') == '' and (options.resume or '') == ''
     and problem.reward == rewards.step_time() and not problem.on_evaluated and not problem.default_schedule
     and not options.moves
 end

@@ -169,7 +169,7 @@ function stage_moves.refine(run, chain, nodes, notes)
       state.node_of, state.cost = schemes[best], -rewards[best]
     end
     if checkpoints.due(run) then
-      checkpoints.write(run.checkpoint, run, { stage = 'refine', first = first, moves = state.batch, cost = state.cost,
+      checkpoints.write(run, { stage = 'refine', first = first, moves = state.batch, cost = state.cost,
         nodes = checkpoints.pack(state.node_of) })
     end
   end

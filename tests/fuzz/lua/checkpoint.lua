@@ -5,6 +5,7 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 local bit = require 'bit'
 local merged = require('trinity.base.util').merged
+local kept = dofile(core.home .. '/tests/lua/support/kept.lua')
 local frame = require 'frame'
 local small = require 'small'
 local tensorboard = require 'trinity.runs.tensorboard'
@@ -13,6 +14,8 @@ local problem = small.problem(4)
 local common = { evaluations = 40, samples = 4, hidden = 4, groups = 4, quiet = true, patience = 100 }
 
 local function search(own) return trinity.methods.trinity(problem, merged(common, own)) end
+
+local function resumed(path, own) return kept.search(path, function() return search(own) end, true) end
 
 local refining = { policy = false, warm_start = { 'contiguous' } }
 local learning = { policy = 0.75, refine = 0.25, warm_start = { 'contiguous' } }
@@ -66,7 +69,7 @@ local side = frame.folder .. '/learning.json.policy'
 local beside, refined = {}, ''
 
 local readers = {
-  refine = function(path) return search(merged(refining, { resume = path })) end,
+  refine = function(path) return resumed(path, refining) end,
   -- The file that a checkpoint has them in, with the sum that the checkpoint then says.
   scores = function(path)
     local scores = content(path)
@@ -74,11 +77,11 @@ local readers = {
       :gsub('("at_scores_bytes": *)"?%d+"?', ('%%1"%d"'):format(#scores))
       :gsub('("at_scores": *)"[^"]*"', '%1"scores.json.scores"')
     frame.file('scores.json.scores', scores)
-    return search(merged(refining, { resume = frame.file('refine.json', with_sum(text)) }))
+    return resumed(frame.file('refine.json', with_sum(text)), refining)
   end,
   policy = function(path)
     for slot, text in trinity.system.sorted_pairs(beside) do frame.file('policy.json.policy' .. slot, text) end
-    return search(merged(learning, { resume = path }))
+    return resumed(path, learning)
   end,
   weights = function(path) return search(merged(learning, { load = path, evaluations = 8 })) end,
   tensors = function(path)
@@ -97,19 +100,19 @@ local readers = {
 local function seeds()
   local refine, policy = frame.folder .. '/refining.json', frame.folder .. '/learning.json'
   local weights, tensors = frame.folder .. '/weights', frame.folder .. '/tensors'
-  search(merged(refining, { checkpoint = refine, checkpoint_every = 1 }))
-  search(merged(learning, { checkpoint = policy, checkpoint_every = 1, evaluations = 40 }))
+  kept.search(refine, function() return search(refining) end)
+  kept.search(policy, function() return search(merged(learning, { evaluations = 40 })) end)
   search(merged(learning, { save = weights, evaluations = 8 }))
   local refining_text = content(refine)
   local list = { 'refine\n' .. refining_text, 'weights\n' .. content(weights),
     'scores\n' .. content(refine .. '.scores'), 'scores\n' .. content(refine .. '.scores'):sub(1, 40) }
   refined = refining_text
-  local kept = content(policy)
+  local learned = content(policy)
   for _, slot in ipairs { '0', '1' } do
     local ok, text = pcall(content, side .. slot)
     if ok then beside[slot] = text end
   end
-  list[#list + 1] = 'policy\n' .. kept
+  list[#list + 1] = 'policy\n' .. learned
   tensor.save(tensors, { a = tensor.new { 1, 2, 3 }, b = tensor.new { { 1, 2 }, { 3, 4 } } })
   list[#list + 1] = 'tensors\n' .. content(tensors)
   net:save(tensors)

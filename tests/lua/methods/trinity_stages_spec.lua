@@ -1,6 +1,7 @@
 -- The stages of methods.trinity: warm start, policy, refinement; checkpoints; the readings of eq. 8.
 
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
+local kept = dofile(root .. '/tests/lua/support/kept.lua')
 local trinity = require 'trinity'
 local core = require 'trinity.core'
 
@@ -184,12 +185,11 @@ local function interrupted(blocks, count, options)
     if scored > last then error 'the plug was pulled' end
     return -m.step_time_s
   end)
-  options.checkpoint, options.checkpoint_every = path, 1
-  expect(function() search(problem, options) end):raises 'the plug was pulled'
+  local function run() return search(problem, options) end
+  expect(function() kept.search(path, run) end):raises 'the plug was pulled'
   last = math.huge
   local text = core.read_file(path)
-  options.resume = path
-  return search(problem, options), text, path
+  return kept.search(path, run, true), text, path
 end
 
 local function same_bytes(a, b)
@@ -216,8 +216,7 @@ describe('checkpoints', function()
     same_bytes(found, unbroken(6, { policy = 0.75, refine = 0.25, patience = 100 }))
   end)
   it('do not change what is found', function()
-    local path = temporary()
-    same_bytes(unbroken(6, { checkpoint = path, checkpoint_every = 1 }), unbroken(6, {}))
+    same_bytes(kept.search(temporary(), function() return unbroken(6, {}) end), unbroken(6, {}))
   end)
   it('can be loaded as strategies', function()
     local _, _, path = interrupted(6, 100, { policy = false })
@@ -227,13 +226,13 @@ describe('checkpoints', function()
   it('are refused where they do not belong', function()
     local _, text, path = interrupted(6, 100, { policy = false })
     local function refused(blocks, options, message)
-      options.resume = path
-      expect(function() unbroken(blocks, options) end):raises(message)
+      expect(function() kept.search(path, function() return unbroken(blocks, options) end, true) end):raises(message)
     end
     refused(6, { policy = false, seed = 2 }, "expected option 'seed' = 1, as it was written, got 2")
     refused(6, { policy = false, evaluations = 64 }, "expected option 'evaluations' = 128, as it was written, got 64")
     refused(7, { policy = false }, "operator 'a7' of graph 'branches' is missing")
-    expect(function() search(problem_of(6, nil, 'p100x4'), { policy = false, resume = path }) end):raises 'got a checkpoint for another cluster'
+    local function elsewhere() return search(problem_of(6, nil, 'p100x4'), { policy = false }) end
+    expect(function() kept.search(path, elsewhere, true) end):raises 'got a checkpoint for another cluster'
     core.write_file(path, text:sub(1, #text / 2))
     refused(6, { policy = false }, 'changed or cut short since it was written')
     core.write_file(path, (text:gsub('trinity search checkpoint 3', 'something else')))

@@ -11,6 +11,7 @@ local launch = processes.launch
 -- Searches of every kind that learns, and one line about each: all numbers of its course.
 local searches = [[
 local trinity = require 'trinity'
+local kept = dofile(require('trinity.core').home .. '/tests/lua/support/kept.lua')
 local graph, cluster = trinity.model('alexnet', { batch_size = 16 }), trinity.cluster 'p100x2'
 local problem = trinity.problem { graph = graph, cluster = cluster }
 local function learned(name, num_envs, more)
@@ -158,16 +159,15 @@ describe('a shared search', function()
         if arg[2] and job.rank == 1 and deaths == 38 then os.execute('kill -9 ' .. io.open '/proc/self/stat':read '*n') end
         return -metrics.step_time_s
       end }
-      local function run(options)
-        local given = { seed = 5, evaluations = 100, quiet = true, policy = 0.7, patience = 100, checkpoint_every = 2 }
+      local function run()
+        local given = { seed = 5, evaluations = 100, quiet = true, policy = 0.7, patience = 100 }
         for key, value in trinity.system.sorted_pairs(small) do given[key] = value end
-        for key, value in trinity.system.sorted_pairs(options) do given[key] = value end
         local found = trinity.methods.trinity(trinity.problem(spec), given)
         job:agree('what came of it', course(found))
         return course(found)
       end
-      if arg[2] then run { checkpoint = arg[1] } end
-      print('as without: ' .. tostring(run { resume = arg[1] } == run {}))
+      if arg[2] then kept.search(arg[1], run) end
+      print('as without: ' .. tostring(kept.search(arg[1], run, true) == run()))
       local own = trinity.dist.alone(function() return trinity.methods.random(problem, { seed = job.rank, evaluations = 9 }) end)
       job:print('best of ranks: ' .. tostring(job:best(own).reward >= own.reward))
       local began_s, slow = require('trinity.core').clock_s(), job.rank == 1 and math.huge or 0.3
@@ -206,19 +206,19 @@ describe('a shared search', function()
         if job.rank == 0 and calls == 45 then keep_older() end
         return -metrics.step_time_s
       end }
-      local function run(options)
+      local function run()
+        local options = { evaluations = 100, quiet = true, refine = false }
         for key, value in trinity.system.sorted_pairs(small) do options[key] = value end
-        options.evaluations, options.quiet, options.refine, options.checkpoint_every = 100, true, false, 2
-        trinity.methods.trinity(counted, options)
+        return trinity.methods.trinity(counted, options)
       end
-      run { checkpoint = arg[1] }
+      kept.search(arg[1], run)
       local read = core.read_file
       if job.rank == 1 then
         core.read_file = function(name, ...)
           return read(name:sub(1, #arg[1]) == arg[1] and name .. '.older' or name, ...)
         end
       end
-      run { resume = arg[1] }
+      kept.search(arg[1], run, true)
     ]], { arguments = path })
     expect(status):equals(1)
     expect(output):matches('rank 1 disagrees about the checkpoint %S+: it has one of %d+ evaluations with checksum')

@@ -4,6 +4,7 @@ local trinity = require 'trinity'
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
+local kept = dofile(root .. '/tests/lua/support/kept.lua')
 local race = require 'trinity.search.race'
 
 local function problem_of(reward)
@@ -174,15 +175,15 @@ describe('the refinement of a larger graph', function()
   it('begins with a second searcher where a partition is nearly as fast', function()
     expect(problem.graph.units > 64):truthy()
     local path = temporary()
-    local found = search(problem, { checkpoint = path, checkpoint_every = 1 })
+    local found = kept.search(path, function() return search(problem, {}) end)
     expect(core.read_file(path)):matches '"at_rival": "[^"]+"'
     expect(found.evaluations <= 400):truthy()
-    search(problem, { checkpoint = path, checkpoint_every = 1, evaluations = 150 })
+    kept.search(path, function() return search(problem, { evaluations = 150 }) end)
     expect(core.read_file(path)):matches '"at_rival": ""'
   end)
   it('is no race where a ranker chooses the moves', function()
     local path = temporary()
-    local found = search(problem, { checkpoint = path, checkpoint_every = 1, rank = true })
+    local found = kept.search(path, function() return search(problem, { rank = true }) end)
     expect(core.read_file(path)):matches '"at_rival": ""'
     expect(found.ranking.trials > 200):truthy()
   end)
@@ -191,11 +192,11 @@ describe('the refinement of a larger graph', function()
     for _, count in ipairs { 90, 180, 330 } do
       local path = temporary()
       scored, last = 0, count
-      local options = { checkpoint = path, checkpoint_every = 1 }
-      expect(function() search(problem_of(reward), options) end):raises 'the plug was pulled'
+      local function again() return search(problem_of(reward), {}) end
+      expect(function() kept.search(path, again) end):raises 'the plug was pulled'
       last = math.huge
       expect(core.read_file(path)):matches '"at_stage": "refine"'
-      expect(saved(search(problem_of(reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
+      expect(saved(kept.search(path, again, true))):equals(whole)
     end
   end)
 end)

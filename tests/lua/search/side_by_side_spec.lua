@@ -73,7 +73,6 @@ describe('searchers side by side', function()
     team:close()
     expect(team_of(0.01)):equals(nil)
     expect(team_of(1e6, { evaluations = 2000 })):equals(nil)
-    expect(team_of(1e6, { checkpoint = 'x' })):equals(nil)
   end)
 
   it('share what a search of seconds refines, with a ranker and without', function()

@@ -2,6 +2,7 @@
 -- missing: refused by name, or read as what they were. See damaged_spec.lua.
 
 local core = require 'trinity.core'
+local kept = dofile(core.home .. '/tests/lua/support/kept.lua')
 local trinity = require 'trinity'
 
 local damage = {}
@@ -27,14 +28,13 @@ end
 
 -- The scores from which a search of the engine resumes are next to its checkpoint, whose name lacks '.scores'.
 local function scores_format(problem, placement_text)
-  local function search(own)
-    own.policy, own.warm_start = false, { 'contiguous' }
-    return trinity.methods.trinity(problem, search_options(own))
+  local function search()
+    return trinity.methods.trinity(problem, search_options { policy = false, warm_start = { 'contiguous' } })
   end
   local function checkpoint_of(path) return path:match '^(.*)%.scores$' end
   return { name = 'scores of a search', ending = '.scores', summed = true,
-    write = function(path) search { checkpoint = checkpoint_of(path), checkpoint_every = 1 } end,
-    read = function(path) return placement_text(search { resume = checkpoint_of(path) }.placement) end }
+    write = function(path) kept.search(checkpoint_of(path), search) end,
+    read = function(path) return placement_text(kept.search(checkpoint_of(path), search, true).placement) end }
 end
 
 -- The checkpoint of an executed training.
@@ -71,6 +71,7 @@ function damage.formats()
   local strategy = problem:strategy(problem:placement_by_unit(function(unit) return unit % 2 + 1 end), { method = 'hand' })
   local profile = trinity.profile.measure(trinity.model('rnnlm', { batch_size = 1, sequence = 2, hidden = 4,
     vocabulary = 5, layers = 1 }), { steps = 1, warm_up = 0, copies = 1, sizes = { 64, 4096 }, quiet = true })
+  local function search() return trinity.methods.trinity(problem, search_options {}) end
   local function agent(path)
     local own = { resume = path }
     for key, value in trinity.system.sorted_pairs(settings) do own[key] = value end
@@ -80,12 +81,8 @@ function damage.formats()
     { name = 'agent', summed = true, write = function(path) agent():save(path) end,
       read = function(path) return placement_text(agent(path):greedy()) end },
     { name = 'search checkpoint', summed = true,
-      write = function(path)
-        trinity.methods.trinity(problem, search_options { checkpoint = path, checkpoint_every = 1 })
-      end,
-      read = function(path)
-        return placement_text(trinity.methods.trinity(problem, search_options { resume = path }).placement)
-      end },
+      write = function(path) kept.search(path, search) end,
+      read = function(path) return placement_text(kept.search(path, search, true).placement) end },
     scores_format(problem, placement_text),
     { name = 'strategy', write = function(path) strategy:save(path) end,
       read = function(path) return placement_text(problem:load(path).placement) end },

@@ -3,6 +3,8 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
+local kept = dofile(root .. '/tests/lua/support/kept.lua')
+local records = require 'trinity.runs.records'
 local faults = assert(loadfile(root .. '/tests/robustness/support/faults.lua'))()
 
 local folder = faults.folder()
@@ -43,8 +45,10 @@ describe('a search of the engine that goes on', function()
   local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
   -- One whose checkpoints fail once their scores are written: its problem is none.
   local function engine_search(path)
-    return { checkpoint = path, evaluations = 0, problem = {}, curve = {}, method = 'spec',
-      options = { checkpoint = path, checkpoint_every = 1, samples = 1 } }
+    local search = { checkpoint = path, evaluations = 0, problem = {}, curve = {}, method = 'spec', options = {},
+      kept_at = -math.huge, keeping_s = 0 }
+    records[search] = kept.record(path)
+    return search
   end
   it('writes no checkpoint before all scores of the last one are reported again', function()
     local search, resumed = engine_search(folder .. '/scored.json'), engine_search(folder .. '/scored.json')
@@ -71,22 +75,22 @@ describe('a search of the engine that goes on', function()
   end)
   it('takes what its checkpoint knows of the scores, whatever was added since, and refuses what is not that', function()
     local path, moved = folder .. '/grown.json', folder .. '/moved.json'
-    local kept = ('x'):rep(32)
-    local notes = { scores = 'grown.json.scores', scores_bytes = 32, scores_sum = checkpoints.content_sum(kept) }
+    local held = ('x'):rep(32)
+    local notes = { scores = 'grown.json.scores', scores_bytes = 32, scores_sum = checkpoints.content_sum(held) }
     local function hooks_to(checkpoint)
       local search = engine_search(checkpoint)
       search.resume = path
       return ask_tell_checkpoint.hooks(search, notes, 0, {}), search
     end
     for _, checkpoint in ipairs { path, moved } do
-      core.write_file(path .. '.scores', kept .. 'half a pair')
+      core.write_file(path .. '.scores', held .. 'half a pair')
       local hooks, search = hooks_to(checkpoint)
       expect(hooks.replay.count):equals(2)
       search.evaluations = 2
       expect(function() hooks.on_scores({ 1, 2 }, { 0, 0 }, 2) end):raises 'to_json'
-      expect(core.read_file(checkpoint .. '.scores')):equals(kept)
+      expect(core.read_file(checkpoint .. '.scores')):equals(held)
     end
-    core.write_file(path .. '.scores', 'y' .. kept:sub(2))
+    core.write_file(path .. '.scores', 'y' .. held:sub(2))
     expect(hooks_to, path):raises 'grown.json: /.*/grown.json.scores, which belongs to it, was changed since it was written'
     os.remove(path .. '.scores')
     expect(hooks_to, path):raises 'grown.json: a file that belongs to it: /.*/grown.json.scores: cannot read: No such file'
@@ -102,8 +106,10 @@ describe('a checkpoint with a file next to it', function()
   local point = folder .. '/beside.json'
   local function search()
     local placement = one:placement()
-    return { method = 'trinity', problem = one, placement = placement, evaluations = 1, step = 0, curve = {},
-      options = { checkpoint = point }, checkpoint = point }
+    local made = { method = 'trinity', problem = one, placement = placement, evaluations = 1, step = 0, curve = {},
+      options = {}, checkpoint = point }
+    records[made] = kept.record(point)
+    return made
   end
   it('knows that file by any check sum, also one that reads as a number', function()
     local tried = { number = 0, word = 0 }
@@ -180,39 +186,7 @@ trinity.methods.metis(problem)
   end)
 end)
 
-local filled = problem .. [[
-local at, fill = arg[1], arg[2]
-local count = 0
-local full = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = function(m)
-  count = count + 1
-  if count == 120 then os.execute(fill) end
-  return -m.step_time_s
-end }
-trinity.methods.trinity(full, { evaluations = 1000, policy = false, checkpoint = at .. '/point.json',
-  checkpoint_every = 1, quiet = true })
-]]
-
--- The search of `filled` whose disk breaks by the command `fill`: what it said and left.
-local function breaks(at, fill, reason)
-  local path = script('filled', filled)
-  local step = faults.run(folder, command(("'%s' '%s' '%s' --runs none"):format(path, at, fill)))
-  expect(step.status):equals(1)
-  expect(step.output):matches(('^trinity: [^\n]*%%.lua:%%d+: [^\n]*%s/point%%.json[.scores]*: cannot write: %s\n'):format(
-    at:gsub('%p', '%%%0'), (reason:gsub('%p', '%%%0'))))
-  expect(step.output):matches '\n  the best so far %(step time [^\n]* is in trinity.search.rescued %(there is no run folder%)\n'
-  expect(count(step.output, 'cannot')):equals(1)
-  local trinity = require 'trinity'
-  local own = trinity.problem { graph = trinity.model('alexnet', { batch_size = 16 }), cluster = trinity.cluster 'p100x2' }
-  local again = trinity.methods.trinity(own, { evaluations = 1000, policy = false, quiet = true,
-    resume = at .. '/point.json' })
-  expect(again.evaluations):equals(trinity.methods.trinity(own, { evaluations = 1000, policy = false, quiet = true })
-    .evaluations)
-end
-
 describe('a disk', function()
-  it('that is full ends a search with one message, its last checkpoint whole and its best saved', function()
-    mounted('size=256k', function(at) breaks(at, 'cat /dev/zero > ' .. at .. '/rest 2>/dev/null', 'No space left on device') end)
-  end)
   it('that is full ends the writing of a run with one message and status 1; the script goes on', function()
     mounted('size=256k', function(at)
       local path = script('full', problem .. [[
@@ -233,7 +207,7 @@ end)
 
 describe('Ctrl-C', function()
   it('ends the searches of workers with their best, and says that they were stopped', function()
-    local path, kept = script('workers', problem .. [[
+    local path, ended = script('workers', problem .. [[
 trinity.parallel_map({ 1, 2 }, function(seed)
   trinity.methods.annealing(problem, { evaluations = 1e9, seed = seed, quiet = true })
 end, { workers = 2, quiet = true })
@@ -245,15 +219,15 @@ end, { workers = 2, quiet = true })
         ("for i in $(seq 1000); do [ -e '%s/searches/m1i2-1/search.json' ] && break; sleep 0.01; done; sleep 0.5; kill -INT $pid")
           :format(run) })
       expect(step.status):equals(130)
-      kept = 0
+      ended = 0
       for item = 1, 2 do
         local search = ('%s/searches/m1i%d-1'):format(run, item)
         expect(json.decode(faults.read(search .. '/search.json')).status):equals 'stopped'
-        kept = kept + (faults.read(search .. '/strategy.json') and 1 or 0)
+        ended = ended + (faults.read(search .. '/strategy.json') and 1 or 0)
       end
-      if kept == 2 then break end
+      if ended == 2 then break end
     end
-    expect(kept):equals(2)
+    expect(ended):equals(2)
   end)
   it('ends the program with status 130 while it starts', function()
     for i = 1, 3 do
