@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- Lists, shows, follows, plots, compares, resumes and deletes the runs in runs/ (runs/init.lua describes a run folder).
+-- Lists, shows, follows, plots, compares, resumes and deletes the runs in runs/ (a folder: lib/trinity/runs/DESIGN.md).
 --
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results

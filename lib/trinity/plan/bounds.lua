@@ -1,26 +1,6 @@
 -- Bounds that no plan of a point can beat, in closed form from sums over the units of a network
 -- (engine/simulator/mesh/unit_profile.h): weak, but a thousandth of the cost of the bound of the engine
--- (engine/simulator/mesh/mesh_bound.h), which the search asks for where this one does not decide.
---
--- TIME of p stages, m micro-batches, F + B = T seconds of work on all units, chains of one device:
---   one stage                     m T
---   p stages                      m T / p: the device that works most does no less than the mean; of heterogeneous
---                                 ones, where units take r times as long as on the fastest, m T / sum of 1 / r
---   one chunk a device, order     T / (1 - (1 - 1/m)^p): stage s begins after the time of earlier stages for the first
---   without W tasks               micro-batch and ends before what these take for the last, so no step is shorter than
---                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
---   v chunks a device             h T' / (v (1 - (1 - h/(m v))^p)) by the same argument: a device's first chunk has the
---                                 v-th part of its layers or more; T' of all layers as short as the shortest and the
---                                 operators after them; with split backward, whose W need not end before the stages
---                                 before, h is the forward part of a layer, else 1
--- Both chains are shorter by what each of the stages before computes after the next one can start. The mean of the
--- updates follows m T / p. MEMORY: the mean over stages of what is resident, of gradients where there are two
--- micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
--- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are sharded over the
--- replicas that hold the same experts.
---
--- Of operators placed inside stages the mean over places: of work without waits, which other work may fill, and of
--- what is resident.
+-- (engine/simulator/mesh/mesh_bound.h), which the search asks for where this one does not decide. DESIGN.md has why.
 
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'

@@ -1,4 +1,4 @@
--- trinity runs report: run folders (lib/trinity/runs/init.lua) as one self-contained HTML page. Text, style and
+-- trinity runs report: run folders (lib/trinity/runs/DESIGN.md) as one self-contained HTML page. Text, style and
 -- behavior are in page.html, page.css and the *.js files next to this one. Vega (vega.lua) plots curves and bars. The
 -- page has the data of the runs as JSON. All texts of a run are untrusted: scripts of the page put them into text nodes
 -- only, JSON escapes '<', and the page's policy forbids addresses, `eval` and forms.

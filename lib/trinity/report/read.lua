@@ -1,4 +1,4 @@
--- Reads run folders as tables. lib/trinity/runs/init.lua describes the format; missing parts of a folder are missing
+-- Reads run folders as tables. lib/trinity/runs/DESIGN.md describes the format; missing parts of a folder are missing
 -- here, too.
 
 local core = require 'trinity.core'

@@ -1,4 +1,4 @@
--- Lists, compares, shows and removes run folders on disk (runs/init.lua has the format), for `trinity runs` and
+-- Lists, compares, shows and removes run folders on disk (runs/DESIGN.md has the format), for `trinity runs` and
 -- reports.
 
 local core = require 'trinity.core'

@@ -1,4 +1,4 @@
--- One search in a run folder (runs/init.lua): its rows, best strategy so far, curve, timeline, and the data to resume
+-- One search in a run folder (runs/DESIGN.md): its rows, best strategy so far, curve, timeline, and the data to resume
 -- an interrupted run.
 --
 -- Rows: each of the first 16 steps, then one whenever the evaluations have grown by 6 %, or by 1 % with a better

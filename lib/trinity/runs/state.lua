@@ -1,5 +1,5 @@
 -- The run of the process: makes its folder when the first thing is saved, maintains run.json, and closes the run at the
--- script's end. lib/trinity/runs/init.lua describes the folder.
+-- script's end. lib/trinity/runs/DESIGN.md describes the folder.
 --
 -- Ids are counted per context: the script, or an item of trinity.parallel_map, so that they are equal for any number of
 -- workers. A worker writes its rows to spool/ITEM.jsonl; the main process takes them over in the order of the items.

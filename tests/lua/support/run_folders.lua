@@ -1,4 +1,4 @@
--- Run folders by hand, in the format of lib/trinity/runs/init.lua: small ones of every kind, with names that no page must read
+-- Run folders by hand, in the format of lib/trinity/runs/DESIGN.md: small ones of every kind, with names that no page must read
 -- as anything but text.
 
 local core = require 'trinity.core'
