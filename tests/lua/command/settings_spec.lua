@@ -54,8 +54,7 @@ describe('--set', function()
         'search --model gpt2 --method metis', 'search --model gpt2 --method metis --seeds 1', 'simulate --model gpt2 --trace ' .. temporary(),
         'execute --model gpt2 --steps 1',
         'execute --model gpt2 --steps 1 --warm_up 0 --copies 1 --largest_copy 64Ki --profile ' .. temporary(),
-        'quickstart --model gpt2 --steps 1 --samples 2 --output ' .. temporary(),
-        'study tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do
+        'quickstart --model gpt2 --steps 1 --samples 2 --output ' .. temporary() } do
       local status, output = run_trinity(command .. small)
       expect(status == 0 or command .. output):equals(true)
       trinity_says(command .. small .. ',layrs=2', 2,

@@ -106,7 +106,7 @@ it('no function takes an empty name for a file or folder', function()
 end)
 
 it('no command takes an empty name for what it writes', function()
-  for _, words in ipairs { 'study tradeoff --output', 'study whole_loop --output', 'simulate --trace',
+  for _, words in ipairs { 'study whole_loop --output', 'simulate --trace',
     'study papers trinity --output', 'execute --profile', 'quickstart --output', 'train --output' } do
     trinity_says(words .. " ''", 2, "option '%-%-[a-z]+': expected the name of a file or folder, got ''")
   end

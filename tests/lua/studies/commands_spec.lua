@@ -13,7 +13,6 @@ local small = {
   policy = 'show --graphs vgg16:8 --evaluations 60 --seeds 2',
   select = ("'%s/tests/data/selection/example.json' --json"):format(root),
   tensorflow = 'alexnet --batch_size 1',
-  tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
   train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
   unequal = '--networks tiny --pools dgx_a100:2+rtx2080ti_8:2 --batch 8 --evaluations 9 --seeds 2 --csv ' .. temporary(),
   whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '

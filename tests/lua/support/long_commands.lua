@@ -12,7 +12,6 @@
 --                second of CPU time since it was first asked
 --   resumes      whether, stopped by Ctrl-C, it goes on to the same bytes: by `trinity runs resume`, or where it is started
 --                `again`
---   gentle       false: where Ctrl-C comes early it has found nothing yet
 --   seconds      what --seconds gives it; endless: its words for that (default: `words` with a great --evaluations); brief:
 --                those for its end; seeded: whether another seed gives another result
 
@@ -106,8 +105,6 @@ local goes_on = {
   { name = 'study papers', words = 'tapp --only cases --quick --models vgg16 --updates 10 --seeds 1', kept = result,
     after = 'test -e runs/r/searches/m1i1-2' },
   { name = 'study papers', words = 'daso --only skips --quick', kept = result, after = 'grep -q "^skips: resnet50, 32" err' },
-  { name = 'study tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false,
-    after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
   { name = 'study placement', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
     .. '--methods random,annealing'):format(home), kept = best, seed = false, after = 'test -e runs/r/searches/2',
     says = '%d+ rows are done' },

@@ -41,7 +41,7 @@ describe('a command that is given a wrong file', function()
     for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan',
       'search --method best --model', 'search --cluster', 'simulate --cluster', 'simulate --strategy', 'simulate --schedule_csv',
       'search --method a,b --cluster', 'export alexnet --format placement --cluster',
-      'study tradeoff --cluster', 'study placement --folder paper --cluster',
+      'study placement --folder paper --cluster',
       'study unequal --pools', 'train --clusters', 'train --start', 'study policy show', 'pipeline', 'study select', 'runs report', 'quickstart --cluster',
       'search --model alexnet --evaluations 4 --method_set rank=', 'study placement --folder', 'execute --model mlp --load',
       'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'study fidelity strategies --cases',

@@ -118,7 +118,7 @@ for i, command in ipairs(commands) do
     local function keeps_best(signal, status)
       local output, folder = interrupted(command, signal)
       expect(output):matches(('status=%d\n'):format(status))
-      if command.gentle ~= false then expect(output:match 'status=%d+\n([^\n]*)'):matches '^[^:]+$' end
+      expect(output:match 'status=%d+\n([^\n]*)'):matches '^[^:]+$'
       local says = command.says and (signal == 'TERM' and command.says:gsub('Ctrl%%%-C', 'SIGTERM') or command.says)
       if says then expect(output):matches(says) end
       if not command.resumes then return end
