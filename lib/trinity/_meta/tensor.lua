@@ -32,29 +32,10 @@ error 'this file is for editors'
 ---@field where fun(condition: trinity.TorchTensor, a: trinity.TorchTensor|number, b: trinity.TorchTensor|number): trinity.TorchTensor a where the condition (bool) holds, else b. Example: `trinity.tensor.where(x:gt(2), x, 0)`
 ---@field grad fun(y: trinity.TorchTensor, inputs: trinity.TorchTensor[], options?: trinity.GradOptions): trinity.TorchTensor[] Derivatives of y by inputs. Example: `trinity.tensor.grad(w:pow(2):sum(), { w })[1]`
 ---@field live_bytes fun(): number Bytes of all live tensors outside GPUs. Example: `trinity.tensor.live_bytes()`
+---@field uniform fun(shape: integer|integer[], stream: trinity.RandomStream, low?: number, high?: number, options?: trinity.TensorOptions): trinity.TorchTensor Uniform in [low, high), by default [0, 1). Example: `trinity.tensor.uniform({ 2, 3 }, stream)`
+---@field categorical fun(logits: trinity.TorchTensor, stream: trinity.RandomStream): trinity.TorchTensor Samples a category for every row of logits (or log-probabilities) along the last dimension (int64, from 1; the last dimension is gone). Example: `trinity.tensor.categorical(x:log_softmax(), stream)`
+---@field no_grad fun(f: function, ...: any): any Calls f(...) without recording for gradients, and returns what it returns. Example: `trinity.tensor.no_grad(function() return x:mul(2) end)`
 local tensor = {}
-
---- Uniform in [low, high), by default [0, 1). Example: `trinity.tensor.uniform({ 2, 3 }, stream)`
----@param shape integer|integer[]
----@param stream trinity.RandomStream
----@param low? number
----@param high? number
----@param options? trinity.TensorOptions
----@return trinity.TorchTensor
-function tensor.uniform(shape, stream, low, high, options) end
-
---- Samples a category for every row of logits (or log-probabilities) along the last dimension.
---- Example: `trinity.tensor.categorical(x:log_softmax(), stream)`
----@param logits trinity.TorchTensor
----@param stream trinity.RandomStream
----@return trinity.TorchTensor int64, from 1; the last dimension is gone
-function tensor.categorical(logits, stream) end
-
---- Calls f(...) without recording for gradients. Example: `trinity.tensor.no_grad(function() return x:mul(2) end)`
----@param f function
----@param ... any
----@return any ... what f returns
-function tensor.no_grad(f, ...) end
 
 ---@class trinity.TorchTensor
 ---@since 0.1.0
@@ -124,99 +105,21 @@ function tensor.no_grad(f, ...) end
 ---@field tril fun(self: trinity.TorchTensor, diagonal?: integer): trinity.TorchTensor Zero above a diagonal of the last two dimensions. Example: `x:tril()`
 ---@field requires_grad_ fun(self: trinity.TorchTensor, on?: boolean): itself: trinity.TorchTensor Whether gradients are wanted (default true). Example: `x:requires_grad_()`
 ---@field zero_grad fun(self: trinity.TorchTensor) Forgets grad. Example: `x:zero_grad()`
+---@field mean fun(self: trinity.TorchTensor, dimension?: integer|integer[], keep?: boolean): trinity.TorchTensor Mean of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:mean()`
+---@field var fun(self: trinity.TorchTensor, dimension?: integer|integer[], keep?: boolean): trinity.TorchTensor Variance by n - 1 of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:var()`
+---@field std fun(self: trinity.TorchTensor, dimension?: integer|integer[], keep?: boolean): trinity.TorchTensor Square root of the variance of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:std()`
+---@field norm fun(self: trinity.TorchTensor, dimension?: integer|integer[], keep?: boolean): trinity.TorchTensor Euclidean norm of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:norm()`
+---@field logsumexp fun(self: trinity.TorchTensor, dimension?: integer|integer[], keep?: boolean): trinity.TorchTensor log(sum(exp(x))) of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:logsumexp()`
+---@field max fun(self: trinity.TorchTensor, dimension?: integer, keep?: boolean): values: trinity.TorchTensor, indices_along_the_dimension: trinity.TorchTensor? Largest of all elements, or along a dimension. Example: `x:max()`
+---@field min fun(self: trinity.TorchTensor, dimension?: integer, keep?: boolean): values: trinity.TorchTensor, indices_along_the_dimension: trinity.TorchTensor? Smallest of all elements, or along a dimension. Example: `x:min()`
+---@field argmax fun(self: trinity.TorchTensor, dimension?: integer, keep?: boolean): int64: trinity.TorchTensor Place of the largest element, of all (counted row by row) or along a dimension. Example: `x:argmax()`
+---@field argmin fun(self: trinity.TorchTensor, dimension?: integer, keep?: boolean): int64: trinity.TorchTensor Place of the smallest element, of all (counted row by row) or along a dimension. Example: `x:argmin()`
+---@field scatter_add fun(self: trinity.TorchTensor, dimension: integer, index: trinity.TorchTensor|integer[], source: trinity.TorchTensor): trinity.TorchTensor Adds elements of `source` at the places that `index` holds. Example: `x:scatter_add(2, trinity.tensor.new({ { 1, 2 }, { 2, 1 } }, { dtype = 'int64' }), x)`
+---@field index_add fun(self: trinity.TorchTensor, dimension: integer, index: trinity.TorchTensor|integer[], source: trinity.TorchTensor): trinity.TorchTensor Adds entries of `source` to entries of a dimension. Example: `x:index_add(1, { 2, 1 }, x)`
+---@field sort fun(self: trinity.TorchTensor, dimension?: integer, descending?: boolean): values: trinity.TorchTensor, indices: trinity.TorchTensor In order along a dimension, by default the last. Example: `x:sort()`
+---@field topk fun(self: trinity.TorchTensor, k: integer, dimension?: integer): values: trinity.TorchTensor, indices: trinity.TorchTensor The k largest along a dimension, by default the last. Example: `local values, indices = x:topk(1)`
+---@field backward fun(self: trinity.TorchTensor, gradient?: trinity.TorchTensor, retain?: boolean) Adds derivatives to the grad of every leaf; `gradient` weighs the elements, `retain` allows a second time. Example: `w:pow(2):sum():backward()`
 local Tensor = {}
-
---- Mean of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:mean()`
----@param dimension? integer|integer[]
----@param keep? boolean
----@return trinity.TorchTensor
-function Tensor:mean(dimension, keep) end
-
---- Variance by n - 1 of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:var()`
----@param dimension? integer|integer[]
----@param keep? boolean
----@return trinity.TorchTensor
-function Tensor:var(dimension, keep) end
-
---- Square root of the variance of all elements or along dimensions, which stay with extent 1 if `keep`.
---- Example: `x:std()`
----@param dimension? integer|integer[]
----@param keep? boolean
----@return trinity.TorchTensor
-function Tensor:std(dimension, keep) end
-
---- Euclidean norm of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:norm()`
----@param dimension? integer|integer[]
----@param keep? boolean
----@return trinity.TorchTensor
-function Tensor:norm(dimension, keep) end
-
---- log(sum(exp(x))) of all elements or along dimensions, which stay with extent 1 if `keep`. Example: `x:logsumexp()`
----@param dimension? integer|integer[]
----@param keep? boolean
----@return trinity.TorchTensor
-function Tensor:logsumexp(dimension, keep) end
-
---- Largest of all elements, or along a dimension. Example: `x:max()`
----@param dimension? integer
----@param keep? boolean
----@return trinity.TorchTensor values
----@return trinity.TorchTensor? indices along the dimension
-function Tensor:max(dimension, keep) end
-
---- Smallest of all elements, or along a dimension. Example: `x:min()`
----@param dimension? integer
----@param keep? boolean
----@return trinity.TorchTensor values
----@return trinity.TorchTensor? indices along the dimension
-function Tensor:min(dimension, keep) end
-
---- Place of the largest element, of all (counted row by row) or along a dimension. Example: `x:argmax()`
----@param dimension? integer
----@param keep? boolean
----@return trinity.TorchTensor int64
-function Tensor:argmax(dimension, keep) end
-
---- Place of the smallest element, of all (counted row by row) or along a dimension. Example: `x:argmin()`
----@param dimension? integer
----@param keep? boolean
----@return trinity.TorchTensor int64
-function Tensor:argmin(dimension, keep) end
-
---- Adds elements of `source` at the places that `index` holds.
---- Example: `x:scatter_add(2, trinity.tensor.new({ { 1, 2 }, { 2, 1 } }, { dtype = 'int64' }), x)`
----@param dimension integer
----@param index trinity.TorchTensor|integer[]
----@param source trinity.TorchTensor
----@return trinity.TorchTensor
-function Tensor:scatter_add(dimension, index, source) end
-
---- Adds entries of `source` to entries of a dimension. Example: `x:index_add(1, { 2, 1 }, x)`
----@param dimension integer
----@param index trinity.TorchTensor|integer[]
----@param source trinity.TorchTensor
----@return trinity.TorchTensor
-function Tensor:index_add(dimension, index, source) end
-
---- In order along a dimension, by default the last. Example: `x:sort()`
----@param dimension? integer
----@param descending? boolean
----@return trinity.TorchTensor values
----@return trinity.TorchTensor indices
-function Tensor:sort(dimension, descending) end
-
---- The k largest along a dimension, by default the last. Example: `local values, indices = x:topk(1)`
----@param k integer
----@param dimension? integer
----@return trinity.TorchTensor values
----@return trinity.TorchTensor indices
-function Tensor:topk(k, dimension) end
-
---- Adds derivatives to the grad of every leaf; `gradient` weighs the elements, `retain` allows a second time.
---- Example: `w:pow(2):sum():backward()`
----@param gradient? trinity.TorchTensor
----@param retain? boolean
-function Tensor:backward(gradient, retain) end
 
 ---@alias trinity.LossReduction 'mean'|'sum'|'none'
 
