@@ -282,7 +282,6 @@ array.is = is_array
 
 function array.is_metrics(value) return ffi.istype(metrics, value) end
 
---- Returns a copy of metrics with the number `value` in field `name`.
 function array.changed_metrics(from, name, value)
   local copy = array.metrics(from.device_count)
   local bytes = ffi.sizeof(copy)

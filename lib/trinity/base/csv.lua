@@ -61,7 +61,6 @@ local function lines_of(text, path)
   return lines
 end
 
---- Raises an error if the head of a file lacks one of these columns.
 function csv.check(path, ...) csv.read(path, ...) end
 
 --- Returns the rows of a file, which must have these columns, as tables by column; `row.line` is a row's first line.

@@ -282,7 +282,6 @@ local function bundle(owner, place, wire, count)
   return wire, wire.bandwidth_bytes_per_s * (count or 1)
 end
 
---- An end of links as a list of names.
 local function endpoints_of(place, name, value)
   if type(value) == 'string' then return { value } end
   if type(value) ~= 'table' or #value == 0 then

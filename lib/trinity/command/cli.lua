@@ -193,7 +193,6 @@ function cli.run_method(options, problem, own)
   end)
 end
 
---- Returns the options of --method_set by method, for trinity.compare; `names` are the methods to compare.
 function cli.options_by_method(options, names)
   local given = settings.read('method_set', options.method_set)
   for name, value in util.sorted_pairs(given) do

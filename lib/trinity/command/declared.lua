@@ -62,7 +62,6 @@ function declared.read(spec, is_program)
   return all, spec[1], keeps_run
 end
 
---- Returns the name of the positional option, declared with `position = true`.
 function declared.positional(all)
   for name, option in util.sorted_pairs(all) do
     if option.position then return name end
@@ -128,7 +127,6 @@ function declared.text(all, description, whole)
   return table.concat(lines, '\n')
 end
 
---- The command whose script this is, or nil.
 local function command()
   local path = (rawget(_G, 'arg') or {})[0]
   local folder = core.home .. '/scripts/'

@@ -212,7 +212,6 @@ function Env:reset(seed)
   return inner.running and observations.make(inner) or nil
 end
 
--- Actions as numbers: of a list, or of a tensor int64 [num_envs].
 local function read_actions(self, actions)
   local given = tensor.is(actions) and actions:to_array() or actions
   if type(given) ~= 'table' and not array.is(given) or #given ~= self.num_envs then
@@ -305,7 +304,6 @@ local function choose(self, s, action)
   return done, done
 end
 
--- The reward of a step, by the score before it and the bound before it.
 local function reward_of(self, s, before, bound_s, done)
   local kind = self.options.reward
   if kind == 'difference' then return s.score - before end

@@ -5,7 +5,6 @@
 
 local core = require 'trinity.core'
 
---- Returns the events of the measured step, for process `pid`.
 local function measured(graph, placement, last, devices, pid)
   local events = {}
   local function add(text, ...) events[#events + 1] = text:format(...) end

@@ -136,7 +136,6 @@ local function build(name, path, options, dtype, cluster)
     and { dtype = values.dtype, gradient_dtype = gradient_dtype } or nil
 end
 
---- Returns the name of a published decoder, or nil.
 local function published_name(name)
   local lower = name:lower()
   return not name:find '[/_]' and require('trinity.graph.decoder.published')[lower] and lower or nil
@@ -326,7 +325,6 @@ end
 
 local cluster_folder = home .. '/models/clusters'
 
---- Returns the Lua file of a cluster's name, or nil.
 local function cluster_path(name)
   if name:match '%.lua$' then
     if not util.exists(name) then util.fail('no cluster file %s', util.shortened(name)) end
@@ -451,7 +449,6 @@ function model.set_cluster_options(options)
     runtime = options.runtime ~= '' and options.runtime or nil, slow = slow.read(options.slow) }
 end
 
---- Makes the cluster of a description, with the constants and the runtime in `how`.
 local function calibrated(how)
   local spec, basis = calibrate.apply(how.spec, how.constants, how.runtime, how.asked)
   local whole = complete(spec, how.name)

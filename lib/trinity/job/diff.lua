@@ -130,7 +130,6 @@ function diff.apply(path, text, changes, holds)
     for _, entry in ipairs(list) do if entry.text then kept[#kept + 1] = entry.text end end
     return table.concat(kept, '\n') .. '\n'
   end
-  -- Returns the entries with a change, or nil.
   local function changed(change, attempt)
     local copy = util.map(entries, function(entry)
       return util.merged(entry, { changes = { unpack(entry.changes) } })

@@ -75,7 +75,6 @@ function replan.with(job, changes)
   return job_files.settle(util.merged(now))
 end
 
--- Returns the step time of a job in seconds, or nil if it cannot be simulated.
 local function seconds_of(job, cluster)
   local ok, found = pcall(memory.step, job, cluster) -- a point that cannot be simulated
   return ok and found or nil

@@ -8,7 +8,6 @@ local titan = { client = 'torchtitan', runtime = 'torchtitan', release = '238fa9
   rules = { 'torchtitan' }, declared = arguments.declare 'torchtitan', base = { network = 'model.flavor' },
   parser = 'pytorch/torchtitan torchtitan/config/manager.py:167' }
 
--- Returns the network of a flavor, or nil if it is unknown.
 local function network_of(name, flavor)
   name = name == 'llama3_ft' and 'llama3' or name
   for line in arguments.records 'torchtitan_flavors':gmatch '[^\n]+' do
@@ -21,7 +20,6 @@ local function network_of(name, flavor)
   end
 end
 
--- Returns overrides of the command line, as a tree.
 local function overrides(job, tree)
   local list = {}
   for word in (job.source.launch or ''):gmatch '%S+' do list[#list + 1] = word end

@@ -75,7 +75,6 @@ local function is_item(line) return (line.text .. ' '):match '^%-%s' ~= nil end
 
 local read_block
 
--- Reads the value of a key: the rest of its line, or the block below.
 local function value_at(state, rest, indent)
   if rest == '|' or rest == '>' or rest == '|-' or rest == '>-' then
     local parts = {}

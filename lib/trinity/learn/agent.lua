@@ -34,7 +34,6 @@ local function doubles(owner, name, list)
   return array.double_of(check.list(owner, 1, name, list, 'number'))
 end
 
--- Booleans as an int32 array of 0 and 1.
 local function marks(owner, list)
   if list == nil then return nil end
   return array.int32_of(util.map(check.list(owner, 2, 'failing', list, 'boolean'), function(fails)

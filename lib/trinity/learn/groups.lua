@@ -31,7 +31,6 @@ function groups.unit_rows(features)
   return tensor.cat({ features.values, features.types:one_hot(features.type_count):to { dtype = 'float32' } }, 2)
 end
 
---- Rows of groups as means of their members' rows.
 function groups.rows(rows, group_of, count)
   local index = tensor.new(group_of)
   local sums = tensor.zeros({ count, rows:size(2) }):index_add(1, index, rows)

@@ -38,7 +38,6 @@ function learner_checkpoint.save(path, parameters, optimiser)
   tensor.save(path, tensors_of(parameters, optimiser))
 end
 
---- Writes a checkpoint of the search `run`: `parameters`, the state of `optimiser`, and the method's own `notes`.
 function learner_checkpoint.write(run, parameters, optimiser, notes)
   checkpoints.write_with_file(run, notes, function(path) learner_checkpoint.save(path, parameters, optimiser) end)
 end

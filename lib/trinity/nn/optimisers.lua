@@ -39,7 +39,6 @@ function Optimiser:state() return handle(self, 'state'):state() end
 ---@param state table[]
 function Optimiser:load_state(state) handle(self, 'load_state'):load_state(state) end
 
---- Returns state and learning rate as tensors by name with `prefix`, for files.
 function optimisers.pack(self, prefix, tensors)
   for i, entry in ipairs(self:state()) do
     for name, value in util.sorted_pairs(entry) do

@@ -36,7 +36,6 @@ end
 
 local axes = { tensor = true, context = true, placement = true, expert = true, data = true, pipeline = true }
 
---- Checks a value of a dimension that is built in.
 local function check_value(owner, name, value)
   if name == 'rank_order' then
     check.argument(owner, 'dimension', name, value, 'string')
@@ -66,7 +65,6 @@ end
 --- Devices of a stage of one replica.
 function space.width(point) return point.tensor * point.context * (point.placement or 1) end
 
---- Devices of a point.
 function space.used(point) return space.width(point) * point.pipeline * point.data end
 
 --- A list of what a dimension was given: a value, a list, or what a function of the point so far returns.
@@ -303,7 +301,6 @@ local function loop(self, list, i, point, visit)
   fields[name] = nil
 end
 
---- The families of points, each { micro_batch =, tensor =, ... }.
 function Space:families()
   local list = {}
   loop(self, space.family, 1, {}, function(point)
@@ -384,7 +381,6 @@ function space.strategy(point)
   }
 end
 
---- The point of a strategy with a mesh.
 function space.point_of(strategy, micro_batch)
   local mesh, way = strategy.mesh, strategy.sync or {}
   return { micro_batch = micro_batch, tensor = mesh.tensor or 1, context = mesh.context or 1, expert = mesh.expert or 1,

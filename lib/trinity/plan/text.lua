@@ -213,7 +213,6 @@ function text.helps(point, given, cluster)
   return list
 end
 
---- Lines where nothing fits.
 function text.nothing(found)
   local near = found.nearest
   if found.stopped and found.left > 0 then

@@ -34,7 +34,6 @@ local function is_valid(rule, value)
   return type(value) == 'number' and value < math.huge and (value > 0 or rule == 'number' and value == 0)
 end
 
---- Checks a value and all that it contains.
 local function check_value(where, rule, value)
   if expected[rule] then
     if is_valid(rule, value) then return end

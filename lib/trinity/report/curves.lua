@@ -103,7 +103,6 @@ local function place_of(row)
   end
 end
 
--- Adds a value to its line: `lines` by x axis, name, and kind of row.
 local function add_value(lines, over, x, name, kind, y)
   lines[over] = lines[over] or {}
   lines[over][name] = lines[over][name] or {}

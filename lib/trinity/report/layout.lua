@@ -24,7 +24,6 @@ end
 
 local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
 
---- Returns the output of dot for a text, or nil.
 local function run_dot(text)
   local folder = core.is_safe() and (core.environment 'TMPDIR' or '.') -- the folder of the run, if there is one
   local path = folder and ('%s/layout-%d.dot'):format(folder, core.process().pid) or os.tmpname()

@@ -19,7 +19,6 @@ local function number(value) return type(value) == 'number' and value or nil end
 
 local function fits(search) return search.fits ~= false and search.fits ~= 0 end
 
---- Returns the result of a search for infeasibility.better.
 local function result_of(search)
   local why = search.infeasibility
   local over = type(why) == 'table' and number(why.over_bytes) or 0

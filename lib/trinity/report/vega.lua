@@ -27,7 +27,6 @@ function define(needs, body) {
 define.amd = {};
 ]]
 
---- Returns Vega as the text of a script, or nil and a reason.
 function vega.text()
   local parts = { join }
   for _, name in ipairs(modules) do

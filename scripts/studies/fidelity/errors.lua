@@ -36,7 +36,6 @@ function errors.percent(x) return x ~= x and '-' or ('%.1f %%'):format(100 * x) 
 --- The same with its sign; empty where there is none.
 function errors.signed(x) return x and ('%+.1f %%'):format(100 * x) or '' end
 
---- Prints a table of groups, lists of errors with `name`.
 function errors.print(heading, groups)
   local all, list = { name = 'all' }, util.merged({}, groups)
   for _, group in ipairs(groups) do

@@ -156,7 +156,6 @@ local function slopes(constants, x, here, residuals_at)
   return result
 end
 
---- Returns the step of the constants in `free`.
 local function step_of(free, slope, here, damping)
   local a, b = {}, {}
   for k, i in ipairs(free) do

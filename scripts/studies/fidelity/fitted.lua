@@ -93,7 +93,6 @@ function fitted.holds(row, one)
   return not one.runtime and row.family == one.of and (row.source and row.source.name or one.source) == one.source
 end
 
---- The kind whose constants a kind has.
 function fitted.like(kind) return (kept().kinds[kind] or {}).like or kind end
 
 local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }

@@ -49,7 +49,6 @@ function fidelity.options()
   return all
 end
 
---- A line of help for each.
 function fidelity.help()
   return table.concat(util.map(fidelity.names, function(name)
     return ('%s: %s'):format(name, comparison(name).help)

@@ -25,7 +25,6 @@ local function rows_at(list, point)
   return found
 end
 
---- The space whose points are the rows.
 local function space_of(list)
   local first = list[1]
   local space = { context = 1, expert = 1, sequence_parallel = false, recompute = first.recompute, schedule = '1f1b',

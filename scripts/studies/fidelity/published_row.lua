@@ -241,7 +241,6 @@ local function runtime_of(row, m, plan, kind, assume)
   return util.merged({ base = name }, changes), name
 end
 
---- The options of model 'decoder'.
 local function model_options(row, m, plan, kind)
   local d, sequence = m.deepseek, whole(row, 'sequence') / plan.context
   local bridge, mlperf = contains(row, 'source', 'megatron-bridge'), contains(row, 'source', 'mlperf')

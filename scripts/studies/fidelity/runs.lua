@@ -70,7 +70,6 @@ local function logs_of(row, prediction)
   return list
 end
 
---- Rows with a field, or those without it.
 local function with(rows, field, without)
   return util.filtered(rows, function(row) return (row[field] ~= nil) ~= (without or false) end)
 end

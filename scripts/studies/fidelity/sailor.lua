@@ -76,7 +76,6 @@ function sailor.data(folder)
   return data
 end
 
---- Names of plans below a folder, sorted.
 local function names_below(folder, under, found)
   for _, name in ipairs(core.list_folder(folder .. under)) do
     local path = ('%s/%s'):format(under, name)
@@ -94,7 +93,6 @@ local function bytes_of(plan, data, values)
   return not (least and plan.measured_bytes < least) and plan.measured_bytes or nil
 end
 
---- A plan as a row for runs.lua.
 local function row_of(plan, id, data)
   local family = sailor_plan.family(plan)
   local gpus = family == 'gh200' and 'GH200' or 'mixed nodes'

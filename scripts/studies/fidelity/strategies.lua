@@ -69,7 +69,6 @@ local function size_of(mesh, axis)
   return type(size) == 'number' and math.floor(math.min(math.max(1, size), 2 ^ 16)) or 1
 end
 
---- The training graph of a case, and its micro-batches.
 local function graph_of(owner, case)
   local m, batch, bytes = read(owner, case, 'model'), read(owner, case, 'batch'), read(owner, case, 'bytes')
   local optimiser = optimisers[('%d %d'):format(bytes.weight, bytes.optimizer)]

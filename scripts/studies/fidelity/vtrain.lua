@@ -62,7 +62,6 @@ local function check_row(row, refuse)
   expect(row.pipeline <= row.layers, 'pipeline', 'at most %d (layers)', row.layers)
 end
 
---- A row, checked.
 local function read_row(path, line, number)
   local row = { line = line.line, path = path, id = tostring(number) }
   local function refuse(...) csv.refuse(path, line, ...) end
@@ -96,7 +95,6 @@ vtrain.priors = {
 
 local function kept() return require('trinity.cluster.calibrated').sources.vtrain.cluster end
 
---- vTrain's cluster of `gpus` GPUs.
 local function measured_cluster(gpus, values)
   values = values or kept()
   local net = topology.new { name = ('%d A100'):format(gpus), queue = 'pair' }

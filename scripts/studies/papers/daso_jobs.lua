@@ -56,7 +56,6 @@ function jobs.train(processes, given)
   return jobs.run(processes, core.home .. '/scripts/study.lua', words).rows
 end
 
---- Values of a field in the rows of a method, in order of seeds.
 function jobs.values(rows, method, field)
   local values = {}
   for _, row in ipairs(rows) do

@@ -58,7 +58,6 @@ local function step_s(self, replicas, bucket_bytes, algorithm)
   return metrics.step_time_s
 end
 
---- Calls body(...) once per key.
 local function once(self, key, body, ...)
   if not self.times[key] then self.times[key] = body(...) end
   return self.times[key]

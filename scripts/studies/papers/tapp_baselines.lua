@@ -178,7 +178,6 @@ function baselines.problem(name, cluster)
     schedule = '1f1b', micro_batches = micro_batches }
 end
 
---- GPipe, PipeDream and the exact cut of least load.
 function baselines.add_pipelines(rows, name, problem, chain)
   local micro_batches, cluster = baselines.micro_batches, problem.cluster
   rows[#rows + 1] = baselines.result('gpipe', problem, { schedule = 'gpipe', micro_batches = micro_batches,

@@ -23,7 +23,6 @@ local quick = { placements = 8, steps = 3, warm_up = 1, searches = 20, copies = 
 -- Errors in the paper's figure for InceptionV3, whose step takes 0.73 s and 5.3 GB.
 local claims = { step = 0.05 / 0.73, memory = 0.4 / 5.3 }
 
---- Begins to profile a network.
 local function begin(network, how, seed)
   local session = measure.start('figure9', network.graph, { devices = how.devices, steps = how.steps,
     warm_up = how.warm_up, seed = seed, copies = how.copies, model = network.name, batch_size = network.batch_size,

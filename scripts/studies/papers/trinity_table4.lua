@@ -32,7 +32,6 @@ local function end_of(runs)
   return one > 0 and (#runs > 1 and ('%d of %d runs are one GPU'):format(one, #runs) or 'it is one GPU') or nil
 end
 
---- Rows of the step times of a cell.
 local function add_times(rows, settings, label, row, cell, runs)
   local function seconds(name) return cells.values(runs[name], 'step_time_s') end
   local is_gnmt, is_nmt = row.model == 'gnmt', row.model == 'nmt'

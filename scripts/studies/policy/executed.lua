@@ -92,7 +92,6 @@ local function heuristics_of(simulated, options)
   return race(simulated, list, options)
 end
 
--- Returns the placement of a search by simulation from a start.
 local function simulated_search(simulated, method, ranker, start, seed)
   local case = { problem = simulated, starts = { { placement = start } } }
   return comparison.search(method, case, { evaluations = simulated_evaluations }, seed, ranker).placement
@@ -174,7 +173,6 @@ function executed.row(network, ranker, options, say)
   return row
 end
 
---- Prints rows as Markdown tables.
 function executed.print(rows)
   local function ms(time_s) return ('%.1f ms'):format(1000 * time_s) end
   for _, row in ipairs(rows) do

@@ -75,7 +75,6 @@ local function weights_of(family, from, hidden, suffix, say, how)
   return ranker
 end
 
--- The weights of a family that were trained as `how` says.
 local function weights_by(how, family, from, say)
   return weights_of(family, from, { 32, 32 }, '-' .. how.name:gsub(' ', '-'):lower(), say, how)
 end
@@ -107,7 +106,6 @@ local function searches_of(family, options, say)
   return list
 end
 
--- Returns the searches that run under a budget.
 local function of_budget(searches, budget)
   return util.filtered(searches, function(search) return not search.most or budget.evaluations <= search.most end)
 end

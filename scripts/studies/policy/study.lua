@@ -189,7 +189,6 @@ local function cell(list, format)
   return table.concat(util.map(list, function(x) return x and format:format(x) or 'never' end), ', ')
 end
 
--- The units of --units.
 local function unit_counts()
   return util.map(util.words(options.units), function(word)
     local units = tonumber(word)
@@ -336,7 +335,6 @@ for _, name in ipairs(others) do
 end
 local budget = budgets[1]
 local cells, all, trained = {}, {}, ranker.notes.trained_on or ''
--- Adds the row of a case, and its means to `all`.
 local function add_case(case)
   local is_trained = trained:find(case.label, 1, true)
   local known, row = {}, { case.label .. (is_trained and ' (trained on)' or ''), case.starts[1].name }

@@ -14,7 +14,6 @@ end
 --- The leading axes of a shape as an operation on it: StridedSlice.
 local function leading(t, shape, rank) return t:strided_slice_of('strided_slice', shape, { rank - 2 }) end
 
--- _BatchMatMulV2.
 function rules.BatchMatMulV2(t, node, grad)
   local x, y = node.inputs[1], node.inputs[2]
   local function product(a, b, shape)
@@ -36,7 +35,6 @@ function rules.BiasAdd(t, node, grad)
   return { grad, t:op('BiasAddGrad', 'BiasAddGrad', { grad }, node.inputs[2].shape) }
 end
 
--- _Conv2DGrad.
 function rules.Conv2D(t, node, grad)
   local x, filter = node.inputs[1], node.inputs[2]
   local extents = t:operation('ShapeN', 'ShapeN', { x, filter },

@@ -6,7 +6,6 @@ local util = require 'trinity.base.util'
 
 local Tape = {}
 
---- A constant in the graph.
 function Tape:constant(name, shape, dtype, extra)
   local settings = { dtype = dtype or self.dtype, controls = extra and extra.controls }
   return self:op('Const', name, {}, shape, settings)

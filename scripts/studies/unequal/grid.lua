@@ -114,7 +114,6 @@ function grid.stage_devices(point, stage)
   return util.listed(size, function(i) return (stage - 1) * size + i end)
 end
 
---- The strategy of a point with such a split.
 function grid.strategy(point, counts, recompute)
   return { mesh = { tensor = point.tensor, data = point.data, pipeline = point.pipeline }, schedule = '1f1b',
     micro_batches = point.micro_batches, stages = counts, recompute = recompute }

@@ -66,7 +66,6 @@ local known = {
   },
 }
 
---- Returns the first `count` mixtures for this number of workers.
 function mixtures.of(workers, count)
   local list = known[workers]
   if not list then

@@ -19,7 +19,6 @@ local function common(f, o)
     norm = 'rms', epsilon = f:number('rms_norm_eps', o.epsilon or 1e-6), positions = 0, dropout = 0 }
 end
 
---- Returns the head width as hidden / heads.
 local function even_width(f, about, heads)
   if about.hidden % heads ~= 0 then
     f:fail("expected hidden_size divisible by the number of attention heads, got %d and %d; use field 'head_dim'",

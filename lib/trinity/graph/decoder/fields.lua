@@ -27,7 +27,6 @@ local function find(self, names)
   return names:match '^[^|]+', nil
 end
 
---- Returns whether a field exists and is null.
 function Fields:null(names)
   for name in names:gmatch '[^|]+' do
     if self.text:find('"' .. name .. '"%s*:%s*null') then return true end

@@ -193,7 +193,6 @@ function Layers:global_average_pool(name, x)
   return (self:operator('GlobalAveragePool', name, { inputs = { x }, shapes = { { x.shape[1], x.shape[2], 1, 1 } } }))
 end
 
---- Checks the sides { top, left, bottom, right } of an image.
 local function sides_of(owner, sides)
   local fits = type(sides) == 'table' and #sides == 4
   for i = 1, 4 do fits = fits and is_integer(sides[i], 0) end
