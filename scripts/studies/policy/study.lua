@@ -71,9 +71,10 @@ local function say(...)
   looks:update { text = (...):format(select(2, ...)) }
 end
 
--- Runs the work, body(); whether Ctrl-C ended it.
-local function is_stopped_in(body)
-  local stopped = false
+-- Runs the work, body(), which fills the rows of a document; keeps them in the run's folder, and prints the document as
+-- JSON or calls print_rows(whether Ctrl-C ended the work).
+local function show(document, noun, body, print_rows)
+  local stopped, rows = false, document.rows
   trinity.system.stoppable(function(stop_requested)
     local ok, message = pcall(body)
     if ok then return end
@@ -81,16 +82,9 @@ local function is_stopped_in(body)
     if not stopped then error(message, 0) end
   end)
   looks:finish()
-  return stopped
-end
-
--- Keeps the rows so far in the run's folder.
-local function keep(rows, what)
-  trinity.run:result(action, { rows = rows }, ('trinity study policy %s: %d %s.'):format(action, #rows, what))
-end
-
-local function leave_if(stopped, done, what)
-  if stopped then cli.leave_stopped(('%d %s'):format(done, what)) end
+  trinity.run:result(action, { rows = rows }, ('trinity study policy %s: %d %s.'):format(action, #rows, noun))
+  if options.json then print(trinity.files.json.encode(document)) else print_rows(stopped) end
+  if stopped then cli.leave_stopped(('%d %s'):format(#rows, noun)) end
 end
 
 local function name_of(budget)
@@ -161,27 +155,24 @@ local function print_budget(b, rows, all)
 end
 
 local function show_study()
-  local rows, names = {}, nil
-  local stopped = is_stopped_in(function()
-    names = study.run({ folder = options.folder, training_seed = options.training_seed, budgets = budgets,
+  local document = { rows = {} }
+  local rows = document.rows
+  show(document, 'rows', function()
+    document.searches = study.run({ folder = options.folder, training_seed = options.training_seed, budgets = budgets,
       seeds = options.seeds, variants = options.variants, trainings = options.trainings, families = family_set() }, say,
       rows)
-  end)
-  keep(rows, 'rows')
-  if options.json then
-    print(trinity.files.json.encode { rows = rows, searches = names })
-    return leave_if(stopped, #rows, 'rows')
-  end
-  if stopped then
-    for _, row in ipairs(rows) do
-      print(('%s: trained over annealing %.3f'):format(row.label, study.ratio(row, 1, 'trained', 'annealing')))
+  end, function(stopped)
+    if stopped then
+      for _, row in ipairs(rows) do
+        print(('%s: trained over annealing %.3f'):format(row.label, study.ratio(row, 1, 'trained', 'annealing')))
+      end
+      return
     end
-    return leave_if(stopped, #rows, 'rows')
-  end
-  for b = 1, #budgets do print_budget(b, rows, names) end
-  print '\nheadroom: the best heuristic is over 3 % above the best known step; plain annealing starts on one device;'
-  print 'oracle: simulates every candidate move outside the budget; p: signed ranks over rows (Wilcoxon)'
-  print(('made by: trinity study policy %s'):format(cli.words()))
+    for b = 1, #budgets do print_budget(b, rows, document.searches) end
+    print '\nheadroom: the best heuristic is over 3 % above the best known step; plain annealing starts on one device;'
+    print 'oracle: simulates every candidate move outside the budget; p: signed ranks over rows (Wilcoxon)'
+    print(('made by: trinity study policy %s'):format(cli.words()))
+  end)
 end
 
 -- Numbers of seeds as a cell.
@@ -216,15 +207,11 @@ end
 
 local function show_optima()
   local enough, rows, units = 0.95, {}, unit_counts()
-  local stopped = is_stopped_in(function()
+  show({ rows = rows, enough = enough }, 'rows', function()
     for _, kind in ipairs(known_optima.kinds) do
       for _, count in ipairs(units) do rows[#rows + 1] = row_of_optimum(kind, count, enough) end
     end
-  end)
-  keep(rows, 'rows')
-  if options.json then
-    print(trinity.files.json.encode { rows = rows, enough = enough })
-  else
+  end, function()
     print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
       options.samples))
     print(trinity.system.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' },
@@ -232,8 +219,7 @@ local function show_optima()
         return { row.kind, ('%d'):format(row.units), ('%.2f'):format(row.etf), cell(row.frozen, '%.2f'),
           cell(row.learned, '%.2f'), cell(row.samples, '%d') }
       end)))
-  end
-  leave_if(stopped, #rows, 'rows')
+  end)
 end
 
 -- The searches of fronts: { name, method, rank }. given: the ranker of a file, or nil.
@@ -283,22 +269,17 @@ local function show_front()
     end
     rows[#rows + 1] = { case = case.label, hypervolumes = sums }
   end
-  local stopped = is_stopped_in(function()
+  show({ rows = rows }, 'rows', function()
     study.each_case(options, family_set(), options.memory_features and study.of_fronts or {},
       function(text) say('%s', text) end, add)
+  end, function()
+    if #rows > 0 then print_fronts(rows, names) end
   end)
-  keep(rows, 'rows')
-  if options.json then
-    print(trinity.files.json.encode { rows = rows })
-  elseif #rows > 0 then
-    print_fronts(rows, names)
-  end
-  leave_if(stopped, #rows, 'rows')
 end
 
 local function show_executed()
   local rows, words = {}, util.words(options.networks)
-  local stopped = is_stopped_in(function()
+  show({ rows = rows }, 'networks', function()
     for _, network in ipairs(executed.networks) do
       local chosen = #words == 0
       for _, word in ipairs(words) do chosen = chosen or network.text:find(word, 1, true) ~= nil end
@@ -309,15 +290,10 @@ local function show_executed()
           evaluations = budgets[1].evaluations, steps = options.steps, rounds = options.rounds }, tell)
       end
     end
-  end)
-  keep(rows, 'networks')
-  if options.json then
-    print(trinity.files.json.encode { rows = rows })
-  else
+  end, function()
     executed.print(rows)
     print(('made by: trinity study policy %s'):format(cli.words()))
-  end
-  leave_if(stopped, #rows, 'networks')
+  end)
 end
 
 local shown = { executed = show_executed, front = show_front, optima = show_optima, study = show_study }
@@ -353,13 +329,10 @@ local function add_case(case)
   cells[#cells + 1] = row
 end
 
-local stopped = is_stopped_in(function()
+show(about, 'rows', function()
   for _, case in ipairs((comparison.cases(options.graphs, options.clusters))) do add_case(case) end
-end)
-keep(about.rows, 'rows')
-if options.json then
-  print(trinity.files.json.encode(about))
-elseif #cells > 0 then
+end, function()
+  if #cells == 0 then return end
   local heads = { 'problem', 'start' }
   for i, other in ipairs(others) do heads[i + 2] = 'over ' .. other end
   print('\nstep time of trinity with it over another search from the same start, geometric mean of '
@@ -370,5 +343,4 @@ elseif #cells > 0 then
     print(('over %s: %.3f, 95 %% of means %.3f to %.3f over %d problems, p %.3g (Wilcoxon)'):format(other, mean, low,
       high, #all[i], p))
   end
-end
-leave_if(stopped, #cells, 'problems')
+end)

@@ -109,7 +109,7 @@ local goes_on = {
     .. '--methods random,annealing'):format(home), kept = best, seed = false, after = 'test -e runs/r/searches/2',
     says = '%d+ rows are done' },
   { name = 'study policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
-    seed = false, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
+    seed = false, after = 'test -e runs/r/searches/4', says = rows_done },
   { name = 'study policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false,
     after = 'test -e runs/r/searches/1/strategy.json', says = rows_done },
   { name = 'study policy', words = 'study --families attention --evaluations 60 --seeds 1', files = held_out, kept = result,
