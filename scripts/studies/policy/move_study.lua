@@ -161,27 +161,18 @@ function study.each_case(from, families, hows, say, body)
   end
 end
 
---- The geometric mean over seeds of one search over another, in a row under a budget.
-function study.ratio(row, budget, search, other)
-  local sum, times, others = 0, row.times[budget][search], row.times[budget][other]
-  for seed = 1, #times do sum = sum + math.log(times[seed] / others[seed]) end
-  return math.exp(sum / #times)
+--- The geometric mean over seeds of a search's step time, in a row under a budget.
+function study.mean_s(row, budget, search)
+  local times = row.times[budget][search]
+  return math.exp(util.sum(times, math.log) / #times)
 end
 
---- The geometric mean over seeds of annealing's step in a row under a budget.
-function study.annealing_s(row, budget)
-  return row.heuristics[1].step_time_s * study.over_heuristic(row, budget, 'annealing', 1)
+--- That of one search over another's.
+function study.ratio(row, budget, search, other)
+  return study.mean_s(row, budget, search) / study.mean_s(row, budget, other)
 end
 
 --- Whether the best heuristic is more than 3 % above the best known step of any search and budget of the row.
 function study.has_headroom(row) return row.heuristics[1].step_time_s / row.best_s > 1.03 end
-
---- Returns the geometric mean over seeds of a search over heuristic number i of a row.
-function study.over_heuristic(row, budget, search, i)
-  local times = row.times[budget][search]
-  local sum = 0
-  for seed = 1, #times do sum = sum + math.log(times[seed] / row.heuristics[i].step_time_s) end
-  return math.exp(sum / #times)
-end
 
 return study

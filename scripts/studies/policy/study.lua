@@ -54,14 +54,9 @@ if not actions[action] or options.what[(action == 'show' or action == 'front') a
     table.concat(options.what, ' '))
 end
 
-local budgets = {}
-for i, word in ipairs(util.words(options.evaluations)) do
-  local count = tonumber(word)
-  if not count or count < 2 or count % 1 ~= 0 then
-    util.fail_usage("option '--evaluations': expected integers from 2 with commas, got '%s'", options.evaluations)
-  end
-  budgets[i] = { evaluations = count }
-end
+local budgets = util.map(util.numbers('evaluations', options.evaluations, 2, nil, true), function(count)
+  return { evaluations = count }
+end)
 if options.seconds > 0 then budgets = { { seconds = options.seconds, evaluations = search.unlimited } } end
 
 local looks = progress.new('policy', options.json)
@@ -92,10 +87,8 @@ local function name_of(budget)
 end
 
 local function family_set()
-  local families, names, known = nil, {}, {}
-  for i, family in ipairs(study.families) do
-    names[i], known[family.name] = family.name, true
-  end
+  local families, names = nil, util.map(study.families, function(family) return family.name end)
+  local known = util.set(names)
   for _, name in ipairs(util.words(options.families)) do
     if not known[name] then
       util.fail_usage("option '--families': no family %s", util.unknown(name, names))
@@ -120,7 +113,7 @@ local function over_heuristics(b, rows)
     for i, heuristic in ipairs(row.heuristics) do
       for _, name in ipairs { heuristic.name, i == 1 and 'best heuristic' or nil } do
         lists[name] = lists[name] or {}
-        table.insert(lists[name], study.over_heuristic(row, b, 'trained', i))
+        table.insert(lists[name], study.mean_s(row, b, 'trained') / heuristic.step_time_s)
       end
     end
   end
@@ -136,7 +129,7 @@ local function print_budget(b, rows, all)
   for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
   print(('\n%s, %d seeds: step time over annealing from the same start\n'):format(name_of(budgets[b]), options.seeds))
   print(trinity.system.format_table(heads, util.map(rows, function(row)
-    local annealing_s = study.annealing_s(row, b)
+    local annealing_s = study.mean_s(row, b, 'annealing')
     local cells = { row.label, ('%.3f'):format(row.heuristics[1].step_time_s / annealing_s),
       ('%.3f'):format(row.best_s / annealing_s) }
     for _, name in ipairs(names) do
@@ -180,16 +173,6 @@ local function cell(list, format)
   return table.concat(util.map(list, function(x) return x and format:format(x) or 'never' end), ', ')
 end
 
-local function unit_counts()
-  return util.map(util.words(options.units), function(word)
-    local units = tonumber(word)
-    if not units or units < 8 or units % 1 ~= 0 then
-      util.fail_usage("option '--units': expected integers from 8 with commas, got '%s'", options.units)
-    end
-    return units
-  end)
-end
-
 -- Results of a policy on a problem whose optimum is known, one per seed.
 local function row_of_optimum(kind, units, enough)
   local case, seconds = known_optima.case(kind, units), options.seconds > 0 and options.seconds or nil
@@ -206,7 +189,7 @@ local function row_of_optimum(kind, units, enough)
 end
 
 local function show_optima()
-  local enough, rows, units = 0.95, {}, unit_counts()
+  local enough, rows, units = 0.95, {}, util.numbers('units', options.units, 8, nil, true)
   show({ rows = rows, enough = enough }, 'rows', function()
     for _, kind in ipairs(known_optima.kinds) do
       for _, count in ipairs(units) do rows[#rows + 1] = row_of_optimum(kind, count, enough) end
