@@ -30,20 +30,30 @@ local function plain_cluster(devices)
   return spec
 end
 
---- Adds the time from an operator's start to the next start on its device to spans[op].
-local function add_spans(graph, step, spans)
-  local order = util.listed(graph.operators, function(op) return op end)
-  table.sort(order, function(a, b)
-    if step.start_s[a] ~= step.start_s[b] then return step.start_s[a] < step.start_s[b] end
-    return step.end_s[a] < step.end_s[b]
-  end)
-  for i, op in ipairs(order) do
-    local after = order[i + 1] and step.start_s[order[i + 1]] or math.max(step.end_s[op], step.step_time_s)
-    spans[op][#spans[op] + 1] = after - step.start_s[op]
+--- Adds the time from every operator's start, of every micro-batch, to the next start on the worker to spans[op], of a
+--- step whose operators are all on one.
+function measure.add_spans(spans, took)
+  local tasks = {}
+  for task = 1, #took.start_s do
+    if took.end_s[task] > 0 then tasks[#tasks + 1] = { took.start_s[task], took.end_s[task], task } end
+  end
+  table.sort(tasks, util.by(1, 2, 3))
+  for i, task in ipairs(tasks) do
+    local after = tasks[i + 1] and tasks[i + 1][1] or math.max(task[2], took.step_time_s)
+    table.insert(spans[(task[3] - 1) % #spans + 1], after - task[1])
   end
 end
 
-local function new_spans(graph) return util.listed(graph.operators, function() return {} end) end
+--- Returns operator times: medians, scaled so that a step of `steps` takes step_s. (Other processes disturb few
+--- operators of a step, but some in every step, so the medians alone add up to less than a step.)
+function measure.operator_times(spans, steps, step_s)
+  local times, sum = {}, 0
+  for op, list in ipairs(spans) do
+    times[op] = #list > 0 and util.median(list) or 0
+    sum = sum + times[op] * (#list / steps)
+  end
+  return util.map(times, function(time_s) return time_s * step_s / sum end)
+end
 
 --- Returns the simulated start of each operator of a placement, which is the order of execution. (By number, all
 --- updates would come last, long after their gradients have left the caches.)
@@ -69,28 +79,22 @@ end
 
 --- Steps of all devices of a type: `spans` per operator, and step times per device.
 local function new_record(graph, devices)
-  local steps = util.listed(devices, function() return {} end)
-  return { graph = graph, spans = new_spans(graph), steps = steps }
+  local function empty() return {} end
+  return { spans = util.listed(graph.operators, empty), steps = util.listed(devices, empty) }
 end
 
 local function add_step(record, device, took)
-  add_spans(record.graph, took, record.spans)
+  measure.add_spans(record.spans, took)
   table.insert(record.steps[device], took.step_time_s)
 end
 
 local function step_time_s(record, device) return util.median(record.steps[device]) end
 
---- Returns operator times: medians, scaled to the step time of the mean device. (Other processes disturb few operators
---- of a step, but some in every step, so the medians alone add up to less than a step.)
+--- Returns operator times, and the step time of the mean device, to which they are scaled.
 local function operator_times(record)
-  local times, sum, mean = {}, 0, 0
-  for op, list in ipairs(record.spans) do
-    times[op] = util.median(list)
-    sum = sum + times[op]
-  end
+  local mean = 0
   for d = 1, #record.steps do mean = mean + step_time_s(record, d) / #record.steps end
-  for op = 1, #times do times[op] = times[op] * mean / sum end
-  return times, mean
+  return measure.operator_times(record.spans, #record.spans[1], mean), mean
 end
 
 local Kind = {}

@@ -207,14 +207,8 @@ local refused_off = -0.5 -- what a refused row counts as
 
 --- Errors of peak and resting bytes by family, of all rows, and of wide networks alone: { name, errors } each.
 function golden.groups(rows)
-  local list, by = {}, {}
-  local function add(name, off)
-    if not by[name] then
-      by[name] = { name = name, errors = {} }
-      list[#list + 1] = by[name]
-    end
-    table.insert(by[name].errors, off)
-  end
+  local list = {}
+  local function add(name, off) list[#list + 1] = { name = name, off = off } end
   for _, row in ipairs(rows) do
     for _, what in ipairs { 'peak', 'resting' } do
       local off = row.found and row.found[what] / row.measured[what] - 1 or refused_off
@@ -223,8 +217,11 @@ function golden.groups(rows)
       if row.hidden >= least_hidden then add(('hidden %d and more, %s'):format(least_hidden, what), off) end
     end
   end
-  table.sort(list, function(a, b) return a.name < b.name end)
-  return list
+  local groups = util.map(util.grouped(list, function(one) return one.name end), function(group)
+    return { name = group.name, errors = util.map(group, function(one) return one.off end) }
+  end)
+  table.sort(groups, util.by 'name')
+  return groups
 end
 
 local function gigabytes(bytes) return ('%.3f'):format(bytes / 1e9) end

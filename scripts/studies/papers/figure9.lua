@@ -133,28 +133,31 @@ function fidelity.memory_ratio(entry)
   return math.max(unpack(entry.simulated_bytes)) / math.max(unpack(entry.measured_bytes))
 end
 
---- How well simulated and measured agree over entries of fidelity.measure(): mean_error and largest_error relative to
---- measured, tau, halves_tau (of what odd rounds measured with what even ones did: what chance leaves), best_s and
---- worst_s (measured), favourite (the entry of least simulated time), regret (what that one takes more than the best
---- measured, relative), least_memory_ratio and largest_memory_ratio.
+--- How well simulated_s and measured_s of entries agree: mean_error and largest_error relative to measured, tau, and
+--- halves_tau (of what odd rounds measured with what even ones did: what chance leaves).
+function fidelity.agreement(entries)
+  local offs = statistics.summary(util.map(entries, function(one) return one.simulated_s / one.measured_s - 1 end))
+  return { mean_error = offs.mean, largest_error = offs.worst,
+    tau = statistics.tau(util.map(entries, function(entry) return { entry.simulated_s, entry.measured_s } end)) or 1,
+    halves_tau = statistics.tau(util.map(entries, function(entry)
+      return entry.halves_s or { entry.measured_s, entry.measured_s }
+    end)) or 1 }
+end
+
+--- The agreement of entries of fidelity.measure(), with best_s and worst_s (measured), favourite (the entry of least
+--- simulated time), regret (what that one takes more than the best measured, relative), least_memory_ratio and
+--- largest_memory_ratio.
 function fidelity.summary(entries)
-  local result = { mean_error = 0, largest_error = 0, least_memory_ratio = math.huge, largest_memory_ratio = 0,
-    best_s = math.huge, worst_s = 0 }
-  local times, halves = {}, {}
-  for i, entry in ipairs(entries) do
-    local off = math.abs(entry.simulated_s / entry.measured_s - 1)
-    result.mean_error = result.mean_error + off / #entries
-    result.largest_error = math.max(result.largest_error, off)
+  local result = util.merged(fidelity.agreement(entries), { least_memory_ratio = math.huge, largest_memory_ratio = 0,
+    best_s = math.huge, worst_s = 0 })
+  for _, entry in ipairs(entries) do
     result.best_s = math.min(result.best_s, entry.measured_s)
     result.worst_s = math.max(result.worst_s, entry.measured_s)
     if not result.favourite or entry.simulated_s < result.favourite.simulated_s then result.favourite = entry end
     local ratio = fidelity.memory_ratio(entry)
     result.least_memory_ratio = math.min(result.least_memory_ratio, ratio)
     result.largest_memory_ratio = math.max(result.largest_memory_ratio, ratio)
-    times[i] = { entry.simulated_s, entry.measured_s }
-    halves[i] = entry.halves_s or { entry.measured_s, entry.measured_s }
   end
-  result.tau, result.halves_tau = statistics.tau(times) or 1, statistics.tau(halves) or 1
   result.regret = result.favourite.measured_s / result.best_s - 1
   return result
 end

@@ -9,6 +9,7 @@
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
+local fidelity = require 'studies.papers.figure9'
 local graphs = require 'trinity.graph'
 local lowered = require 'trinity.execute.lowered'
 local measure = require 'trinity.execute.measure'
@@ -17,7 +18,6 @@ local problems = require 'trinity.strategy.problem'
 local progress = require 'trinity.base.progress'
 local runs = require 'trinity.runs'
 local simulator = require 'trinity.strategy.simulator'
-local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -124,41 +124,11 @@ local function make_executors(entry, problem, devices, seed)
   for op, origin in ipairs(made.origin) do entry.plan.placement[op] = what.placement[origin] end
 end
 
---- Adds the time from every task's start to the next start to spans.
-local function add_spans(entry, took)
-  local tasks = {}
-  for task = 1, #took.start_s do
-    if took.end_s[task] > 0 then tasks[#tasks + 1] = task end
-  end
-  table.sort(tasks, function(a, b)
-    if took.start_s[a] ~= took.start_s[b] then return took.start_s[a] < took.start_s[b] end
-    if took.end_s[a] ~= took.end_s[b] then return took.end_s[a] < took.end_s[b] end
-    return a < b
-  end)
-  for i, task in ipairs(tasks) do
-    local after = tasks[i + 1] and took.start_s[tasks[i + 1]] or math.max(took.end_s[task], took.step_time_s)
-    local spans = entry.spans[(task - 1) % entry.graph.operators + 1]
-    spans[#spans + 1] = after - took.start_s[task]
-  end
-  entry.alone_s[#entry.alone_s + 1] = took.step_time_s
-end
-
---- Returns seconds per operator: medians, scaled to whole steps (see measure.lua).
-local function operator_times(entry)
-  local times, sum = {}, 0
-  for op, list in ipairs(entry.spans) do
-    times[op] = #list > 0 and util.median(list) or 0
-    sum = sum + times[op] * (#list / #entry.alone_s)
-  end
-  local scale = util.median(entry.alone_s) / sum
-  for op = 1, #times do times[op] = times[op] * scale end
-  return times
-end
-
 --- Adds the simulated step time of an entry on the cluster of its workers. busy: slowdown of operators while all cores
 --- compute; 1 if the cluster's contention rule includes it.
 local function simulate(entry, cluster, busy)
-  local times, number = operator_times(entry), {}
+  local times = measure.operator_times(entry.spans, #entry.alone_s, util.median(entry.alone_s))
+  local number = {}
   for op = 1, entry.written.operators do number[entry.written:operator(op).name] = op end
   local problem = problems.new { graph = entry.written, cluster = cluster, cost = function(op, device)
     return times[entry.origin[number[op.name]]] * busy / (device.speed or 1)
@@ -174,7 +144,8 @@ local function visit(entry, half, counted)
   entry.on_workers:step()
   local took = entry.on_workers:step()
   if not counted then return end
-  add_spans(entry, alone)
+  measure.add_spans(entry.spans, alone)
+  entry.alone_s[#entry.alone_s + 1] = alone.step_time_s
   entry.times_s[#entry.times_s + 1] = took.step_time_s
   half[#half + 1] = took.step_time_s
 end
@@ -229,19 +200,11 @@ function mixtures.measure(graph, options)
   return entries, counted, stopped
 end
 
---- Returns the agreement of simulated and measured times: rows, mean_error and largest_error relative to measured, tau,
---- and halves_tau (between odd and even rounds, which shows the noise).
+--- Returns the agreement of simulated and measured times, and rows.
 function mixtures.summary(entries)
-  local result, times, halves = { rows = {}, mean_error = 0, largest_error = 0 }, {}, {}
-  for i, entry in ipairs(entries) do
-    local off = math.abs(entry.simulated_s / entry.measured_s - 1)
-    result.mean_error = result.mean_error + off / #entries
-    result.largest_error = math.max(result.largest_error, off)
-    result.rows[i] = util.picked(entry, { 'name', 'simulated_s', 'measured_s', 'halves_s' })
-    times[i], halves[i] = { entry.simulated_s, entry.measured_s }, entry.halves_s
-  end
-  result.tau, result.halves_tau = statistics.tau(times) or 1, statistics.tau(halves) or 1
-  return result
+  return util.merged(fidelity.agreement(entries), { rows = util.map(entries, function(entry)
+    return util.picked(entry, { 'name', 'simulated_s', 'measured_s', 'halves_s' })
+  end) })
 end
 
 --- Compares simulated with measured step times of options.mixtures strategies of a graph, in at most options.steps
