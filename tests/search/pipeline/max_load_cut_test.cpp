@@ -180,8 +180,7 @@ TEST_CASE("what the max-load cut refuses") {
   CHECK_THROWS_AS(max_load_cut(instance), ArgumentError);
 }
 
-TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared *
-          test::all_tier) {
+TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {

@@ -141,7 +141,7 @@ TEST_CASE("what Piper's planner refuses") {
   CHECK_THROWS_WITH_AS(piper_pipeline(problem), "Piper: the layers form a cycle", ArgumentError);
 }
 
-TEST_CASE("every published optimum of Piper" * test::shared * test::all_tier) {
+TEST_CASE("every published optimum of Piper" * test::shared) {
   const auto expected = nlohmann::json::parse(read_file(kPiperData + "/expected.json"));
   int compared = 0;
   for (const auto& row : expected.at("optimum")) {
