@@ -33,7 +33,6 @@ Parallelism without(Parallelism given, KeptBy result) {
 
 Strategy structure_of(const Strategy& strategy) {
   Strategy same = strategy;
-  same.replication.reset();
   if (!same.parallelism) return same;
   auto& given = *same.parallelism;
   const std::string schedule = choice_name(schedule_of(given));

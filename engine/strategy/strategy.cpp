@@ -357,7 +357,7 @@ class Reader {
     return json;
   }
 
-  /// The device of every operator, its schedule, splits and replication.
+  /// The device of every operator, its schedule and splits.
   void read_placed(Strategy& strategy) const {
     strategy.placement = by_operator<int32_t>(
         member(json_, "placement"), "placement",
@@ -366,10 +366,9 @@ class Reader {
     check_placement(strategy.placement, graph_, cluster_);
     check_schedule(strategy.schedule, graph_, cluster_.device_count());
     refuse_unknown(json_, "strategy",
-                   {"cluster", "format", "graph", "made_for", "notes", "placement", "replication",
-                    "schedule", "splits", "version"});
+                   {"cluster", "format", "graph", "made_for", "notes", "placement", "schedule",
+                    "splits", "version"});
     if (json_.contains("splits")) strategy.splits = read_splits(json_["splits"]);
-    if (json_.contains("replication")) strategy.replication = read_replication(json_["replication"]);
     check_splits(strategy.splits, graph_, cluster_.device_count());
   }
 
@@ -424,18 +423,6 @@ class Reader {
       scalars[name] = std::move(group);
     }
     return scalars;
-  }
-
-  Replication read_replication(const Json& json) const {
-    refuse_unknown(json, "replication", {"kind", "options", "replicas"});
-    Replication replication;
-    const auto& kind = member(json, "kind");
-    if (!kind.is_string()) fail("replication: kind: expected a string");
-    replication.kind = kind.get<std::string>();
-    replication.replicas = whole_number(member(json, "replicas"), 1 << 24, "replication: replicas");
-    if (json.contains("options"))
-      replication.options = read_scalars(json["options"], "replication: options");
-    return replication;
   }
 
   std::string source_;

@@ -21,15 +21,6 @@ using Scalar = std::variant<bool, double, std::string>;
 /// Scalars by name, and groups of such.
 using Scalars = std::map<std::string, std::variant<Scalar, std::map<std::string, Scalar>>>;
 
-/// How copies of a strategy on further devices are synchronised.
-struct Replication {
-  std::string kind;  ///< "bsp", "parameter_server", "local_sgd" or "daso"
-  int32_t replicas = 1;
-  Scalars options;  ///< of the kind by name, and groups of such (DASO's `held`)
-
-  bool operator==(const Replication&) const = default;
-};
-
 /// How a graph is trained on a cluster: where its operators run, how often and in which order.
 struct Strategy {
   std::vector<int32_t> placement;  ///< device of every operator, 0-based
@@ -38,7 +29,6 @@ struct Strategy {
   /// of the first part of every operator, `schedule` is empty.
   std::optional<Parallelism> parallelism = std::nullopt;
   Splits splits = {};  ///< of single operators; not with `parallelism`
-  std::optional<Replication> replication = std::nullopt;
 
   bool operator==(const Strategy&) const = default;
 };
@@ -56,9 +46,8 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 /// fingerprint), `made_for` (what evaluates it again: model, micro_batch, cluster and so on;
 /// lib/trinity/strategy/made_for.lua), `notes` (method, seed, metrics: scalars, written in key
 /// order), the schedule unless it is the default one, the device name of every operator by name, and
-/// where there are any `splits` (by operator: factors by dimension, copies, devices) and
-/// `replication` (kind, replicas, options). Equal inputs give equal bytes. Throws what
-/// check_placement() and check_schedule() throw.
+/// where there are any `splits` (by operator: factors by dimension, copies, devices). Equal inputs
+/// give equal bytes. Throws what check_placement() and check_schedule() throw.
 ///
 /// The schedule has fields name, micro_batches and, where they are filled, priority (a number, or
 /// "inf" or "-inf", by operator), stage (from 1, by operator; not for members of collectives), and

@@ -199,31 +199,22 @@ void write_scalars(JsonWriter& json, const Scalars& scalars) {
   json.end_object();
 }
 
-void write_replication(JsonWriter& json, const Replication& replication) {
-  json.begin_object();
-  json.key("kind").text(replication.kind).key("replicas").integer(replication.replicas);
-  if (!replication.options.empty()) write_scalars(json.key("options"), replication.options);
-  json.end_object();
-}
-
 bool has_splits(const Strategy& strategy) {
   return std::any_of(strategy.splits.begin(), strategy.splits.end(),
                      [](const OperatorSplit& split) { return split != OperatorSplit{}; });
 }
 
-/// Fields splits and replication, where there are any.
-void write_parts(JsonWriter& json, const Strategy& strategy, const Graph& graph,
-                 const Cluster& cluster) {
-  if (has_splits(strategy)) {
-    json.key("splits").begin_object();
-    for (int32_t op = 0; op < graph.operator_count(); ++op) {
-      if (strategy.splits[op] == OperatorSplit{}) continue;
-      json.key(graph.op(op).name);
-      write_split(json, strategy.splits[op], iteration_space(graph, op), cluster);
-    }
-    json.end_object();
+/// Field splits, where there are any.
+void write_splits(JsonWriter& json, const Strategy& strategy, const Graph& graph,
+                  const Cluster& cluster) {
+  if (!has_splits(strategy)) return;
+  json.key("splits").begin_object();
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    if (strategy.splits[op] == OperatorSplit{}) continue;
+    json.key(graph.op(op).name);
+    write_split(json, strategy.splits[op], iteration_space(graph, op), cluster);
   }
-  if (strategy.replication) write_replication(json.key("replication"), *strategy.replication);
+  json.end_object();
 }
 
 /// Fields schedule, where it is not the default, and placement.
@@ -250,16 +241,6 @@ void add(Hasher& hash, const std::vector<Number>& list) {
 
 void add(Hasher& hash, const RecomputeWord<const Parallelism>& word) {
   hash.add(static_cast<uint64_t>(word.given.recompute) | uint64_t{word.given.recompute_modules} << 8);
-}
-
-void add(Hasher& hash, const Scalar& scalar) {
-  hash.add(static_cast<uint64_t>(scalar.index()));
-  if (const auto* number = std::get_if<double>(&scalar))
-    add(hash, *number == 0 ? 0.0 : *number);
-  else if (const auto* text = std::get_if<std::string>(&scalar))
-    hash.add(*text);
-  else
-    hash.add(uint64_t{std::get<bool>(scalar)});
 }
 
 void add(Hasher& hash, const PipelineOrder& order) {
@@ -318,21 +299,6 @@ void add(Hasher& hash, const OperatorSplit& split) {
   hash.add(static_cast<uint64_t>(split.copies)).add(uint64_t{split.in_order});
 }
 
-void add(Hasher& hash, const Replication& replication) {
-  hash.add(replication.kind).add(static_cast<uint64_t>(replication.replicas));
-  for (const auto& [name, option] : replication.options) {
-    hash.add(name).add(static_cast<uint64_t>(option.index()));
-    if (const auto* scalar = std::get_if<Scalar>(&option)) {
-      add(hash, *scalar);
-      continue;
-    }
-    for (const auto& [key, value] : std::get<1>(option)) {
-      hash.add(key);
-      add(hash, value);
-    }
-  }
-}
-
 }  // namespace
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
@@ -358,7 +324,7 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
     each_mesh_word(WordWriter{json, *strategy.parallelism, graph, cluster});
   else
     write_placed(json, strategy, graph, cluster);
-  write_parts(json, strategy, graph, cluster);
+  write_splits(json, strategy, graph, cluster);
   return json.end_object().take() + "\n";
 }
 
@@ -387,7 +353,6 @@ uint64_t hash_value(const Strategy& strategy) {
   add(hash, strategy.schedule);
   if (strategy.parallelism) add(hash, *strategy.parallelism);
   for (const auto& split : strategy.splits) add(hash, split);
-  if (strategy.replication) add(hash, *strategy.replication);
   return hash.value();
 }
 

@@ -105,7 +105,7 @@ Target options_target() {
 std::vector<Target> lua_targets() {
   return {options_target(),
           target("cluster", "clusters as tables, as files, by name"),
-          target("strategy", "strategy files with schedules, splits, replication"),
+          target("strategy", "strategy files with schedules and splits"),
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
           target("exported", "programs that PyTorch exported"),

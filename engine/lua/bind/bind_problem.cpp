@@ -109,7 +109,7 @@ void problem_evaluate(lua_State* L, BoundProblem& self, Table<"placements">, Tab
   });
 }
 
-/// problem:to_json(placement, notes, schedule, parallelism, splits, replication, made_for) -> text;
+/// problem:to_json(placement, notes, schedule, parallelism, splits, made_for) -> text;
 /// see schedule_arg() and so on, nil where there is none.
 int problem_to_json(lua_State* L, const BoundProblem& of) {
   const auto& problem = *of.problem;
@@ -124,7 +124,6 @@ int problem_to_json(lua_State* L, const BoundProblem& of) {
   }
   if (lua_istable(L, 6))
     strategy.splits = splits_arg(L, 6, problem.graph(), problem.cluster().device_count());
-  if (lua_istable(L, 7)) strategy.replication = replication_arg(L, 7);
   std::map<std::string, Scalar> notes;
   lua_pushnil(L);
   while (lua_next(L, 3)) {
@@ -132,12 +131,12 @@ int problem_to_json(lua_State* L, const BoundProblem& of) {
     notes[key] = scalar_arg(L, "note");
     lua_pop(L, 1);
   }
-  const auto made_for = lua_istable(L, 8) ? scalars_arg(L, 8, "made_for") : Scalars();
+  const auto made_for = lua_istable(L, 7) ? scalars_arg(L, 7, "made_for") : Scalars();
   return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
 }
 
 /// problem:from_json(text, source, placement) -> {version=, same_graph=, same_cluster=, notes={},
-/// made_for={}, schedule=, parallelism=, splits=, replication=};
+/// made_for={}, schedule=, parallelism=, splits=};
 /// fills the placement array. schedule: as to_json() takes it, nil for the default.
 int problem_from_json(lua_State* L, const BoundProblem& of) {
   const auto& problem = *of.problem;
@@ -155,10 +154,6 @@ int problem_from_json(lua_State* L, const BoundProblem& of) {
   if (!loaded.strategy.splits.empty()) {
     push_splits(L, loaded.strategy.splits);
     lua_setfield(L, -2, "splits");
-  }
-  if (loaded.strategy.replication) {
-    push_replication(L, *loaded.strategy.replication);
-    lua_setfield(L, -2, "replication");
   }
   return 1;
 }

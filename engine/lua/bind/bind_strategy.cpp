@@ -257,23 +257,6 @@ Scalars scalars_arg(lua_State* L, int index, const char* owner) {
   return scalars;
 }
 
-Replication replication_arg(lua_State* L, int index) {
-  Fields fields(L, index, "replication");
-  Replication replication;
-  replication.kind = fields.string("kind", "");
-  replication.replicas = static_cast<int32_t>(fields.integer("replicas", 1, 1, 1 << 24));
-  if (fields.push_table("options")) {
-    replication.options = scalars_arg(L, lua_gettop(L), "replication");
-    lua_pop(L, 1);
-  }
-  fields.refuse_unknown();
-  return replication;
-}
-
-void push_replication(lua_State* L, const Replication& replication) {
-  push(L, record("kind", replication.kind, "replicas", replication.replicas, "options", replication.options));
-}
-
 namespace {
 
 /// The position of every device of a mesh on its axes: lists by axis, by device, from 0; nothing

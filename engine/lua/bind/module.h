@@ -109,9 +109,6 @@ void push_parallelism(lua_State* L, const Parallelism& given);
 Strategy strategy_arg(lua_State* L, int index, const Problem& problem);
 /// Reads the seconds above which strategies are given up at `index`, in nanoseconds.
 int64_t limit_arg(lua_State* L, int index);
-/// Reads how copies of a strategy are kept together ({kind=, replicas=, options=}) at `index`.
-Replication replication_arg(lua_State* L, int index);
-void push_replication(lua_State* L, const Replication& replication);
 /// Reads scalars by name, and groups of such, of the table at `index`.
 Scalars scalars_arg(lua_State* L, int index, const char* owner);
 /// Reads a list of { operator =, factors =, copies =, devices = } at `index`.

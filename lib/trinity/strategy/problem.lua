@@ -291,7 +291,6 @@ function Problem:to_json(plan, notes, made_for)
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
     parallelism.is(plan) and parallelism.fields('problem:to_json', plan, self.graph) or nil,
     parts.splits and splits.entries('problem:to_json', self.graph, parts.splits) or nil,
-    nil,
     made_for and check.argument('problem:to_json', 3, 'made_for', made_for, 'table') or made_fors.of(self, plan))
 end
 
