@@ -28,14 +28,6 @@ int64_t Mesh::device_count() const {
   return count;
 }
 
-std::vector<Axis> Mesh::axes() const {
-  std::vector<Axis> all = order;
-  for (size_t i = 0; i < kAxes; ++i)
-    if (std::find(all.begin(), all.end(), static_cast<Axis>(i)) == all.end())
-      all.push_back(static_cast<Axis>(i));
-  return all;
-}
-
 int32_t Mesh::device(int32_t stage, int32_t replica, int32_t part) const {
   const std::array<int32_t, kAxes> size = {tensor, context,       placement,
                                             expert, data / expert, pipeline};

@@ -43,8 +43,6 @@ struct Mesh {
   int32_t parts() const { return tensor * context; }
   /// Number of devices in a stage of one replica.
   int32_t width() const { return parts() * placement; }
-  /// All axes, innermost first.
-  std::vector<Axis> axes() const;
   /// The device of a stage's and replica's part: placement x context x tensor, tensor innermost.
   int32_t device(int32_t stage, int32_t replica, int32_t part) const;
 };

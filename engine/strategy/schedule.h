@@ -114,8 +114,7 @@ bool places_operators(const Graph& graph, std::span<const int32_t> placement,
 /// other within a task; virtual stages are on the devices of device_of_chunk(), where p is the
 /// number of stages with devices of their own. A device runs the tasks of chunk_order(), and the
 /// operators of a task in ascending order. If operators wait for each other inside a stage
-/// (places_operators()) they run by `turn`, one number per operator, or, if it is empty, in an
-/// order in which collectives do not delay them. Updates run last, or (pipedream) after the
+/// (places_operators()) they run by `turn`, one number per operator. Updates run last, or (pipedream) after the
 /// backward operators of every mini-batch. The W tasks of a schedule are the operators that
 /// find_weight_work() names (graph/split_backward.h). orders: tasks of each pipeline rank that
 /// replace the tasks of `schedule`, with the same stages.

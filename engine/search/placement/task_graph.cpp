@@ -4,7 +4,6 @@
 #include <numeric>
 #include <tuple>
 
-#include "base/error.h"
 #include "base/index.h"
 
 namespace trinity {
@@ -28,38 +27,7 @@ std::pair<double, double> mean_link(const TaskGraph& graph) {
 
 }  // namespace
 
-void TaskGraph::check() const {
-  const size_t links = at(processors) * at(processors);
-  if (tasks < 1 || processors < 1)
-    throw ArgumentError("internal error: task graph: expected at least 1 task and 1 device");
-  if (cost.size() != at(tasks) * at(processors) || latency.size() != links ||
-      rate.size() != links || group.size() != at(tasks))
-    throw ArgumentError("internal error: task graph: sizes of costs, links or groups do not fit "
-                        "tasks and devices");
-  for (const int64_t value : cost)
-    if (value < 0)
-      throw ArgumentError("internal error: task graph: expected costs >= 0, got {}", value);
-  for (int32_t p = 0; p < processors; ++p)
-    for (int32_t q = 0; q < processors; ++q)
-      if (const size_t link = at(p) * at(processors) + at(q);
-          p != q && (latency[link] < 0 || !(rate[link] > 0)))
-        throw ArgumentError("internal error: task graph: link {} -> {}: expected latency >= 0 and rate > 0, got {} and "
-                            "{}", p, q, latency[link], rate[link]);
-  for (const auto& edge : edges)
-    if (edge.from < 0 || edge.from >= edge.to || edge.to >= tasks || edge.bytes < 0)
-      throw ArgumentError("internal error: task graph: edge {} -> {}: expected a higher task and bytes >= 0, got {} "
-                          "bytes", edge.from, edge.to, edge.bytes);
-  for (const int32_t g : group)
-    if (g < 0 || g >= tasks)
-      throw ArgumentError("internal error: task graph: expected groups in order, got {}", g);
-}
-
 void TaskGraph::index() {
-  if (group.empty()) {
-    group.resize(at(std::max(tasks, 0)));
-    std::iota(group.begin(), group.end(), 0);
-  }
-  check();
   const auto key = [](const Edge& e) { return std::tuple(e.from, e.to, e.tensor); };
   std::sort(edges.begin(), edges.end(),
             [&](const Edge& a, const Edge& b) { return key(a) < key(b); });
@@ -95,11 +63,6 @@ double TaskGraph::mean_cost(int32_t task) const {
   double sum = 0;
   for (int32_t p = 0; p < processors; ++p) sum += static_cast<double>(cost_of(task, p));
   return sum / processors;
-}
-
-std::span<const TaskGraph::Edge> TaskGraph::readers(int32_t task) const {
-  const size_t first = at(out_first[task]);
-  return {edges.data() + first, at(out_first[at(task) + 1]) - first};
 }
 
 std::span<const int32_t> TaskGraph::inputs(int32_t task) const {

@@ -35,9 +35,7 @@ struct TaskGraph {
   /// device.
   std::vector<bool> follows;
 
-  /// Fills `group` (one per task if empty) and all derived fields, and sorts the edges. Throws
-  /// ArgumentError for inconsistent sizes, edges out of order, negative costs or bytes, and rates
-  /// that are not positive.
+  /// Sorts the edges and fills the fields that follow from them and from costs and links.
   void index();
 
   int64_t cost_of(int32_t task, int32_t processor) const {
@@ -50,11 +48,9 @@ struct TaskGraph {
   double mean_wire(int64_t bytes) const {
     return mean_latency_ + mean_inverse_rate_ * static_cast<double>(bytes);
   }
-  std::span<const Edge> readers(int32_t task) const;
   std::span<const int32_t> inputs(int32_t task) const;
 
  private:
-  void check() const;
   void find_followers();
   double mean_latency_ = 0, mean_inverse_rate_ = 0;
 };

@@ -17,7 +17,6 @@
 #include "base/words.h"
 #include "graph/layers.h"
 #include "graph/operator_types.h"
-#include "graph/order.h"
 #include "graph/split_backward.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/own_order.h"
@@ -142,27 +141,12 @@ struct Part {
   std::vector<int32_t> input, weight;  // parts of `backward`, where the schedule has them
 };
 
-/// All operators in an order in which devices that wait for each other can run them: by their
-/// turns, if these are given; else the members of a collective count as one, since they all wait
-/// for the inputs of each.
-std::vector<int32_t> order_of_devices(const Graph& graph, std::span<const int32_t> turn) {
-  std::vector<int32_t> of(at(graph.operator_count()));
+/// All operators by their turns: an order in which devices that wait for each other can run them.
+std::vector<int32_t> order_of_devices(std::span<const int32_t> turn) {
+  std::vector<int32_t> of(turn.size());
   std::iota(of.begin(), of.end(), 0);
-  if (!turn.empty()) {
-    std::stable_sort(of.begin(), of.end(), [&](int32_t a, int32_t b) { return turn[a] < turn[b]; });
-    return of;
-  }
-  for (const auto& collective : graph.collectives()) {
-    const auto& members = collective.members;
-    for (const int32_t member : members)
-      of[member] = *std::max_element(members.begin(), members.end());
-  }
-  std::vector<Arrow> arrows;
-  for (int32_t op = 0; op < graph.operator_count(); ++op)
-    for (const int32_t input : graph.op(op).inputs)
-      if (const int32_t from = of[graph.tensor(input).producer]; from != of[op])
-        arrows.emplace_back(from, of[op]);
-  return stable_order(graph.operator_count(), arrows);
+  std::stable_sort(of.begin(), of.end(), [&](int32_t a, int32_t b) { return turn[a] < turn[b]; });
+  return of;
 }
 
 /// Writes the sequence of every device, for any number of micro-batches.
@@ -178,7 +162,7 @@ class Pipeline {
         rank_(static_cast<size_t>(devices), -1) {
     if (splits_backward(schedule)) find_weights();
     std::vector<int32_t> order;
-    if (places_operators(graph, placement, stage)) order = order_of_devices(graph, turn);
+    if (places_operators(graph, placement, stage)) order = order_of_devices(turn);
     if (order.size() != at(graph.operator_count())) {
       order.resize(at(graph.operator_count()));
       std::iota(order.begin(), order.end(), 0);
