@@ -363,7 +363,8 @@ describe('the account of a mesh', function()
     local seen = {}
     for _, plan in ipairs { { mesh = { pipeline = 2, data = 2, tensor = 2 }, recompute = 'full', zero_stage = 3 },
       { mesh = { pipeline = 4, data = 2 }, schedule = 'zb-h1' }, { mesh = { data = 4, context = 2 }, zero_stage = 1 },
-      { mesh = { pipeline = 2, tensor = 4 }, sequence_parallel = true, schedule = 'zb-v', virtual_stages = 2 } } do
+      { mesh = { pipeline = 2, tensor = 4 }, sequence_parallel = true, schedule = 'zb-v', virtual_stages = 2 },
+      { mesh = { data = 2 }, sync = { kind = 'parameter_server', servers = 1 } } } do
       plan.micro_batches = 8
       local found = problem:strategy(plan)
       for d, device in ipairs(found:breakdown().devices) do
