@@ -102,6 +102,8 @@ class OrderEngine::Run : OrderPeriods {
     opened_ = 0;
     arrival_ns_.clear();
     missing_.clear();
+    arrival_ns_.reserve(rows() * at(micros_));
+    missing_.reserve(rows() * at(micros_));
     pieces_done_.assign(at(pieces_->lists()), 0);
     events_.clear();
     started_.resize(devices_.size());

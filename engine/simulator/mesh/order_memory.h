@@ -200,7 +200,8 @@ class OrderMemory : protected OrderProgram {
 
   /// By device and ascending operator, which is about in order of time, for hints_. find_holds() has the last one first.
   void sort_holds() {
-    std::vector<size_t> first(positions_.size() + 1, 0);
+    auto& first = device_first_;
+    first.assign(positions_.size() + 1, 0);
     for (const auto& hold : holds_) ++first[at(device_of(hold)) + 1];
     for (size_t d = 1; d < first.size(); ++d) first[d] += first[d - 1];
     holds_before_.swap(holds_);
@@ -394,7 +395,8 @@ class OrderMemory : protected OrderProgram {
   std::vector<Use> view_use_;                           // per operator
   std::vector<WaitPositions> wait_positions_;           // per operator, of members
   std::vector<End> ends_;
-  std::vector<Hold> holds_, holds_before_;              // holds_before_: scratch
+  std::vector<Hold> holds_, holds_before_;              // holds_before_: scratch of sort_holds()
+  std::vector<size_t> device_first_;                    // of sort_holds()
   std::vector<int64_t> list_delta_;                     // per operator of the lists, and list
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: first and last position
   std::vector<int64_t> delta_;                          // per position of a device
