@@ -51,7 +51,7 @@ settings.torchtitan = function(point, job)
     { 'parallelism.pipeline_parallel_microbatch_size', pipeline and point.micro_batch or nil },
     { 'parallelism.pipeline_parallel_schedule', pipeline and schedules[point.schedule] or nil },
     { 'activation_checkpoint.mode', point.recompute },
-    { 'activation_checkpoint.selective_ac_option', point.recompute == 'selective' and 'op' or nil } })
+    { 'activation_checkpoint.selective_ac_option' } })
 end
 
 -- Returns the settings that differ from the job's: { path, value, name, given, kind, now }.
@@ -99,7 +99,8 @@ function replan.from(job, options)
   local recompute = type(job.recompute) == 'table' and job.recompute.granularity or 'none'
   local current = { tensor = job.mesh.tensor, pipeline = job.mesh.pipeline, context = job.mesh.context or 1,
     expert = job.mesh.expert or 1, micro_batch = job.micro_batch, recompute = recompute, zero_stage = job.zero_stage }
-  local space = { stages = 'even', schedule = { '1f1b', 'interleaved' }, recompute = { 'none', 'selective', 'full' },
+  local space = { stages = 'even', schedule = { '1f1b', 'interleaved' },
+    recompute = titan and { 'none', 'full' } or { 'none', 'selective', 'full' },
     zero_stage = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 },
     context = { current.context, 2 * current.context } }
   for _, name in ipairs(options.keep or {}) do
