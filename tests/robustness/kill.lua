@@ -24,8 +24,8 @@ end
 
 -- The place where a resumed program says it begins, as a word to count: nil where it says nothing.
 local function said(output)
-  if output:find 'resumes from its checkpoint at step' then return 'checkpoint' end
-  if output:find 'starts from scratch: ' then return 'anew' end
+  if output:find 'resumes from its checkpoint' or output:find 'begins at its checkpoint' then return 'checkpoint' end
+  if output:find 'starts from scratch: ' or output:find 'begins at the start' then return 'anew' end
   if output:find 'search%a* of it %a+ done' then return 'before' end
 end
 
@@ -66,17 +66,14 @@ local function strike(case, number, stream, left)
   return struck
 end
 
--- A search and a training that two processes share, whose script goes on from its own checkpoint.
-local shared = { { name = 'shared search', text = [[
+-- A search and a training that two processes share: the search goes on from its run, the training from its checkpoint.
+local shared = { { name = 'shared search', run = true, text = [[
 local trinity = require 'trinity'
 local at = arg[1]
-local point = io.open(at .. '/point.json') and at .. '/point.json' or ''
 local job = trinity.dist.init()
 local problem = trinity.problem { graph = trinity.model('vgg16'), cluster = trinity.cluster 'p100x2' }
-job:print('begins at ' .. (point == '' and 'the start' or 'its checkpoint'))
 local found = trinity.methods.trinity(problem, { seed = 5, evaluations = 1200, groups = 6, hidden = 8, samples = 8,
-  policy = 0.7, patience = 100, warm_start = { 'single_device', 'etf' }, quiet = true, resume = point,
-  checkpoint = at .. '/point.json', checkpoint_every = 1 })
+  policy = 0.7, patience = 100, warm_start = { 'single_device', 'etf' }, quiet = true })
 local lines = {}
 for i, step in ipairs(found.curve) do
   lines[i] = ('%.17g %.17g %.17g'):format(step.evaluations, step.mean_reward, step.best_reward)
@@ -104,8 +101,9 @@ if not ok and not message:find 'expected fewer than' then error(message, 0) end 
 
 local function run_shared(case, at, delay_s, victim)
   core.write_file(at .. '/begun', '', 'unsynced')
-  local start = ("TRINITY_HOME='%s' exec sh '%s/tests/lua/support/ranks.sh' 2 1 '%s' --threads 1 '%s' '%s' --runs none")
-    :format(core.home, core.home, faults.program, case.path, at)
+  local start = ("TRINITY_HOME='%s' TRINITY_RESUME=1 exec sh '%s/tests/lua/support/ranks.sh' 2 1 '%s' --threads 1 %s")
+    :format(core.home, core.home, faults.program, ("'%s' '%s' "):format(case.path, at)
+      .. (case.run and ("--run shared --runs '%s/runs'"):format(at) or '--runs none'))
   -- Not by `shift`: a shell ends where it has too few to shift.
   local kill = 'set -- $(echo $(cat /proc/$pid/task/$pid/children 2>/dev/null) | cut -s -d" " -f%d); '
     .. 'kill -9 $1'
@@ -126,8 +124,8 @@ local function campaign_shared(case, share)
     repeat
       local victim = struck < math.min(most_kills_of_run, share - done) and stream:integer(2) or nil
       step = run_shared(case, at, stream:uniform() * alone.seconds, victim)
-      if struck > 0 and step.output:find 'begins at its checkpoint' then from_checkpoint = from_checkpoint + 1 end
-      if struck > 0 and step.output:find 'begins at the start' then anew = anew + 1 end
+      local word = struck > 0 and said(step.output)
+      if word == 'checkpoint' then from_checkpoint = from_checkpoint + 1 elseif word == 'anew' then anew = anew + 1 end
       if step.status ~= 0 and not step.struck then
         fault(case.name, number, ('ended with status %d'):format(step.status), step.output)
         break
