@@ -21,7 +21,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
@@ -111,7 +110,7 @@ local function print_stragglers(found)
       function(list)
         local times_s = util.map(list, function(row) return row.time_s end)
         local order = util.order_of(times_s)
-        return { tostring(list[1].stage), ('%.6g'):format(statistics.mean(times_s)),
+        return { tostring(list[1].stage), ('%.6g'):format(util.sum(times_s) / #times_s),
           ('%.6g'):format(times_s[order[#order]]), tostring(list[order[1]].replica) }
       end)))
   end

@@ -5,7 +5,7 @@
 
 local trinity = require 'trinity'
 
-local num_envs, steps, rounds = tonumber(arg[1] or 64) or error('bench_env: NUM_ENVS must be a number, got ' .. arg[1], 0), 48, 7
+local num_envs, steps, rounds = assert(tonumber(arg[1] or 64), 'NUM_ENVS must be a number'), 48, 7
 
 local subjects = {
   { 'inception_v3', { batch_size = 64 }, 'p100x4' },

@@ -81,7 +81,7 @@ end
 ---@param options? trinity.StragglerOptions
 ---@return trinity.Stragglers
 function stragglers.run(strategy, options)
-  local owner = 'trinity.stragglers'
+  local owner = 'trinity.stragglers.run'
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   options = declared:read(owner, 2, 'options', options)
   local cluster, step = strategy.problem.cluster, step_of(owner, strategy)

@@ -7,7 +7,7 @@ local printed = require 'trinity.base.printed'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
-local owner = 'trinity.stragglers'
+local owner = 'trinity.stragglers.run'
 local remedy = printed.as('remedy', { 'what', 'step_time_s', 'samples_per_s', 'gain' })
 
 --- Returns the metrics of a plan, or nil if it is impossible.

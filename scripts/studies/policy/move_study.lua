@@ -167,7 +167,7 @@ function study.mean_s(row, budget, search)
   return math.exp(util.sum(times, math.log) / #times)
 end
 
---- That of one search over another's.
+--- The ratio of one search to another's.
 function study.ratio(row, budget, search, other)
   return study.mean_s(row, budget, search) / study.mean_s(row, budget, other)
 end

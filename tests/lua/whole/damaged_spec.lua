@@ -97,11 +97,10 @@ describe('a file for something else', function()
     local graph = graphs.chain(operators, function(i) return { time_s = i * 1e-3 } end)
     return trinity.problem { graph = graph, cluster = trinity.cluster(cluster) }
   end
-  local options = { evaluations = 24, samples = 2, groups = 2, hidden = 2, epochs = 1, quiet = true, policy = 1 }
-  local function with(own) return merged(options, own) end
   it('is refused where it is a checkpoint with another byte next to its check sum', function()
     local here = problem(4, 'p100x2')
-    local function search() return trinity.methods.trinity(here, with {}) end
+    local options = { evaluations = 24, samples = 2, groups = 2, hidden = 2, epochs = 1, quiet = true, policy = 1 }
+    local function search() return trinity.methods.trinity(here, options) end
     kept.search(path, search)
     local text = core.read_file(path)
     local first, last = text:find '"sum": *"%x+"'

@@ -112,7 +112,7 @@ describe('published memory', function()
     refused('256,4,8,128,2,0,1,1,none,0,activations,GiB,', "column 'tp': expected a whole number from 1, got string '0'$")
     refused('256,4,8,128,2,2,1.5,1,none,0,activations,GiB,', "column 'pp': expected a whole number")
     refused('256,4,8,128,2,2,1,1,some,0,activations,GiB,', "column 'recompute': expected none, selective or full, got "
-      .. "string 'some'$")
+      .. "string 'some', did you mean 'none'%?$")
     refused('256,4,8,128,2,2,1,1,none,yes,activations,GiB,', "column 'sequence_parallel': expected 0 or 1, got string 'yes'$")
     refused('256,4,8,128,2,2,1,1,none,0,activations,,', "column 'unit': expected GiB or percent, got string ''$")
     refused('256,4,8,128,2,2,1,1,none,0,activations,GiB,much', "column 'value': expected a number, got string 'much'$")
