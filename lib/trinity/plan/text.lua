@@ -180,6 +180,17 @@ local function front_lines(found)
   return lines
 end
 
+-- A warning where the best plan leaves less memory free than predictions may be off.
+local function headroom_lines(found)
+  local best, least, free = found.plans[1], 0.05, nil
+  for d, device in ipairs(best.problem.cluster.devices) do
+    local left = device.capacity_bytes - best.metrics:memory_bytes(d)
+    if left < least * device.capacity_bytes then least, free = left / device.capacity_bytes, left end
+  end
+  return { free and ('plan 1 leaves %s (%s) of its fullest device free: predicted peaks are off by 2 %% on average, '
+    .. 'by up to 11 %% (trinity help accuracy)'):format(bytes_text(free), percent(least, 1)) }
+end
+
 local function refused_lines(found)
   local lines = {}
   for _, plan in ipairs(found.simulated) do
@@ -245,7 +256,7 @@ function text.report(found, tokens)
   for i = 2, #found.plans do
     lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))
   end
-  for _, list in ipairs { straddling_lines(found), front_lines(found), text.counts(found), refused_lines(found) } do
+  for _, list in ipairs { straddling_lines(found), front_lines(found), headroom_lines(found), text.counts(found), refused_lines(found) } do
     for _, line in ipairs(list) do lines[#lines + 1] = line end
   end
   return table.concat(lines, '\n')
