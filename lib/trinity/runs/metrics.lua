@@ -1,6 +1,5 @@
 -- The rows of a run: the same scalars in metrics.jsonl, written immediately, and in a TensorBoard event file, written
--- within a second or with the next row. Numbers have 17 digits, so that they are read back exactly (TensorBoard stores
--- 32 bits).
+-- within a second or with the next row. Numbers are read back exactly (TensorBoard stores 32 bits).
 --
 -- The steps of a search that make a row depend on counts alone (search.lua), and all numbers except `seconds` on the
 -- seed alone.
@@ -8,43 +7,15 @@
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local tensorboard = require 'trinity.runs.tensorboard'
+local util = require 'trinity.base.util'
 
 local metrics = {}
 
 local Metrics = {}
 Metrics.__index = Metrics
 
--- Fields of every search, in order; the first six identify the search.
-local first_names = { 'search', 'problem', 'method', 'seed', 'model', 'cluster', 'step', 'evaluations', 'seconds',
-  'mean_reward', 'best_reward', 'best_step_time_s', 'best_peak_memory_bytes', 'best_peak_communication_bytes', 'fits',
-  'lower_bound_s', 'loss', 'entropy', 'entropy_groups', 'entropy_devices' }
-local no_scalar = { search = true, problem = true, method = true, seed = true, model = true, cluster = true,
-  step = true, evaluations = true }
-
-local function number_text(value)
-  if value - value ~= 0 then return 'null' end -- infinity and NaN
-  return ('%.17g'):format(value)
-end
-
--- Cache of names and texts as JSON.
-local encoded = setmetatable({}, { __mode = 'k', __index = function(t, text)
-  t[text] = json.encode(text)
-  return t[text]
-end })
-
---- Returns a row as a line of JSON, with the fields of `names` in order.
-local function line_of(names, row)
-  local parts = {}
-  for i = 1, #names do
-    local name, value = names[i], row[names[i]]
-    if type(value) == 'number' then
-      parts[#parts + 1] = encoded[name] .. ':' .. number_text(value)
-    elseif value ~= nil then
-      parts[#parts + 1] = encoded[name] .. ':' .. encoded[tostring(value)]
-    end
-  end
-  return '{' .. table.concat(parts, ',') .. '}\n'
-end
+-- Fields that identify a search or its step.
+local no_scalar = util.set 'search problem method seed model cluster step evaluations'
 
 --- Returns the rows of a file with JSON lines, and the number of invalid lines (truncated by a crash), which are
 --- skipped.
@@ -61,53 +32,28 @@ end
 
 local function safe_tag(text) return (tostring(text):gsub('[/%c]', '_')) end
 
---- Tags of the scalars of rows of one search, by field.
-function Metrics:tags_of(row)
-  local key = ('%s/%s'):format(row.search or '', row.seed or '')
-  local tags = self.tags[key]
-  if not tags then
-    local prefix = row.method and ('%s/%s/%s/seed%s/'):format(safe_tag(row.model), safe_tag(row.cluster),
-      safe_tag(row.method), row.seed and ('%d'):format(row.seed) or '-') or ''
-    tags = setmetatable({}, { __index = function(t, name)
-      t[name] = tensorboard.tag(prefix .. safe_tag(name))
-      return t[name]
-    end })
-    self.tags[key] = tags
-  end
-  return tags
+-- The beginning of a row's tags.
+local function prefix_of(row)
+  return row.method and ('%s/%s/%s/seed%s/'):format(safe_tag(row.model), safe_tag(row.cluster), safe_tag(row.method),
+    row.seed and ('%d'):format(row.seed) or '-') or ''
 end
 
 --- Returns the event of a row at time `wall_time_s`, or nil if it has no scalar.
 function Metrics:event(row, wall_time_s)
-  local list, values, tags, names = {}, {}, self:tags_of(row), self.names
-  for i = 1, #names do
-    local value = row[names[i]]
-    if type(value) == 'number' and not no_scalar[names[i]] and value - value == 0 then
-      list[#list + 1], values[#values + 1] = tags[names[i]], value
+  local tags, values, prefix = {}, {}, prefix_of(row)
+  for name, value in util.sorted_pairs(row) do
+    if type(value) == 'number' and not no_scalar[name] and value - value == 0 then
+      tags[#tags + 1], values[#values + 1] = prefix .. safe_tag(name), value
     end
   end
   local step = row.evaluations or row.step or self.rows
-  if #list == 0 then return nil end
-  return tensorboard.scalars(wall_time_s, math.max(0, math.min(2 ^ 53, math.floor(step))), list, values)
-end
-
---- Adds new fields of `row` to the names.
-function Metrics:learn_names(row)
-  local grown = {}
-  for name in pairs(row) do -- new ones are sorted below
-    if not self.known[name] then grown[#grown + 1] = name end
-  end
-  table.sort(grown)
-  for _, name in ipairs(grown) do
-    self.known[name] = true
-    self.names[#self.names + 1] = name
-  end
+  if #tags == 0 then return nil end
+  return tensorboard.scalars(wall_time_s, math.max(0, math.min(2 ^ 53, math.floor(step))), tags, values)
 end
 
 --- Writes a row with time `wall_time_s`.
 function Metrics:write(row, wall_time_s)
-  self:learn_names(row)
-  local folder, line = self.folder, line_of(self.names, row)
+  local folder, line = self.folder, json.encode(row) .. '\n'
   if self.lines_only then return folder:append(self.path, line) end
   self.rows = self.rows + 1
   if not self.begun then self:begin(wall_time_s) end
@@ -131,15 +77,13 @@ end
 
 --- Starts the files of a folder, with existing `rows` ({ row, wall_time_s } each).
 function metrics.new(folder, started_s, rows)
-  local self = setmetatable({ folder = folder, names = {}, known = {}, tags = {}, rows = 0, held = {}, flushed_s = 0,
+  local self = setmetatable({ folder = folder, rows = 0, held = {}, flushed_s = 0,
     events = ('events.out.tfevents.%d.trinity'):format(started_s) }, Metrics)
-  for i, name in ipairs(first_names) do self.names[i], self.known[name] = name, true end
   if not rows or #rows == 0 then return self end
   local lines, events = {}, { tensorboard.head(started_s) }
-  for _, entry in ipairs(rows) do self:learn_names(entry.row) end
   for i, entry in ipairs(rows) do
     self.rows = i
-    lines[i] = line_of(self.names, entry.row)
+    lines[i] = json.encode(entry.row) .. '\n'
     events[#events + 1] = self:event(entry.row, entry.wall_time_s)
   end
   folder:write('metrics.jsonl', table.concat(lines))

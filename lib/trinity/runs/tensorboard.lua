@@ -51,19 +51,11 @@ function tensorboard.head(wall_time_s)
   return record(wire.double(1, wall_time_s) .. wire.bytes(3, 'brain.Event:2'))
 end
 
-local float_size = 4
-
---- Encodes a tag for scalars(), once for all events: the bytes before its number.
-function tensorboard.tag(text)
-  local head = wire.bytes(1, text) .. '\21'
-  return '\10' .. wire.varint(#head + float_size) .. head
-end
-
---- Encodes one event: `tags` (of tensorboard.tag) and `values` are lists of equal length.
+--- Encodes one event: `tags` and `values` are lists of equal length.
 function tensorboard.scalars(wall_time_s, step, tags, values)
   local summary = {}
-  for i = 1, #tags do
-    summary[2 * i - 1], summary[2 * i] = tags[i], bytes_of(single, values[i])
+  for i, tag in ipairs(tags) do
+    summary[i] = wire.bytes(1, wire.bytes(1, tag) .. '\21' .. bytes_of(single, values[i]))
   end
   return record(wire.double(1, wall_time_s) .. wire.chosen_integer(2, step) .. wire.bytes(5, table.concat(summary)))
 end

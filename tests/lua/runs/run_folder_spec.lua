@@ -67,8 +67,7 @@ describe('tensorboard', function()
     -- Read by event_accumulator of tensorboard 2.21 as a/b = 0.25 and c = -3 at step 300, wall time 2.
     expect(hex(tensorboard.head(1.5))):equals('1800000000000000a37f4b2209000000000000f83f1a0d627261696e2e4576656e743a32'
       .. '2a28646c')
-    local tags = { tensorboard.tag 'a/b', tensorboard.tag 'c' }
-    expect(hex(tensorboard.scalars(2, 300, tags, { 0.25, -3 }))):equals('2400000000000000422b804d09000000000000004010ac'
+    expect(hex(tensorboard.scalars(2, 300, { 'a/b', 'c' }, { 0.25, -3 }))):equals('2400000000000000422b804d09000000000000004010ac'
       .. '022a160a0a0a03612f62150000803e0a080a016315000040c0d5ffd792')
   end)
 end)
