@@ -54,7 +54,7 @@ function reinforce.new(policy, o)
     return { policy_loss = policy_loss:item(), value_loss = value_loss:item(), entropy = entropy:item() }
   end
   function self.notes() return { average = average, squares = squares } end
-  function self.resume(notes) average, squares = tonumber(notes.average), tonumber(notes.squares) end
+  function self.resume(notes) average, squares = notes.average, notes.squares end
   return self
 end
 

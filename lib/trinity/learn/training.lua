@@ -114,7 +114,7 @@ end
 function training.loop(self)
   local search = self.search
   local notes = search and begin(self) or {}
-  local number = tonumber(notes.number) or 0
+  local number = notes.number or 0
   if self.resume then self.resume(notes, number) end
   local function step(loss)
     local value = loss:item()

@@ -178,11 +178,11 @@ local function placeto(problem, given)
       return { loss = loss:item(), entropy = entropy:item() }
     end
     function self.notes()
-      return { start_reward = start_score, past = checkpoints.pack(tensor.cat(past, 1):to_array()) }
+      return { start_reward = start_score, past = tensor.cat(past, 1):totable() }
     end
     function self.resume(notes)
-      start_score = tonumber(notes.start_reward) or run:evaluate({ problem:placement() })[1]
-      local rows = checkpoints.unpack(notes.past)
+      start_score = notes.start_reward or run:evaluate({ problem:placement() })[1]
+      local rows = notes.past or {}
       for i = 1, #rows / n do past[i] = tensor.new({ unpack(rows, (i - 1) * n + 1, i * n) }):unsqueeze(2) end
     end
     return self

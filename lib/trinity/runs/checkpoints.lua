@@ -22,7 +22,7 @@ function checkpoints.is_due(at_s, taken_s)
   return core.clock_s() - at_s >= math.max(checkpoints.least_s, taken_s / checkpoints.share)
 end
 
-local kind = 'trinity search checkpoint 3'
+local kind = 'trinity search checkpoint 4'
 
 --- Returns numbers as text without loss of precision.
 function checkpoints.pack(list, count)
@@ -116,7 +116,7 @@ local function read_checked(path)
   if not ok then return nil, util.unplaced(tostring(text)) end
   if not text:find(kind, 1, true) then
     local version = text:match '"trinity search checkpoint (%d+)"'
-    return nil, version and ('expected a checkpoint of version 3, got version %s'):format(version)
+    return nil, version and ('expected a checkpoint of version 4, got version %s'):format(version)
       or 'no checkpoint of a search'
   end
   local sum = sum_of(text)
@@ -124,31 +124,31 @@ local function read_checked(path)
   return text
 end
 
---- Writes a checkpoint of the search `self` with its best so far; `notes` are texts or numbers of the method.
+--- Writes a checkpoint of the search `self` with its best so far; `notes`: what the method adds, as JSON represents it.
 function checkpoints.write(self, notes)
   local begun, record = core.clock_s(), records[self]
   record:flush() -- rows up to this point are stored
-  local all = { kind = kind, method = self.method, evaluations_so_far = self.evaluations, step = self.step,
-    updates_so_far = self.updates,
-    curve = checkpoints.pack(checkpoints.curve_numbers(self.curve)),
-    mean_reward = ('is %.17g'):format(self.mean_reward or 0) }
-  for key, value in util.sorted_pairs(notes) do all['at_' .. key] = value end
-  local texts = checkpoints.option_texts(self.options)
-  for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
-  all.sum = '--------'
-  all.bare = self.plan and 'no' or nil -- 'no': the best is more than a placement
-  local text = self.problem:to_json(self.plan or self.placement, all)
+  local state = json.encode { method = self.method, evaluations = self.evaluations, step = self.step,
+    updates = self.updates, curve = checkpoints.curve_numbers(self.curve), mean_reward = self.mean_reward,
+    options = checkpoints.option_texts(self.options), is_placement = not self.plan, notes = notes }
+  local text = self.problem:to_json(self.plan or self.placement, { kind = kind, state = state, sum = '--------' })
   text = text:gsub('"sum": *"%-+"', ('"sum": "%s"'):format(sum_of(text)), 1)
   record:write_checkpoint(text)
   self.kept_at = core.clock_s()
   self.keeping_s = self.kept_at - begun
 end
 
---- Returns the checksum of a file for a note. It has a word, because notes that look like numbers, such as 1234e567,
---- become numbers (engine/strategy/strategy.cpp).
-function checkpoints.content_sum(content) return checkpoints.sum_text(tensorboard.crc32c(content)) end
+-- Returns the state in the notes of a checkpoint, or nil.
+local function state_of(notes)
+  local ok, state = pcall(json.decode, notes.state or '')
+  for _, name in ipairs { 'curve', 'notes', 'options' } do
+    if not ok or type(state) ~= 'table' or type(state[name]) ~= 'table' then return nil end
+  end
+  return state
+end
 
-function checkpoints.sum_text(sum) return ('crc32c %08x'):format(sum) end
+--- Returns the checksum of a file.
+function checkpoints.content_sum(content) return ('%08x'):format(tensorboard.crc32c(content)) end
 
 --- Writes a checkpoint of the search `self` and a file next to it with body(path). The file is never the one of the
 --- last checkpoint, which stays valid until the new checkpoint exists.
@@ -165,9 +165,9 @@ end
 
 local function refuse(owner, path, message, ...) util.fail('%s: %s: %s', owner, path, message:format(...)) end
 
-local function check_options(owner, path, options, notes)
+local function check_options(owner, path, options, before)
   for key, text in util.sorted_pairs(checkpoints.option_texts(options)) do
-    local was = (notes['option_' .. key] or 'is ?'):sub(4)
+    local was = before[key] or '?'
     if was ~= text then
       refuse(owner, path, "expected option '%s' = %s, as it was written, got %s", key, util.shortened(was, 60),
         util.shortened(text, 60))
@@ -194,7 +194,7 @@ end
 
 -- Returns what is wrong with the files of a checkpoint with these notes, or nil.
 local function wrong_beside(path, notes)
-  for _, name in ipairs { 'at_policy', 'at_scores' } do
+  for _, name in ipairs { 'policy', 'scores' } do
     if notes[name] then
       local file, wrong = checked_file(path, notes[name], notes[name .. '_sum'], notes[name .. '_bytes'])
       if not file then return wrong end
@@ -202,44 +202,38 @@ local function wrong_beside(path, notes)
   end
 end
 
-local function whole(text) return text and tonumber(text) and tonumber(text) >= 0 and tonumber(text) % 1 == 0 end
+local function is_count(value) return type(value) == 'number' and value >= 0 and value % 1 == 0 end
 
---- Restores the search `self` from the checkpoint at `path`. Returns the notes of the method as text.
+--- Restores the search `self` from the checkpoint at `path`. Returns the notes of the method.
 function checkpoints.restore(owner, self, path)
   local problem, placement = self.problem, self.problem:placement()
   local text, wrong = read_checked(path)
   if not text then refuse(owner, path, '%s', wrong) end
   local ok, loaded = pcall(problem.handle.from_json, problem.handle, text, path, placement)
   if not ok then util.fail('%s: %s', owner, util.unplaced(tostring(loaded))) end
-  local notes = loaded.notes
-  if notes.method ~= self.method then refuse(owner, path, 'got a checkpoint of method %s',
-    util.quoted(notes.method or '?')) end
+  local state = state_of(loaded.notes) or {}
+  if state.method ~= self.method then refuse(owner, path, 'got a checkpoint of method %s',
+    util.quoted(state.method or '?')) end
   if not loaded.same_graph or not loaded.same_cluster then
     refuse(owner, path, 'got a checkpoint for another %s', loaded.same_graph and 'cluster' or 'graph')
   end
-  check_options(owner, path, self.options, notes)
-  if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path,
-    'expected the counts of a search, got none') end
-  local wrong_file = wrong_beside(path, notes)
+  check_options(owner, path, self.options, state.options)
+  if not is_count(state.evaluations) or not is_count(state.step) then
+    refuse(owner, path, 'expected the counts of a search, got none')
+  end
+  local wrong_file = wrong_beside(path, state.notes)
   if wrong_file then refuse(owner, path, '%s', wrong_file) end
-  local plan = notes.bare == 'no' and strategy.plan_of(problem, loaded, placement) or placement
+  local plan = state.is_placement and placement or strategy.plan_of(problem, loaded, placement)
   local metrics = simulator.run_batch(owner, problem, { plan }, nil, true)[1]
   self.best = { metrics = metrics, reward = problem:score(metrics, plan, true) }
   self.plan = plan ~= placement and strategy.of_result(problem, plan, self.best) or nil
   placement = self.plan and self.plan.placement or placement
   for op = 1, #placement do self.placement[op] = placement[op] end
-  self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
-  self.updates = tonumber(notes.updates_so_far)
-  self.curve = checkpoints.curve_of(checkpoints.unpack(notes.curve))
-  self.mean_reward = tonumber((tostring(notes.mean_reward):sub(4)))
+  self.evaluations, self.step, self.updates = state.evaluations, state.step, state.updates
+  self.curve, self.mean_reward = checkpoints.curve_of(state.curve), state.mean_reward
   -- Ranks of a job that resume together compare this text.
-  self.resumed_at = ('one of %d evaluations with checksum %s'):format(self.evaluations, tostring(notes.sum))
-  local own = {}
-  for key, value in util.sorted_pairs(notes) do
-    local name = key:match '^at_(.*)$'
-    if name then own[name] = value end
-  end
-  return own
+  self.resumed_at = ('one of %d evaluations with checksum %s'):format(self.evaluations, tostring(loaded.notes.sum))
+  return state.notes
 end
 
 --- Returns the file that the notes of the checkpoint `path` name, after a check of its content.
@@ -272,9 +266,9 @@ function checkpoints.reached(folder)
   if not util.exists(path) then return 0 end
   local text, wrong = read_checked(path)
   local ok, saved = pcall(json.decode, text or '', path)
-  local notes = text and ok and type(saved) == 'table' and saved.notes or {}
-  wrong = wrong or wrong_beside(path, notes)
-  if not wrong then return tonumber(notes.evaluations_so_far) or 0 end
+  local state = text and ok and type(saved) == 'table' and type(saved.notes) == 'table' and state_of(saved.notes)
+  wrong = wrong or wrong_beside(path, state and state.notes or {})
+  if not wrong then return state and state.evaluations or 0 end
   progress.warn(('%s: %s; it is removed, and the search starts from scratch'):format(path, wrong))
   core.remove_tree(path)
   return 0

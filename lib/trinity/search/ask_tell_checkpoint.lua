@@ -85,7 +85,7 @@ function ask_tell_checkpoint.hooks(self, resumed, first, notes)
     if again > 0 then return end
     if not checkpoints.due(self) or not scores:write(self) then return end
     notes.first, notes.scores, notes.scores_bytes = first, scores.file:match '[^/]*$', scores.bytes
-    notes.scores_sum = checkpoints.sum_text(scores.sum)
+    notes.scores_sum = ('%08x'):format(scores.sum)
     checkpoints.write(self, notes)
   end
   return hooks

@@ -45,9 +45,6 @@ local function refiner(self, start, rival, budget)
   return shared(race.annealing(problem, start, seed, both, self.ranker, moves))
 end
 
--- A placement or nil as a checkpoint keeps it, and back.
-local function packed(placement) return placement and checkpoints.pack(placement) or '' end
-
 local function placement_of(self, devices)
   local placement = self.problem:placement()
   if #devices ~= #placement then
@@ -61,8 +58,7 @@ end
 --- is worthwhile it is only for annealings in parallel.
 local function starts(self, resumed)
   if resumed then
-    local rival = checkpoints.unpack(resumed.rival or '')
-    return placement_of(self, checkpoints.unpack(resumed.start)), #rival > 0 and placement_of(self, rival) or nil
+    return placement_of(self, resumed.start), resumed.rival and placement_of(self, resumed.rival)
   end
   local races = self.problem.graph.units > few_units and (race.pays(self) or side_by_side.may(self))
   local rival = races and race.rival(self) or nil
@@ -76,7 +72,7 @@ local function refine_together(self, start, rival)
   job:barrier() -- before rank 0 writes a checkpoint, every rank has read the one that the search goes on from
   if self.checkpoint and job.rank == 0 then
     checkpoints.write(self, { stage = 'refine', first = self.evaluations,
-      start = checkpoints.pack(start), rival = packed(rival) })
+      start = start:totable(), rival = rival and rival:totable() })
   end
   local alike = exhaustive(self.problem, budget)
   local first, last = dist_search.range(job, budget)
@@ -103,7 +99,7 @@ local function refine_side_by_side(self, team, rival)
   ask_tell(self, team, { on_scores = function()
     if not self.checkpoint or not checkpoints.due(self) then return end
     checkpoints.write(self, { stage = 'refine', first = self.evaluations,
-      start = checkpoints.pack(self.placement), rival = packed(rival) })
+      start = self.placement:totable(), rival = rival and rival:totable() })
   end })
   team:close()
 end
@@ -119,7 +115,7 @@ end
 --- `resumed`: the notes of a checkpoint of this stage, or nil.
 function refinement.run(self, resumed)
   local start, rival = starts(self, resumed)
-  local first = resumed and (tonumber(resumed.first) or 0) or self.evaluations
+  local first = resumed and resumed.first or self.evaluations
   if self.job then
     self.evaluations = first
     return refine_together(self, start, rival)
@@ -128,7 +124,7 @@ function refinement.run(self, resumed)
   local team = annealed and side_by_side.new(self, start, rival)
   if team then return refine_side_by_side(self, team, rival) end
   local hooks = ask_tell_checkpoint.hooks(self, resumed, first,
-    { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
+    { stage = 'refine', start = start:totable(), rival = rival and rival:totable() })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)
   ask_tell(self, searcher, hooks)
   searcher:close()

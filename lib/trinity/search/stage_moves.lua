@@ -141,8 +141,7 @@ function stage_moves.refine(run, chain, nodes, notes)
   local options, first, start_s = run.options, run.evaluations, core.clock_s()
   local state = { node_of = layer_chain.device_of(chain, run.placement), cost = -run.best.reward, batch = 0 }
   if notes.stage == 'refine' then
-    first = tonumber(notes.first)
-    state = { node_of = checkpoints.unpack(notes.nodes), cost = tonumber(notes.cost), batch = tonumber(notes.moves) }
+    first, state = notes.first, notes.state
   end
   local at = stage_moves.of(chain, nodes)
   local function rewards_of(schemes)
@@ -169,8 +168,7 @@ function stage_moves.refine(run, chain, nodes, notes)
       state.node_of, state.cost = schemes[best], -rewards[best]
     end
     if checkpoints.due(run) then
-      checkpoints.write(run, { stage = 'refine', first = first, moves = state.batch, cost = state.cost,
-        nodes = checkpoints.pack(state.node_of) })
+      checkpoints.write(run, { stage = 'refine', first = first, state = state })
     end
   end
 end
