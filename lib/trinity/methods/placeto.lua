@@ -6,7 +6,6 @@
 local actor_critic = require 'trinity.learn.actor_critic'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
-local checkpoints = require 'trinity.runs.checkpoints'
 local env_of = require 'trinity.env'
 local features = require 'trinity.learn.features'
 local groups_of = require 'trinity.learn.groups'

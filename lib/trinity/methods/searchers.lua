@@ -6,10 +6,10 @@ local ask_tell = require 'trinity.search.ask_tell'
 local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
+local in_flight = require 'trinity.search.in_flight'
 local ranked = require 'trinity.search.ranked'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
-local side_by_side = require 'trinity.search.side_by_side'
 local util = require 'trinity.base.util'
 
 -- Declares a searcher's options: class and help, or nothing of its own.
@@ -42,7 +42,7 @@ local function register(methods, name, class, about)
       local searcher = ranked.searcher(problem, name, util.merged(util.picked(options, own, false),
         { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker, options.accept,
         options.moves)
-      if name == 'annealing' then searcher = side_by_side.shared(self, searcher, options.accept or ranker) end
+      if name == 'annealing' then searcher = in_flight(self, searcher, options.accept or ranker) end
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)

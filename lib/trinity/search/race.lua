@@ -2,9 +2,8 @@
 -- between devices. After a quarter of the budget each, one of them continues with the rest: the one that will be better
 -- if both continue as in the second half of their quarter. The race helps if the best start is near a local optimum, as
 -- blocks of layers are; otherwise it costs a quarter of the budget. With a ranker and the step time as reward, such a
--- race is not worthwhile (race.pays). With many seconds, a few annealing searches with different seeds then race from
--- the best start (race.of_twins), because the first three tenths of the cooling mostly decide the result. It has the
--- interface of a searcher of the engine (lib/trinity/search/ask_tell.lua).
+-- race is not worthwhile (race.pays). It has the interface of a searcher of the engine
+-- (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
@@ -25,13 +24,10 @@ local least_s = 1          -- minimum seconds for a race
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations up to which a ranker chooses among few moves
 local evaluation_s = 1e-7  -- approximate time per colocation unit of a ranked move and its simulation, on two threads
-local scripted = 4         -- factor on it if a fast function of a script gives the moves
 -- With at least this many evaluations per unit, every other move of a search with a time limit is unranked. With fewer,
 -- the size of candidate sets follows the sizes that were chosen, because large sets take as long to evaluate as all
 -- others together.
 local many = 150
-local twin_heat = 0.3      -- part of the cooling for each of several searches with different seeds
-local plenty = { 20, 60, 200 } -- evaluations per unit from which two, three and four of them race, with a time limit
 local large = 500          -- colocation units from which a long search starts hotter
 local few, few_large = 2000, 20000 -- evaluations up to which each is chosen among many candidates
 
@@ -64,12 +60,11 @@ end
 --- (engine/search/placement/moves.h). With a ranker and the step time as reward, its temperature depends on the budget.
 --- With few evaluations it ranks more candidates and tries few moves of the same state, as with a time limit; with very
 --- few, it ranks still more candidates, nearly all around the critical path. budget: { evaluations =, seconds = nil or
---- the search's, last_temperature = nil for the default }. moves: nil, or a function that returns moves
---- (search/ranked.lua).
+--- the search's }. moves: nil, or a function that returns moves (search/ranked.lua).
 function race.annealing(problem, start, seed, budget, ranker, moves)
   local evaluations = budget.evaluations
   local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
-    first_temperature = 1, last_temperature = budget.last_temperature, groups = true, evenly_one_in = 5 }
+    first_temperature = 1, groups = true, evenly_one_in = 5 }
   local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
   if ranker and by_time then options.first_temperature = first_temperature(problem, budget) end
   if ranker and not by_time then options.candidates = 16 end
@@ -89,19 +84,6 @@ end
 --- Returns whether the search `self` should race. A ranker does better without a race if the reward is the step time,
 --- for which it was trained, and with one for other rewards (scripts/studies/policy/RESULTS.md).
 function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
-
---- Returns the number of annealing searches with ranked moves that race from one start in the remaining seconds of the
---- search `self`. It is one if a function of the script ranks, because that takes most of the time.
-function race.twins(self)
-  local problem, left_s = self.problem, self.options.seconds - (core.clock_s() - self.start)
-  if race.pays(self) or self.job or type(self.ranker) == 'function' or left_s == math.huge then return 1 end
-  local seconds = self.options.moves and left_s / scripted or left_s
-  local likely, count = likely_evaluations(problem, { evaluations = self.options.evaluations, seconds = seconds }), 1
-  for _, least in ipairs(plenty) do
-    if likely >= least * problem.graph.units then count = count + 1 end
-  end
-  return count
-end
 
 -- Returns whether a race fits the remaining budget of the search `self`; the ranks of a job agree on it.
 local function has_room(self)
@@ -131,72 +113,41 @@ function race.rival(self)
   return list[rival]
 end
 
--- Makes a race of `racers` with a budget of evaluations; each first gets heat_share of it.
-local function among(racers, evaluations, share)
-  return setmetatable({ used = 0, share = 0, budget = evaluations, now = 1, best = {}, half = {}, heat_share = share,
-    racers = racers }, Race)
-end
-
--- Makes an annealing search from a placement, wrapped by `shared` if it is given (search/side_by_side.lua).
-local function racer_from(problem, start, seed, budget, ranker, shared, moves)
-  local own = { evaluations = 2 ^ 40, seconds = budget.seconds }
-  local searcher = race.annealing(problem, start, seed, own, ranker, moves)
-  return shared and shared(searcher) or searcher
-end
-
---- Makes a race of two. budget: { evaluations =, seconds = } of the whole race. shared: nil, or a function that wraps
---- each searcher. moves: as in race.annealing. The result depends only on the seed and the budget if progress() is not
---- called.
+--- Makes a race of two. budget: { evaluations =, seconds = } of the whole race. shared(searcher) wraps each searcher
+--- (search/in_flight.lua). moves: as in race.annealing. The result depends only on the seed and the budget if
+--- progress() is not called.
 function race.new(problem, start, rival, seed, budget, ranker, shared, moves)
-  return among({ racer_from(problem, start, seed, budget, ranker, shared, moves),
-    racer_from(problem, rival, seed, budget, ranker, shared, moves) }, budget.evaluations, heat_share)
-end
-
---- Makes a race of `count` annealing searches with different seeds. The best after the heats continues. Each calls
---- `moves` with its own random stream.
-function race.of_twins(problem, count, start, seed, budget, ranker, shared, moves)
-  local racers = {}
-  for i = 1, count do
-    local own = i == 1 and seed or core.random(seed, 'twin', i):integer(2 ^ 53) - 1
-    racers[i] = racer_from(problem, start, own, budget, ranker, shared, moves)
-  end
-  local self = among(racers, budget.evaluations, twin_heat / (1 + (count - 1) * twin_heat))
-  self.are_twins = true
-  return self
+  local own = { evaluations = 2 ^ 40, seconds = budget.seconds }
+  local racers = util.map({ start, rival }, function(placement)
+    return shared(race.annealing(problem, placement, seed, own, ranker, moves))
+  end)
+  return setmetatable({ used = 0, share = 0, budget = budget.evaluations, now = 1, best = {}, half = {},
+    racers = racers }, Race)
 end
 
 function Race:progress(share) self.share = share end
 
 function Race:evaluations() return self.used end
 
--- Extrapolates the value of a racer from its improvement since the middle of its heat. Twins are compared by their
--- current values.
+-- Extrapolates the value of a racer from its improvement since the middle of its heat.
 local function hope(self, racer)
   local best = self.best[racer]
   if not best or best.excess > 0 then return math.huge end
-  local half = not self.are_twins and self.half[racer] or best.value
+  local half = self.half[racer] or best.value
   return best.value - (half - best.value)
-end
-
--- Returns the racer that continues after the heats.
-local function winner_of(self)
-  local winner = 1
-  for i = 2, #self.racers do
-    if hope(self, i) < hope(self, winner) then winner = i end
-  end
-  return winner
 end
 
 -- Returns whose turn it is and its cooling progress after `share` of the budget.
 local function turn(self, share)
-  local heat, others = self.heat_share, #self.racers - 1
-  if not self.winner and share >= #self.racers * heat then self.winner = winner_of(self) end
-  if self.winner then return self.winner, (share - others * heat) / (1 - others * heat) end
-  local racer = math.min(#self.racers, 1 + math.floor(share / heat))
-  local own = share - (racer - 1) * heat
+  if not self.winner and share >= 2 * heat_share then self.winner = hope(self, 2) < hope(self, 1) and 2 or 1 end
+  if self.winner then return self.winner, (share - heat_share) / (1 - heat_share) end
+  local racer = share < heat_share and 1 or 2
+  local own = share - (racer - 1) * heat_share
   local best = self.best[racer]
-  if best and best.excess <= 0 and not self.half[racer] and own >= heat / 2 then self.half[racer] = best.value end
-  return racer, own / (1 - others * heat)
+  if best and best.excess <= 0 and not self.half[racer] and own >= heat_share / 2 then
+    self.half[racer] = best.value
+  end
+  return racer, own / (1 - heat_share)
 end
 
 --- As a searcher's ask(): returns the number of placements written to `room`, and the value above which they do not
@@ -228,10 +179,7 @@ end
 --- Returns the summed statistics of the ranker, or nil without one.
 function Race:ranking()
   local sum = self.racers[1]:ranking()
-  if not sum then return nil end
-  for i = 2, #self.racers do
-    for key, value in util.sorted_pairs(self.racers[i]:ranking()) do sum[key] = sum[key] + value end
-  end
+  for key, value in util.sorted_pairs(sum and self.racers[2]:ranking() or {}) do sum[key] = sum[key] + value end
   return sum
 end
 

@@ -1,5 +1,5 @@
 -- The refinement of a search from its best so far: all placements where these are few, local search on few units, else
--- annealing, in a race (race.lua) or on all threads at once (side_by_side.lua).
+-- annealing, alone or in a race (race.lua).
 --
 -- In a job of several ranks each refines with a seed and a part of the budget of its own, and the best of all is taken.
 -- A checkpoint then keeps the beginning of the refinement, which restarts.
@@ -9,9 +9,9 @@ local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
 local checkpoints = require 'trinity.runs.checkpoints'
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
+local in_flight = require 'trinity.search.in_flight'
 local race = require 'trinity.search.race'
 local ranked = require 'trinity.search.ranked'
-local side_by_side = require 'trinity.search.side_by_side'
 local util = require 'trinity.base.util'
 
 local refinement = {}
@@ -35,13 +35,11 @@ local function refiner(self, start, rival, budget)
   if problem.graph.units <= few_units then
     return ranked.searcher(problem, 'local_search', { seed = seed, starts = { start } }, nil, nil, moves)
   end
-  local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
+  local function shared(searcher) return in_flight(self, searcher, self.ranker) end
   local both = { evaluations = budget, seconds = self.options.seconds }
   if rival and race.pays(self) then
     return race.new(problem, start, rival, seed, both, self.ranker, shared, moves)
   end
-  local twins = race.twins(self)
-  if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared, moves) end
   return shared(race.annealing(problem, start, seed, both, self.ranker, moves))
 end
 
@@ -54,13 +52,12 @@ local function placement_of(self, devices)
   return placement
 end
 
---- The starts of the refinement: the best so far and the partition that races against it, if any. Where no race
---- is worthwhile it is only for annealings in parallel.
+--- The starts of the refinement: the best so far and the partition that races against it, if any.
 local function starts(self, resumed)
   if resumed then
     return placement_of(self, resumed.start), resumed.rival and placement_of(self, resumed.rival)
   end
-  local races = self.problem.graph.units > few_units and (race.pays(self) or side_by_side.may(self))
+  local races = self.problem.graph.units > few_units and race.pays(self)
   local rival = races and race.rival(self) or nil
   return placement_of(self, self.placement), rival
 end
@@ -92,18 +89,6 @@ local function refine_together(self, start, rival)
   dist_search.join(self, job, own, alike)
 end
 
---- Annealings on all threads at once. A checkpoint keeps the best so far, from which they restart.
-local function refine_side_by_side(self, team, rival)
-  self.stages[#self.stages] = 'annealing'
-  if self.ranker then self.updates = self.updates or 0 end -- which chooses nothing here
-  ask_tell(self, team, { on_scores = function()
-    if not self.checkpoint or not checkpoints.due(self) then return end
-    checkpoints.write(self, { stage = 'refine', first = self.evaluations,
-      start = self.placement:totable(), rival = rival and rival:totable() })
-  end })
-  team:close()
-end
-
 --- Returns the name of the refinement of a problem within a budget; `ranks`: whether a ranker chooses moves.
 function refinement.name(problem, options, ranks)
   if exhaustive(problem, options.evaluations) then return 'every placement' end
@@ -120,9 +105,6 @@ function refinement.run(self, resumed)
     self.evaluations = first
     return refine_together(self, start, rival)
   end
-  local annealed = refinement.name(self.problem, self.options):match '^annealing'
-  local team = annealed and side_by_side.new(self, start, rival)
-  if team then return refine_side_by_side(self, team, rival) end
   local hooks = ask_tell_checkpoint.hooks(self, resumed, first,
     { stage = 'refine', start = start:totable(), rival = rival and rival:totable() })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)
