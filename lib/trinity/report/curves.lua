@@ -23,7 +23,7 @@ end
 
 -- Cache of the rows of a run's metrics.
 local function rows_of_run(run)
-  run.rows = run.rows or metrics.read(run.folder .. '/metrics.jsonl')
+  run.rows = run.rows or metrics.read(run.path .. '/metrics.jsonl')
   return run.rows
 end
 

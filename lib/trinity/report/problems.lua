@@ -54,7 +54,7 @@ end
 
 --- Returns the map of a graph's file and the numbers of its operators; cached per page.
 local function map_of(page, run, file)
-  local key = ('%s/%s'):format(run.folder, file)
+  local key = ('%s/%s'):format(run.path, file)
   if page.known[key] == nil then
     local ok, map, index_of = pcall(function()
       -- Only data of the run, because it may be untrusted.

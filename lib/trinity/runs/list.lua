@@ -11,13 +11,6 @@ local run_list = {}
 
 function run_list.absolute(path) return path:match '^/' and path or core.process().folder .. '/' .. path end
 
---- Returns the file of this program.
-run_list.program = core.program
-
---- Replaces this process by another program, in a folder, with these arguments. The process id stays, so that signals
---- reach it.
-run_list.become = core.become
-
 --- Returns a field of untrusted JSON if it has the expected type.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]
@@ -40,23 +33,51 @@ function run_list.before(a, b)
   return key(a) < key(b)
 end
 
---- Returns the searches of a run in order: the content of search.json, with `id`.
-function run_list.searches(run)
-  local list = util.map(core.list_folder(run.path .. '/searches'), function(id)
-    local about = json.try(('%s/searches/%s/search.json'):format(run.path, id))
-    return util.merged(about or { status = 'running' }, { id = id })
-  end)
-  table.sort(list, function(a, b) return run_list.before(a.id, b.id) end)
-  return list
+-- Returns a table of a run's folder, or nil; `notes`, if given, get what is wrong with it.
+local function read_table(run, path, notes)
+  local ok, value = pcall(json.read, ('%s/%s'):format(run.path, path))
+  if ok and type(value) == 'table' then return value end
+  if notes then notes[#notes + 1] = util.shortened(('%s: %s'):format(path, tostring(value))) end
 end
 
---- Returns the results of a run: labels, and content of files.
-function run_list.results(run)
-  local list = {}
-  for _, file in ipairs(core.list_folder(run.path .. '/results')) do
-    list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
+-- Returns the names in a part of a run ('searches'), in order.
+local function names_in(run, part)
+  local names = core.list_folder(('%s/%s'):format(run.path, part))
+  table.sort(names, run_list.before)
+  return names
+end
+
+--- Returns the tables FILE in the folders of a part of a run ('problems', 'searches') by id, and the ids in order.
+function run_list.parts(run, part, file, notes)
+  local parts, ids = {}, {}
+  for _, id in ipairs(names_in(run, part)) do
+    local path = ('%s/%s/%s'):format(part, id, file)
+    parts[id] = util.exists(('%s/%s'):format(run.path, path)) and read_table(run, path, notes) or nil
+    if parts[id] then ids[#ids + 1] = id end
   end
-  table.sort(list, function(a, b) return run_list.before(tostring(a.label), tostring(b.label)) end)
+  return parts, ids
+end
+
+--- Returns the searches of a run in order: the content of search.json, with `id`.
+function run_list.searches(run)
+  local parts = run_list.parts(run, 'searches', 'search.json')
+  return util.map(names_in(run, 'searches'), function(id)
+    return util.merged(parts[id] or { status = 'running' }, { id = id })
+  end)
+end
+
+--- Returns the results of a run in order: { kind, label, summary, data }.
+function run_list.results(run, notes)
+  local list = {}
+  for _, file in ipairs(names_in(run, 'results')) do
+    local value = file:match '%.json$' and read_table(run, 'results/' .. file, notes)
+    if value and type(value.data) == 'table' then
+      list[#list + 1] = { kind = tostring(value.kind), label = file:match '^(.*)%.', data = value.data,
+        summary = field(value, 'summary', 'string') }
+    elseif value and notes then
+      notes[#notes + 1] = util.shortened(('results/%s: has no data'):format(file))
+    end
+  end
   return list
 end
 

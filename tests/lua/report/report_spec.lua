@@ -351,7 +351,7 @@ describe('a report', function()
     lines[5000] = '{"step":1,"search":"1","loss":3}'
     lines[5001] = '{"loss":3}'
     core.write_file(folder .. '/long/metrics.jsonl', table.concat(lines, '\n'))
-    local charts = curves.logged { folder = folder .. '/long' }
+    local charts = curves.logged { path = folder .. '/long' }
     expect(#charts):equals(2)
     expect(charts[1].name .. charts[2].name .. charts[1].over):equals 'abstep'
     local x = charts[2].series[1].x
@@ -359,7 +359,7 @@ describe('a report', function()
     expect(x[1]):equals(1)
     expect(x[#x]):equals(4999)
     expect(charts[2].series[1].y[7]):equals(x[7])
-    expect(json.encode(curves.logged { folder = folder .. '/long' })):equals(json.encode(charts))
+    expect(json.encode(curves.logged { path = folder .. '/long' })):equals(json.encode(charts))
   end)
   it('shows of searches that found nothing that fits the one with the least excess first', function()
     local function search(method, over_bytes)
@@ -455,7 +455,7 @@ describe('a wrong report', function()
     run_folders.results(folder .. '/broken', experiments())
     core.write_file(folder .. '/broken/results/pase.json', '{"kind": "pase", "data": ')
     core.write_file(folder .. '/broken/searches/1/search.json', '[')
-    expect(page_of { folder .. '/broken' }):matches 'searches/1:.*not valid JSON'
+    expect(page_of { folder .. '/broken' }):matches 'searches/1/search.json:.*not valid JSON'
     core.write_file(folder .. '/broken/run.json', '{}')
     local status, output = run_trinity(("runs report '%s/broken'"):format(folder))
     expect(status == 0):equals(false)
