@@ -50,7 +50,6 @@ error 'this file is for editors'
 ---@field cuts? string what these are: 'antichains', 'antichains of compressed branches', 'one order', 'few of one order' (when time was up, or tables would be too large)
 ---@field data_parallel? number pipedream: all devices as replicas of one stage
 ---@field ideals? integer down-sets that were looked at
----@field by? string whose cut expert is: 'the authors' or 'equal layers'
 ---@field infeasibility? trinity.PipelineInfeasibility where it does not fit
 ---@field least_infeasible? trinity.PipelineResult where the method has no cut: cuts that balance memory (assignment, loads, max_load)
 ---@field stopped? boolean true after Ctrl-C

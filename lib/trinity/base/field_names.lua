@@ -93,8 +93,7 @@ given.names = {
   ['trinity.PipelineInstance'] = [[source options machine]],
   ['trinity.PipelineMachine'] = [[devices cpus memory_bytes bandwidth_bytes_per_s micro_batches]],
   ['trinity.PipelineResult'] = [[method network format unit max_load feasible optimal seconds stages assignment
-    nodes machine loads contiguous_max_load states cuts data_parallel ideals by infeasibility least_infeasible
-    stopped]],
+    nodes machine loads contiguous_max_load states cuts data_parallel ideals infeasibility least_infeasible stopped]],
   ['trinity.PipelineStage'] = [[nodes devices first_device load compute replicas data_parallel tensor_parallel
     memory_bytes recomputed_layers]],
   ['trinity.Placement'] = [[length]],

@@ -34,8 +34,6 @@ local renamed = {
   ['pipeline --compress_branches'] = '--method-set compress_branches=yes',
   ['pipeline --cost'] = '--method-set cost=paper',
   ['pipeline --data_parallel'] = '--method-set data_parallel=false',
-  ['pipeline --expert'] = '--method-set expert=FILE',
-  ['pipeline --fewer_devices'] = '--method-set fewer_devices=true',
   ['pipeline --file'] = '--model',
   ['pipeline --rounds'] = '--method-set rounds=NUMBER',
   ['pipeline --straight'] = '--method-set straight=true',

@@ -50,10 +50,8 @@ local declared = options_of.declare('trinity.PipelineOptions', { help = 'Options
     .. "cluster ('dgx_a100x2'); a problem has its own" },
   { 'model', 'table', as = 'trinity.ModelOptions',
     help = 'options of trinity.model for a model or a file of a network' },
-  { 'expert', 'string', otherwise = "from the authors' repository", help = "expert: file of the authors' cut" },
   { 'cost', { 'code', 'paper' }, 'code', help = 'pipedream: costs of the code or of the paper' },
   { 'straight', 'boolean', false, help = 'pipedream: no replicas, one stage per device' },
-  { 'fewer_devices', 'boolean', false, help = 'pipedream: devices may stay idle' },
   { 'activation_compression', 'number', 1, least = 0,
     help = 'pipedream: factor by which transfers are smaller; 0: ignore transfers' },
   { 'compress_branches', { 'auto', 'yes', 'no' }, 'auto', help = 'pipedream: join chains after branches to one layer' },
@@ -200,44 +198,6 @@ pipeline.register('max_load_dp', {
       most_ideals = 400000, most_pairs = 2e8 }))
   end })
 
---- Possible files of the published experts' cuts of an instance.
-local function expert_file(source)
-  local folder, stem = source:match '^(.-)([^/]*)%.json$'
-  if not folder then return end
-  for _, place in ipairs { '', '../', '../../', '../../../' } do
-    local base = folder .. place .. (place == '' and '' or 'human-experts/')
-    for _, variant in ipairs { stem, (stem:gsub('_training$', '_inference')) } do
-      local path = base .. variant .. '_expert.json'
-      if util.exists(path) then return path end
-    end
-  end
-end
-
-local function expert_assignment(instance)
-  local source, devices = instance.source, instance.machine.devices
-  local file = instance.options.expert
-  if not file and instance.about.format == 'dnn-partitioning' then file = expert_file(source) end
-  local list = instance.about.expert
-  if file then
-    if type(source) ~= 'string' then util.fail("%s: option 'expert': expected a network from a file", name) end
-    list = core.pipeline_cut(file, source, instance.about.devices)
-  end
-  for i = 1, list and #list or 0 do
-    if list[i] > devices or list[i] <= -instance.machine.cpus then return nil end
-  end
-  return list
-end
-
-pipeline.register('expert', {
-  help = "the cut of the file's authors if it exists and fits, else equal numbers of layers",
-  run = function(instance)
-    local list = expert_assignment(instance)
-    local cut = list and instance.network:price(instance.machine, list)
-      or instance.network:cuts(instance.machine, 'equal', {})
-    cut.by = list and 'the authors' or 'equal layers'
-    return cut_result(instance, cut)
-  end })
-
 -- Without a time limit, rounds end a search, except on a machine so busy that they would take longer than this.
 local longest_s = 50
 
@@ -306,7 +266,7 @@ pipeline.register('pipedream', {
   local unit_s = instance.about.unit == 'ms' and 1e-3 or 1
   local found = require('trinity.pipeline.pipedream')(instance.network, unit_s, instance.levels, {
     transfers = compression > 0, compression = compression > 0 and compression or 1, straight = options.straight,
-    fewer = options.fewer_devices, paper = options.cost == 'paper', memory_bytes = options.memory_bytes or 0,
+    paper = options.cost == 'paper', memory_bytes = options.memory_bytes or 0,
     seconds = options.seconds, compress = options.compress_branches })
   found.optimal, found.complete = found.complete and found.cuts ~= 'one order', nil
   return found

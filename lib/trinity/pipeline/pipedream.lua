@@ -107,18 +107,8 @@ function Level:try_cuts(i, j, m, cuts)
   time_s[entry + m], self.cut[entry + m], self.replicas[entry + m] = best_s, best_k, best_replicas
 end
 
---- With fewer workers where that is faster.
-function Level:leave_idle(entry)
-  for m = entry + 1, entry + self.workers - 1 do
-    if self.time_s[m - 1] < self.time_s[m] then
-      self.time_s[m], self.cut[m], self.replicas[m] = self.time_s[m - 1], self.cut[m - 1], self.replicas[m - 1]
-      self.used[m] = self.used[m - 1]
-    end
-  end
-end
-
 --- Solves a level: for every run of states and number of workers the time of its slowest stage, the state before its
---- last stage (-1: one stage), this stage's replicas, and the workers used less 1. Returns nil when the time is up.
+--- last stage (-1: one stage) and this stage's replicas. Returns nil when the time is up.
 local function solve(cuts, level, options, below, last, end_s)
   local count, workers = cuts.count, level.workers
   local starts = last and 1 or count
@@ -126,10 +116,9 @@ local function solve(cuts, level, options, below, last, end_s)
   local self = setmetatable({ cuts = cuts, count = count, workers = workers, bandwidth = level.bandwidth_bytes_per_s,
     options = options, below = below, most_replicas = options.straight and 1 or workers - 1,
     time_s = ffi.new('double[?]', size), cut = ffi.new('int32_t[?]', size), replicas = ffi.new('int32_t[?]', size),
-    used = ffi.new('int32_t[?]', size), last_s = ffi.new('double[?]', workers * count),
-    states = ffi.new('int32_t[?]', count), within = ffi.new('int32_t[?]', count + 1),
-    any = ffi.new('uint8_t[?]', count, 1) }, Level)
-  for entry = 0, size - 1 do self.time_s[entry], self.cut[entry], self.used[entry] = huge, -1, entry % workers end
+    last_s = ffi.new('double[?]', workers * count), states = ffi.new('int32_t[?]', count),
+    within = ffi.new('int32_t[?]', count + 1), any = ffi.new('uint8_t[?]', count, 1) }, Level)
+  for entry = 0, size - 1 do self.time_s[entry], self.cut[entry] = huge, -1 end
   for j = 0, count - 1 do
     local states, first = workers > 1 and self:fill_last_stages(j) or 0, 0
     for i = 0, math.min(j, starts - 1) do
@@ -142,7 +131,6 @@ local function solve(cuts, level, options, below, last, end_s)
         self:fill_one_stage(i, j)
         local cuts_within = self:list_within(i, first, states)
         for m = 1, workers - 1 do self:try_cuts(i, j, m, cuts_within) end
-        if options.fewer then self:leave_idle(self:entry(i, j)) end
       end
     end
   end
@@ -154,7 +142,6 @@ local function collect(level, i, j, outer, stages)
   local own, m = {}, level.workers - 1
   while j >= i do
     local entry = level:entry(i, j)
-    m = level.used[entry + m]
     local cut, replicas = level.cut[entry + m], level.replicas[entry + m]
     table.insert(own, 1, { first = cut < 0 and i or cut + 1, last = j, replicas = { replicas, unpack(outer) } })
     if cut < 0 then break end
@@ -227,7 +214,7 @@ end
 
 --- Finds cuts and a pipeline within `options.seconds`: over the antichains (compress 'no'), the antichains of
 --- compressed branches ('yes'), or ('auto') the first of these, and then all or few cuts of one order of the layers, if
---- they fit into the tables. When the time is up: few cuts of one order. options: { transfers, straight, fewer, paper,
+--- they fit into the tables. When the time is up: few cuts of one order. options: { transfers, straight, paper,
 --- compression, memory_bytes, compress, seconds }.
 local function find(network, levels, options)
   local end_s, pipeline = core.clock_s() + options.seconds, nil

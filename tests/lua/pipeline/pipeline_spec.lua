@@ -116,18 +116,6 @@ describe('trinity.pipeline', function()
     end })
     expect(cut(training, { method = 'all_on_one' }).max_load):equals(18)
   end)
-  it("takes the experts' cut from where the published ones are", function()
-    local folder = temporary '.experts'
-    local text = core.read_file(training)
-    core.write_file(folder .. '/inputs/net_training.json', text)
-    core.write_file(folder .. '/human-experts/net_inference_expert.json',
-      '{"cpus": [], "fpgas": [{"nodes": [10, 20]}, {"nodes": [11, 12, 22, 21]}]}')
-    local found = cut(folder .. '/inputs/net_training.json', { method = 'expert' })
-    expect(found.by):equals 'the authors'
-    expect(cut(training, { method = 'expert' }).by):equals 'equal layers'
-    expect(table.concat(found.assignment, ' ')):equals '1 2 2 2 2 1'
-    expect(found.max_load):equals(12.5)
-  end)
   it('raises the error of a method, however late it comes', function()
     trinity.pipeline.register('slow', { help = '', run = function()
       local start = core.clock_s()

@@ -201,7 +201,7 @@ local function see_pipelines(problem)
     given.devices, given.quiet = given.devices or 2, true
     see('trinity.PipelineResult', trinity.pipeline(profile, given))
   end
-  for _, method in ipairs { 'pipedream', 'piper', 'expert' } do cut { method = method } end
+  for _, method in ipairs { 'pipedream', 'piper' } do cut { method = method } end
   cut { rounds = 1 }
   cut { method = 'max_load_dp', memory_bytes = 1 }
   see('trinity.PipelineResult', trinity.pipeline(problem, { method = 'max_load_dp', devices = 1 }))
