@@ -17,16 +17,14 @@ local int32_pointer, double_pointer = ffi.typeof 'int32_t *', ffi.typeof 'double
 
 local is_array -- returns whether a value is one of our arrays
 
---- Methods are called with ':'.
-local function check_self(name, self)
-  if not is_array(self) then
-    util.fail("array:%s: the object before ':' ('self'): expected an array, got %s (methods are called with ':')", name,
-      util.describe(self))
-  end
+--- Raises the error about an object of a method, called `name`, that is none: methods are called with ':'.
+local function refuse_self(name, expected, self)
+  util.fail("%s: the object before ':' ('self'): expected %s, got %s (methods are called with ':')", name, expected,
+    util.describe(self))
 end
 
 local function totable(self)
-  check_self('totable', self)
+  if not is_array(self) then refuse_self('array:totable', 'an array', self) end
   return util.listed(#self, function(i) return self[i] end)
 end
 
@@ -39,7 +37,7 @@ local methods = {
   totable = fields.limited('array.totable', totable),
   --- for i, value in a:each() do ... end
   each = fields.limited('array.each', function(self)
-    check_self('each', self)
+    if not is_array(self) then refuse_self('array:each', 'an array', self) end
     return iterate, self, 0
   end),
 }
@@ -189,10 +187,7 @@ local metrics_methods = {}
 for name, offset in util.sorted_pairs(device_fields) do
   --- metrics:memory_bytes(d) and others: the value of one device.
   metrics_methods[name] = function(self, d)
-    if not ffi.istype(metrics, self) then
-      util.fail("metrics:%s: the object before ':' ('self'): expected metrics, got %s (methods are called with ':')",
-        name, util.describe(self))
-    end
+    if not ffi.istype(metrics, self) then refuse_self('metrics:' .. name, 'metrics', self) end
     if type(d) ~= 'number' or not (d >= 1 and d <= self.device_count and d % 1 == 0) then
       check.wrong('metrics:' .. name, 1, 'd', d, 'an integer from 1 to ' .. self.device_count)
     end
@@ -229,10 +224,7 @@ function metrics_fields.samples_per_s(self) return self.samples / self.step_time
 
 --- metrics:totable(): returns all fields as a table, with lists for values per device.
 function metrics_methods.totable(self)
-  if not ffi.istype(metrics, self) then
-    util.fail("metrics:totable: the object before ':' ('self'): expected metrics, got %s (methods are called with ':')",
-      util.describe(self))
-  end
+  if not ffi.istype(metrics, self) then refuse_self('metrics:totable', 'metrics', self) end
   local all = {}
   for name, field in util.sorted_pairs(metrics_fields) do all[name] = field(self) end
   for name in util.sorted_pairs(device_fields) do

@@ -42,41 +42,28 @@ function arguments.operators(owner, place, name, graph, value)
   return list
 end
 
-local function from_function(owner, name, call, count, describe)
-  local out = array.double(count)
-  for i = 1, count do
-    local value = describe(call, i)
-    if type(value) ~= 'number' or not (value >= 0) then
-      check.refuse(owner, 'option', name, 'the function at %s returned %s for number %d, expected a number from 0',
-        util.function_place(call), util.describe(value), i)
-    end
-    out[i] = value
-  end
-  return out
-end
-
-local function from_list(owner, name, list, count)
-  if #list ~= count then check.refuse(owner, 'option', name, 'expected %d entries, got %d', count, #list) end
-  local out = array.double(count)
-  for i = 1, count do
-    local value = list[i]
-    if type(value) ~= 'number' or not (value >= 0) then
-      check.refuse(owner, 'option', name, 'entry %d: expected a number from 0, got %s', i, util.describe(value))
-    end
-    out[i] = value
-  end
-  return out
-end
-
 --- Returns a double array of `count` non-negative numbers, given as an array, a list or a function; describe(call, i)
 --- calls the function for entry i.
 function arguments.numbers(owner, name, value, count, describe)
-  if type(value) == 'function' then return from_function(owner, name, value, count, describe) end
-  if type(value) == 'table' then return from_list(owner, name, value, count) end
-  if not ffi.istype(double_array, value) then
+  local is_function, out = type(value) == 'function', array.double(count)
+  if not is_function and type(value) ~= 'table' and not ffi.istype(double_array, value) then
     check.wrong(owner, 'option', name, value, 'a list, a double array or a function')
   end
-  return from_list(owner, name, value, count)
+  if not is_function and #value ~= count then
+    check.refuse(owner, 'option', name, 'expected %d entries, got %d', count, #value)
+  end
+  for i = 1, count do
+    local entry
+    if is_function then entry = describe(value, i) else entry = value[i] end
+    if type(entry) ~= 'number' or not (entry >= 0) then
+      local where = is_function and ('the function at %s returned %s for number %d, expected a number from 0'):format(
+        util.function_place(value), util.describe(entry), i)
+        or ('entry %d: expected a number from 0, got %s'):format(i, util.describe(entry))
+      check.refuse(owner, 'option', name, '%s', where)
+    end
+    out[i] = entry
+  end
+  return out
 end
 
 return arguments

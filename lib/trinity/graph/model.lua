@@ -38,24 +38,13 @@ local function load_file(path)
   return chunk()
 end
 
---- Returns suggestions for a misspelt name: the shortest name with this whole word ('a100' of 'dgx_a100'), or else the
---- nearest name.
-local function suggested(word, names)
-  local best
-  for _, name in ipairs(names) do
-    local holds = ('_' .. name:gsub('-', '_') .. '_'):find('_' .. word:gsub('-', '_') .. '_', 1, true)
-    if holds and (not best or #name < #best) then best = name end
-  end
-  return best and (", did you mean '%s'?"):format(best) or core.suggestion(word, names)
-end
-
 local function missing_model(name, folder)
   local known = lua_names(folder)
   for _, published in ipairs(util.sorted_keys(require 'trinity.graph.decoder.published')) do
     known[#known + 1] = published
   end
   util.fail("no model %s%s ('trinity help catalog' lists them; or use a folder with config.json, or a file %s)",
-    util.quoted(name), suggested(name, known), model_files.endings)
+    util.quoted(name), suggestions.near(name, known), model_files.endings)
 end
 
 local function missing_cluster(name, folder)
