@@ -4,7 +4,6 @@
 local constants = require 'trinity.cluster.collective_constants'
 local csv = require 'trinity.base.csv'
 local model = require 'trinity.graph.model'
-local runs = require 'studies.fidelity.runs'
 local systems = require 'studies.fidelity.described'
 local tables = require 'studies.fidelity.collective_tables'
 local util = require 'trinity.base.util'
@@ -12,6 +11,7 @@ local util = require 'trinity.base.util'
 local collectives = {
   name = 'collectives',
   quantity = 'seconds, from 1 MiB up',
+  json = { predicted = 'predicted_s', algorithm = 'algorithm', refused = 'why' },
   decades = true,
   lists_no_rows = true,
   help = 'measured all-reduces and others',
@@ -128,18 +128,11 @@ function collectives.read(options)
     local counts = row.found and seconds and row.size >= least_bytes and not row.trap
     row.id, row.group, row.left_out, row.served = ('%s:%d'):format(row.run, i), row.run, row.run, row.run
     row.measured, row.refused = counts and seconds or nil, not row.found and row.why or nil
-    row.family, row.source, row.runtimes = 'wires', collectives, {}
+    row.family, row.runtimes = 'wires', {}
   end
   return rows
 end
 
-function collectives.json(row)
-  if row.refused then return { why = row.refused } end
-  return { predicted_s = row.prediction.predicted, algorithm = row.prediction.algorithm }
-end
-
 collectives.priors = constants.by_name
-
-function collectives.run(options) return runs.run(collectives, options) end
 
 return collectives

@@ -1,19 +1,46 @@
--- How far predictions are from measurements: errors of rows, ranks within groups, the plan that a planner would name.
+-- How far predictions are from measurements: errors of rows and their bars, ranks within groups, the plan that a
+-- planner would name, rows that pull a fit apart.
 
+local json = require 'trinity.base.json'
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local errors = {}
 
+-- Upper limits of the mean errors of rows left out, by source: the first entry whose words are all in a group's name
+-- applies; `worst`: of any row.
+local bars = {
+  published = {
+    { { 'H100-80GB', 'mixtures' }, mean = 0.1 }, { { 'B200', 'mixtures', not_ = 'GB' }, mean = 0.1 },
+    { { 'B300', 'mixtures', not_ = 'GB' }, mean = 0.1 }, { { 'mixtures' }, mean = 0.08 },
+    { { 'A100-40GB' }, mean = 0.12 }, { { 'A100' }, mean = 0.08, worst = 0.25 },
+    { { 'H100', '16 bits' }, mean = 0.06, worst = 0.25 }, { { 'H100' }, mean = 0.07, worst = 0.25 },
+    { { 'GB200' }, mean = 0.08, worst = 0.15 }, { { 'GB300' }, mean = 0.08, worst = 0.15 },
+    { { 'H200' }, mean = 0.08, worst = 0.15 }, { { 'B200' }, mean = 0.08, worst = 0.15 },
+  },
+  vtrain = { { { 'hidden' }, mean = 0.05 } },
+  sailor = { { { 'memory' }, mean = 0.03 }, { {}, mean = 0.05 } },
+}
+
+--- The bar of a group, { mean, worst }; nil for none.
+function errors.bar(source, group)
+  return util.find(bars[source] or {}, function(bar)
+    local words = bar[1]
+    for _, word in ipairs(words) do if not group:find(word, 1, true) then return false end end
+    return not (words.not_ and group:find(words.not_, 1, true))
+  end)
+end
+
+--- Whether errors { mean, worst } are beyond a bar.
+function errors.missed(bar, found)
+  return found.mean > bar.mean or bar.worst ~= nil and found.worst > bar.worst
+end
+
 --- How much slower the plan that is predicted fastest was than the fastest, as a part, of { predicted, measured }.
 function errors.choice(pairs_of)
-  local named, fastest = 1, math.huge
-  for i, pair in ipairs(pairs_of) do
-    if pair[1] < pairs_of[named][1] then named = i end
-    fastest = math.min(fastest, pair[2])
-  end
-  return pairs_of[named][2] / fastest - 1
+  local named = pairs_of[util.order_of(util.map(pairs_of, function(pair) return pair[1] end))[1]]
+  return named[2] / math.min(unpack(util.map(pairs_of, function(pair) return pair[2] end))) - 1
 end
 
 --- Means over groups of at least `least` rows { predicted, measured, group = }: how many groups, tau, and the choice of
@@ -36,20 +63,33 @@ function errors.percent(x) return x ~= x and '-' or ('%.1f %%'):format(100 * x) 
 --- The same with its sign; empty where there is none.
 function errors.signed(x) return x and ('%+.1f %%'):format(100 * x) or '' end
 
+--- Errors of { name, error } entries (and of what they have more) by their names, sorted.
+function errors.grouped(list)
+  local groups = util.map(util.grouped(list, function(one) return one[1] end), function(group)
+    return util.merged({ name = group.name, rows = util.map(group, function(one) return one[3] end) },
+      util.map(group, function(one) return one[2] end))
+  end)
+  table.sort(groups, util.by 'name')
+  return groups
+end
+
+--- A table of the errors of groups with these heads.
+function errors.table(groups, heads)
+  return text.format_table(util.joined({ '' }, heads), util.map(groups, function(group)
+    local s = statistics.summary(group)
+    local cells = { rows = ('%d'):format(s.count), ['mean error'] = errors.percent(s.mean),
+      median = errors.percent(s.median), worst = errors.percent(s.worst), ['mean, signed'] = errors.signed(s.signed) }
+    return util.joined({ group.name }, util.map(heads, function(head) return cells[head] end))
+  end))
+end
+
+--- Prints the errors of groups and, of several, of all together without memory.
 function errors.print(heading, groups)
-  local all, list = { name = 'all' }, util.merged({}, groups)
-  for _, group in ipairs(groups) do
-    for _, e in ipairs(group.name:find ': memory$' and {} or group) do table.insert(all, e) end
-  end
-  if #groups > 1 then list[#list + 1] = all end
+  local times = util.filtered(groups, function(group) return not group.name:find ': memory$' end)
+  local all = util.merged({ name = 'all' }, util.joined(unpack(times)))
   print(heading)
-  print(text.format_table({ '', 'rows', 'mean error', 'median', 'worst', 'mean, signed' }, util.map(list,
-    function(group)
-      local s = statistics.summary(group)
-      return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.median),
-        errors.percent(s.worst), errors.signed(s.signed) }
-    end)))
-  print ''
+  print(errors.table(#groups > 1 and util.joined(groups, { all }) or groups, { 'rows', 'mean error', 'median', 'worst',
+    'mean, signed' }) .. '\n')
 end
 
 --- Prints how plans of a group (field `ranked`) are ordered: tau, and how much slower the plan that is named is.
@@ -62,6 +102,61 @@ function errors.print_ranking(rows)
   if found.groups == 0 then return end
   print(('order within %d groups of plans: tau %.3f; the plan predicted fastest is %s slower than the fastest, at most '
     .. '%s'):format(found.groups, found.tau, errors.percent(found.choice), errors.percent(found.worst_choice)))
+end
+
+--- The two rows of a group that pull its constants apart most, the one predicted too large first: of one network on
+--- one kind of GPU, where some are, else of the group. { row, from, fitted, left_out } each.
+local function apart(fit, left)
+  local best
+  for i, one in ipairs(fit.rows) do
+    for j, other in ipairs(fit.rows) do
+      local gap, same = fit[i] - fit[j], one.left_out == other.left_out
+      local better = not best or same and not best.same or same == best.same and gap > best.gap
+      if gap > 0 and (one.configuration or one) ~= (other.configuration or other) and better then
+        best = { i, j, gap = gap, same = same }
+      end
+    end
+  end
+  return best and util.map(best, function(i)
+    local row = fit.rows[i]
+    return { row = row.id, from = row.from, fitted = fit[i], left_out = left[i] }
+  end)
+end
+
+--- What fits.json keeps of cross-validation: by group, errors of rows in the fit and left out, of the same groups.
+function errors.recorded(fit, left)
+  local found = {}
+  local function shares(list) return util.picked(statistics.summary(list), { 'mean', 'median', 'worst' }) end
+  for i, group in ipairs(left) do
+    found[group.name] = { rows = #group, fitted = shares(fit[i]), left_out = shares(group), apart = apart(fit[i], group) }
+  end
+  return found
+end
+
+--- Prints the errors that the last fits left, by source and group of rows: of rows in the fit, and of rows left out.
+function errors.show(recorded, as_json)
+  if as_json then return print(json.encode(recorded)) end
+  local cells, pulling = {}, {}
+  local function shares(one)
+    return one and table.concat(util.map({ one.mean, one.median, one.worst }, errors.percent), ', ') or ''
+  end
+  for source, groups in util.sorted_pairs(recorded) do
+    for group, one in util.sorted_pairs(groups) do
+      local bar = errors.bar(source, group)
+      local missed = bar and errors.missed(bar, one.left_out)
+      cells[#cells + 1] = { source, group, ('%d'):format(one.rows), shares(one.fitted), shares(one.left_out),
+        bar and errors.percent(bar.mean) or '', missed and 'missed' or bar and 'met' or '' }
+      for _, row in ipairs(missed and one.apart or {}) do
+        pulling[#pulling + 1] = { group, row.row, row.from or '', errors.signed(row.fitted), errors.signed(row.left_out) }
+      end
+    end
+  end
+  print(text.format_table({ 'source', 'rows of', 'rows', 'fitted', 'left out', 'bar', '' }, cells))
+  print 'mean, median and worst error; left out: predicted by constants that were fitted to other networks or runs'
+  if #pulling == 0 then return end
+  print '\nrows that pull apart where a bar is missed: the errors that differ most, of one network where a group has'
+  print 'such rows; no rate that both share brings both below half of the difference'
+  print(text.format_table({ 'rows of', 'row', 'from', 'fitted', 'left out' }, pulling))
 end
 
 return errors

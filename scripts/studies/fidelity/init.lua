@@ -4,9 +4,10 @@
 -- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To
 -- add one, add its name to the list below.
 
-local bars = require 'studies.fidelity.bars'
 local errors = require 'studies.fidelity.errors'
+local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
+local runs = require 'studies.fidelity.runs'
 local shared = require 'studies.shared'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -22,29 +23,22 @@ local function comparison(name) return require('studies.fidelity.' .. name) end
 --- The options of a comparison; comparisons with measured runs have more in common.
 local function options_of(name)
   local one = comparison(name)
-  return one.prediction and util.merged(require('studies.fidelity.runs').options, one.options) or one.options
+  return util.merged(one.prediction and runs.options, one.options)
 end
 
 --- The options of all comparisons, for trinity.options. The help of each says which comparisons take it.
 function fidelity.options()
-  local all, helps = {}, {}
+  local list, all = {}, {}
   for _, name in ipairs(fidelity.names) do
     for option, declared in util.sorted_pairs(options_of(name)) do
-      local list = helps[option] or {}
-      local same
-      for _, row in ipairs(list) do same = row.help == declared.help and row or same end
-      if same then
-        same.names = same.names .. ', ' .. name
-      else
-        list[#list + 1] = { names = name, help = declared.help }
-      end
-      helps[option], all[option] = list, declared
+      list[#list + 1] = { option = option, name = name, declared = declared }
     end
   end
-  for option, list in util.sorted_pairs(helps) do
-    all[option] = util.merged(all[option], { help = table.concat(util.map(list, function(row)
-      return row.names .. ': ' .. row.help
-    end), '; ') })
+  for _, same in ipairs(util.grouped(list, function(one) return one.option end)) do
+    local helps = util.map(util.grouped(same, function(one) return one.declared.help end), function(alike)
+      return ('%s: %s'):format(table.concat(util.map(alike, function(one) return one.name end), ', '), alike.name)
+    end)
+    all[same.name] = util.merged(same[#same].declared, { help = table.concat(helps, '; ') })
   end
   return all
 end
@@ -61,16 +55,15 @@ local function show_constants(options)
   local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
   local choice = about.read(options.constants)
   local function add(of, values, meanings)
-    for name, value in util.sorted_pairs(values or {}) do
+    for name, value in util.sorted_pairs(values) do
       local known = meanings[name] or {}
       all[#all + 1] = { of = of, name = name, value = value, unit = known.unit, least = known.least, most = known.most,
         meaning = known.meaning or known.help }
     end
   end
-  local kinds = {}
-  for kind, one in util.sorted_pairs(choice.kinds and kept.kinds or {}) do kinds[kind] = one.values end
-  for kind, own in util.sorted_pairs(choice.kinds or {}) do kinds[kind] = util.merged(kinds[kind], own) end
-  for kind, values in util.sorted_pairs(kinds) do add(kind, values, about.by_name) end
+  for kind in util.sorted_pairs(util.merged(choice.kinds and kept.kinds, choice.kinds)) do
+    add(kind, util.merged((kept.kinds[kind] or {}).values, choice.kinds[kind]), about.by_name)
+  end
   for name, values in util.sorted_pairs(kept.runtimes) do
     add('runtime ' .. name, values, require('trinity.cluster.runtimes').declared.by_name)
   end
@@ -86,46 +79,19 @@ local function show_constants(options)
   end)))
 end
 
---- Prints the errors that the last fits left, by source and group of rows: of rows in the fit, and of rows left out.
-local function show_errors(options)
-  local recorded, cells = require('studies.fidelity.fitted').fits().errors, {}
-  if options.json then return print(json.encode(recorded)) end
-  local function shares(one)
-    local list = one and { one.mean, one.median, one.worst } or {}
-    return table.concat(util.map(list, errors.percent), ', ')
-  end
-  local apart = {}
-  for source, groups in util.sorted_pairs(recorded) do
-    for group, one in util.sorted_pairs(groups) do
-      local bar = bars.of(source, group)
-      local missed = bar and bars.missed(bar, one.left_out)
-      cells[#cells + 1] = { source, group, ('%d'):format(one.rows), shares(one.fitted), shares(one.left_out),
-        bar and errors.percent(bar.mean) or '', missed and 'missed' or bar and 'met' or '' }
-      for _, row in ipairs(missed and one.apart or {}) do
-        apart[#apart + 1] = { group, row.row, row.from or '', errors.signed(row.fitted), errors.signed(row.left_out) }
-      end
-    end
-  end
-  print(text.format_table({ 'source', 'rows of', 'rows', 'fitted', 'left out', 'bar', '' }, cells))
-  print 'mean, median and worst error; left out: predicted by constants that were fitted to other networks or runs'
-  if #apart == 0 then return end
-  print '\nrows that pull apart where a bar is missed: the errors that differ most, of one network where a group has'
-  print 'such rows; no rate that both share brings both below half of the difference'
-  print(text.format_table({ 'rows of', 'row', 'from', 'fitted', 'left out' }, apart))
-end
-
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
-  local shown = { constants = show_constants, errors = show_errors }
-  local known = util.merged(shown, util.set(fidelity.names))
   if name == '' then
     util.fail_usage('trinity study fidelity COMPARISON: expected one of %s, constants or errors',
       table.concat(fidelity.names, ', '))
   end
-  if not known[name] then
-    util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, util.sorted_keys(known)))
+  if name == 'constants' then return show_constants(options) end
+  if name == 'errors' then return errors.show(fitted.fits().errors, options.json) end
+  if not util.set(fidelity.names)[name] then
+    local known = util.joined(fidelity.names, { 'constants', 'errors' })
+    table.sort(known)
+    util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, known))
   end
-  if shown[name] then return shown[name](options) end
   local own = options_of(name)
   for option, declared in util.sorted_pairs(fidelity.options()) do
     if not own[option] and options[option] ~= declared.default then
@@ -136,7 +102,8 @@ function fidelity.run(name, options)
   for option, path in util.sorted_pairs(one.shared or {}) do
     if not (one.instead and options[one.instead] ~= '') then given[option] = shared(options[option], path) end
   end
-  return one.run(given)
+  if one.run then return one.run(given) end
+  runs.run(one, given)
 end
 
 return fidelity

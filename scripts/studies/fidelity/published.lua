@@ -10,6 +10,8 @@ local util = require 'trinity.base.util'
 local published = {
   name = 'published',
   quantity = 'tokens per second and GPU',
+  json = { id = 'row', predicted = 'predicted_tokens_per_s_per_gpu', memory_bytes = 'predicted_memory_bytes',
+    constants = 'constants', runtime = 'runtime', refused = 'refused' },
   decades = true,
   help = 'published speeds and memory of training large language models',
   shared = { rows = 'llm-published/throughput.csv' }, instead = 'memory',
@@ -22,7 +24,10 @@ local published = {
 --- Rows of --rows, for runs.lua; rows of one configuration differ in their measurements alone.
 function published.read(options)
   local rows = published_row.all(options.rows)
-  for _, row in ipairs(rows) do row.configuration = row.case and json.encode { row.case, row.tokens } end
+  for _, row in ipairs(rows) do
+    row.configuration = row.case and json.encode { row.case, row.tokens }
+    row.title = row.case and ('row %s: %s'):format(row.id, row.network_name)
+  end
   return rows
 end
 
@@ -42,18 +47,7 @@ function published.prediction(row, values, short)
   if short then one, share = folded(row) end
   local found = case.evaluate(one, values, short)
   return { predicted = row.tokens * share / (found.step_time_s * row.gpus * share), memory_bytes = found.memory_bytes,
-    step_time_s = found.step_time_s, recompute = found.recompute, basis = found.basis }
-end
-
-function published.json(row)
-  if row.refused then return { row = row.id, refused = row.refused } end
-  return { row = row.id, predicted_tokens_per_s_per_gpu = row.prediction.predicted,
-    predicted_memory_bytes = row.prediction.memory_bytes, constants = row.prediction.basis.name,
-    runtime = row.prediction.basis.runtime }
-end
-
-function published.script(row)
-  return case.script(row.case, case.evaluate(row.case), ('row %s: %s'):format(row.id, row.network_name))
+    recompute = found.recompute, constants = found.basis.name, runtime = found.basis.runtime }
 end
 
 function published.run(options)

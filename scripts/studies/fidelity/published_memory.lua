@@ -7,7 +7,8 @@ local csv = require 'trinity.base.csv'
 local strategies = require 'studies.fidelity.strategies'
 local util = require 'trinity.base.util'
 
-local memory = { name = 'memory', quantity = 'GiB, or percent of the same without recomputation' }
+local memory = { name = 'memory', quantity = 'GiB, or percent of the same without recomputation',
+  json = { id = 'row', predicted = 'predicted', refused = 'refused' } }
 
 memory.assumptions = {
   'where a cell is empty: vocabulary 51,200, micro-batch, tensor and pipeline parallelism 1, no recomputation, no '
@@ -72,10 +73,6 @@ function memory.prediction(row)
   if row.group == 'GiB' then return { predicted = bytes / 2 ^ 30 } end
   local plain = util.merged(row.case.strategy, { recompute = 'none', sequence_parallel = false })
   return { predicted = 100 * bytes / bytes_of(util.merged(row.case, { strategy = plain }), row.kind_of_bytes) }
-end
-
-function memory.json(row)
-  return { row = row.id, predicted = row.prediction and row.prediction.predicted, refused = row.refused }
 end
 
 return memory

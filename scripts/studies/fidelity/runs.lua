@@ -1,21 +1,23 @@
--- Shared code of comparisons with measured runs: predictions, the fit of constants, cross-validation, tables and files.
--- A source is a module with
+-- Comparisons with measured runs: predictions, the fit of constants, cross-validation, tables and files. A source is a
+-- module with
 --
 --   name, help, options, quantity    words for messages; options in addition to runs.options
 --   read(options)                    rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
 --   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
---   json(row)                        what --json prints of a row, in a list called `list` (default 'rows')
+--   json                             what --json prints of a row and its prediction, in a list called `list`: its name by
+--                                    ours
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
---   assumptions, script(row)         what rows leave open; a row as a script
+--   assumptions                      what rows leave open; row.title: of the script of its case
 --
 -- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together.
 
-local fitted = require 'studies.fidelity.fitted'
+local case = require 'studies.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
 local fit = require 'studies.fidelity.fit'
+local fitted = require 'studies.fidelity.fitted'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
 local plot = require 'trinity.report.plot'
@@ -41,22 +43,22 @@ runs.options = {
   script = { default = '', help = 'prints this row as a Lua script that predicts the same' },
 }
 
-local noise, most_steps, rounds, step = 0.05, 60, 2, 0.05
+local noise, step = 0.05, 0.05
+local rounds = { 1, 2 } -- slopes change as constants move
 
 --- Predictions of rows over worker processes, once per configuration; in their order. keep: a row that cannot be
 --- predicted becomes { refused }, with the sentence; else it is an error.
-local function predict(source, rows, values, short, keep)
-  local groups = util.grouped(rows, function(row) return row.configuration or row end)
+local function predict(rows, values, short, keep)
+  local of, groups = {}, util.grouped(rows, function(row) return row.configuration or row end)
   local found = parallel_map(groups, function(same)
     local row = same[1]
-    local prediction, why = csv.attempt((row.source or source).prediction, row, values, short)
+    local prediction, why = csv.attempt(row.source.prediction, row, values, short)
     if prediction then return prediction end
     why = why:gsub('^problem:strategy: ', '')
     why = row.path and not why:find(row.path, 1, true) and ('%s: %s'):format(csv.place(row.path, row), why) or why
     if keep then return { refused = why } end
     util.fail('%s', why)
   end, { quiet = not short })
-  local of = {}
   for i, same in ipairs(groups) do
     for _, row in ipairs(same) do of[row] = found[i] end
   end
@@ -65,74 +67,68 @@ end
 
 --- Logarithms of predicted over measured: of time or speed, and of memory where a source measures it.
 local function logs_of(row, prediction)
-  local list = { math.log(prediction.predicted / row.measured) }
-  if row.measured_bytes then list[2] = math.log(prediction.memory_bytes / row.measured_bytes) end
-  return list
+  return { math.log(prediction.predicted / row.measured),
+    row.measured_bytes and math.log(prediction.memory_bytes / row.measured_bytes) or nil }
 end
 
-local function with(rows, field, without)
-  return util.filtered(rows, function(row) return (row[field] ~= nil) ~= (without or false) end)
-end
+local function with(rows, field) return util.filtered(rows, function(row) return row[field] ~= nil end) end
 
---- Rows with logarithms at `values` and their slopes by every parameter: { row, logs, slopes = { id = list } }.
-local function profiled(source, rows, values, parameters)
-  local function told_at(tried, holds)
-    local own, list = {}, {}
-    for _, row in ipairs(rows) do if holds(row) then own[#own + 1] = row end end
-    for i, prediction in ipairs(predict(source, own, tried, true)) do list[own[i]] = logs_of(own[i], prediction) end
-    return list
+--- Errors of rows at `values` for fit.constants, with their row: two of a row with memory. Rows of one configuration
+--- share the weight of one.
+local function profiled(rows, values, parameters)
+  local entries, of, alike = {}, {}, {}
+  for _, row in ipairs(rows) do
+    local key = row.configuration or row
+    alike[key] = (alike[key] or 0) + 1
   end
-  local base = told_at(values, function() return true end)
-  local found = util.map(rows, function(row) return { row = row, logs = base[row], slopes = {} } end)
+  for i, prediction in ipairs(predict(rows, values, true)) do
+    local row = rows[i]
+    of[row] = util.map(logs_of(row, prediction), function(log)
+      return { row = row, log = log, slopes = {}, weight = 1 / math.sqrt(alike[row.configuration or row]) }
+    end)
+    for _, entry in ipairs(of[row]) do entries[#entries + 1] = entry end
+  end
   for _, one in ipairs(parameters) do
-    local moved = fitted.with(values, one, fitted.value(values, one) * math.exp(step))
-    local list = told_at(moved, function(row) return fitted.holds(row, one) end)
-    for _, entry in ipairs(found) do
-      entry.slopes[one.id] = list[entry.row] and util.map(list[entry.row], function(log, k)
-        return (log - entry.logs[k]) / step
-      end)
+    local own = util.filtered(rows, function(row) return fitted.holds(row, one) end)
+    local there = fitted.with(values, one, fitted.value(values, one) * math.exp(step))
+    for i, prediction in ipairs(predict(own, there, true)) do
+      for k, log in ipairs(logs_of(own[i], prediction)) do
+        local entry = of[own[i]][k]
+        entry.slopes[one.id] = (log - entry.log) / step
+      end
     end
+  end
+  return entries
+end
+
+--- Values that bring profiled rows nearest to what was measured, along their slopes. What no row goes by stays.
+local function moved_along(entries, values, parameters)
+  local serving = util.map(util.filtered(parameters, function(one)
+    return util.find(entries, function(entry) return entry.slopes[one.id] ~= nil end) ~= nil
+  end), function(one) return util.merged(one, { from = fitted.value(values, one) }) end)
+  local found = fit.constants(serving, entries, noise)
+  for _, one in ipairs(serving) do values = fitted.with(values, one, found[one.id]) end
+  return values
+end
+
+--- Rows whose group has `words` in its name, in order. Raises an error that names the groups if there are none.
+local function only(rows, words)
+  local found = util.filtered(rows, function(row) return row.group:find(words, 1, true) end)
+  if #rows > 0 and #found == 0 then
+    local names = util.sorted_keys(util.set(util.map(rows, function(row) return row.group end)))
+    local more = #names > 6 and ('; and %d more'):format(#names - 6) or ''
+    util.fail("option '--only': no group of rows has %s in its name (groups: %s%s)", util.quoted(words),
+      table.concat(names, '; ', 1, math.min(#names, 6)), more)
   end
   return found
 end
 
---- Values that bring profiled rows nearest to what was measured, along their slopes. What no row goes by stays.
-local function moved_along(entries, values, all)
-  local start, weight, parameters = {}, {}, {}
-  for _, one in ipairs(all) do
-    local serves = util.find(entries, function(entry) return entry.slopes[one.id] ~= nil end) ~= nil
-    if serves then
-      start[one.id] = fitted.value(values, one)
-      parameters[#parameters + 1] = util.merged(one, { name = one.id, from = start[one.id], field = one.name })
-    end
-  end
-  for _, same in ipairs(util.grouped(entries, function(one) return one.row.configuration or one.row.id end)) do
-    for _, entry in ipairs(same) do weight[entry] = 1 / math.sqrt(#same) end
-  end
-  local found = fit.constants(parameters, function(tried)
-    local list = {}
-    for _, entry in ipairs(entries) do
-      for k, log in ipairs(entry.logs) do
-        for id, slopes in util.sorted_pairs(entry.slopes) do log = log + slopes[k] * math.log(tried[id] / start[id]) end
-        list[#list + 1] = weight[entry] * log
-      end
-    end
-    return list
-  end, noise, most_steps)
-  for _, one in ipairs(parameters) do
-    values = fitted.with(values, util.merged(one, { name = one.field }), found[one.id])
-  end
-  return values
-end
-
 --- The parameters of a fit that the option selects.
 local function parameters_of(rows, words)
-  local found, all = {}, fitted.parameters(rows)
-  local wanted = #words > 0 and util.words(words) or { '' }
-  for _, one in ipairs(all) do
-    local fits = util.find(wanted, function(word) return one.id:find(word, 1, true) end) ~= nil
-    if fits then found[#found + 1] = one end
-  end
+  local all, wanted = fitted.parameters(rows), #words > 0 and util.words(words) or { '' }
+  local found = util.filtered(all, function(one)
+    return util.find(wanted, function(word) return one.id:find(word, 1, true) end) ~= nil
+  end)
   if #found == 0 then
     util.fail("option '--parameters': none has %s in its name (there are: %s)", util.quoted(words),
       table.concat(util.map(all, function(one) return one.id end), ', '))
@@ -140,33 +136,17 @@ local function parameters_of(rows, words)
   return found
 end
 
---- Values fitted to rows, in rounds, for slopes change as constants move.
-local function fitted_to(source, rows, words)
-  local parameters, values = parameters_of(rows, words), fitted.values()
-  for _ = 1, rounds do
-    local entries = fit.attempt(function() return profiled(source, rows, values, parameters) end)
-    if not entries or fit.stopping() then break end
-    values = moved_along(entries, values, parameters)
-  end
-  return values
-end
-
---- Errors of rows by their groups, and of memory apart, sorted by name; `rows`: whose they are.
+--- Errors of rows by their groups, and of memory apart.
 local function groups_of(rows, prediction)
   local list = {}
   for i, row in ipairs(rows) do
     local found = prediction and prediction[i] or row.prediction
-    list[#list + 1] = { found.predicted / row.measured - 1, row.group, row }
+    list[#list + 1] = { row.group, found.predicted / row.measured - 1, row }
     if row.measured_bytes then
-      list[#list + 1] = { found.memory_bytes / row.measured_bytes - 1, row.group .. ': memory', row }
+      list[#list + 1] = { row.group .. ': memory', found.memory_bytes / row.measured_bytes - 1, row }
     end
   end
-  local groups = util.map(util.grouped(list, function(one) return one[2] end), function(group)
-    return util.merged({ name = group.name, rows = util.map(group, function(one) return one[3] end) },
-      util.map(group, function(one) return one[1] end))
-  end)
-  table.sort(groups, function(a, b) return a.name < b.name end)
-  return groups
+  return errors.grouped(list)
 end
 
 local function print_rows(source, rows)
@@ -210,83 +190,91 @@ local function draw(source, path, rows)
 end
 
 local function show_fit(source, rows, options)
-  local used = fit.only(with(rows, 'measured'), options.only, function(row) return row.group end)
+  local used = only(with(rows, 'measured'), options.only)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
-  local values, stopped = fit.keeping(function() return fitted_to(source, used, options.parameters) end)
+  local values, parameters = fitted.values(), parameters_of(used, options.parameters)
+  local _, stopped = fit.each(rounds, 'rounds of the fit', function()
+    values = moved_along(profiled(used, values, parameters), values, parameters)
+  end, 'the fit ended early (%s) with the best so far; it cannot be resumed')
   fitted.save(options.save, values, source.name, used, options.only ~= '' or options.parameters ~= '')
   if stopped then return end
-  errors.print('rows that the constants were fitted to',
-    groups_of(used, predict(source, used, fitted.rounded(values))))
+  errors.print('rows that the constants were fitted to', groups_of(used, predict(used, fitted.rounded(values))))
 end
 
---- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones.
+--- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones. A parameter
+--- that holds for rows that are left out, and for none of the others, is where fits start.
 local function cross_validate(source, rows, options)
   rows = with(rows, 'measured')
-  local used, values = fit.only(rows, options.only, function(row) return row.group end), fitted.values()
+  local used, values = only(rows, options.only), fitted.values()
   local parameters = parameters_of(used, options.parameters)
-  --- Whether a row's prediction changes with a fitted parameter, at least with one of its kind of GPU or its source.
-  local function is_served(row, at_least)
-    return util.find(parameters, function(one)
-      return (not at_least or one.kind or one.source) and fitted.holds(row, one)
-    end) ~= nil
-  end
+  --- Rows whose prediction changes with a fitted parameter, at least with one of their kind of GPU or their source.
   local function served(list, at_least)
-    return util.filtered(list, function(row) return is_served(row, at_least) end)
+    return util.filtered(list, function(row)
+      return util.find(parameters, function(one)
+        return (not at_least or one.kind or one.source) and fitted.holds(row, one)
+      end) ~= nil
+    end)
   end
   used = served(used)
-  local entries = profiled(source, rows, values, parameters)
+  local entries = profiled(rows, values, parameters)
   fit.each(util.grouped(used, function(row) return row.left_out end), 'networks', function(own)
     local others = util.filtered(entries, function(entry) return entry.row.left_out ~= own.name end)
-    local start = fitted.without(values, own, others, parameters)
-    local moved = #others > 0 and moved_along(others, start, parameters) or start
-    for i, one in ipairs(predict(source, own, moved, true)) do own[i].prediction = one end
+    local start = values
+    for _, one in ipairs(parameters) do
+      local function holds(row) return fitted.holds(row, one) end
+      local serves = util.find(others, function(entry) return holds(entry.row) end)
+      if util.find(own, holds) and not serves then start = fitted.with(start, one, one.start) end
+    end
+    for i, one in ipairs(predict(own, moved_along(others, start, parameters), true)) do own[i].prediction = one end
   end)
   local reached = with(used, 'prediction')
   run:result(source.name, { left_out = util.map(reached, function(row)
     return { row = row.id, predicted = row.prediction.predicted }
   end) })
-  local groups = groups_of(reached)
   if options.save ~= '' then
     local refitted = served(reached, true)
-    fitted.save(options.save, values, source.name, refitted, true, { left_out = groups_of(refitted),
-      fitted = groups_of(refitted, predict(source, refitted, nil, true)) })
+    fitted.save(options.save, values, source.name, refitted, true,
+      errors.recorded(groups_of(refitted, predict(refitted, nil, true)), groups_of(refitted)))
   end
   draw(source, options.picture, reached)
   print_rows(source, reached)
   print ''
-  errors.print('every network predicted by constants that were fitted to the others', groups)
+  errors.print('every network predicted by constants that were fitted to the others', groups_of(reached))
 end
 
 local function print_script(source, rows, id)
-  for _, row in ipairs(rows) do
-    if row.id == id then
-      if row.refused then util.fail('%s', row.refused) end
-      if not source.script then util.fail("option '--script': %s has no script for its rows", source.name) end
-      return io.write(source.script(row))
-    end
+  local row = util.find(rows, function(one) return one.id == id end)
+  if not row then
+    util.fail("option '--script': no row %s", util.unknown(id, util.map(rows, function(one) return one.id end)))
   end
-  util.fail("option '--script': no row %s", util.unknown(id, util.map(rows, function(row) return row.id end)))
+  if row.refused then util.fail('%s', row.refused) end
+  if not row.title then util.fail("option '--script': %s has no script for its rows", source.name) end
+  io.write(case.script(row.case, case.evaluate(row.case), row.title))
 end
 
 local function show(source, all, options)
-  local rows, choice = with(all, 'refused', true), constants.read(options.constants)
+  local rows, choice = util.filtered(all, function(row) return not row.refused end), constants.read(options.constants)
   local values = choice.sources and fitted.values(choice) or nil
   local prediction = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
-    return predict(source, piece, values, false, true)
+    return predict(piece, values, false, true)
   end)
   for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = util.filtered(all, function(row) return row.refused or row.prediction end)
-  local data = { [source.list or 'rows'] = util.map(reached, source.json) }
+  local data = { [source.list or 'rows'] = util.map(reached, function(row)
+    local one, told = util.merged(row.prediction, { id = row.id, refused = row.refused }), {}
+    for ours, name in util.sorted_pairs(source.json) do told[name] = one[ours] end
+    return told
+  end) }
   rows = csv.accepted(reached, options.json and function() print(json.encode(data)) end)
   run:result(source.name, data)
   if options.json then return print(json.encode(data)) end
   print_rows(source, rows)
   print_assumptions(source, rows)
   print ''
-  local served = fitted.rows(source.name, options.constants)
+  local known = fitted.rows(source.name, options.constants)
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
     local own = util.filtered(with(rows, 'measured'), function(row)
-      return (served[row.served or row.id] or false) == (heading ~= 'predicted rows')
+      return (known[row.served or row.id] or false) == (heading ~= 'predicted rows')
     end)
     if #own > 0 then errors.print(heading, groups_of(own)) end
   end
@@ -294,33 +282,38 @@ local function show(source, all, options)
   draw(source, options.picture, rows)
 end
 
---- Runs a comparison with the options that the command line gave.
-function runs.run(source, options)
-  local fits = options.fit or options.cross_validate
-  if options.fit and options.cross_validate then
-    util.fail_usage "option '--cross-validate': cannot be combined with --fit, which fits all rows"
-  end
-  if fits and options.constants ~= 'calibrated' and options.constants ~= '' then
-    util.fail_usage "option '--constants': cannot be combined with a fit, which starts at the calibrated ones"
-  end
-  local rows = source.read(options)
+--- Rows of a source and of --more-rows.
+local function read(source, options)
+  local rows, fits = source.read(options), options.fit or options.cross_validate
   if fits then rows = csv.accepted(rows) end
+  for _, row in ipairs(rows) do row.source = source end
   for _, word in ipairs(options.more_rows) do
     local name, path = word:match '^(%w+):(.+)$'
-    local other = name and ({ published = true, vtrain = true })[name] and require('studies.fidelity.' .. name)
-    if not other or not fits then
+    if not fits or name ~= 'published' and name ~= 'vtrain' then
       util.fail_usage("option '--more-rows': expected published:FILE or vtrain:FILE with --fit or --cross-validate, "
         .. 'got %s', util.quoted(word))
     end
+    local other = require('studies.fidelity.' .. name)
     for _, row in ipairs(csv.accepted(other.read(util.merged(options, { rows = path })))) do
       row.source = other
       rows[#rows + 1] = row
     end
   end
+  return rows
+end
+
+--- Runs a comparison with the options that the command line gave.
+function runs.run(source, options)
+  if options.fit and options.cross_validate then
+    util.fail_usage "option '--cross-validate': cannot be combined with --fit, which fits all rows"
+  end
+  if (options.fit or options.cross_validate) and options.constants ~= 'calibrated' and options.constants ~= '' then
+    util.fail_usage "option '--constants': cannot be combined with a fit, which starts at the calibrated ones"
+  end
+  local rows = read(source, options)
   if options.script ~= '' then return print_script(source, rows, options.script) end
-  if options.fit then return show_fit(source, rows, options) end
-  if options.cross_validate then return cross_validate(source, rows, options) end
-  return show(source, rows, options)
+  local use = options.fit and show_fit or options.cross_validate and cross_validate or show
+  return use(source, rows, options)
 end
 
 return runs

@@ -6,7 +6,6 @@
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
-local runs = require 'studies.fidelity.runs'
 local sailor_plan = require 'studies.fidelity.sailor_plan'
 local sailor_step = require 'studies.fidelity.sailor_step'
 local util = require 'trinity.base.util'
@@ -14,6 +13,8 @@ local util = require 'trinity.base.util'
 local sailor = {
   name = 'sailor',
   quantity = 'seconds of an iteration',
+  list = 'plans',
+  json = { id = 'plan', predicted = 'predicted_s', memory_bytes = 'predicted_memory_bytes', refused = 'refused' },
   help = 'measured plans of Sailor, over its profiles of layers',
   shared = { data = 'sailor', plans = 'sailor/plans' },
   options = {
@@ -97,7 +98,7 @@ local function row_of(plan, id, data)
   local family = sailor_plan.family(plan)
   local gpus = family == 'gh200' and 'GH200' or 'mixed nodes'
   local first_s = plan.measured_s
-  return { id = id, plan = plan, data = data, family = family, source = sailor,
+  return { id = id, plan = plan, data = data, family = family,
     measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)),
     measured_bytes = bytes_of(plan, data, require('trinity.cluster.calibrated').sources.sailor[family]),
     group = ('%s, %s'):format(plan.network, gpus), left_out = sailor_plan.configuration(plan), runtimes = {},
@@ -125,13 +126,5 @@ function sailor.prediction(row, values)
   util.fail('%s', why:find(row.plan.path, 1, true) and why or ('%s: %s'):format(row.plan.path, why))
 end
 
-sailor.list = 'plans'
-
-function sailor.json(row)
-  if row.refused then return { plan = row.id, refused = row.refused } end
-  return { plan = row.id, predicted_s = row.prediction.predicted, predicted_memory_bytes = row.prediction.memory_bytes }
-end
-
-function sailor.run(options) return runs.run(sailor, options) end
 
 return sailor

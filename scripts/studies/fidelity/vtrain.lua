@@ -4,13 +4,13 @@
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
-local runs = require 'studies.fidelity.runs'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
 local vtrain = {
   name = 'vtrain',
   quantity = 'seconds of a step',
+  json = { predicted = 'predicted_s', refused = 'refused' },
   ranked = true,
   help = 'training runs of GPT on A100',
   shared = { rows = 'vtrain/multi.csv' },
@@ -163,12 +163,13 @@ end
 local function complete(row, describe)
   if describe then row.composed = false end
   local one = case_of(row, describe)
-  return util.merged(row, { case = one, served = row.ranked:gsub('%W+', '_'), network_name = row.left_out,
+  return util.merged(row, { case = one, title = ('row %s of vTrain'):format(row.id),
+    served = row.ranked:gsub('%W+', '_'), network_name = row.left_out,
     group = row.composed and "composed times, agreement with vTrain's simulator" or row.left_out,
     gpus_text = ('%d A100'):format(row.gpus),
     plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch),
     kind = not row.composed and (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type or nil,
-    runtimes = row.composed and {} or case.runtimes(one), network = { experts = 0 }, source = vtrain,
+    runtimes = row.composed and {} or case.runtimes(one), network = { experts = 0 },
     family = not row.composed and not describe and 'cluster' or nil })
 end
 
@@ -187,17 +188,7 @@ function vtrain.prediction(row, values, short)
     one = util.merged(one, { cluster = measured_cluster(row.gpus, values.sources.vtrain.cluster) })
   end
   local found = case.evaluate(one, values, short)
-  return { predicted = found.step_time_s, recompute = found.recompute, basis = found.basis }
+  return { predicted = found.step_time_s, recompute = found.recompute }
 end
-
-function vtrain.json(row)
-  return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused }
-end
-
-function vtrain.script(row)
-  return case.script(row.case, case.evaluate(row.case), ('row %s of vTrain'):format(row.id))
-end
-
-function vtrain.run(options) return runs.run(vtrain, options) end
 
 return vtrain

@@ -9,6 +9,7 @@ local systems = require 'studies.fidelity.described'
 local tables = require 'studies.fidelity.collective_tables'
 local topology = require 'trinity.cluster.topology'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local head = 'run,system,gpus,nodes,inside,between,collective,bytes,time_us,busbw_GBps,algorithm\n'
 local function table_of(...)
@@ -257,36 +258,38 @@ describe('runs that are left out', function()
 end)
 
 describe('the fit', function()
+  --- Fits v.a + v.b i to measured(i), i from 1 to 20, along its slopes at the last values, `rounds` times.
+  local function fitted(list, noise, rounds, measured)
+    local v = {}
+    for _, one in ipairs(list) do v[one.id] = one.start end
+    local function errors()
+      return util.map(util.listed(20, function(i) return i end), function(i)
+        local predicted = v.a + v.b * i
+        return { weight = 1, log = math.log(predicted / measured(i)), slopes = { a = v.a / predicted, b = v.b * i / predicted } }
+      end)
+    end
+    for _ = 1, rounds do
+      v = fit.constants(util.map(list, function(one) return util.merged(one, { from = v[one.id] }) end), errors(), noise)
+    end
+    return v
+  end
   it('finds constants of exact data, whatever a disturbed row says', function()
-    local list = { { name = 'a', start = 1, least = 0.1, most = 100, spread = 3 },
-      { name = 'b', start = 1, least = 0.1, most = 100, spread = 3 } }
-    local found = fit.constants(list, function(v)
-      local errors = {}
-      for i = 1, 20 do
-        local measured = 5 + 0.7 * i
-        if i == 7 then measured = 10 * measured end
-        errors[i] = math.log((v.a + v.b * i) / measured)
-      end
-      return errors
-    end, 0.01, 50)
+    local list = { { id = 'a', start = 1, least = 0.1, most = 100, spread = 3 },
+      { id = 'b', start = 1, least = 0.1, most = 100, spread = 3 } }
+    local found = fitted(list, 0.01, 20, function(i) return (5 + 0.7 * i) * (i == 7 and 10 or 1) end)
     expect(found.a):near(5, 0.2)
     expect(found.b):near(0.7, 0.02)
   end)
   it('finds the best of others where one stands at its bound', function()
     -- 2 i + 3 with 1 for 3 at most, so that what i is multiplied by is more than 2.
-    local list = { { name = 'a', start = 0.9, least = 0.1, most = 1, spread = 100 },
-      { name = 'b', start = 1, least = 0.1, most = 100, spread = 100 } }
-    local function errors_of(v)
-      local off = {}
-      for i = 1, 20 do off[i] = math.log((v.a + v.b * i) / (3 + 2 * i)) end
-      return off
-    end
+    local list = { { id = 'a', start = 0.9, least = 0.1, most = 1, spread = 100 },
+      { id = 'b', start = 1, least = 0.1, most = 100, spread = 100 } }
+    local found = fitted(list, 0.5, 20, function(i) return 3 + 2 * i end)
     local function sum(v)
       local total = 0
-      for _, e in ipairs(errors_of(v)) do total = total + 2 * (math.sqrt(1 + (e / 0.5) ^ 2) - 1) end
+      for i = 1, 20 do total = total + 2 * (math.sqrt(1 + (math.log((v.a + v.b * i) / (3 + 2 * i)) / 0.5) ^ 2) - 1) end
       return total
     end
-    local found = fit.constants(list, errors_of, 0.5, 50)
     expect(found.a):near(1, 1e-6)
     for _, b in ipairs { found.b * 0.99, found.b * 1.01 } do expect(sum { a = 1, b = b } > sum(found)):truthy() end
   end)

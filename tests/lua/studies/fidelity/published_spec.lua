@@ -331,7 +331,7 @@ describe('the command', function()
 end)
 
 describe('rows that pull apart', function()
-  local bars = require 'studies.fidelity.bars'
+  local errors = require 'studies.fidelity.errors'
   it('are kept with the errors of a group, the one predicted too fast first, of one network where there is one', function()
     local saved = temporary '.lua'
     local path = file_of({ id = 'slow', value = '20000' }, { id = 'fast', value = '60000', global_batch = '128', source = 'a table' },
@@ -347,8 +347,8 @@ describe('rows that pull apart', function()
     local shown, missed = said:match 'rows that pull apart.*' or '', 0
     for source, groups in util.sorted_pairs(recorded) do
       for group, one in util.sorted_pairs(groups) do
-        local bar = bars.of(source, group)
-        local beyond = bar and bars.missed(bar, one.left_out)
+        local bar = errors.bar(source, group)
+        local beyond = bar and errors.missed(bar, one.left_out)
         if one.apart and beyond then missed = missed + 1 end
         for _, row in ipairs(one.apart or {}) do
           if beyond then expect(shown:find(row.row, 1, true) ~= nil):truthy() end
@@ -358,14 +358,14 @@ describe('rows that pull apart', function()
     expect(missed > 0):equals(shown ~= '')
   end)
   it('have bars by source and group', function()
-    expect(bars.of('published', 'H100-80GB, dense, 16 bits').mean):equals(0.06)
-    expect(bars.of('published', 'H100-80GB, dense, 8 bits').mean):equals(0.07)
-    expect(bars.of('published', 'GB200, dense, 8 bits').worst):equals(0.15)
-    expect(bars.of('published', 'B300, mixtures of experts').mean):equals(0.1)
-    expect(bars.of('published', 'GB300, mixtures of experts').mean):equals(0.08)
-    expect(bars.of('published', 'V100-16GB, dense')):equals(nil)
-    expect(bars.of('collectives', 'h100x8_290')):equals(nil)
-    expect(bars.missed({ mean = 0.06, worst = 0.25 }, { mean = 0.05, worst = 0.26 })):truthy()
-    expect(bars.missed({ mean = 0.06 }, { mean = 0.05, worst = 0.26 })):equals(false)
+    expect(errors.bar('published', 'H100-80GB, dense, 16 bits').mean):equals(0.06)
+    expect(errors.bar('published', 'H100-80GB, dense, 8 bits').mean):equals(0.07)
+    expect(errors.bar('published', 'GB200, dense, 8 bits').worst):equals(0.15)
+    expect(errors.bar('published', 'B300, mixtures of experts').mean):equals(0.1)
+    expect(errors.bar('published', 'GB300, mixtures of experts').mean):equals(0.08)
+    expect(errors.bar('published', 'V100-16GB, dense')):equals(nil)
+    expect(errors.bar('collectives', 'h100x8_290')):equals(nil)
+    expect(errors.missed({ mean = 0.06, worst = 0.25 }, { mean = 0.05, worst = 0.26 })):truthy()
+    expect(errors.missed({ mean = 0.06 }, { mean = 0.05, worst = 0.26 })):equals(false)
   end)
 end)
