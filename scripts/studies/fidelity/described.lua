@@ -10,20 +10,17 @@ local util = require 'trinity.base.util'
 
 local systems = {}
 
--- Words for GPUs in `system`, longest first: kind of device, NVLink generation and links, GB/s of an xGMI link.
+-- Words for GPUs in `system`, longest first: kind of device, NVLink generation, links and GB/s of one where it is not
+-- the generation's, GB/s of an xGMI link.
 local gpus = {
-  { 'RTX 2080 Ti', 'rtx2080ti', nvlink = 2, links = 2 },
-  { 'RTX 3090', 'rtx3090', nvlink = 3, links = 4, link = 14.0625e9 },
-  { 'A6000', 'a6000', nvlink = 3, links = 4, link = 14.0625e9 },
-  { 'A40', 'a40', nvlink = 3, links = 4, link = 14.0625e9 },
-  { 'P100', 'p100_sxm2', nvlink = 1, links = 4 }, { 'V100', 'v100', nvlink = 2, links = 6 },
-  { 'A100', 'a100_80gb', nvlink = 3, links = 12 }, { 'GH200', 'gh200', nvlink = 4, links = 18 },
-  { 'H100', 'h100', nvlink = 4, links = 18 }, { 'H200', 'h200', nvlink = 4, links = 18 },
-  { 'H800', 'h800', nvlink = 4, links = 8 }, { 'A800', 'a800', nvlink = 3, links = 8 },
-  { 'GB200', 'gb200', nvlink = 5, links = 18 }, { 'GB300', 'gb300', nvlink = 5, links = 18 },
-  { 'B200', 'b200', nvlink = 5, links = 18 }, { 'B300', 'b300', nvlink = 5, links = 18 },
-  { 'MI300', 'mi300x', xgmi = 64e9 }, { 'MI325', 'mi325x', xgmi = 64e9 }, { 'MI350', 'mi350x', xgmi = 76.8e9 },
-  { 'MI355', 'mi355x', xgmi = 76.8e9 }, { 'MI250', 'mi250x', xgmi = 50e9 },
+  { 'RTX 2080 Ti', 'rtx2080ti', 2, 2 }, { 'RTX 3090', 'rtx3090', 3, 4, 14.0625e9 },
+  { 'A6000', 'a6000', 3, 4, 14.0625e9 }, { 'A40', 'a40', 3, 4, 14.0625e9 },
+  { 'P100', 'p100_sxm2', 1, 4 }, { 'V100', 'v100', 2, 6 }, { 'A100', 'a100_80gb', 3, 12 },
+  { 'GH200', 'gh200', 4, 18 }, { 'H100', 'h100', 4, 18 }, { 'H200', 'h200', 4, 18 }, { 'H800', 'h800', 4, 8 },
+  { 'A800', 'a800', 3, 8 }, { 'GB200', 'gb200', 5, 18 }, { 'GB300', 'gb300', 5, 18 },
+  { 'B200', 'b200', 5, 18 }, { 'B300', 'b300', 5, 18 }, { 'MI300', 'mi300x', xgmi = 64e9 },
+  { 'MI325', 'mi325x', xgmi = 64e9 }, { 'MI350', 'mi350x', xgmi = 76.8e9 }, { 'MI355', 'mi355x', xgmi = 76.8e9 },
+  { 'MI250', 'mi250x', xgmi = 50e9 },
 }
 
 -- Bytes/s of one NVLink, one direction, by generation, and of a PCIe 3 x16 slot (each generation doubles it).
@@ -32,35 +29,25 @@ local pcie3_bytes_per_s = 15.75e9
 local network_rates = { EDR = 100, HDR = 200, NDR = 400, XDR = 800 }
 
 local function has(text, ...)
-  text = text:lower()
   for _, word in ipairs { ... } do
-    if text:find(word, 1, true) then return true end
+    if text:lower():find(word, 1, true) then return true end
   end
   return false
-end
-
-local function gpu_of(system)
-  for _, gpu in ipairs(gpus) do
-    if system:find(gpu[1], 1, true) then return gpu end
-  end
-  return {}
 end
 
 --- How GPUs of a node are joined: layout, line rate of a GPU's links together and of one pair's, constants' names.
 --- nil and a reason where the words do not say.
 local function fabric_of(words, gpu, whole)
-  local generation = tonumber(words:match 'NVLink ?(%d)')
-  if not generation and has(words, 'nvswitch', 'nvlink') then generation = gpu.nvlink end
+  local generation = tonumber(words:match 'NVLink ?(%d)') or has(words, 'nvswitch', 'nvlink') and gpu[3]
   if generation then
-    local links = tonumber(words:match 'NVLink ?%d? x(%d+)') or gpu.links
-    local link = generation == gpu.nvlink and gpu.link or nvlink_bytes_per_s[generation]
+    local links = tonumber(words:match 'NVLink ?%d? x(%d+)') or gpu[4]
+    local link = generation == gpu[3] and gpu[5] or nvlink_bytes_per_s[generation]
     if not links or not link then return nil, 'the number of NVLinks is not stated' end
-    local names = { share = ('nvlink%d_share'):format(math.max(2, generation)),
-      latency = ('nvlink%d_s'):format(math.max(2, generation)), generation = generation }
-    if has(words, 'cube mesh') then return util.merged(names, { layout = 'cube_mesh', link = link }) end
     local mesh = has(words, 'mesh', 'all to all', 'bridge', 'direct') and not has(words, 'switch')
-    return util.merged(names, { layout = mesh and 'mesh' or 'switch', rate = links * link,
-      pair = links * link / math.max(1, whole - 1) })
+    local named = ('nvlink%d'):format(math.max(2, generation))
+    return { layout = has(words, 'cube mesh') and 'cube_mesh' or mesh and 'mesh' or 'switch', generation = generation,
+      share = named .. '_share', latency = named .. '_s', link = link, rate = links * link,
+      pair = links * link / math.max(1, whole - 1) }
   end
   if has(words, 'xgmi', 'infinity fabric') then
     if not gpu.xgmi then return nil, 'the rate of an xGMI link is not stated' end
@@ -81,42 +68,32 @@ local function network_of(words, gpus_a_node)
   if not gbit then
     return nil, words == '' and 'links between nodes are not stated' or 'unknown links between: ' .. words
   end
-  if has(words, 'a gpu', 'per gpu', 'each gpu') then count = count * gpus_a_node end
-  local latency = 'infiniband_s'
-  if has(words, 'efa', 'slingshot') then latency = 'efa_s'
-  elseif has(words, 'roce', 'rdma') then latency = 'infiniband_s'
-  elseif has(words, 'tcp', 'ethernet', 'gbe', 'socket') then latency = 'tcp_s' end
-  return { count = count, rate = gbit * 1e9 / 8, latency = latency }
+  local tcp = has(words, 'tcp', 'ethernet', 'gbe', 'socket') and not has(words, 'roce', 'rdma')
+  return { count = has(words, 'a gpu', 'per gpu', 'each gpu') and count * gpus_a_node or count, rate = gbit * 1e9 / 8,
+    latency = has(words, 'efa', 'slingshot') and 'efa_s' or tcp and 'tcp_s' or 'infiniband_s' }
 end
 
 --- The machine that a row describes: gpus, nodes (domains of links inside, not operating systems), fabric, network,
 --- in_network; nil and a reason where the widths of its links are not stated.
 function systems.describe(row)
-  local count, nodes = tonumber(row.gpus), tonumber(row.nodes)
+  local count, nodes, why = tonumber(row.gpus), tonumber(row.nodes), nil
   local domain = tonumber(row.inside:match 'domain (%d+)') or count / nodes
   local a_node = math.min(domain, count)
   if count % a_node ~= 0 then return nil, ('%d GPUs do not fill domains of %g'):format(count, a_node) end
-  local gpu, found = gpu_of(row.system), { gpus = count, nodes = count / a_node }
-  local whole = tonumber(row.system:match '%d+ of (%d+) x')
+  local gpu = util.find(gpus, function(one) return row.system:find(one[1], 1, true) end) or {}
+  local found = { gpus = count, nodes = count / a_node, device = devices.find(gpu[2] or '') and gpu[2] or nil,
+    in_network = has(row.between, 'sharp on') or has(row.algorithm, 'sharp', 'collnet') }
   if a_node > 1 then
-    local fabric, why = fabric_of(row.inside, gpu, whole or a_node)
-    if not fabric then return nil, why end
-    found.fabric = fabric
+    found.fabric, why = fabric_of(row.inside, gpu, tonumber(row.system:match '%d+ of (%d+) x') or a_node)
   end
-  if found.nodes > 1 then
-    local network, why = network_of(row.between, a_node)
-    if not network then return nil, why end
-    found.network = network
-  end
-  found.in_network = has(row.between, 'sharp on') or has(row.algorithm, 'sharp', 'collnet')
-  found.device = devices.find(gpu[2] or '') and gpu[2] or nil
+  if found.nodes > 1 and not why then found.network, why = network_of(row.between, a_node) end
+  if why then return nil, why end
   return found
 end
 
--- GPUs in the order of a ring of double bundles, and NVLinks between them (models/clusters/dgx1_v100.lua).
-local cube_order = { 0, 3, 2, 1, 5, 6, 7, 4 }
-local cube = { { 0, 1, 1 }, { 0, 2, 1 }, { 0, 3, 2 }, { 0, 4, 2 }, { 1, 2, 2 }, { 1, 3, 1 }, { 1, 5, 2 }, { 2, 3, 2 },
-  { 2, 6, 1 }, { 3, 7, 1 }, { 4, 5, 1 }, { 4, 6, 1 }, { 4, 7, 2 }, { 5, 6, 2 }, { 5, 7, 1 }, { 6, 7, 2 } }
+-- NVLinks between GPUs in the order of a ring of double bundles (models/clusters/dgx1_v100.lua).
+local cube = { { 1, 4, 1 }, { 1, 3, 1 }, { 1, 2, 2 }, { 1, 8, 2 }, { 4, 3, 2 }, { 4, 2, 1 }, { 4, 5, 2 }, { 3, 2, 2 },
+  { 3, 6, 2 }, { 2, 7, 1 }, { 8, 5, 1 }, { 8, 6, 1 }, { 8, 7, 2 }, { 5, 6, 2 }, { 5, 7, 1 }, { 6, 7, 2 } }
 
 local layouts = {}
 
@@ -127,10 +104,8 @@ end
 function layouts.mesh(net, _, members, fabric, wire) net:mesh(members, wire(fabric.pair, 1)) end
 
 function layouts.cube_mesh(net, name, members, fabric, wire)
-  local there = {}
-  for i, member in ipairs(members) do there[cube_order[i]] = member end
   for _, bundle in ipairs(cube) do
-    local a, b = there[bundle[1]], there[bundle[2]]
+    local a, b = members[bundle[1]], members[bundle[2]]
     if a and b then net:link(a, b, wire(fabric.link * bundle[3], 1)) end
   end
   net:link(members, name .. '/pcie', 'pcie3_x16')
@@ -138,40 +113,28 @@ end
 
 --- Peers reach each other through the switch, at the rate that NCCL reckons with.
 function layouts.pcie(net, name, members, fabric, wire)
-  local link = wire(fabric.rate, 0.5)
-  link.bandwidth_bytes_per_s = fabric.rate * topology.wire('pcie3_x16').bandwidth_bytes_per_s / pcie3_bytes_per_s
-  net:link(members, name .. '/switch', link)
+  net:link(members, name .. '/switch', util.merged(wire(fabric.rate, 0.5), { bandwidth_bytes_per_s = fabric.rate
+    * topology.wire('pcie3_x16').bandwidth_bytes_per_s / pcie3_bytes_per_s }))
 end
 
 --- Without peers every byte goes into host memory and out of it, and both ways share the slot.
 function layouts.host(net, name, members, fabric, wire)
-  local link = wire(fabric.rate, 0.5)
-  link.duplex = 'half'
-  net:link(members, name .. '/memory', link)
+  net:link(members, name .. '/memory', util.merged(wire(fabric.rate, 0.5), { duplex = 'half' }))
 end
 
 --- Divides the NICs equally among the GPUs where they divide; otherwise all GPUs share all NICs.
 local function add_network(net, name, members, network, constants)
   local cards = (network.count % #members == 0) and #members or (#members % network.count == 0) and network.count or 1
   local rate = network.rate * network.count / cards * constants.network_share
-  local port = { bandwidth_bytes_per_s = rate, latency_s = 0 }
+  local function nic(i) return ('%s/nic%d'):format(name, i % cards) end
   for i, member in ipairs(members) do
-    local own, card = ('%s/port%d'):format(name, i - 1), ('%s/nic%d'):format(name, (i - 1) % cards)
+    local own, port = ('%s/port%d'):format(name, i - 1), { bandwidth_bytes_per_s = rate, latency_s = 0 }
     net:link(member, own, port)
-    net:link(own, card, port)
+    net:link(own, nic(i - 1), port)
   end
   for i = 0, cards - 1 do
-    net:link(('%s/nic%d'):format(name, i), 'network', { bandwidth_bytes_per_s = rate,
-      latency_s = constants[network.latency] / 2 })
+    net:link(nic(i), 'network', { bandwidth_bytes_per_s = rate, latency_s = constants[network.latency] / 2 })
   end
-end
-
-local function library(found, constants)
-  local fabric = found.fabric or {}
-  local multicast = fabric.layout == 'switch' and constants['multicast' .. fabric.generation]
-  local memory = found.device and devices.find(found.device).memory_bandwidth_bytes_per_s or 0
-  return util.merged(collective_constants.library(constants), { multicast_bandwidth = multicast or 0,
-    in_network = found.in_network, copy_bandwidth = constants.copy_share * memory / 2 })
 end
 
 -- Where the kind is not known: collectives do not ask for it.
@@ -179,21 +142,22 @@ local any_device = { peak_flops_per_s = { float32 = 1e13 }, memory_bandwidth_byt
 
 --- The description of a cluster, as trinity.cluster takes it. found: what systems.describe returned.
 function systems.cluster(found, constants)
-  local net, a_node = topology.new { name = 'described', queue = 'route' }, found.gpus / found.nodes
+  local net, fabric = topology.new { name = 'described', queue = 'route' }, found.fabric or {}
   if not found.device then net:device_type('gpu', any_device) end
   for m = 0, found.nodes - 1 do
-    local name, fabric = 'n' .. m, found.fabric
-    local members = net:devices(name, a_node, found.device or 'gpu')
-    if fabric then
+    local name = 'n' .. m
+    local members = net:devices(name, found.gpus / found.nodes, found.device or 'gpu')
+    if fabric.layout then
       layouts[fabric.layout](net, name, members, fabric, function(rate, part)
         return { bandwidth_bytes_per_s = rate * constants[fabric.share], latency_s = constants[fabric.latency] * part }
       end)
     end
     if found.network then add_network(net, name, members, found.network, constants) end
   end
-  local spec = net:spec()
-  spec.collectives = library(found, constants)
-  return spec
+  local memory = found.device and devices.find(found.device).memory_bandwidth_bytes_per_s or 0
+  return util.merged(net:spec(), { collectives = util.merged(collective_constants.library(constants), {
+    multicast_bandwidth = fabric.layout == 'switch' and constants['multicast' .. fabric.generation] or 0,
+    in_network = found.in_network, copy_bandwidth = constants.copy_share * memory / 2 }) })
 end
 
 return systems

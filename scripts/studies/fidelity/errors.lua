@@ -128,7 +128,8 @@ function errors.recorded(fit, left)
   local found = {}
   local function shares(list) return util.picked(statistics.summary(list), { 'mean', 'median', 'worst' }) end
   for i, group in ipairs(left) do
-    found[group.name] = { rows = #group, fitted = shares(fit[i]), left_out = shares(group), apart = apart(fit[i], group) }
+    found[group.name] = { rows = #group, fitted = shares(fit[i]), left_out = shares(group),
+      apart = apart(fit[i], group) }
   end
   return found
 end
@@ -147,7 +148,8 @@ function errors.show(recorded, as_json)
       cells[#cells + 1] = { source, group, ('%d'):format(one.rows), shares(one.fitted), shares(one.left_out),
         bar and errors.percent(bar.mean) or '', missed and 'missed' or bar and 'met' or '' }
       for _, row in ipairs(missed and one.apart or {}) do
-        pulling[#pulling + 1] = { group, row.row, row.from or '', errors.signed(row.fitted), errors.signed(row.left_out) }
+        pulling[#pulling + 1] = { group, row.row, row.from or '', errors.signed(row.fitted),
+          errors.signed(row.left_out) }
       end
     end
   end

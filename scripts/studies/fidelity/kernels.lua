@@ -26,68 +26,61 @@ local kernels = {
   },
 }
 
-local systems = { a100_sxm = { 'a100_80gb', 'dgx_a100_80gb' }, h100_sxm = { 'h100', 'dgx_h100' },
+-- Kind of GPU and machine of a system; how many times slower its network adapters are than the machine's:
+-- AIConfigurator states 25 GB/s per GPU for its H100 nodes (src/aiconfigurator/systems/h100_sxm.yaml, inter_node_bw),
+-- half of a DGX H100's.
+local systems = { a100_sxm = { 'a100_80gb', 'dgx_a100_80gb' }, h100_sxm = { 'h100', 'dgx_h100', slow = 2 },
   h200_sxm = { 'h200', 'dgx_h200' }, b200_sxm = { 'b200', 'dgx_b200' }, b300_sxm = { 'b300', 'dgx_b300' },
   gb200 = { 'gb200', 'gb200_nvl72' }, gb300 = { 'gb300', 'gb300_nvl72' }, l40s = { 'l40s' } }
-
--- How many times slower network adapters are than the machine's: AIConfigurator states 25 GB/s per GPU for its H100
--- nodes (src/aiconfigurator/systems/h100_sxm.yaml, inter_node_bw), half of a DGX H100's.
-local slow_adapters = { h100_sxm = 2 }
-
 local dtypes = { bfloat16 = 'bfloat16', fp8 = 'float8' }
-
 local classes = { { 1e10, 'below 10 GFLOP' }, { 1e11, '10 to 100 GFLOP' }, { 1e12, '0.1 to 1 TFLOP' },
   { math.huge, 'above 1 TFLOP' } }
 
---- Seconds of the matmuls of rows { m, n, k } of a kind of GPU and a dtype, by one graph of them all.
-local function matmul_times(kind, dtype, rows)
-  local net = layers.new('kernels', { dtype = dtypes[dtype] })
-  for i, row in ipairs(rows) do
-    local x = net:operand('operand' .. i, net:input('x' .. i, { row.m, row.k }))
-    net:linear('row' .. i, x, row.n)
-  end
+--- Rows { group, class, order (of the class), predicted, measured } of matmuls of one system and dtype, by one graph of
+--- them all.
+local function matmuls_of(path, same, kind, dtype)
+  local net = layers.new('kernels', { dtype = dtype })
+  local rows = util.map(same, function(row, i)
+    local function whole(column) return csv.whole(path, row, column) end
+    local m, n, k = whole 'm', whole 'n', whole 'k'
+    net:linear('row' .. i, net:operand('operand' .. i, net:input('x' .. i, { m, k })), n)
+    local order = 1
+    while 2 * m * n * k >= classes[order][1] do order = order + 1 end
+    return { group = ('%s, %s'):format(kind, dtype), class = classes[order][2], order = order, predicted = 0,
+      measured = 1e-6 * csv.number(path, row, 'time_us') }
+  end)
   local graph = net:build()
   local problem = problems.simulator { graph = graph,
     cluster = model.cluster { devices = { { name = 'gpu', type = kind } } } }
-  local times, found = problem:operator_times(1), {}
+  local times = problem:operator_times(1)
   for op = 1, graph.operators do
-    local row = tonumber(graph:operator(op).name:match '%d+$')
-    found[row] = (found[row] or 0) + times[op]
+    local row = rows[tonumber(graph:operator(op).name:match '%d+$')]
+    row.predicted = row.predicted + times[op]
   end
   problem:close()
   graph:close()
-  return found
+  return rows
 end
 
---- Rows of matmuls { group, class, predicted, measured }; kind: of this kind of GPU alone.
-local function matmuls(options, kind)
-  local found, read = {}, csv.read(options.rows, 'system', 'dtype', 'm', 'n', 'k', 'time_us')
+--- Rows of matmuls, one of `every`; kind: of this kind of GPU alone.
+local function matmuls(path, every, kind)
+  local found, read = {}, csv.read(path, 'system', 'dtype', 'm', 'n', 'k', 'time_us')
   for _, same in ipairs(util.grouped(read, function(row) return row.system .. ' ' .. row.dtype end)) do
-    local system, rows = systems[same[1].system], {}
-    if kind and system and system[1] ~= kind then system = nil end
-    for i = 1, system and dtypes[same[1].dtype] and #same or 0, options.every do
-      local row = same[i]
-      local function whole(column) return csv.whole(options.rows, row, column) end
-      rows[#rows + 1] = { m = whole 'm', n = whole 'n', k = whole 'k',
-        measured = 1e-6 * csv.number(options.rows, row, 'time_us') }
-    end
-    local times = #rows > 0 and matmul_times(system[1], same[1].dtype, rows) or {}
-    for i, row in ipairs(rows) do
-      local class = 1
-      while 2 * row.m * row.n * row.k >= classes[class][1] do class = class + 1 end
-      found[#found + 1] = { group = ('%s, %s'):format(system[1], dtypes[same[1].dtype]), class = classes[class][2],
-        order = class, predicted = times[i], measured = row.measured }
+    local system, dtype, some = systems[same[1].system], dtypes[same[1].dtype], {}
+    for i = 1, #same, every do some[#some + 1] = same[i] end
+    if system and dtype and (not kind or system[1] == kind) then
+      found = util.joined(found, matmuls_of(path, some, system[1], dtype))
     end
   end
   return found
 end
 
---- Machines of a system with the rate of its network adapters.
-local function cluster_of(system, name)
-  local slow, factor = {}, slow_adapters[system]
-  for _, link in ipairs(factor and nodes.spec(name).links or {}) do
+--- `gpus` of a system's machines with the rate of its network adapters.
+local function cluster_of(system, gpus)
+  local name, slow = nodes.job(system[2], gpus), {}
+  for _, link in ipairs(system.slow and nodes.spec(name).links or {}) do
     for _, adapter in ipairs { link.from, link.to } do
-      if tostring(adapter):find '/nic%d+$' then slow[adapter] = factor end
+      if tostring(adapter):find '/nic%d+$' then slow[adapter] = system.slow end
     end
   end
   return model.cluster(name, { slow = next(slow) and slow or nil })
@@ -100,53 +93,50 @@ local function exchanges(path)
   local found, clusters = {}, {}
   for _, row in ipairs(csv.read(path, 'system', 'mode', 'ep', 'hidden', 'tokens_per_gpu', 'top_k', 'experts',
     'sms')) do
-    local system, ep = systems[row.system], csv.whole(path, row, 'ep')
+    local function whole(column) return csv.whole(path, row, column) end
+    local system, ep = systems[row.system], whole 'ep'
     if system and system[2] and row.mode == 'normal' and (row.sms == '20' or row.sms == '24') then
-      local key = system[2] .. ep
-      clusters[key] = clusters[key] or cluster_of(row.system, nodes.job(system[2], ep))
-      local tokens, top_k = csv.whole(path, row, 'tokens_per_gpu'), csv.whole(path, row, 'top_k')
-      local members = util.listed(ep, function(i) return i end)
-      local hidden = csv.whole(path, row, 'hidden')
-      for _, pass in ipairs { { 'dispatch', hidden + hidden / 32 }, { 'combine', 2 * hidden } } do
-        local predicted_s = dispatcher.message_s('deepep', clusters[key], members, { tokens = tokens, top_k = top_k,
-          token_bytes = pass[2], experts = csv.whole(path, row, 'experts'), multiprocessors = tonumber(row.sms) })
-        local size = tokens < 1024 and 'below 1,024' or '1,024 or more'
-        found[#found + 1] = { group = ('%s, %s'):format(system[1], pass[1]), order = tokens,
-          class = ('nodes: %d, %s tokens'):format(csv.whole(path, row, 'nodes'), size), predicted = predicted_s,
-          measured = 1e-6 * csv.number(path, row, pass[1] .. '_us') }
+      local key, tokens, hidden = system[2] .. ep, whole 'tokens_per_gpu', whole 'hidden'
+      clusters[key] = clusters[key] or cluster_of(system, ep)
+      for _, pass in ipairs { 'dispatch', 'combine' } do
+        local token_bytes = pass == 'combine' and 2 * hidden or hidden + hidden / 32
+        local predicted_s = dispatcher.message_s('deepep', clusters[key], util.listed(ep, function(i) return i end), {
+          tokens = tokens, top_k = whole 'top_k', token_bytes = token_bytes, experts = whole 'experts',
+          multiprocessors = tonumber(row.sms) })
+        found[#found + 1] = { group = ('%s, %s'):format(system[1], pass), order = tokens, predicted = predicted_s,
+          class = ('nodes: %d, %s tokens'):format(whole 'nodes', tokens < 1024 and 'below 1,024' or '1,024 or more'),
+          measured = 1e-6 * csv.number(path, row, pass .. '_us') }
       end
     end
   end
   return found
 end
 
+local function by_group(rows) return util.grouped(rows, function(row) return row.group end) end
+
+local function ratio(row) return row.predicted / row.measured end
+
 --- By group of wide matmuls of a kind of GPU, the factor that corrects its rate: the median of predicted / measured.
 function kernels.factors(path, kind)
   local found = {}
-  for _, group in ipairs(util.grouped(matmuls({ rows = path, every = kernels.options.every.default }, kind),
-    function(row) return row.group end)) do
-    local ratios = {}
-    for _, row in ipairs(group) do
-      if row.order > 2 then ratios[#ratios + 1] = row.predicted / row.measured end -- from 0.1 TFLOP up
-    end
-    found[group.name] = #ratios > 0 and util.median(ratios) or nil
+  for _, group in ipairs(by_group(matmuls(path, kernels.options.every.default, kind))) do
+    local wide = util.filtered(group, function(row) return row.order > 2 end) -- from 0.1 TFLOP up
+    found[group.name] = #wide > 0 and util.median(util.map(wide, ratio)) or nil
   end
   return found
 end
 
-local function off(row) return row.predicted / row.measured - 1 end
-
 --- Errors by group and class; `form`: the mean error that is left where one factor corrects all of a group.
 local function summaries(rows)
   local list = {}
-  for _, group in ipairs(util.grouped(rows, function(row) return row.group end)) do
-    local ratios = util.map(group, function(row) return row.predicted / row.measured end)
+  for _, group in ipairs(by_group(rows)) do
+    local ratios = util.map(group, ratio)
     table.sort(ratios)
     local median = ratios[math.floor((#ratios + 1) / 2)]
-    table.sort(group, function(a, b) return a.order < b.order end)
+    table.sort(group, util.by 'order')
     for _, same in ipairs(util.grouped(group, function(row) return row.class end)) do
-      local s = statistics.summary(util.map(same, off))
-      local scaled = statistics.summary(util.map(same, function(row) return (1 + off(row)) / median - 1 end))
+      local s = statistics.summary(util.map(same, function(row) return ratio(row) - 1 end))
+      local scaled = statistics.summary(util.map(same, function(row) return (1 + (ratio(row) - 1)) / median - 1 end))
       list[#list + 1] = { group = group.name, class = same.name, order = same[1].order, rows = #same, mean = s.mean,
         signed = s.signed, worst = s.worst, form = scaled.mean }
     end
@@ -155,9 +145,9 @@ local function summaries(rows)
 end
 
 function kernels.run(options)
-  local list = summaries(matmuls(options))
+  local list = summaries(matmuls(options.rows, options.every))
   table.sort(list, util.by('group', 'order'))
-  for _, one in ipairs(summaries(exchanges(options.exchanges))) do list[#list + 1] = one end
+  list = util.joined(list, summaries(exchanges(options.exchanges)))
   if options.json then return print(json.encode { kernels = list }) end
   print(text.format_table({ '', '', 'rows', 'mean error', 'mean, signed', 'worst', 'of form' }, util.map(list,
     function(one)

@@ -4,8 +4,7 @@
 --   name, help, options, quantity    words for messages; options in addition to runs.options
 --   read(options)                    rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
 --   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
---   json                             what --json prints of a row and its prediction, in a list called `list`: its name by
---                                    ours
+--   json                             what --json prints of a row and its prediction, in a list called `list`
 --   priors                           of its other parameters (scripts/studies/fidelity/fitted.lua)
 --   assumptions                      what rows leave open; row.title: of the script of its case
 --
@@ -201,8 +200,8 @@ local function show_fit(source, rows, options)
   errors.print('rows that the constants were fitted to', groups_of(used, predict(used, fitted.rounded(values))))
 end
 
---- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones. A parameter
---- that holds for rows that are left out, and for none of the others, is where fits start.
+--- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones. A
+--- parameter that holds for rows that are left out, and for none of the others, is where fits start.
 local function cross_validate(source, rows, options)
   rows = with(rows, 'measured')
   local used, values = only(rows, options.only), fitted.values()

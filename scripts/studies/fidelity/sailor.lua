@@ -1,13 +1,26 @@
--- Comparison sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
--- predicted by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of
--- plans; --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and, where they
--- exist, NETWORK_GPU_measured.json, profiles that replace others, and measured_again.csv, times of a second run.
+-- Comparison sailor: plans that Sailor's authors measured (Strati et al., "Sailor", SOSP 2025;
+-- github.com/eth-easl/sailor, plans of its validation: seconds of an iteration, memory of the fullest GPU) predicted by
+-- problem:evaluate over their profiles of layers. --plans: a folder of plans; --data: one with llm_info.json, profiles_tmp.json,
+-- providers/multizone_bandwidths_het.json, and, where they exist, NETWORK_GPU_measured.json, profiles that replace
+-- others, and measured_again.csv, times of a second run.
+--
+-- A plan is { path, network, layers, stages (layers of each), groups [stage][replica], replicas, micro_batch, batch,
+-- micro_batches, measured_s?, measured_bytes? }, a group { gpu, tp, zone } a tensor-parallel group of tp GPUs. It
+-- becomes a graph with one operator per layer and pass, with times and bytes of Sailor's profiles; its stages a mesh
+-- with 1F1B; a cluster with one GPU per group (the others of the group compute and send their parts at the same time).
+--
+-- DeepSpeed's pipeline engine also does this: a stage copies its input before it computes (queue 'receiver'); it sends
+-- a gradient before it continues, and an activation while it waits for the next gradient (runtime/pipe/engine.py,
+-- TrainSchedule); gradients are all-reduced after the last micro-batch; the optimizer is one fused call for all layers
+-- of a stage, which takes the time of one layer.
 
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
+local devices = require 'trinity.cluster.devices'
+local graphs = require 'trinity.graph'
 local json = require 'trinity.base.json'
-local sailor_plan = require 'studies.fidelity.sailor_plan'
-local sailor_step = require 'studies.fidelity.sailor_step'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
 local util = require 'trinity.base.util'
 
 local sailor = {
@@ -47,6 +60,234 @@ sailor.priors = {
     meaning = "what driver, libraries and workspaces take of a GPU's memory" },
 }
 
+-- Our kinds of GPUs by Sailor's names. `cards`: bytes/s of the NIC of each GPU (Slingshot 11: 200 Gbit/s); without it,
+-- the groups of a node have the inter-node bandwidth that Sailor measured.
+local kinds = { ['GH-96'] = 'gh200', ['A100-40'] = 'a100', ['A100-80'] = 'a100_80gb', ['V100-16'] = 'v100',
+  ['RTX-3090'] = 'rtx3090', ['RTX-2080'] = 'rtx2080ti', ['Titan-RTX'] = 'titan_rtx' }
+local cards = { ['GH-96'] = 25e9 }
+
+local function refuse(plan, message, ...) util.fail('%s: %s', plan.path, message:format(...)) end
+
+--- Returns an entry of nested tables. Raises an error that names a missing one. what: the file.
+local function entry(plan, what, list, ...)
+  for _, key in ipairs { ... } do
+    local found = type(list) == 'table' and list[key]
+    if not found then
+      refuse(plan, '%s: no entry %s', what, util.unknown(key, util.sorted_keys(type(list) == 'table' and list or {})))
+    end
+    list = found
+  end
+  return list
+end
+
+local function is_table(value) return type(value) == 'table' end
+
+local function field(plan, owner, name, good, expected)
+  if not good(owner[name]) then
+    refuse(plan, "field '%s': expected %s, got %s", name, expected, util.describe(owner[name]))
+  end
+  return owner[name]
+end
+
+local function whole(plan, owner, name)
+  field(plan, owner, name, function(value) return type(value) == 'number' end, 'a number')
+  return field(plan, owner, name, function(value) return value >= 1 and value % 1 == 0 and value <= 2 ^ 20 end,
+    'a whole number from 1 to 2^20')
+end
+
+--- Returns a measurement, or nil.
+local function measured(plan, owner, name)
+  return tonumber(field(plan, owner, name, function(value)
+    return value == nil or value == '' or (tonumber(value) or 0) > 0
+  end, 'a number above 0, or none'))
+end
+
+--- Sailor's form of a group is [[[gpu, GPUs of the node, zone], ...], tp].
+local function group_of(plan, given)
+  local node = is_table(given) and is_table(given[1]) and given[1][1]
+  local gpu, tp = is_table(node) and node[1], is_table(given) and given[2]
+  if type(gpu) ~= 'string' or type(tp) ~= 'number' or type(node[3]) ~= 'string' then
+    refuse(plan, "field 'tmp_per_stage': expected groups of the form [[[gpu, count, zone]], tp], got %s",
+      util.describe(given))
+  end
+  if not kinds[gpu] then refuse(plan, 'unknown GPU %s', util.unknown(gpu, util.sorted_keys(kinds))) end
+  return { gpu = gpu, tp = tp, zone = node[3], kind = ('%s, 1 of %d'):format(gpu, tp) }
+end
+
+--- Returns the network with this number of layers; if there are several, the one that the path names.
+local function network_of(plan, info)
+  local found
+  for name, by_tp in util.sorted_pairs(info) do
+    local _, layers = next(by_tp)
+    if is_table(layers) and #util.sorted_keys(layers) == plan.layers
+      and (not found or plan.path:upper():find(name:upper(), 1, true)) then
+      found = name
+    end
+  end
+  return found or refuse(plan, 'expected a network with %d layers in llm_info.json, got none', plan.layers)
+end
+
+--- Returns a plan from the content of its file. info: llm_info.json, layers by network and tp.
+function sailor.plan(path, given, info)
+  local plan = { path = util.shortened(path), layers = 0, stages = {}, groups = {} }
+  if not is_table(given) then refuse(plan, 'expected an object, got %s', util.describe(given)) end
+  plan.micro_batch, plan.batch = whole(plan, given, 'mbs'), whole(plan, given, 'gbs')
+  local pipeline = field(plan, field(plan, given, 'pipeline_list', is_table, 'a table'), 1, is_table, 'an object')
+  local groups = field(plan, pipeline, 'tmp_per_stage', is_table, 'a table')
+  for s, layers in ipairs(field(plan, pipeline, 'layers_per_stage', is_table, 'a table')) do
+    if not is_table(layers) or #layers == 0 then
+      refuse(plan, "field 'layers_per_stage': stage %d: expected a list of layers, got %s", s, util.describe(layers))
+    end
+    if not is_table(groups[s]) or #groups[s] == 0 then
+      refuse(plan, "field 'tmp_per_stage': stage %d: expected at least one GPU, got none", s)
+    end
+    plan.stages[s], plan.layers = #layers, plan.layers + #layers
+    plan.groups[s] = util.map(groups[s], function(group) return group_of(plan, group) end)
+    if #plan.groups[s] ~= #plan.groups[1] then
+      refuse(plan, 'stage %d: expected the replicas of the first stage, got %d where the first has %d', s,
+        #plan.groups[s], #plan.groups[1])
+    end
+  end
+  if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
+  plan.replicas = #plan.groups[1]
+  plan.micro_batches = math.ceil(plan.batch / (plan.micro_batch * plan.replicas))
+  plan.family = cards[plan.groups[1][1].gpu] and 'gh200' or 'mixed'
+  plan.network = network_of(plan, info)
+  plan.measured_s, plan.measured_bytes = measured(plan, given, 'real'), measured(plan, given, 'max_mem')
+  return plan
+end
+
+local function rounded(x) return math.floor(x + 0.5) end
+
+--- Returns the data of a layer (from 0) in llm_info.json, with the bytes that a stage sends for its output: with one
+--- NIC per GPU each GPU sends all of it; otherwise they share the NIC and send a part each.
+local function size_of(plan, info, layer)
+  local group = plan.groups[1][1]
+  local size = entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp), tostring(layer))
+  local parts = cards[group.gpu] and 1 or group.tp
+  return util.merged(size, { sent_bytes = rounded(4 * plan.micro_batch * size.act_output_floats / parts) })
+end
+
+--- Returns the seconds { forward, backward, update } of a layer on a group. Profiles of small micro-batches include
+--- launch times, because layers were timed one by one; therefore no pass takes longer than with a larger micro-batch.
+local function times_of(plan, profiles, group, layer)
+  local by_batch = entry(plan, 'profiles', profiles, plan.network, group.gpu)
+  local function at(batch) return entry(plan, 'profiles', by_batch, batch, tostring(group.tp), layer) end
+  local forward, backward, update = unpack(at(tostring(plan.micro_batch)), 1, 3)
+  for batch, by_tp in util.sorted_pairs(by_batch) do
+    if tonumber(batch) > plan.micro_batch and by_tp[tostring(group.tp)] then
+      forward, backward = math.min(forward, at(batch)[1]), math.min(backward, at(batch)[2])
+    end
+  end
+  return { forward = forward, backward = backward, update = update }
+end
+
+--- Returns the sets of layers (from 0) with which a stage begins and ends.
+local function edges_of(plan)
+  local first, last, at = {}, {}, 0
+  for _, layers in ipairs(plan.stages) do
+    first[at], last[at + layers - 1] = true, true
+    at = at + layers
+  end
+  return first, last
+end
+
+--- Returns the training graph: per layer a forward, a backward and an update operator, and one that sends a gradient.
+local function graph_of(plan, info, values)
+  local builder, first, layers = graphs.new { name = plan.network }, edges_of(plan), {}
+  local carried, gradient
+  for layer = 0, plan.layers - 1 do
+    local size, name = size_of(plan, info, layer), ('block_%d/layer'):format(layer)
+    local kept_bytes = 4 * plan.micro_batch * size.act_mem_floats
+    local sent, kept = builder:add { name = name, type = 'Work', inputs = { carried },
+      outputs = { { bytes = size.sent_bytes }, { bytes = rounded(values.activation_share * kept_bytes) } },
+      parameters = { { name = name .. '/weights', shape = { size.params_floats } } },
+      persistent_bytes = rounded((values.state_bytes - 8) * size.params_floats),
+      workspace_bytes = layer == plan.layers - 1 and rounded(values.logits_share * kept_bytes) or 0 }
+    carried, layers[layer] = sent, { name = name, sent = sent, kept = kept, size = size }
+  end
+  for layer = plan.layers - 1, 0, -1 do
+    local own, before = layers[layer], layers[layer - 1]
+    local function add(what, kind, phase, inputs, outputs)
+      return builder:add { name = what, type = kind, phase = phase, forward = own.name, inputs = inputs,
+        outputs = outputs }
+    end
+    local of_input, weights = add(own.name .. '/grad', 'WorkGrad', 'backward', { gradient or own.sent, own.kept },
+      { { bytes = before and before.size.sent_bytes or 0 }, { shape = { own.size.params_floats } } })
+    gradient = of_input
+    if first[layer] and before then add(('block_%d/send'):format(layer), 'WorkGrad', 'backward', { gradient }, {}) end
+    add(own.name .. '/update', 'Update', 'update', { weights }, {})
+  end
+  return builder:build()
+end
+
+--- Returns the bytes/s between two groups by Sailor's measured curve, c2 L^2 + c1 L + c0 GB/s with L = log2(bytes /
+--- 1e6), of a message between stages for two sequences of the smaller network; the curves are flat from there.
+local function measured_rate(plan, bandwidths, a, b)
+  local curve = entry(plan, 'multizone_bandwidths_het.json', bandwidths, a.zone, a.gpu, tostring(a.tp), b.zone, b.gpu,
+    tostring(b.tp))
+  local c, l = curve[1], math.log(16 * 2 ^ 20 / 1e6) / math.log(2)
+  return math.max(1e6, math.min(curve[2], 1e9 * (c[1] * l * l + c[2] * l + c[3])))
+end
+
+--- Returns the cluster of a plan: one GPU per group, in the order of a mesh (replicas of the first stage, then of the
+--- next). Groups without their own NICs share the bandwidth of their node.
+function sailor.cluster(plan, bandwidths, values)
+  local spec, all = { name = 'sailor', queue = 'receiver', device_types = {}, devices = {}, links = {} },
+    util.joined(unpack(plan.groups))
+  local function link(from, to, rate, latency_s)
+    table.insert(spec.links, { from = from, to = to, latency_s = latency_s,
+      bandwidth_bytes_per_s = rate * values.network_share })
+  end
+  local function name_of(i) return ('stage%d_%d'):format(math.ceil(i / plan.replicas), (i - 1) % plan.replicas + 1) end
+  for i, group in ipairs(all) do
+    spec.device_types[group.kind] = devices[kinds[group.gpu]]
+    spec.devices[i] = { name = name_of(i), type = group.kind }
+    if cards[group.gpu] then link(name_of(i), 'network', cards[group.gpu], 2e-6) end
+    for j = i + 1, cards[group.gpu] and 0 or #all do
+      link(name_of(i), name_of(j), measured_rate(plan, bandwidths, group, all[j]) / group.tp, 20e-6)
+    end
+  end
+  return spec
+end
+
+--- Returns the costs of operators for option `cost`: the measured time of layers on a device's group, plus the engine's
+--- time where a stage begins or ends; sending a gradient to the previous stage blocks. Of equal devices only the first
+--- is asked, which may send no gradient itself.
+local function cost_of(plan, data, values, cluster)
+  local all, number, kept, first, last = util.joined(unpack(plan.groups)), {}, {}, edges_of(plan)
+  for i, device in ipairs(cluster.devices) do number[device.name] = i end
+  local function send_s(i)
+    local layer = 0
+    for s = 1, math.ceil(i / plan.replicas) - 1 do layer = layer + plan.stages[s] end
+    local latency_s, rate = cluster:wire(i, i - plan.replicas)
+    return latency_s + size_of(plan, data.info, layer - 1).sent_bytes / rate
+  end
+  return function(op, device)
+    local layer, what = op.name:match 'block_(%d+)/(%a+)'
+    if not layer or op.collective then return nil end
+    local i = number[device.name]
+    if what == 'send' then return send_s(math.max(i, plan.replicas + 1)) end
+    local key = ('%s %s'):format(all[i].kind, layer)
+    kept[key] = kept[key] or times_of(plan, data.profiles, all[i], layer)
+    layer = tonumber(layer)
+    if op.phase == 'update' then return first[layer] and kept[key].update or 0 end
+    local ends = op.phase == 'forward' and first or last
+    return kept[key][op.phase] + (ends[layer] and values.slot_s / 2 or 0)
+  end
+end
+
+--- Returns the seconds per iteration, and the bytes of the fullest GPU as its driver counts them. data: { info,
+--- profiles, bandwidths } (sailor.data); values: constants by name; spec: instead of the result of sailor.cluster.
+function sailor.predict(plan, data, values, spec)
+  local cluster = model.cluster(spec or sailor.cluster(plan, data.bandwidths, values))
+  local problem = problems.simulator { graph = graph_of(plan, data.info, values), cluster = cluster,
+    cost = cost_of(plan, data, values, cluster) }
+  local metrics = problem:evaluate { mesh = { data = plan.replicas, pipeline = #plan.stages }, stages = plan.stages,
+    schedule = '1f1b', micro_batches = plan.micro_batches, bucket_bytes = 2 ^ 50 }
+  return { predicted = metrics.step_time_s, memory_bytes = metrics.peak_memory_bytes + values.context_bytes }
+end
+
 --- The object of a file of --data; nil where it is `optional` and there is none.
 local function object(folder, name, optional)
   local path = ('%s/%s'):format(folder, name)
@@ -55,14 +296,14 @@ local function object(folder, name, optional)
     util.fail("trinity study fidelity sailor: option '--data': no file %s in %s", name, util.shortened(folder))
   end
   local found = json.read(path)
-  if type(found) ~= 'table' then
+  if not is_table(found) then
     util.fail('%s: expected an object, got %s', util.shortened(path), util.describe(found))
   end
   return found
 end
 
 --- Sizes of layers (info), profiles and bandwidths of a folder.
-function sailor.data(folder)
+local function data_of(folder)
   local data = { info = object(folder, 'llm_info.json'), profiles = object(folder, 'profiles_tmp.json'),
     bandwidths = object(folder, 'providers/multizone_bandwidths_het.json'), again_s = {} }
   local again = folder .. '/measured_again.csv'
@@ -86,45 +327,48 @@ local function names_below(folder, under, found)
   return found
 end
 
+local function calibrated() return require('trinity.cluster.calibrated').sources.sailor end
+
 --- The memory that was measured; nil where it is less than half of what the plan's tensors take: it was measured on
 --- another GPU than the plan's.
-local function bytes_of(plan, data, values)
-  local prediction = plan.measured_bytes and csv.attempt(sailor_step.predict, plan, data, values)
-  local least = prediction and 0.5 * (prediction.predicted_memory_bytes - values.context_bytes)
-  return not (least and plan.measured_bytes < least) and plan.measured_bytes or nil
+local function bytes_of(plan, data)
+  local values = calibrated()[plan.family]
+  local prediction = plan.measured_bytes and csv.attempt(sailor.predict, plan, data, values)
+  local least = prediction and 0.5 * (prediction.memory_bytes - values.context_bytes) or 0
+  return plan.measured_bytes and plan.measured_bytes >= least and plan.measured_bytes or nil
 end
 
+--- A row of a plan; what is left out together are plans that differ only in the number of replicas.
 local function row_of(plan, id, data)
-  local family = sailor_plan.family(plan)
-  local gpus = family == 'gh200' and 'GH200' or 'mixed nodes'
-  local first_s = plan.measured_s
-  return { id = id, plan = plan, data = data, family = family,
-    measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)),
-    measured_bytes = bytes_of(plan, data, require('trinity.cluster.calibrated').sources.sailor[family]),
-    group = ('%s, %s'):format(plan.network, gpus), left_out = sailor_plan.configuration(plan), runtimes = {},
-    network_name = plan.network, gpus_text = gpus, plan_text = ('%d stages, %d replicas, micro-batch %d'):format(
-      #plan.stages, plan.replicas, plan.micro_batch) }
+  local gpus, first_s = plan.family == 'gh200' and 'GH200' or 'mixed nodes', plan.measured_s
+  local configuration = util.map(plan.groups, function(groups)
+    return table.concat(util.map(groups, function(group) return ('%s/%d'):format(group.gpu, group.tp) end), ' ')
+  end)
+  return { id = id, plan = plan, data = data, family = plan.family, runtimes = {},
+    measured = first_s and math.sqrt(first_s * (data.again_s[id] or first_s)), measured_bytes = bytes_of(plan, data),
+    group = ('%s, %s'):format(plan.network, gpus), network_name = plan.network, gpus_text = gpus,
+    left_out = ('%s, layers %s, micro-batch %d, %s'):format(plan.network, table.concat(plan.stages, '+'),
+      plan.micro_batch, plan.family == 'mixed' and table.concat(configuration, ';') or configuration[1]:match '%S+'),
+    plan_text = ('%d stages, %d replicas, micro-batch %d'):format(#plan.stages, plan.replicas, plan.micro_batch) }
 end
 
 --- All plans of a folder, each with `id`, its path there; one that is refused is { id, refused }.
 function sailor.read(options)
-  local data, folder = sailor.data(options.data), options.plans
+  local data, folder = data_of(options.data), options.plans
   if not core.exists(folder .. '/.') then
     util.fail("trinity study fidelity sailor: option '--plans': %s: no such folder", util.shortened(folder))
   end
   return csv.attempted(names_below(folder, '', {}), function(one)
     local path = ('%s/%s'):format(folder, one.id)
-    return row_of(sailor_plan.read(path, json.read(path), data.info), one.id, data)
+    return row_of(sailor.plan(path, json.read(path), data.info), one.id, data)
   end)
 end
 
 function sailor.prediction(row, values)
-  local all = values and values.sources or require('trinity.cluster.calibrated').sources
-  local ok, found = pcall(sailor_step.predict, row.plan, row.data, all.sailor[row.family])
-  if ok then return { predicted = found.predicted_s, memory_bytes = found.predicted_memory_bytes } end
-  local why = tostring(found)
+  local own = (values and values.sources.sailor or calibrated())[row.family]
+  local found, why = csv.attempt(sailor.predict, row.plan, row.data, own)
+  if found then return found end
   util.fail('%s', why:find(row.plan.path, 1, true) and why or ('%s: %s'):format(row.plan.path, why))
 end
-
 
 return sailor

@@ -264,8 +264,8 @@ describe('the fit', function()
     for _, one in ipairs(list) do v[one.id] = one.start end
     local function errors()
       return util.map(util.listed(20, function(i) return i end), function(i)
-        local predicted = v.a + v.b * i
-        return { weight = 1, log = math.log(predicted / measured(i)), slopes = { a = v.a / predicted, b = v.b * i / predicted } }
+        local now = v.a + v.b * i
+        return { weight = 1, log = math.log(now / measured(i)), slopes = { a = v.a / now, b = v.b * i / now } }
       end)
     end
     for _ = 1, rounds do

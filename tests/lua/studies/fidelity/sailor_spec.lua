@@ -4,8 +4,6 @@ local calibrated = require 'trinity.cluster.calibrated'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local sailor = require 'studies.fidelity.sailor'
-local sailor_plan = require 'studies.fidelity.sailor_plan'
-local sailor_step = require 'studies.fidelity.sailor_step'
 local util = require 'trinity.base.util'
 
 local layers = 4
@@ -43,36 +41,36 @@ local values = { network_share = 0.5, slot_s = 0, state_bytes = 20, activation_s
   context_bytes = 4e9 }
 local data = data_of()
 
-local function read(changes) return sailor_plan.read('plan.json', plan_of(changes), data.info) end
+local function read(changes) return sailor.plan('plan.json', plan_of(changes), data.info) end
 
 describe('a plan', function()
   it('on one stage takes its layers, micro-batch by micro-batch, and one update', function()
-    local told = sailor_step.predict(read { stages = { { 0, 1, 2, 3 } } }, data, values)
-    expect(told.predicted_s):near(8 * 4 * 0.03 + 0.001, 1e-6)
+    local told = sailor.predict(read { stages = { { 0, 1, 2, 3 } } }, data, values)
+    expect(told.predicted):near(8 * 4 * 0.03 + 0.001, 1e-6)
   end)
   it('of two stages has the bubble of 1F1B, and copies and sends that hold stages up', function()
     local send_s = 4 * 1e6 / 12.5e9 + 4e-6
-    local told = sailor_step.predict(read(), data, values)
+    local told = sailor.predict(read(), data, values)
     local slots = 9 * 2 * 0.03 + 0.001
-    expect(told.predicted_s > slots + 8 * send_s):truthy()
-    expect(told.predicted_s < slots + 4 * 9 * send_s):truthy()
+    expect(told.predicted > slots + 8 * send_s):truthy()
+    expect(told.predicted < slots + 4 * 9 * send_s):truthy()
   end)
   it('with replicas pays for a ring of all its gradients after the last micro-batch', function()
-    local one = sailor_step.predict(read { stages = { { 0, 1, 2, 3 } }, gbs = 8 }, data, values).predicted_s
-    local four = sailor_step.predict(read { stages = { { 0, 1, 2, 3 } }, gbs = 32, replicas = 4 }, data, values).predicted_s
+    local one = sailor.predict(read { stages = { { 0, 1, 2, 3 } }, gbs = 8 }, data, values).predicted
+    local four = sailor.predict(read { stages = { { 0, 1, 2, 3 } }, gbs = 32, replicas = 4 }, data, values).predicted
     expect(four - one):near(2 * 3 / 4 * 16e6 / 12.5e9, 1e-4)
   end)
   it('holds states, what 1F1B keeps, and the context', function()
-    local told = sailor_step.predict(read(), data, values)
+    local told = sailor.predict(read(), data, values)
     local first = 2 * 1e6 * 20 + 2 * 2 * 4 * 5e6 + 4e9
-    expect(told.predicted_memory_bytes >= first and told.predicted_memory_bytes < first + 6 * 4e6):truthy()
+    expect(told.memory_bytes >= first and told.memory_bytes < first + 6 * 4e6):truthy()
   end)
   it('moves when a link has half of its bandwidth', function()
     local plan = read { replicas = 2, gbs = 16 }
-    local before = sailor_step.predict(plan, data, values).predicted_s
-    local spec = sailor_step.cluster(plan, data.bandwidths, values)
+    local before = sailor.predict(plan, data, values).predicted
+    local spec = sailor.cluster(plan, data.bandwidths, values)
     spec.links[1].bandwidth_bytes_per_s = spec.links[1].bandwidth_bytes_per_s / 2
-    expect(sailor_step.predict(plan, data, values, spec).predicted_s > 1.001 * before):truthy()
+    expect(sailor.predict(plan, data, values, spec).predicted > 1.001 * before):truthy()
   end)
   it('on different GPUs has the times of each, and the rates that were measured between them', function()
     local slower = data_of()
@@ -81,19 +79,19 @@ describe('a plan', function()
       slower.profiles.small['Titan-RTX']['1']['4'][tostring(layer)] = { 0.03, 0.06, 0.001 }
     end
     slower.profiles.small['RTX-3090'] = data.profiles.small['RTX-3090']
-    local plan = sailor_plan.read('plan.json', plan_of { gpus = { 'RTX-3090', 'Titan-RTX' } }, slower.info)
-    local told = sailor_step.predict(plan, slower, values)
-    expect(told.predicted_s > 8 * 2 * 0.09 + 2 * 0.03):truthy()
+    local plan = sailor.plan('plan.json', plan_of { gpus = { 'RTX-3090', 'Titan-RTX' } }, slower.info)
+    local told = sailor.predict(plan, slower, values)
+    expect(told.predicted > 8 * 2 * 0.09 + 2 * 0.03):truthy()
     local sends_s = 4e6 / 4 / (0.1e9 / 4 * 0.5)
-    expect(told.predicted_s < 9 * (2 * 0.09 + 3 * sends_s) + 2 * 0.03 + 0.01):truthy()
+    expect(told.predicted < 9 * (2 * 0.09 + 3 * sends_s) + 2 * 0.03 + 0.01):truthy()
   end)
   it('takes no longer for a pass than with a larger micro-batch', function()
     local odd = data_of()
     odd.profiles.small['GH-96'] = { ['1'] = { ['4'] = {} }, ['2'] = odd.profiles.small['GH-96']['2'] }
     for layer = 0, layers - 1 do odd.profiles.small['GH-96']['1']['4'][tostring(layer)] = { 0.05, 0.02, 0.001 } end
     local plan = read { stages = { { 0, 1, 2, 3 } } }
-    expect(sailor_step.predict(plan, odd, values).predicted_s)
-      :equals(sailor_step.predict(plan, data, values).predicted_s)
+    expect(sailor.predict(plan, odd, values).predicted)
+      :equals(sailor.predict(plan, data, values).predicted)
   end)
 end)
 
@@ -112,7 +110,7 @@ describe('the command', function()
     local found = json.decode(trinity_says(folders(plan_of()) .. ' --json', 0)).plans
     expect(#found):equals(1)
     expect(found[1].plan):equals 'here/one.json'
-    expect(found[1].predicted_s):near(sailor_step.predict(read(), data, calibrated.sources.sailor.gh200).predicted_s,
+    expect(found[1].predicted_s):near(sailor.predict(read(), data, calibrated.sources.sailor.gh200).predicted,
       1e-9)
     expect(found[1].predicted_memory_bytes > 4e9):truthy()
   end)
