@@ -51,38 +51,19 @@ local function lowered(problem, plan)
   return util.merged(low, { graph = inner.graph, plan = there })
 end
 
---- Returns the number of weights per device of a lowered graph. takes: whether weights of an operator (its number)
---- count.
-local function weights_by_device(low, takes)
-  local count, placement = {}, low.plan.placement
+--- Returns the number of weights on the first device of every stage, of operators that take(low, op) holds for.
+function counts.weights(problem, plan, take)
+  local low, count = lowered(problem, plan), {}
   for op = 1, low.graph.operators do
-    local at = placement[op]
-    if low.graph.parameter_bytes_of[op] > 0 and (not takes or takes(op)) then
+    if low.graph.parameter_bytes_of[op] > 0 and take(low, op) then
       for _, parameter in ipairs(low.graph:operator(op).parameters) do
-        local elements = 1
+        local elements, at = 1, low.plan.placement[op]
         for _, extent in ipairs(parameter.shape) do elements = elements * extent end
         count[at] = (count[at] or 0) + elements
       end
     end
   end
-  return count
-end
-
---- Returns the number of layer weights on the first device of every stage.
-function counts.layer_parameters(found)
-  local low = lowered(found.problem, found)
-  local count = weights_by_device(low, function(op) return low.part[op] == 2 end)
   return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
-end
-
---- Returns the number of weights on the first device of every stage without ZeRO, and the fraction that experts have.
-local function parameters_of(problem, plan)
-  local low = lowered(problem, util.merged(plan, { zero_stage = 0 }))
-  local function of_experts(op) return low.graph:operator(op).type == 'Einsum' end
-  local count, experts = weights_by_device(low), weights_by_device(low, of_experts)
-  local first = parallelism.first_devices(low)
-  return util.map(first, function(device) return count[device] or 0 end),
-    util.map(first, function(device) return (experts[device] or 0) / (count[device] or 1) end)
 end
 
 --- Returns the maximum bytes that ZeRO stage 3 gathers on a device for one layer, embedding or head. Experts are
@@ -127,13 +108,19 @@ end
 --- micro-batch), bytes (of an activation) }, nil for a network without experts.
 function counts.stages(found, plan, mixture)
   local small, alone = row_weight_bytes(plan, mixture), mixture and (plan.mesh.expert or 1) == 1
-  local whole, share, low
-  if plan.zero_stage == 3 or alone then whole, share = parameters_of(found.problem, plan) end
+  local whole, low, experts
+  if plan.zero_stage == 3 or alone then
+    local plain = util.merged(plan, { zero_stage = 0 })
+    whole = counts.weights(found.problem, plain, function() return true end)
+    experts = alone and counts.weights(found.problem, plain, function(of, op)
+      return of.graph:operator(op).type == 'Einsum'
+    end)
+  end
   if plan.zero_stage == 3 and mixture then low = lowered(found.problem, found) end
   return util.map(found:breakdown().stages, function(stage, s)
     local kept = stage.activations
     local rows, apart = messages(stage, plan, small)
-    if alone then rows = experts_apart(rows, share[s]) end
+    if alone then rows = experts_apart(rows, experts[s] / math.max(1, whole[s])) end
     return { parameters = whole and whole[s] or stage.parameters, weight_bytes = stage.weight_bytes,
       gradient_bytes = stage.gradient_bytes, optimizer_bytes = stage.optimizer_bytes,
       gathered_weight_bytes = low and gathered_bytes(low, parallelism.first_devices(low)[s])

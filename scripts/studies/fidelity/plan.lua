@@ -1,13 +1,25 @@
--- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks
--- (plan_published.lua). --runs: plans that were measured (plan_measured.lua).
+-- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks that state
+-- tensor, pipeline and data parallelism and the micro-batch (published_row.lua), compared with the best that is found for
+-- the same network, GPUs and batch; both are points of one space. --runs: the plan that is named among those that were
+-- measured, in each group of vTrain's rows of equal GPUs, batch and network (vtrain.lua): the space of a search are the
+-- group's rows, what else their runs did is laid over every point.
 
+local case = require 'studies.fidelity.case'
+local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
+local fit = require 'studies.fidelity.fit'
 local json = require 'trinity.base.json'
-local measured = require 'studies.fidelity.plan_measured'
-local published = require 'studies.fidelity.plan_published'
+local model = require 'trinity.graph.model'
+local parallel_map = require 'trinity.parallel'
+local plan_space = require 'trinity.plan.space'
+local plan_text = require 'trinity.plan.text'
+local published_row = require 'studies.fidelity.published_row'
 local run = require 'trinity.runs'
+local search = require 'trinity.plan'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
+local vtrain = require 'studies.fidelity.vtrain'
 
 local plan = {
   help = 'plans that trinity plan finds, compared with plans that others ran',
@@ -24,6 +36,215 @@ local plan = {
 }
 
 local most_slower, most_ratio, least_rows = 0.02, 1.05, 2
+local stated = { 'tp', 'pp', 'dp', 'micro_batch' }
+local dimensions = { 'micro_batch', 'tensor', 'pipeline', 'data' }
+local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages', 'schedule', 'recompute', 'zero_stage',
+  'context', 'sequence_parallel' }
+
+--- Dense rows of a table that state their plan, in its order; not those whose note says that the source does not, and
+--- that a recipe was assumed. `states_virtual`: whether model chunks of a GPU are stated, too.
+function plan.rows(path)
+  local list, lines, translate = {}, published_row.lines(path, { 'id', unpack(stated) })
+  for i, line in ipairs(lines) do
+    local row = translate(line, i) or { tp = '' }
+    local whole = tonumber(row.experts or '') == nil and not (row.note or ''):find('does not state', 1, true)
+    for _, column in ipairs(stated) do whole = whole and row[column] ~= '' end
+    if whole then
+      list[#list + 1] = util.merged(published_row.read(path, row), { states_virtual = (row.vpp or '') ~= '' })
+    end
+  end
+  return list
+end
+
+--- Level of sharding: FSDP's gathers of every layer are not combined with a pipeline.
+local function shard_of(point, level)
+  if point.data == 1 then return 0 end
+  return level == 3 and point.pipeline > 1 and 1 or level
+end
+
+--- The point that a row states, with this recomputation and this number of model chunks per GPU.
+local function point_of(row, recompute, virtual)
+  local p, ran = row.plan, row.case.strategy
+  return plan_space.point_of(util.merged(ran, { recompute = recompute, virtual_stages = virtual,
+    schedule = virtual > 1 and 'interleaved' or '1f1b', stages = case.stages(row.network.layers, p.pipeline * virtual)
+      or 'even', zero_stage = shard_of(ran.mesh, p.zero_stage),
+    problem = { cluster = model.cluster(row.case.cluster, { runtime = row.case.runtime }) } }), p.micro_batch)
+end
+
+--- Whether a row's framework supports this number of model chunks per GPU: in Megatron-LM (and NeMo on it) layers
+--- divide over all of them, or do with embedding and logits as a layer each; before it overlapped messages of stages,
+--- interleaving took more than two stages (megatron/training/arguments.py, megatron/core/transformer/
+--- transformer_block.py). torchtitan splits layers freely.
+local function runs_chunks(row, pipeline, virtual)
+  local layers, chunks = row.network.layers, pipeline * virtual
+  if row.plan.torchtitan then return true end
+  if virtual > 1 and row.plan.unfused and pipeline <= 2 then return false end
+  return layers % chunks == 0 or not row.plan.unfused and (layers + 2) % chunks == 0
+end
+
+--- Values of tensor, pipeline, data, micro-batch and virtual stages that the row's framework runs; all else as the row
+--- states it. DeepSpeed's ZeRO-3 was run "without any model parallelism" (Narayanan et al., SC 2021, section 5.2).
+local function stated_space(row, batch)
+  local p, layers, sizes = row.plan, row.network.layers, {}
+  for _, size in ipairs { 1, 2, 4, 8, p.micro_batch } do
+    if batch % size == 0 and size > (sizes[#sizes] or 0) then sizes[#sizes + 1] = size end
+  end
+  local alone = row.case.runtime == 'deepspeed' and 1 or nil
+  return { micro_batch = sizes, context = 1, expert = 1, tensor = alone, pipeline = alone,
+    recompute = row.case.recomputes or { p.recompute },
+    sequence_parallel = function(point)
+      return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
+    end,
+    schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
+    zero_stage = function(point) return { shard_of(point, p.zero_stage) } end,
+    virtual_stages = function(point)
+      if point.schedule ~= 'interleaved' then return nil end
+      local list = {}
+      for v = 2, math.floor(layers / point.pipeline) + 1 do
+        if runs_chunks(row, point.pipeline, v) then list[#list + 1] = v end
+      end
+      return #list > 0 and list or { 1 }
+    end,
+    stages = function(point)
+      if p.torchtitan then return nil end
+      local counted = layers % (point.pipeline * point.virtual_stages) ~= 0
+        and runs_chunks(row, point.pipeline, point.virtual_stages)
+      return { counted and 'balanced' or 'even' } -- 'even' of what does not divide contradicts itself
+    end }
+end
+
+--- The published plan as one that the search found, simulated by its problem; nil where that would run more operators
+--- than `tasks`.
+local function told(found, point, tasks)
+  local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
+  local bounds = problem.handle:mesh_bounds({ strategy })[1]
+  if bounds.refused then util.fail('%s: %s', plan_space.text(point), bounds.refused) end
+  if bounds.tasks > tasks then return nil end
+  local metrics = problem:evaluate(strategy)
+  return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,
+    networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
+end
+
+--- Model chunks per GPU that a row may have had: the stated number, else all that its framework supports.
+local function chunks_of(row)
+  local p, list = row.plan, { row.plan.virtual }
+  if row.states_virtual or p.pipeline == 1 or p.torchtitan then return list end
+  for v = 1, math.floor(row.network.layers / p.pipeline) do
+    local fills = v == 1 or p.micro_batches % p.pipeline == 0
+    if v ~= p.virtual and fills and runs_chunks(row, p.pipeline, v) then list[#list + 1] = v end
+  end
+  return list
+end
+
+local function differences(best, other)
+  return util.map(util.filtered(compared, function(name) return best[name] ~= other[name] end), function(name)
+    return ('%s %s for %s'):format(name, tostring(best[name]), tostring(other[name]))
+  end)
+end
+
+--- The row's plan, simulated: with the least recomputation that fits; where the row states no chunks, with those that
+--- fit, then the fastest. No row states its buckets: of plans found that differ in nothing else the fastest.
+local function told_row(row, found, tasks)
+  local best
+  for _, virtual in ipairs(chunks_of(row)) do
+    local last
+    for _, recompute in ipairs(row.case.recomputes or { row.plan.recompute }) do
+      last = told(found, point_of(row, recompute, virtual), tasks)
+      if not last or last.feasible then break end
+    end
+    local fits_alone = best and last and last.feasible ~= best.feasible
+    if not best or fits_alone and last.feasible or last and not fits_alone and last.step_time_s < best.step_time_s then
+      best = last
+    end
+  end
+  for _, one in ipairs(best and found.simulated or {}) do
+    if one.feasible and one.step_time_s < best.step_time_s and #differences(one, best) == 0 then best = one end
+  end
+  return best
+end
+
+--- One row's comparison: too_large where it is not predicted; else ratio (published over best), what differs, why;
+--- times in seconds of a step.
+local function compare(row, options)
+  local one, batch = row.case, row.tokens / row.case.model_options.sequence
+  local found = search { global_batch = batch, quiet = true, plans = 1, simulations = options.simulations,
+    tasks = options.tasks, space = options.whole and { expert = 1 } or stated_space(row, batch),
+    cluster = model.cluster(one.cluster, { runtime = one.runtime }),
+    graph = function(micro_batch, layers)
+      return model.load(one.model, util.merged(one.model_options, { batch_size = micro_batch,
+        layers = layers or row.network.layers }))
+    end }
+  local other, best = told_row(row, found, options.tasks), found.plans[1]
+  local result = { id = row.id, model = row.network_name, gpus = row.plan.gpus }
+  if not other then
+    return util.merged(result, { too_large = true,
+      published = plan_space.text(point_of(row, row.plan.recompute, row.plan.virtual)) })
+  end
+  if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
+  return util.merged(result, { published_s = other.step_time_s, best_s = best.step_time_s,
+    ratio = other.step_time_s / best.step_time_s, fits = other.feasible, published = plan_space.text(other.point),
+    best = plan_space.text(best.point), why = best ~= other and plan_text.loses(best, other) or '',
+    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated })
+end
+
+--- All rows of a table, or those before Ctrl-C, once per configuration: `ids` lists its rows.
+local function published(options)
+  local same = util.grouped(plan.rows(options.rows), function(row)
+    return json.encode { row.case, row.tokens } .. tostring(row.states_virtual)
+  end)
+  local list = fit.each_piece(same, core.threads(), 'configurations', function(piece)
+    return parallel_map(piece, function(rows) return compare(rows[1], options) end, { quiet = true })
+  end)
+  return util.map(list, function(one, i)
+    return util.merged(one, { ids = util.map(same[i], function(row) return row.id end) })
+  end)
+end
+
+--- Rows that agree with what a point says of the dimensions.
+local function rows_at(list, point)
+  return util.filtered(list, function(row)
+    return not util.find(dimensions, function(name) return point[name] ~= nil and point[name] ~= row[name] end)
+  end)
+end
+
+--- The plan that the search finds for a group of measured rows.
+local function choose(list)
+  local first, space = list[1], { context = 1, expert = 1, sequence_parallel = false, recompute = list[1].recompute,
+    schedule = '1f1b', virtual_stages = 1, zero_stage = 0, megatron_runs = true }
+  function space.stages(point) return { first.layers % point.pipeline == 0 and 'even' or 'balanced' } end
+  for _, name in ipairs(dimensions) do
+    space[name] = function(point)
+      return util.sorted_keys(util.set(util.map(rows_at(list, point), function(row) return row[name] end)))
+    end
+  end
+  space.micro_batch = space.micro_batch {}
+  search.dimension('megatron_runs', { values = { true }, apply = function(strategy, _, point)
+    local ran = first.case.strategy
+    return util.merged(strategy, { order = ran.order, stages = case.stages(first.layers, point.pipeline),
+      scatter_gather = ran.scatter_gather })
+  end })
+  local found = search { graph = function(b) -- one for all tensor degrees, with the softmax of the least
+      return model.load('gpt2', util.merged(first.case.model_options, { batch_size = b,
+        fused_softmax = vtrain.has_softmax(util.merged(first, { micro_batch = b, tensor = 1 })) }))
+    end,
+    cluster = model.cluster(first.case.cluster, { runtime = first.case.runtime }), global_batch = first.batch,
+    space = space, plans = 1, simulations = #list, quiet = true }
+  local best = found.plans[1]
+  local measured_s = rows_at(list, best)[1].measured
+  local fastest_s = math.min(unpack(util.map(list, function(row) return row.measured end)))
+  return util.merged(util.picked(best, dimensions), { group = first.ranked, rows = #list,
+    predicted_s = best.step_time_s, measured_s = measured_s, fastest_s = fastest_s, slower = measured_s / fastest_s - 1,
+    simulated = found.counts.simulated })
+end
+
+--- Every group of a table with several measured rows; after Ctrl-C the groups before it.
+local function measured(path)
+  local rows = util.filtered(csv.accepted(vtrain.read { rows = path, cluster = '' }), function(row)
+    return row.measured
+  end)
+  local groups = util.grouped(rows, function(row) return row.ranked .. ' ' .. row.recompute end)
+  return (fit.each(util.filtered(groups, function(group) return #group >= least_rows end), 'groups', choose))
+end
 
 local function print_published(list)
   print(text.format_table({ 'rows', 'network', 'GPUs', 'published', 'best', 'ratio', 'fits' }, util.map(list,
@@ -52,27 +273,24 @@ local function print_groups(list)
 end
 
 function plan.run(options)
-  local data = { rows = options.rows ~= '' and published.compare(options.rows, options) or {},
-    groups = options.runs ~= '' and measured.groups(options.runs, least_rows) or {}, within = 0, compared = 0,
-    groups_within = 0 }
-  for _, one in ipairs(data.rows) do -- counted by rows, not by configurations
-    if not one.too_large then data.compared = data.compared + #one.ids end
-    if not one.too_large and one.ratio <= most_ratio then data.within = data.within + #one.ids end
+  local rows, groups = options.rows ~= '' and published(options) or {}, options.runs ~= '' and measured(options.runs) or {}
+  local function counted(most) -- by rows, not by configurations
+    return util.sum(util.filtered(rows, function(one) return not one.too_large and one.ratio <= most end),
+      function(one) return #one.ids end)
   end
-  for _, one in ipairs(data.groups) do
-    if one.slower <= most_slower then data.groups_within = data.groups_within + 1 end
-  end
+  local data = { rows = rows, groups = groups, within = counted(most_ratio), compared = counted(math.huge),
+    groups_within = #util.filtered(groups, function(one) return one.slower <= most_slower end) }
   run:result('plan', data)
   if options.json then return print(json.encode(data)) end
   if options.rows ~= '' then
-    print_published(data.rows)
+    print_published(rows)
     print(('%d of %d rows: the published plan takes at most %.2f times the best'):format(data.within, data.compared,
       most_ratio))
   end
   if options.runs == '' then return end
-  print_groups(data.groups)
+  print_groups(groups)
   print(('%d of %d groups: the plan named took at most %g %% longer than the fastest'):format(data.groups_within,
-    #data.groups, 100 * most_slower))
+    #groups, 100 * most_slower))
 end
 
 return plan

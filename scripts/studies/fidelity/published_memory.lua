@@ -58,7 +58,8 @@ end
 --- Bytes of the fullest device: activations, or the states of its layers.
 local function bytes_of(asked, kind)
   local found = strategies.lowered('strategy', asked)
-  local in_layers, most = counts.layer_parameters(found), 0
+  local in_layers = counts.weights(found.problem, found, function(low, op) return low.part[op] == 2 end)
+  local most = 0
   for s, stage in ipairs(found:breakdown().stages) do
     local states = stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes
     most = math.max(most, kind == 'states' and states * (in_layers[s] / stage.parameters) or stage.activations.layers)

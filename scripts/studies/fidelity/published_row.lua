@@ -342,16 +342,25 @@ function published_row.read(path, row)
       plan.context, plan.expert, plan.micro_batch) }
 end
 
---- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.
-function published_row.all(path)
+--- The lines of a table and how each becomes a row: a function that returns it, or nil and why there is none. needed:
+--- columns of a table that is not another's.
+function published_row.lines(path, columns)
   local lines = csv.read(path)
   local translate = lines[1] and tables.translation(lines[1])
-  if not translate then csv.check(path, unpack(needed)) end
-  return csv.attempted(lines, function(line, i)
-    if not translate then return published_row.read(path, line) end
+  if not translate then csv.check(path, unpack(columns)) end
+  return lines, function(line, i)
+    if not translate then return line end
     local row, why = translate(util.merged(line), i)
-    if not row then csv.refuse(path, line, '%s', why) end
-    return published_row.read(path, util.merged(row, { line = line.line }))
+    return row and util.merged(row, { line = line.line }), why
+  end
+end
+
+--- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.
+function published_row.all(path)
+  local lines, translate = published_row.lines(path, needed)
+  return csv.attempted(lines, function(line, i)
+    local row, why = translate(line, i)
+    return published_row.read(path, row or csv.refuse(path, line, '%s', why))
   end)
 end
 

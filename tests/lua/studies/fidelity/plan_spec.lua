@@ -2,7 +2,7 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local published = require 'studies.fidelity.plan_published'
+local plan = require 'studies.fidelity.plan'
 
 local head = 'id,model,parameters_b,hidden,layers,heads,kv_heads,ffn,vocab,experts,experts_per_token,sequence,global_batch,'
   .. 'micro_batch,gpus,gpu,tp,pp,vpp,dp,cp,ep,zero,recompute,precision,value,unit,source,note'
@@ -44,14 +44,14 @@ describe('published plans compared with the best', function()
   end)
 
   it('takes rows of dense networks alone that state their plan', function()
-    local rows = published.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
+    local rows = plan.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
     expect(#rows):equals(1)
     expect(rows[1].id):equals 'whole'
   end)
 
   it('leaves out rows whose source does not state their plan', function()
     local assumed = row('assumed', 1, 1, 8, { note = 'the table does not state tp: recipe assumed' })
-    expect(#published.rows(table_of(row('whole', 1, 1, 8), assumed))):equals(1)
+    expect(#plan.rows(table_of(row('whole', 1, 1, 8), assumed))):equals(1)
   end)
 
   it('takes the fastest number of chunks where a row states none, and none that its framework could not run', function()
