@@ -38,29 +38,12 @@ vtrain.assumptions = {
   'memory is not checked: the source does not say which A100',
 }
 
---- Columns of whole numbers, and the maximum of each.
+-- Columns of whole numbers, and the maximum of each.
 local columns = { gpus = { '# GPUs', 4096 }, batch = { 'global batch', 2 ^ 20 }, micro_batch = { 'micro batch', 4096 },
   hidden = { 'hidden size', 2 ^ 17 }, heads = { 'attention heads', 4096 }, layers = { '# layers', 1024 },
   sequence = { 'sequence length', 2 ^ 17 }, tensor = { 'tensor parallelism', 4096 },
   data = { 'data parallelism', 4096 }, pipeline = { 'pipeline parallelism', 1024 } }
 local time_column, a_node = 'iteration time (ms)', 8
-
---- That the numbers of a row agree with each other.
-local function check_row(row, refuse)
-  local function expect(good, name, message, ...)
-    if not good then refuse("column '%s': expected %s, got %d", columns[name][1], message:format(...), row[name]) end
-  end
-  if row.tensor * row.data * row.pipeline ~= row.gpus then
-    refuse('tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
-      row.pipeline)
-  end
-  expect(row.batch % (row.data * row.micro_batch) == 0, 'batch', 'a multiple of %d (data x micro batch)',
-    row.data * row.micro_batch)
-  expect(row.gpus <= a_node or row.gpus % a_node == 0, 'gpus', 'up to 8, or whole machines of 8')
-  expect(row.heads % row.tensor == 0, 'heads', 'a multiple of %d (tensor parallelism)', row.tensor)
-  expect(row.hidden % row.heads == 0, 'hidden', 'a multiple of %d (attention heads)', row.heads)
-  expect(row.pipeline <= row.layers, 'pipeline', 'at most %d (layers)', row.layers)
-end
 
 local function read_row(path, line, number)
   local row = { line = line.line, path = path, id = tostring(number) }
@@ -72,7 +55,24 @@ local function read_row(path, line, number)
     end
     row[name] = value
   end
-  check_row(row, refuse)
+  if row.tensor * row.data * row.pipeline ~= row.gpus then
+    refuse('tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
+      row.pipeline)
+  end
+  local function multiple(name, of, what)
+    if row[name] % of ~= 0 then
+      refuse("column '%s': expected a multiple of %d (%s), got %d", columns[name][1], of, what, row[name])
+    end
+  end
+  multiple('batch', row.data * row.micro_batch, 'data x micro batch')
+  if row.gpus > a_node and row.gpus % a_node ~= 0 then
+    refuse("column '# GPUs': expected up to 8, or whole machines of 8, got %d", row.gpus)
+  end
+  multiple('heads', row.tensor, 'tensor parallelism')
+  multiple('hidden', row.heads, 'attention heads')
+  if row.pipeline > row.layers then
+    refuse("column 'pipeline parallelism': expected at most %d (layers), got %d", row.layers, row.pipeline)
+  end
   local time_ms = csv.number(path, line, time_column, 0)
   if time_ms < 0 then refuse("column '%s': expected more than 0, got %s", time_column, line[time_column]) end
   row.measured = time_ms > 0 and time_ms / 1000 or nil
@@ -93,20 +93,19 @@ vtrain.priors = {
     meaning = 'bandwidth between nodes over 800 Gbit/s a node' },
 }
 
-local function kept() return require('trinity.cluster.calibrated').sources.vtrain.cluster end
-
 local function measured_cluster(gpus, values)
-  values = values or kept()
+  values = values or require('trinity.cluster.calibrated').sources.vtrain.cluster
   local net = topology.new { name = ('%d A100'):format(gpus), queue = 'pair' }
+  local hdr = topology.wire 'infiniband_hdr'
   net:machines(gpus / a_node, function(name)
     local members = net:devices(name, a_node, kind)
     net:link(members, name .. '/nvswitch', 'nvswitch3', 12)
-    for i, member in ipairs(members) do
-      net:link(member, ('%s/nic%d'):format(name, math.floor((i - 1) / 2)), 'pcie4_x16')
+    local function card(i) return ('%s/nic%d'):format(name, math.floor((i - 1) / 2)) end
+    for i, member in ipairs(members) do net:link(member, card(i), 'pcie4_x16') end
+    for i = 1, a_node, 2 do
+      net:link(card(i), 'infiniband', util.merged(hdr, {
+        bandwidth_bytes_per_s = values.network_share * hdr.bandwidth_bytes_per_s }))
     end
-    local wire = topology.wire('infiniband_hdr',
-      { bandwidth_bytes_per_s = values.network_share * topology.wire('infiniband_hdr').bandwidth_bytes_per_s })
-    for card = 0, 3 do net:link(('%s/nic%d'):format(name, card), 'infiniband', wire) end
   end)
   net:collectives { shared_bandwidth = values.shared_bandwidth }
   return net:spec()
@@ -130,8 +129,7 @@ end
 local function describer(path)
   if path == '' then return nil end
   local chunk, why = util.load_file(path)
-  local ok, describe = pcall(chunk or function() util.fail('%s', why) end)
-  if not ok then util.fail('%s', tostring(describe)) end
+  local describe = (chunk or util.fail('%s', why))()
   if type(describe) ~= 'function' then
     util.fail('%s: expected a function from a number of GPUs to a description, got %s', util.shortened(path),
       util.describe(describe))
