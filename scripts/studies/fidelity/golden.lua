@@ -1,19 +1,17 @@
 -- trinity study fidelity golden: peak and resting memory of Megatron-LM's functional tests (columns as in
--- megatron-golden/rows.csv, one argument of Megatron-LM each) compared with problem:evaluate. Both are bytes that
--- PyTorch's allocator has given out on the last rank. What no column states is Megatron-LM's default; words of the
--- test's name state the rest.
+-- megatron-golden/rows.csv) compared with problem:evaluate. A row becomes the arguments of Megatron-LM that it states,
+-- which trinity.job reads as those of any job; words of the test's name state the rest. Both are bytes that PyTorch's
+-- allocator has given out on the last rank.
 
 local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
+local job = require 'trinity.job'
 local json = require 'trinity.base.json'
-local layout = require 'trinity.strategy.layout'
-local nodes = require 'trinity.cluster.nodes'
+local memory = require 'trinity.job.memory'
 local owners = require 'trinity.strategy.owners'
 local parallel_map = require 'trinity.parallel'
-local recomputes = require 'trinity.job.recomputes'
 local runtimes = require 'trinity.cluster.runtimes'
-local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -28,119 +26,82 @@ local golden = {
 
 local machines = { dgx_a100 = 'dgx_a100_80gb', dgx_h100 = 'dgx_h100', dgxh100_dgxc = 'dgx_h100',
   dgx_gb200 = 'gb200_nvl72' }
-local families = { gpt = true, moe = true, mixtral = true }
+local families = util.set 'gpt moe mixtral'
 local least_hidden = 1024 -- networks of less measure logits and the framework
 
---- Layers of every virtual stage: of a layout ("Et*3|(tt|)*6L"), of first and last stages, or equally many.
-local function stages_of(row, count, virtual, whole)
-  if (row.pipeline_layout or '') ~= '' then
-    return util.map(layout.read(row.pipeline_layout, row.path), function(stage) return stage.layers end)
-  end
-  local layers, parts = whole 'layers', count * virtual
-  local first, last = tonumber(row.layers_first), tonumber(row.layers_last)
-  if first or last then
-    local stages, middle = {}, count - (first and 1 or 0) - (last and 1 or 0)
-    for s = 1, count do
-      local own = s == 1 and first or s == count and last or (layers - (first or 0) - (last or 0)) / middle
-      for v = 1, virtual do stages[(v - 1) * count + s] = own / virtual end
-    end
-    return stages
-  end
-  local embedding, loss = row.account_embedding == '1' and 1 or 0, row.account_loss == '1' and 1 or 0
-  if embedding + loss > 0 then
-    local each = (layers + embedding + loss) / parts
-    return util.listed(parts, function(s) return each - (s == 1 and embedding or 0) - (s == parts and loss or 0) end)
-  end
-  return nil
-end
+-- Arguments by column: of numbers, of words, and of flags that are 1; and by a word of the test's name.
+local numbers = { tp = 'tensor-model-parallel-size', pp = 'pipeline-model-parallel-size',
+  vpp = 'num-virtual-stages-per-pipeline-rank', ep = 'expert-model-parallel-size',
+  etp = 'expert-tensor-parallel-size', micro_batch = 'micro-batch-size', layers = 'num-layers',
+  hidden = 'hidden-size', ffn = 'ffn-hidden-size', heads = 'num-attention-heads', kv_groups = 'num-query-groups',
+  kv_channels = 'kv-channels', experts = 'num-experts', top_k = 'moe-router-topk', moe_ffn = 'moe-ffn-hidden-size',
+  shared_ffn = 'moe-shared-expert-intermediate-size', mtp_layers = 'mtp-num-layers', vocab = 'vocab-size',
+  layers_first = 'decoder-first-pipeline-num-layers', layers_last = 'decoder-last-pipeline-num-layers' }
+local words = { moe_layer_freq = 'moe-layer-freq', transformer_impl = 'transformer-impl',
+  attention_backend = 'attention-backend', pipeline_layout = 'pipeline-model-parallel-layout',
+  tokenizer = 'tokenizer-type', fp8 = 'fp8-format hybrid --fp8-recipe' }
+local flags = { mla = 'multi-latent-attention --kv-lora-rank 512 --q-lora-rank 1536 --position-embedding-type rope',
+  swiglu = 'swiglu --normalization RMSNorm --disable-bias-linear', sequence_parallel = 'sequence-parallel',
+  distributed_optimizer = 'use-distributed-optimizer', account_loss = 'account-for-loss-in-pipeline-split',
+  account_embedding = 'account-for-embedding-in-pipeline-split' }
+local named = { rope = 'position-embedding-type rope', qk_layernorm = 'qk-layernorm', tp_overlap = 'tp-comm-overlap',
+  disable_bias = 'disable-bias-linear', cross_entropy_loss_fusion = 'cross-entropy-loss-fusion',
+  defer_embedding_wgrad = 'defer-embedding-wgrad-compute',
+  offloading = 'fine-grained-activation-offloading --offload-modules core_attn',
+  multi_dist_optimizer_instances = 'num-distributed-optimizer-instances 2' }
 
---- Bytes per logit that the loss holds in addition to those in float32: fused without Transformer Engine, those in 16
---- bits and exponentials; where weight gradients of logits are deferred, the gradients of logits of two micro-batches
---- (--wgrad-deferral-limit 2) and of this one.
-local function logit_bytes(name)
-  return (name:find 'cross_entropy_loss_fusion' or name:find 'defer_embedding_wgrad') and 6 or 0
-end
-
---- The options of model 'decoder'.
-local function network_of(row, whole, plan)
-  local name, hidden, experts = row.case, whole 'hidden', whole('experts', 0, 0)
-  local latent, gated = row.mla == '1', row.swiglu == '1'
-  local sequence = whole 'sequence' / plan.context
-  local tokens = whole('vocab', 50257) + (row.tokenizer == 'NullTokenizer' and 1 or 0)
-  local rotary = latent or name:find 'rope' ~= nil
-  local unfused = row.attention_backend == 'unfused' or row.transformer_impl == 'local'
-  local dense = row.moe_layer_freq and row.moe_layer_freq:match '^%(%[0%]%*(%d+)'
-  local ffn = whole('ffn', gated and 64 * math.floor(8 * hidden / 3 / 64) or 4 * hidden)
-  return { layers = whole 'layers', hidden = hidden, heads = whole 'heads', num_kv_heads = whole('kv_groups', 0, 0),
-    head_dim = not latent and whole('kv_channels', 0, 0) or nil, feed_forward = ffn, gated = gated,
-    bias = (experts > 0 or gated or name:find 'disable_bias') and 'none' or 'all', norm = gated and 'rms' or 'layer',
-    vocabulary = math.ceil(tokens / (128 * plan.tensor)) * 128 * plan.tensor, tied = row.tied == '1',
-    positions = rotary and 0 or whole 'sequence', dropout = (plan.context > 1 or latent) and 0 or 0.1,
-    qk_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
-    expert_feed_forward = whole('moe_ffn', 0, 0), apart = true, shared = whole('shared_ffn', 0, 0),
-    dense_layers = tonumber(dense) or 0, kv_lora_rank = latent and 512 or 0, q_lora_rank = latent and 1536 or 0,
-    further = whole('mtp_layers', 0, 0), logit_bytes = logit_bytes(name),
-    kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',
-    dtype = (row.fp8 or '') ~= '' and 'float8' or row.precision == 'fp16' and 'float16' or 'bfloat16',
-    gradient_dtype = row.precision == 'fp16' and 'float16' or 'float32', optimizer = 'adam' }
-end
-
---- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests and of family moe is ":4096:8". Attention of
---- "local" layers keeps
---- a buffer of scores (core/transformer/dot_product_attention.py, get_global_memory_buffer). Overlap of messages with
---- matmuls takes three workspaces (transformer_engine/pytorch/module/base.py, _NUM_MAX_UB_STREAMS). Tests with one
+--- The arguments of a row. Parts of a sequence are more replicas of shorter ones: a GPU holds as much. Tests with one
 --- expert a token are of before grouped matmuls, but for two whose configuration states --moe-grouped-gemm.
-local function runtime_of(row, whole, plan)
-  local here = row.transformer_impl == 'local'
-  local scores = whole 'micro_batch' * whole 'heads' / plan.tensor * (whole 'sequence' / plan.context) ^ 2
-  local overlaps = row.case:find 'tp_overlap' ~= nil
-  local changes = { base = 'megatron', workspace_bytes = here and 2 * scores or overlaps and 2 * 32 * 2 ^ 20 or nil,
-    matmul_workspace_bytes = (row.deterministic == '1' or row.family == 'moe') and 32 * 2 ^ 20 or nil }
-  if here and not row.case:find '_te_' then changes.transformer_engine = false end
-  local single = whole('experts', 0, 0) > 0 and whole 'top_k' == 1 and not row.case:find 'groupedGEMM'
-    and not row.case:find 'ddp_average_in_collective'
-  if single then changes.expert_streams = 0 end
-  return changes
+local function arguments_of(row, whole, context)
+  local list = {}
+  local function add(line, value)
+    for word in ('--' .. line):gmatch '%S+' do list[#list + 1] = word end
+    list[#list + 1] = value
+  end
+  for column, name in util.sorted_pairs(numbers) do
+    if (row[column] or '') ~= '' then add(name, ('%d'):format(whole(column, nil, 0))) end
+  end
+  for column, name in util.sorted_pairs(words) do if (row[column] or '') ~= '' then add(name, row[column]) end end
+  for column, line in util.sorted_pairs(flags) do if row[column] == '1' then add(line) end end
+  for word, line in util.sorted_pairs(named) do if row.case:find(word, 1, true) then add(line) end end
+  add('seq-length', ('%d'):format(whole 'sequence' / context))
+  add('max-position-embeddings', row.sequence)
+  add('global-batch-size', ('%d'):format(whole 'global_batch' * context))
+  add(row.precision == 'fp16' and 'fp16' or 'bf16')
+  if row.tied ~= '1' then add 'untie-embeddings-and-output-weights' end
+  if (row.kv_groups or '') ~= '' then add 'group-query-attention' end
+  if context > 1 or row.mla == '1' then add 'hidden-dropout 0 --attention-dropout 0' end
+  if (row.fsdp or '') ~= '' then add 'use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params' end
+  local granularity, modules = (row.recompute or ''):match '^(%a+):?%[?([^%]]*)'
+  if granularity then add('recompute-granularity ' .. granularity) end
+  if granularity == 'selective' and modules ~= '' then add('recompute-modules ' .. modules:gsub(',', ' ')) end
+  if whole('experts', 0, 0) > 0 then
+    add 'disable-bias-linear'
+    if whole 'top_k' > 1 or row.case:find 'groupedGEMM' or row.case:find 'ddp_average_in_collective' then
+      add 'moe-grouped-gemm'
+    end
+  end
+  return list
 end
 
-local function recompute_of(row)
-  local word = row.recompute or ''
-  if word == '' then return 'none' end
-  if word:find '^full' then return 'full' end
-  if row.case:find 'fine_grained_offloading' then return recomputes.offloaded end
-  local modules = word:match '%[(.*)%]' or 'core_attn'
-  return modules == 'core_attn' and 'selective' or recomputes.of(modules)
-end
-
---- A row as a case (case.lua). Parts of a sequence are more replicas of shorter ones: a GPU holds as much.
+--- A row as a case (case.lua). CUBLAS_WORKSPACE_CONFIG of deterministic tests and of family moe is ":4096:8".
 local function case_of(row)
   local function whole(column, otherwise, least) return csv.whole(row.path, row, column, otherwise, least) end
   if not machines[row.platform] then
     csv.refuse(row.path, row, "column 'platform': unknown platform %s",
       util.unknown(row.platform, util.sorted_keys(machines)))
   end
-  local plan = { tensor = whole('tp', 1), pipeline = whole('pp', 1), context = whole('cp', 1), data = whole('dp', 1) }
-  local gpus = plan.tensor * plan.pipeline * plan.context * plan.data
+  local tensor, pipeline, context, data = whole('tp', 1), whole('pp', 1), whole('cp', 1), whole('dp', 1)
+  local gpus = tensor * pipeline * context * data
   if whole('gpus', gpus) ~= gpus then
-    csv.refuse(row.path, row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor, plan.pipeline,
-      plan.context, whole 'gpus')
+    csv.refuse(row.path, row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', data, tensor, pipeline, context,
+      whole 'gpus')
   end
-  local experts = whole('ep', 1) * whole('etp', plan.tensor) / plan.tensor
-  if whole('experts', 0, 0) == 0 then experts = 1 end
-  local replicas, micro_batches = plan.data * plan.context, whole 'global_batch' / (plan.data * whole 'micro_batch')
-  local run = row.case:find 'multi_dist_optimizer_instances' and replicas / 2 -- that shard states: two instances
-  local virtual = whole('vpp', 1)
-  local stages = stages_of(row, plan.pipeline, virtual, whole)
-  if stages then virtual = #stages / plan.pipeline end
-  return { model = 'decoder', model_options = network_of(row, whole, plan),
-    cluster = nodes.job(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
-    strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
-      schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
-      sync = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
-      micro_batches = virtual > 1 and plan.pipeline * math.ceil(micro_batches / plan.pipeline) or micro_batches,
-      recompute = recompute_of(row),
-      zero_stage = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and run ~= 1 and 1 or 0,
-      sequence_parallel = row.sequence_parallel == '1' } }
+  local one = memory.case(job.read(arguments_of(row, whole, context), { gpus = gpus }), machines[row.platform], true)
+  local here = row.transformer_impl == 'local' and not row.case:find '_te_'
+  return { model = 'decoder', model_options = one.options, cluster = one.cluster, strategy = one.strategy,
+    runtime = util.merged(one.runtime, { transformer_engine = not here and one.runtime.transformer_engine,
+      matmul_workspace_bytes = (row.deterministic == '1' or row.family == 'moe') and 32 * 2 ^ 20 or nil }) }
 end
 
 --- Memory that stays allocated after a step in addition to states and workspaces: the input that each pipeline chunk
@@ -169,59 +130,42 @@ local function predict(one)
     + last.optimizer_bytes + owned.framework + left_bytes(one, last) }
 end
 
---- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree; and how
---- many are not.
-function golden.read(options)
+--- The rows of a file that are compared, predicted or refused: of decoders, on GPUs that the recipe states, whose
+--- platforms agree; and how many are not.
+function golden.predicted(options)
   local rows, others = {}, 0
   for _, line in ipairs(csv.read(options.rows, 'case', 'family', 'platform', 'gpus', 'agrees', 'mem_allocated_bytes',
     'mem_max_allocated_bytes', 'layers', 'hidden', 'heads', 'sequence', 'micro_batch', 'global_batch')) do
     if not families[line.family] or line.gpus == '' or line.agrees ~= 'yes' then others = others + 1
     elseif line.case:find(options.only, 1, true) then
       line.path = options.rows
-      local row = { id = ('%s %s %s'):format(line.case, line.platform, line.environment), line = line.line,
+      rows[#rows + 1] = { id = ('%s %s %s'):format(line.case, line.platform, line.environment), line = line,
         family = line.family, hidden = csv.whole(options.rows, line, 'hidden'),
         measured = { peak = csv.number(options.rows, line, 'mem_max_allocated_bytes'),
           resting = csv.number(options.rows, line, 'mem_allocated_bytes') } }
-      row.case, row.refused = csv.attempt(case_of, line)
-      rows[#rows + 1] = row
     end
   end
-  return rows, others
-end
-
---- The rows with `found`, or why they are refused.
-function golden.predicted(rows)
   local list = parallel_map(rows, function(row)
-    if row.refused then return { refused = row.refused } end
-    local found, why = csv.attempt(predict, row.case)
-    return found or { refused = why }
+    local found, why = csv.attempt(function() return predict(case_of(row.line)) end)
+    return { found = found, refused = why }
   end, { quiet = true })
-  for i, row in ipairs(rows) do
-    row.refused = list[i].refused
-    row.found = not row.refused and list[i] or nil
-  end
-  return rows
+  return util.map(rows, function(row, i) return util.merged(row, list[i]) end), others
 end
 
 local refused_off = -0.5 -- what a refused row counts as
 
---- Errors of peak and resting bytes by family, of all rows, and of wide networks alone: { name, errors } each.
+--- Errors of peak and resting bytes by family, of all rows, and of wide networks alone.
 function golden.groups(rows)
   local list = {}
-  local function add(name, off) list[#list + 1] = { name = name, off = off } end
   for _, row in ipairs(rows) do
     for _, what in ipairs { 'peak', 'resting' } do
       local off = row.found and row.found[what] / row.measured[what] - 1 or refused_off
-      add(('%s, %s'):format(row.family, what), off)
-      add(('all, %s'):format(what), off)
-      if row.hidden >= least_hidden then add(('hidden %d and more, %s'):format(least_hidden, what), off) end
+      for _, name in ipairs { row.family, 'all', row.hidden >= least_hidden and 'hidden 1024 and more' or nil } do
+        list[#list + 1] = { ('%s, %s'):format(name, what), off }
+      end
     end
   end
-  local groups = util.map(util.grouped(list, function(one) return one.name end), function(group)
-    return { name = group.name, errors = util.map(group, function(one) return one.off end) }
-  end)
-  table.sort(groups, util.by 'name')
-  return groups
+  return errors.grouped(list)
 end
 
 local function gigabytes(bytes) return ('%.3f'):format(bytes / 1e9) end
@@ -230,16 +174,14 @@ local function cells_of(row)
   local cells = { row.id }
   for _, what in ipairs { 'peak', 'resting' } do
     local measured, found = row.measured[what], row.found and row.found[what]
-    cells[#cells + 1] = gigabytes(measured)
-    cells[#cells + 1] = found and gigabytes(found) or 'refused'
-    cells[#cells + 1] = found and errors.signed(found / measured - 1) or ''
+    cells = util.joined(cells, { gigabytes(measured), found and gigabytes(found) or 'refused',
+      errors.signed(found and found / measured - 1) })
   end
   return cells
 end
 
 function golden.run(options)
-  local rows, others = golden.read(options)
-  golden.predicted(rows)
+  local rows, others = golden.predicted(options)
   if options.json then
     return print(json.encode { rows = util.map(rows, function(row)
       local found = row.found or {}
@@ -256,12 +198,7 @@ function golden.run(options)
   end
   print ''
   for _, row in ipairs(rows) do if row.refused then print(('refused: %s: %s'):format(row.id, row.refused)) end end
-  print(text.format_table({ '', 'rows', 'mean error', 'worst', 'mean, signed' }, util.map(golden.groups(rows),
-    function(group)
-      local s = statistics.summary(group.errors)
-      return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.worst),
-        errors.signed(s.signed) }
-    end)))
+  print(errors.table(golden.groups(rows), { 'rows', 'mean error', 'worst', 'mean, signed' }))
 end
 
 return golden

@@ -85,10 +85,10 @@ describe("tests of Megatron-LM", function()
     expect(said):matches 'gpt, peak +3 +50.0 %%'
   end)
   it_shared('are predicted as the manual says', function()
-    local groups = golden.groups(golden.predicted(golden.read { rows = shared 'megatron-golden/rows.csv', only = '' }))
+    local groups = golden.groups(golden.predicted { rows = shared 'megatron-golden/rows.csv', only = '' })
     local function means(name)
       for _, group in ipairs(groups) do
-        if group.name == name then return require('trinity.base.statistics').summary(group.errors) end
+        if group.name == name then return require('trinity.base.statistics').summary(group) end
       end
     end
     local peak, resting = means 'all, peak', means 'all, resting'
