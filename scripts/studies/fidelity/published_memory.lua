@@ -2,7 +2,6 @@
 -- strategies as they are lowered.
 
 local case = require 'studies.fidelity.case'
-local counts = require 'studies.fidelity.counts'
 local csv = require 'trinity.base.csv'
 local strategies = require 'studies.fidelity.strategies'
 local util = require 'trinity.base.util'
@@ -58,7 +57,7 @@ end
 --- Bytes of the fullest device: activations, or the states of its layers.
 local function bytes_of(asked, kind)
   local found = strategies.lowered('strategy', asked)
-  local in_layers = counts.weights(found.problem, found, function(low, op) return low.part[op] == 2 end)
+  local in_layers = strategies.weights(found.problem, found, function(low, op) return low.part[op] == 2 end)
   local most = 0
   for s, stage in ipairs(found:breakdown().stages) do
     local states = stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes
