@@ -39,8 +39,7 @@ end
 
 --- The problem of a case; close it and its graph after use.
 function case.problem(one)
-  local graph = one.graph and one.graph() or model.load(one.model, one.model_options)
-  return problems.simulator { graph = graph, cost = one.cost,
+  return problems.simulator { graph = model.load(one.model, one.model_options),
     cluster = model.cluster(one.cluster, { constants = one.constants, runtime = one.runtime }) }
 end
 
@@ -75,8 +74,7 @@ end
 --- The case as a Lua script that prints what is predicted with all digits. found: of case.evaluate.
 function case.script(one, found, comment)
   local strategy = util.merged(one.strategy, { recompute = found.recompute })
-  local options = {}
-  for _, name in ipairs { 'runtime', 'constants' } do options[name] = one[name] end
+  local options = util.picked(one, { 'runtime', 'constants' })
   return table.concat({ '-- ' .. comment, "local trinity = require 'trinity'", '',
     ("local graph = trinity.model('%s', %s)"):format(one.model, lua_text.of(one.model_options)),
     ('local cluster = trinity.cluster(%s, %s)'):format(lua_text.of(one.cluster), lua_text.of(options)),

@@ -77,35 +77,32 @@ local function passes_of(one, graph, cluster)
     found.peak_memory_bytes - runtimes.read(software).context_bytes - masters
 end
 
---- Copies to FP8 that the graph does not have, seconds forward and backward and the bytes that stay. Transformer Engine
---- quantizes everything by rows and by columns, weights in the first pass alone (extensions/transformer_engine.py,
+--- Seconds of the passes and the peak of a layer. Copies to FP8 that the graph does not have come on top: Transformer
+--- Engine quantizes everything by rows and by columns, weights in the first pass alone (extensions/transformer_engine.py,
 --- is_first_microbatch): elements read in 16 bits and written twice in 8.
-local function copies_of(one)
-  if not one.float8 then return 0, 0, 0 end
-  local rows, local_experts = one.sequence * one.micro_batch * one.top_k, one.experts / one.ep
-  local weights, both = 2 * local_experts * one.hidden * one.moe_ffn, rows * (one.hidden + one.moe_ffn)
-  local function seconds(bytes) return bytes / (copy_share * bytes_of_kind) end
-  return seconds(both), seconds(4 * both), 2 * weights
-end
-
 local function predicted(one, cluster)
   local graph = graph_of(one)
   local forward_s = passes_of(one, graph, cluster)
   local both_s, peak_bytes = passes_of(one, graph:to_training { optimizer = 'sgd' }, cluster)
-  local more_forward_s, more_backward_s, more_bytes = copies_of(one)
-  return { forward_s = forward_s + more_forward_s, backward_s = both_s - forward_s + more_backward_s,
-    peak_bytes = peak_bytes + more_bytes }
+  local copied = one.float8 and one.sequence * one.micro_batch * one.top_k * (one.hidden + one.moe_ffn) or 0
+  local kept = one.float8 and 2 * 2 * one.experts / one.ep * one.hidden * one.moe_ffn or 0
+  local rate = copy_share * bytes_of_kind
+  return { forward_s = forward_s + copied / rate, backward_s = both_s - forward_s + 4 * copied / rate,
+    peak_bytes = peak_bytes + kept }
 end
 
---- The layers of a file, each with the measured seconds.
+-- What is measured: our name, column, its unit, head, and number of a unit in ours.
+local columns = { { 'forward_s', 'forward_ms', 1e-3, 'forward ms', 1e3 },
+  { 'backward_s', 'backward_ms', 1e-3, 'backward ms', 1e3 },
+  { 'peak_bytes', 'max_allocated_bytes', 1, 'peak GB', 1e-9 } }
+
+--- The layers of a file.
 local function read(path)
   return util.map(csv.read(path, 'case', 'ep', 'dispatcher', 'precision', 'hidden', 'moe_ffn', 'experts', 'top_k',
     'forward_ms', 'backward_ms', 'max_allocated_bytes'), function(row)
     local one = { name = row.case, dispatcher = csv.word(path, row, 'dispatcher', { 'alltoall', 'deepep', 'hybridep' }),
-      float8 = row.precision:find '^fp8' ~= nil, is_deepseek = row.case:find '^deepseek' ~= nil,
-      measured = { forward_s = 1e-3 * csv.number(path, row, 'forward_ms'),
-        backward_s = 1e-3 * csv.number(path, row, 'backward_ms'),
-        peak_bytes = csv.number(path, row, 'max_allocated_bytes') } }
+      float8 = row.precision:find '^fp8' ~= nil, is_deepseek = row.case:find '^deepseek' ~= nil, measured = {} }
+    for _, column in ipairs(columns) do one.measured[column[1]] = column[3] * csv.number(path, row, column[2]) end
     for _, name in ipairs { 'ep', 'sequence', 'micro_batch', 'hidden', 'moe_ffn', 'experts', 'top_k' } do
       one[name] = csv.whole(path, row, name)
     end
@@ -113,29 +110,23 @@ local function read(path)
   end)
 end
 
-local columns = { { 'forward_s', 'forward ms', 1e3 }, { 'backward_s', 'backward ms', 1e3 },
-  { 'peak_bytes', 'peak GB', 1e-9 } }
-
 function moe_layer.run(options)
   local cluster = model.cluster(machine, { constants = constants_of(options.matmuls), runtime = software })
   local rows = util.map(read(options.rows), function(one)
     return { name = one.name, measured = one.measured, predicted = predicted(one, cluster) }
   end)
   if options.json then return print(json.encode { rows = rows }) end
-  local head, off = { 'layer' }, {}
+  local head, cells, off = { 'layer' }, util.map(rows, function(row) return { row.name } end), {}
   for _, column in ipairs(columns) do
-    for _, name in ipairs { column[2], 'predicted', 'off' } do head[#head + 1] = name end
-  end
-  print(text.format_table(head, util.map(rows, function(row)
-    local cells = { row.name }
-    for _, column in ipairs(columns) do
+    head = util.joined(head, { column[4], 'predicted', 'off' })
+    for i, row in ipairs(rows) do
       local measured, found = row.measured[column[1]], row.predicted[column[1]]
-      for _, value in ipairs { measured, found } do cells[#cells + 1] = ('%.2f'):format(value * column[3]) end
-      cells[#cells + 1] = errors.signed(found / measured - 1)
+      cells[i] = util.joined(cells[i], { ('%.2f'):format(measured * column[5]), ('%.2f'):format(found * column[5]),
+        errors.signed(found / measured - 1) })
       if column[1] ~= 'peak_bytes' then off[#off + 1] = found / measured - 1 end
     end
-    return cells
-  end)))
+  end
+  print(text.format_table(head, cells))
   local s = statistics.summary(off)
   print(('passes: mean error %s, worst %s'):format(errors.percent(s.mean), errors.percent(s.worst)))
 end

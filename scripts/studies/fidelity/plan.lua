@@ -1,6 +1,6 @@
 -- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks that state
--- tensor, pipeline and data parallelism and the micro-batch (published_row.lua), compared with the best that is found for
--- the same network, GPUs and batch; both are points of one space. --runs: the plan that is named among those that were
+-- tensor, pipeline and data parallelism and the micro-batch (published_row.lua), compared with the best that is found
+-- for the same network, GPUs and batch; both are points of one space. --runs: the plan that is named among those that were
 -- measured, in each group of vTrain's rows of equal GPUs, batch and network (vtrain.lua): the space of a search are the
 -- group's rows, what else their runs did is laid over every point.
 
@@ -273,7 +273,8 @@ local function print_groups(list)
 end
 
 function plan.run(options)
-  local rows, groups = options.rows ~= '' and published(options) or {}, options.runs ~= '' and measured(options.runs) or {}
+  local rows = options.rows ~= '' and published(options) or {}
+  local groups = options.runs ~= '' and measured(options.runs) or {}
   local function counted(most) -- by rows, not by configurations
     return util.sum(util.filtered(rows, function(one) return not one.too_large and one.ratio <= most end),
       function(one) return #one.ids end)

@@ -342,17 +342,13 @@ function published_row.read(path, row)
       plan.context, plan.expert, plan.micro_batch) }
 end
 
---- The lines of a table and how each becomes a row: a function that returns it, or nil and why there is none. needed:
---- columns of a table that is not another's.
+--- The lines of a table and how each becomes a row: a function that returns it, or nil and why there is none. columns:
+--- of a table that is not another's.
 function published_row.lines(path, columns)
   local lines = csv.read(path)
   local translate = lines[1] and tables.translation(lines[1])
   if not translate then csv.check(path, unpack(columns)) end
-  return lines, function(line, i)
-    if not translate then return line end
-    local row, why = translate(util.merged(line), i)
-    return row and util.merged(row, { line = line.line }), why
-  end
+  return lines, translate or function(line) return line end
 end
 
 --- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.

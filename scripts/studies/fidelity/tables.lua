@@ -1,6 +1,8 @@
 -- Tables of others as rows of published speeds (published_row.lua): MLPerf's steps, MosaicML's runs of MPT, BLOOM's
 -- plans. What a table is follows from its columns. A translation returns a row, or nil and why there is none.
 
+local util = require 'trinity.base.util'
+
 local tables = {}
 
 local accelerators = { { 'H100', 'H100-80GB' }, { 'H200', 'H200-141GB' }, { 'GB200', 'GB200' }, { 'Ultra', 'GB300' },
@@ -14,29 +16,23 @@ local networks = {
     vocab = 128256, parameters_b = 8.03 },
 }
 
-local function changed(row, fields)
-  for name, value in pairs(fields) do row[name] = tostring(value) end -- each by itself: in any order
-  return row
-end
+local function tokens_per_s(row) return tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s) end
 
 --- MLPerf training's results: one row a submission. Recipes of before v4.1 are of NeMo 23 and 24.
 local function of_mlperf(row, number)
-  local network, gpu = networks[row.benchmark], nil
+  local network = networks[row.benchmark]
   if not network then return nil, ('benchmark %s: adapters alone are trained'):format(tostring(row.benchmark)) end
-  for _, pair in ipairs(accelerators) do
-    if not gpu and row.accelerator:find(pair[1], 1, true) then gpu = pair[2] end
-  end
-  if not gpu then return nil, ('no GPU %s here'):format(row.accelerator) end
+  local found = util.find(accelerators, function(pair) return row.accelerator:find(pair[1], 1, true) end)
+  if not found then return nil, ('no GPU %s here'):format(row.accelerator) end
   if row.plan ~= 'sure' then return nil, ('its plan is not sure: %s'):format(row.plan) end
   if row.duplicate_of ~= '' then return nil, ('the same log as %s'):format(row.duplicate_of) end
-  local precision = row.precision == 'fp4' and 'nvfp4' or 'fp8' -- where none is stated, the speed is FP8's
-  return changed(changed(row, network), { id = ('%s %s %s'):format(row.round, row.system, row.benchmark),
-    row_number = number, gpu = gpu, precision = precision, zero = 1, ep = '', experts = '',
+  local gpu = found[2]
+  return util.merged(network, { id = ('%s %s %s'):format(row.round, row.system, row.benchmark), row_number = number,
+    gpu = gpu, zero = 1, ep = '', experts = '', note = '', value = tokens_per_s(row), unit = 'tokens_per_s_total',
+    precision = row.precision == 'fp4' and 'nvfp4' or 'fp8', -- where none is stated, the speed is FP8's
     recompute = row.round == 'v3.0' and 'selective' or 'none', -- ACT_CKPT_GRANULARITY of run_and_time.sh
-    value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total',
     runtime = row.round < 'v4.0' and 'megatron-2023' or row.round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
-      or 'megatron',
-    source = 'MLPerf ' .. row.round, note = '' })
+      or 'megatron', source = 'MLPerf ' .. row.round })
 end
 
 local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb = 'H100-80GB' }
@@ -44,24 +40,29 @@ local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb =
 --- llm-foundry's runs: FSDP under Composer.
 local function of_mpt(row)
   if row.activation_offload == 'True' then return nil, 'activations are offloaded, which is not simulated' end
-  return changed(row, { id = ('%s:%s'):format(row.model, row.line), gpu = mpt_gpus[row.gpu] or row.gpu,
+  return { id = ('%s:%s'):format(row.model, row.line), gpu = mpt_gpus[row.gpu] or row.gpu,
     ffn = 4 * tonumber(row.hidden), parameters_b = tonumber(row.parameters) / 1e9, tp = 1, pp = 1, dp = row.gpus,
     zero = row.sharding == 'FULL_SHARD' and 3 or 2, precision = row.precision == 'amp_fp8' and 'fp8' or 'bf16',
     recompute = row.activation_checkpointing == 'True' and 'full' or 'none', runtime = 'composer-2023',
-    value = row.tokens_per_s_per_gpu, unit = 'tokens_per_s_per_gpu', source = 'llm-foundry' })
+    value = row.tokens_per_s_per_gpu, unit = 'tokens_per_s_per_gpu', source = 'llm-foundry' }
 end
 
 --- BLOOM's plans: Megatron-DeepSpeed, full recomputation, a network of a quarter of a DGX's.
 local function of_bloom(row)
   if row.outcome ~= 'ran' then return nil, 'out of memory: no step was measured' end
-  return changed(row, { model = 'BLOOM ' .. (row.group or ''), gpu = 'A100-80GB Jean Zay',
-    ffn = 4 * tonumber(row.hidden), recompute = 'full', runtime = 'megatron-deepspeed-2022', source = 'BLOOM',
-    value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total' })
+  return { model = 'BLOOM ' .. (row.group or ''), gpu = 'A100-80GB Jean Zay', ffn = 4 * tonumber(row.hidden),
+    recompute = 'full', runtime = 'megatron-deepspeed-2022', source = 'BLOOM', value = tokens_per_s(row),
+    unit = 'tokens_per_s_total' }
 end
 
 --- The translation for a table with these columns; nil where it has published speeds' own.
 function tables.translation(row)
-  return row.benchmark and of_mlperf or row.sharding and of_mpt or row.outcome and of_bloom or nil
+  local of = row.benchmark and of_mlperf or row.sharding and of_mpt or row.outcome and of_bloom
+  return of and function(line, number)
+    local fields, why = of(line, number)
+    for name, value in pairs(fields or {}) do fields[name] = tostring(value) end -- each by itself: in any order
+    return fields and util.merged(line, fields), why
+  end
 end
 
 return tables
