@@ -52,7 +52,7 @@ local named = { rope = 'position-embedding-type rope', qk_layernorm = 'qk-layern
 
 --- The arguments of a row. Parts of a sequence are more replicas of shorter ones: a GPU holds as much. Tests with one
 --- expert a token are of before grouped matmuls, but for two whose configuration states --moe-grouped-gemm.
-local function arguments_of(row, whole, context)
+local function arguments_of(row, whole, context, data)
   local list = {}
   local function add(line, value)
     for word in ('--' .. line):gmatch '%S+' do list[#list + 1] = word end
@@ -66,7 +66,7 @@ local function arguments_of(row, whole, context)
   for word, line in util.sorted_pairs(named) do if row.case:find(word, 1, true) then add(line) end end
   add('seq-length', ('%d'):format(whole 'sequence' / context))
   add('max-position-embeddings', row.sequence)
-  add('global-batch-size', ('%d'):format(whole 'global_batch' * context))
+  add('global-batch-size', ('%d'):format(whole('global_batch', data * whole 'micro_batch') * context))
   add(row.precision == 'fp16' and 'fp16' or 'bf16')
   if row.tied ~= '1' then add 'untie-embeddings-and-output-weights' end
   if (row.kv_groups or '') ~= '' then add 'group-query-attention' end
@@ -91,13 +91,15 @@ local function case_of(row)
     csv.refuse(row.path, row, "column 'platform': unknown platform %s",
       util.unknown(row.platform, util.sorted_keys(machines)))
   end
-  local tensor, pipeline, context, data = whole('tp', 1), whole('pp', 1), whole('cp', 1), whole('dp', 1)
-  local gpus = tensor * pipeline * context * data
+  local tensor, pipeline, context = whole('tp', 1), whole('pp', 1), whole('cp', 1)
+  local inner = tensor * pipeline * context
+  local data = whole('dp', math.max(1, math.floor(whole('gpus', inner) / inner)))
+  local gpus = inner * data
   if whole('gpus', gpus) ~= gpus then
     csv.refuse(row.path, row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', data, tensor, pipeline, context,
       whole 'gpus')
   end
-  local one = memory.case(job.read(arguments_of(row, whole, context), { gpus = gpus }), machines[row.platform], true)
+  local one = memory.case(job.read(arguments_of(row, whole, context, data), { gpus = gpus }), machines[row.platform], true)
   local here = row.transformer_impl == 'local' and not row.case:find '_te_'
   return { model = 'decoder', model_options = one.options, cluster = one.cluster, strategy = one.strategy,
     runtime = util.merged(one.runtime, { transformer_engine = not here and one.runtime.transformer_engine,

@@ -321,6 +321,7 @@ function published_row.read(path, row)
     refuse(row, "column 'gpu': unknown GPU %s", util.unknown(row.gpu, util.sorted_keys(machines)))
   end
   local kind = arithmetic(row)
+  if filled(row, 'doubt') then assume('%s', row.doubt) end
   local m = read_network(row, assume)
   local plan = read_plan(row, m, assume)
   -- Parts of a ring are more replicas of shorter sequences: a device has the same tokens, and attention, which sees

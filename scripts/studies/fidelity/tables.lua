@@ -24,14 +24,14 @@ local function of_mlperf(row, number)
   if not network then return nil, ('benchmark %s: adapters alone are trained'):format(tostring(row.benchmark)) end
   local found = util.find(accelerators, function(pair) return row.accelerator:find(pair[1], 1, true) end)
   if not found then return nil, ('no GPU %s here'):format(row.accelerator) end
-  if row.plan ~= 'sure' then return nil, ('its plan is not sure: %s'):format(row.plan) end
-  if row.duplicate_of ~= '' then return nil, ('the same log as %s'):format(row.duplicate_of) end
-  local gpu = found[2]
+  if row.plan == 'unknown' then return nil, 'its plan is unknown' end
+  local gpu, round = found[2], (row.duplicate_of or ''):match '^v%S+' or row.round -- of a repeated log, its first round
   return util.merged(network, { id = ('%s %s %s'):format(row.round, row.system, row.benchmark), row_number = number,
     gpu = gpu, zero = 1, ep = '', experts = '', note = '', value = tokens_per_s(row), unit = 'tokens_per_s_total',
     precision = row.precision == 'fp4' and 'nvfp4' or 'fp8', -- where none is stated, the speed is FP8's
-    recompute = row.round == 'v3.0' and 'selective' or 'none', -- ACT_CKPT_GRANULARITY of run_and_time.sh
-    runtime = row.round < 'v4.0' and 'megatron-2023' or row.round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
+    doubt = row.plan ~= 'sure' and ('the plan of its configuration: %s'):format(row.plan) or '',
+    recompute = round == 'v3.0' and 'selective' or 'none', -- ACT_CKPT_GRANULARITY of run_and_time.sh
+    runtime = round < 'v4.0' and 'megatron-2023' or round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024'
       or 'megatron', source = 'MLPerf ' .. row.round })
 end
 
@@ -39,11 +39,11 @@ local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb =
 
 --- llm-foundry's runs: FSDP under Composer.
 local function of_mpt(row)
-  if row.activation_offload == 'True' then return nil, 'activations are offloaded, which is not simulated' end
   return { id = ('%s:%s'):format(row.model, row.line), gpu = mpt_gpus[row.gpu] or row.gpu,
     ffn = 4 * tonumber(row.hidden), parameters_b = tonumber(row.parameters) / 1e9, tp = 1, pp = 1, dp = row.gpus,
     zero = row.sharding == 'FULL_SHARD' and 3 or 2, precision = row.precision == 'amp_fp8' and 'fp8' or 'bf16',
     recompute = row.activation_checkpointing == 'True' and 'full' or 'none', runtime = 'composer-2023',
+    doubt = row.activation_offload == 'True' and 'copies of activations to the host take no time' or '',
     value = row.tokens_per_s_per_gpu, unit = 'tokens_per_s_per_gpu', source = 'llm-foundry' }
 end
 
