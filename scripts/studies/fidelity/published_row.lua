@@ -1,6 +1,6 @@
 -- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
 -- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, zero, recompute, precision, runtime, gradient_dtype, fused_loss, source, note, value, unit. What a row
+-- dp, cp, ep, etp, zero, recompute, precision, runtime, gradient_dtype, fused_loss, source, note, value, unit. What a row
 -- leaves empty is assumed by the rules below, each of which adds its sentence to the row's `assumed`.
 
 local case = require 'studies.fidelity.case'
@@ -162,11 +162,8 @@ local function read_plan(row, m, assume)
   local inner = plan.tensor * plan.pipeline * plan.context
   plan.data = whole(row, 'dp', math.max(1, math.floor(plan.gpus / inner)))
   check_plan(row, m, plan)
-  plan.expert_ranks = math.min(plan.expert, plan.data * plan.tensor) -- that have experts of their own
-  if plan.expert > plan.data then
-    assume('experts over the %d replicas: more ranks would take ranks of tensor parallelism', plan.data)
-    plan.expert = plan.data
-  end
+  plan.expert_ranks = plan.expert -- that have experts of their own; a mesh has them along data, then along tensor
+  plan.expert = math.max(1, math.floor(plan.expert * whole(row, 'etp', 1) / plan.tensor))
   plan.torchtitan = contains(row, 'source', 'torchtitan') or row.gpu == 'H100-96GB'
   plan.unfused = row.gpu:find '^[AV]' ~= nil and not plan.torchtitan and not contains(row, 'runtime', 'composer')
   read_virtual(row, plan, m, assume)
