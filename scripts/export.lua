@@ -38,7 +38,7 @@ if options.strategy and not options.format then
 end
 options.format = options.format or 'json'
 check_format(options.format)
-local of_meshes = { deepspeed = true, megatron = true, torchtitan = true }
+local of_meshes = { deepspeed = true, megatron = true, rank_file = true, torchtitan = true }
 if of_meshes[options.format] and not options.strategy then
   util.fail_usage("option '--strategy': required with --format %s; 'trinity plan --output FILE' writes one",
     options.format)

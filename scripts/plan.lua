@@ -3,7 +3,9 @@
 --   plans      best first: dollars, joules or p95_s of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
 --              mfu, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
 --              expert, context, placement, micro_batch, schedule, recompute, zero_stage; by layer recomputed_layers, of
---              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
+--              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include;
+--              rank_order, if not the default; segment_size, if devices are idle so that no machine divides that many
+--              ranks; straddles: groups of ranks that straddle machines whose number of GPUs is no power of two
 --   refused    { reason =, points = }: why points cannot be simulated, and how many
 --   pareto     simulated plans that no other beats in both time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   numbers of points by outcome, which add up, and a lower bound of every plan
@@ -25,6 +27,7 @@ local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local shown = require 'trinity.report.shown'
 local space = require 'trinity.plan.space'
+local straddling = require 'trinity.strategy.straddling'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 
@@ -60,7 +63,7 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
     integer = true },
   seed = { rare = true, help = 'of methods of placement and of --reward p95; the rest of the search is deterministic' },
   output = { type = 'string', writes = '', help = 'a file for the best plan: simulate, execute, export read it' },
-  export = { type = 'string', help = 'prints the best plan for megatron, torchtitan, deepspeed, ... alone' },
+  export = { type = 'string', help = 'prints the best plan for megatron, torchtitan, deepspeed, rank_file, ... alone' },
   picture = { type = 'string', rare = true, writes = '', help = 'a file for a picture of the best plan (SVG)' },
   from = { type = 'string', help = 'a job file of Megatron-LM or torchtitan: faster degrees for it' },
   diff = { default = false, rare = true, help = 'with --from: a patch of the file, with the seconds that each line '
@@ -178,7 +181,9 @@ local function row(plan)
     placement = plan.placement,
     micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute,
     recomputed_layers = plan.recomputed, zero_stage = plan.zero_stage, rank = plan.rank, variants = #plan.variants,
-    included = plan.included }
+    included = plan.included, rank_order = plan.rank_order ~= 'default' and plan.rank_order or nil,
+    segment_size = plan.segment_size,
+    straddles = found.straddles and straddling(plan.fields, plan.problem.cluster) or nil }
 end
 
 local best = found.plans[1]

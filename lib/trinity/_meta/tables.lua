@@ -477,5 +477,6 @@ error 'this file is for editors'
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
 ---@field order 'natural'|'fastest_first'|'fastest_last'|integer[] of unequal devices; a list where moves changed them
 ---@field rank_order string axes of the mesh from the innermost, as 'tensor-pipeline-data', or 'default'
+---@field segment_size? integer ranks that no machine divides; other devices of the machines are idle
 ---@field devices? integer[] of an unequal cluster: its devices in the order of ranks
 ---@field own table<string, any> values of dimensions of one's own

@@ -52,7 +52,8 @@ given.names = {
     from to bytes]],
   ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s mfu memory_bytes
     rank variants included micro_batch micro_batches tensor context pipeline data expert sequence_parallel recompute
-    recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order devices own]],
+    recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order segment_size
+    devices own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
@@ -99,8 +100,8 @@ given.names = {
   ['trinity.Placement'] = [[length]],
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
-    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order devices
-    own]],
+    recompute recomputed schedule virtual_stages stages zero_stage bucket_bytes algorithm order rank_order
+    segment_size devices own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
     straddles cost_of fused stopped nearest impossible seconds]],
   ['trinity.PlanTotals'] = [[work_s gap_s after_s update_s spread_update_s weight_bytes spread_weight_bytes

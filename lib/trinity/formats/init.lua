@@ -19,7 +19,8 @@ local formats = {}
 ---@field text string
 
 local writers = {}
-for _, name in ipairs { 'accelerate', 'chakra', 'deepspeed', 'megatron', 'pytorch_schedule', 'torchtitan' } do
+for _, name in ipairs { 'accelerate', 'chakra', 'deepspeed', 'megatron', 'pytorch_schedule', 'rank_file',
+  'torchtitan' } do
   writers[name] = require('trinity.formats.' .. name)
 end
 

@@ -131,7 +131,8 @@ local function make_space(owner, spec, nets, own_used, devices)
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   local per_node, straddles = per_node_of(spec.cluster)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node, straddles = straddles,
-    layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
+    list = spec.cluster.devices, layers = #units - 2, batch = spec.global_batch,
+    experts = graph.active_parameters < graph.parameters,
     selective = function(point) return (nets:selective_frees(point) or 0) > 0.01 end,
     modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
@@ -165,7 +166,7 @@ end)
 
 local shown_of_points = { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
   'micro_batches', 'schedule', 'recompute', 'recomputed', 'zero_stage', 'sequence_parallel', 'bucket_bytes',
-  'algorithm', 'order', 'placement', 'rank_order' }
+  'algorithm', 'order', 'placement', 'rank_order', 'segment_size' }
 
 --- A result as users see it.
 local function public(result, nets, spec, peak)

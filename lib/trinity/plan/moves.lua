@@ -5,6 +5,7 @@ local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local parallelism = require 'trinity.strategy.parallelism'
+local rank_order = require 'trinity.strategy.rank_order'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -116,9 +117,10 @@ moves.register('devices', function(point, about)
   return list
 end)
 
---- Where groups of ranks straddle machines: two axes that follow each other in the order of ranks change places.
+--- Where groups of ranks straddle machines: two axes that follow each other in the order of ranks change places, or
+--- devices are left idle so that no machine divides the groups of inner axes.
 moves.register('rank_order', function(point, about)
-  local list, used = {}, {}
+  local list, used, size = {}, {}, 1
   if not about.space.about.straddles or about.space.given.rank_order then return list end
   local sizes = util.merged(util.picked(point, axes), { data = point.data / point.expert })
   for _, axis in ipairs(space.axes(point.rank_order) or axes) do
@@ -128,6 +130,13 @@ moves.register('rank_order', function(point, about)
     local other = util.merged({}, used)
     other[i], other[i + 1] = used[i + 1], used[i]
     list[#list + 1] = changed(point, { rank_order = table.concat(other, '-') })
+  end
+  for i = 1, about.unequal and 0 or #used - 1 do
+    size = size * sizes[used[i]]
+    local devices = rank_order.in_segments(about.space.about.list, space.used(point), size)
+    if devices and devices[#devices] > #devices then
+      list[#list + 1] = changed(point, { order = devices, segment_size = size })
+    end
   end
   return list
 end)

@@ -216,7 +216,8 @@ end
 --- dimensions of one's own; nil where another point has the same stages. Throws why no method places its operators.
 function Search:settle(entry)
   local point = entry.point
-  point.devices = self.unequal and self.unequal:devices_of(point) or nil
+  local moved = type(point.order) == 'table' and point.order or nil
+  point.devices = self.unequal and self.unequal:devices_of(point) or moved
   if not entry.settled and point.stages == 'balanced' and point.pipeline > 1 then
     local list = stages.balanced(self, point)
     if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0

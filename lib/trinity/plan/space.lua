@@ -324,7 +324,7 @@ function Space:wrong(point)
   point.micro_batches = self.about.batch / (point.micro_batch * point.data)
   for name in util.sorted_pairs(self.rules) do
     local value = point[name]
-    if name == 'moved' then value = type(point.order) == 'table' end
+    if name == 'moved' then value = type(point.order) == 'table' and not point.segment_size end -- others are idle
     if name == 'rank_order' then value = value or 'default' end
     if name == 'stages' and type(value) == 'table' then value = 'balanced' end
     local rule = rules.broken(self.rules, name, value, point)
@@ -428,7 +428,9 @@ function space.text(point)
   end
   if point.zero_stage > 0 then line[#line + 1] = ('ZeRO %d'):format(point.zero_stage) end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
-  if type(point.order) == 'table' then
+  if point.segment_size then
+    line[#line + 1] = ('segments of %d ranks'):format(point.segment_size)
+  elseif type(point.order) == 'table' then
     line[#line + 1] = 'devices moved'
   elseif point.order and point.order ~= 'natural' then
     line[#line + 1] = (point.order:gsub('_', ' '))

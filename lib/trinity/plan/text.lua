@@ -117,22 +117,28 @@ function text.loses(best, other, cost_of)
   return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
 end
 
---- Where machines differ: what straddles them, and what other orders of ranks that were simulated take.
+--- Where machines differ: what straddles them, and what the plan takes in other orders of ranks that were simulated.
 local function straddling_lines(found)
   local best, lines, seen = found.plans[1], {}, {}
-  local words = found.straddles and straddling(best.fields, best.problem.cluster)
-  if not words then return lines end
-  lines[1] = ('groups of ranks that straddle machines: %s'):format(words)
-  local function plain(plan) return space.text(util.merged(plan.point, { rank_order = 'default' })) end
+  if not found.straddles then return lines end
+  local function straddled(plan) return straddling(plan.fields, plan.problem.cluster) or 'none' end
+  lines[1] = ('groups of ranks that straddle machines: %s'):format(straddled(best))
+  local function layout_of(plan) return ('%s %s'):format(plan.rank_order, plan.segment_size or '') end
+  local function plain(plan)
+    local segments = plan.segment_size and { order = 'natural', segment_size = false }
+    return space.text(util.merged(plan.point, { rank_order = 'default' }, segments or {}))
+  end
+  seen[layout_of(best)] = true
   for _, other in ipairs(found.simulated) do
-    local order = other.rank_order
-    if order ~= best.rank_order and not seen[order] and plain(other) == plain(best) then
-      seen[order] = true
-      lines[#lines + 1] = ('  ranks %s: step %s; straddle: %s'):format(order, seconds_text(other.step_time_s),
-        straddling(other.fields, other.problem.cluster) or 'none')
+    if not seen[layout_of(other)] and plain(other) == plain(best) then
+      seen[layout_of(other)] = true
+      lines[#lines + 1] = ('  ranks %s%s: step %s, %s more; straddle: %s'):format(other.rank_order,
+        other.segment_size and (' in segments of %d'):format(other.segment_size) or '',
+        seconds_text(other.step_time_s), percent(other.step_time_s - best.step_time_s, best.step_time_s),
+        straddled(other))
     end
   end
-  return lines
+  return (lines[2] or lines[1]:sub(-4) ~= 'none') and lines or {}
 end
 
 --- Dimensions that were searched, and those left out with the reason.

@@ -1,8 +1,11 @@
--- strategy:rank_orders: compares orders of the mesh axes on the devices, with simulated step times and rank files.
+-- Orders of the mesh axes on the devices: compared with simulated step times (strategy:rank_orders), as rank files, and
+-- with devices left idle so that no machine divides a group.
 
 local parallelism = require 'trinity.strategy.parallelism'
 local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
+
+local rank_order = {}
 
 local owner = 'strategy:rank_orders'
 local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- as clients number ranks
@@ -80,8 +83,17 @@ local function layout(order, sizes, devices, list)
   return straddles, table.concat(lines)
 end
 
+--- The rank file of a strategy with a mesh.
+function rank_order.file(strategy)
+  local list, order = strategy.problem.cluster.devices, util.merged(strategy.order or {})
+  local named = util.set(order)
+  for _, axis in ipairs(axes) do if not named[axis] then order[#order + 1] = axis end end
+  local devices = strategy.devices or util.listed(#list, function(d) return d end)
+  return (select(2, layout(order, sizes_of(strategy.mesh), devices, list)))
+end
+
 --- Returns `count` devices in groups of `size` ranks that no machine divides; nil if there are too few.
-local function in_segments(list, count, size)
+function rank_order.in_segments(list, count, size)
   local by_node, devices = util.grouped(util.listed(#list, function(d) return d end), function(d)
     return list[d].node
   end), {}
@@ -99,7 +111,7 @@ local function choices_of(order, sizes, own, list)
   known[table.concat(choices[1].devices, ' ', 1, count)] = true
   for _, axis in ipairs(own and {} or order) do
     size = size * sizes[axis]
-    local devices = in_segments(list, count, size)
+    local devices = rank_order.in_segments(list, count, size)
     local key = devices and table.concat(devices, ' ')
     if key and not known[key] then
       known[key] = true
@@ -111,7 +123,7 @@ end
 
 --- Simulates a strategy with a mesh in every order of its axes on the devices, also with devices left idle so that no
 --- machine divides the groups of inner axes; trinity.Strategy describes it.
-return function(strategy)
+function rank_order.all(strategy)
   if not strategy.mesh then util.fail('%s: expected a strategy with a mesh, got a placement', owner) end
   local problem, rows = strategy.problem, {}
   local plan, sizes = parallelism.fields(owner, strategy, problem.graph), sizes_of(strategy.mesh)
@@ -133,3 +145,5 @@ return function(strategy)
   end)
   return util.map(rows, function(row) return row[2] end)
 end
+
+return rank_order

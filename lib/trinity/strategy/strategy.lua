@@ -142,7 +142,7 @@ function Strategy:breakdown() return (require('trinity.strategy.account')(self))
 --- equally fast orders, the default of training software comes first. Raises an error if the strategy has no mesh.
 --- Example: `strategy:rank_orders()[1].order`
 ---@return trinity.RankOrder[]
-function Strategy:rank_orders() return require 'trinity.strategy.rank_order'(self) end
+function Strategy:rank_orders() return require('trinity.strategy.rank_order').all(self) end
 
 --- Simulates one step and returns its timeline. Example: `strategy:timeline():critical_path()`
 ---@return trinity.Timeline
