@@ -78,8 +78,8 @@ local function passes_of(one, graph, cluster)
 end
 
 --- Seconds of the passes and the peak of a layer. Copies to FP8 that the graph does not have come on top: Transformer
---- Engine quantizes everything by rows and by columns, weights in the first pass alone (extensions/transformer_engine.py,
---- is_first_microbatch): elements read in 16 bits and written twice in 8.
+--- Engine quantizes everything by rows and by columns, weights in the first pass alone
+--- (extensions/transformer_engine.py, is_first_microbatch): elements read in 16 bits and written twice in 8.
 local function predicted(one, cluster)
   local graph = graph_of(one)
   local forward_s = passes_of(one, graph, cluster)

@@ -1,6 +1,6 @@
 -- Plans of `trinity plan` compared with plans that others ran. --rows: published plans of dense networks that state
--- tensor, pipeline and data parallelism and the micro-batch (published_row.lua), compared with the best that is found
--- for the same network, GPUs and batch; both are points of one space. --runs: the plan that is named among those that were
+-- tensor, pipeline and data parallelism and the micro-batch (published_row.lua), with the best that is found for the
+-- same network, GPUs and batch; both are points of one space. --runs: the plan that is named among those that were
 -- measured, in each group of vTrain's rows of equal GPUs, batch and network (vtrain.lua): the space of a search are the
 -- group's rows, what else their runs did is laid over every point.
 

@@ -24,9 +24,7 @@ local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp
 
 local needed = { 'id', 'hidden', 'layers', 'ffn', 'sequence', 'global_batch', 'gpus', 'gpu' }
 
-local function refuse(row, message, ...)
-  csv.refuse(row.path, row, message, ...)
-end
+local function refuse(row, message, ...) csv.refuse(row.path, row, message, ...) end
 
 local function whole(row, column, otherwise) return csv.whole(row.path, row, column, otherwise) end
 
@@ -46,24 +44,6 @@ local function arithmetic(row)
   return kind == 'mxfp8' and hopper and 'fp8' or kind
 end
 
---- Weights of the layers of a network without experts, and of its embedding and logits.
-local function parameters(m, matrices)
-  local width = m.hidden / m.heads
-  return m.layers * (2 * m.hidden ^ 2 + 2 * m.hidden * m.kv_heads * width + matrices * m.hidden * m.ffn)
-    + 2 * m.vocab * m.hidden
-end
-
---- Whether a gate multiplies the feed-forward network's values: what comes nearer to the stated number of weights.
-local function is_gated(row, m)
-  if m.experts > 0 then return true end
-  if not filled(row, 'parameters_b') then return m.ffn ~= 4 * m.hidden end
-  local stated = 1e9 * csv.number(row.path, row, 'parameters_b')
-  if not (stated > 0) then
-    refuse(row, "column 'parameters_b': expected more than 0, got %s", util.describe(row.parameters_b))
-  end
-  return math.abs(math.log(parameters(m, 3) / stated)) < math.abs(math.log(parameters(m, 2) / stated))
-end
-
 local function read_network(row, assume)
   local m = { hidden = whole(row, 'hidden'), layers = whole(row, 'layers'), ffn = whole(row, 'ffn'),
     experts = filled(row, 'experts') and row.experts ~= '0' and whole(row, 'experts') or 0 }
@@ -71,8 +51,20 @@ local function read_network(row, assume)
   m.kv_heads, m.vocab = whole(row, 'kv_heads', m.heads), whole(row, 'vocab', 51200)
   if not filled(row, 'heads') then assume 'heads of 128' end
   if not filled(row, 'vocab') then assume 'a vocabulary of 51,200' end
-  m.gated = is_gated(row, m)
-  if m.experts > 0 then m.top_k = whole(row, 'experts_per_token') end
+  m.gated = m.experts > 0 or m.ffn ~= 4 * m.hidden
+  if m.experts > 0 then
+    m.top_k = whole(row, 'experts_per_token')
+  elseif filled(row, 'parameters_b') then -- a gate where that comes nearer to the stated number of weights
+    local stated = 1e9 * csv.number(row.path, row, 'parameters_b')
+    if not (stated > 0) then
+      refuse(row, "column 'parameters_b': expected more than 0, got %s", util.describe(row.parameters_b))
+    end
+    local function off(matrices)
+      return math.abs(math.log((m.layers * (2 * m.hidden ^ 2 + 2 * m.hidden * m.kv_heads * (m.hidden / m.heads)
+        + matrices * m.hidden * m.ffn) + 2 * m.vocab * m.hidden) / stated))
+    end
+    m.gated = off(3) < off(2)
+  end
   -- Widths of latent attention and experts: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2.
   m.deepseek = tostring(row.model):lower():find 'deepseek' and true or nil
   -- Qwen3's heads are 128 wide whatever the hidden size is (Qwen3 Technical Report, 2025, table 1).
@@ -85,29 +77,28 @@ local function contains(row, column, word) return (row[column] or ''):lower():fi
 --- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into one part per
 --- stage (two per stage where it interleaves). Without a pipeline small ones have no use.
 local function read_batch(row, plan, assume)
-  local replicas = plan.data
+  local size
   local total = whole(row, 'global_batch')
-  if total % replicas ~= 0 then
-    refuse(row, "column 'global_batch': %d sequences do not divide over %d replicas", total, replicas)
+  local own = total / plan.data
+  if own % 1 ~= 0 then
+    refuse(row, "column 'global_batch': %d sequences do not divide over %d replicas", total, plan.data)
   end
-  local own = total / replicas
   if filled(row, 'micro_batch') then
-    plan.micro_batch = whole(row, 'micro_batch')
+    size = whole(row, 'micro_batch')
   elseif plan.torchtitan and plan.pipeline > 1 then
-    local parts = plan.pipeline * plan.virtual
-    plan.micro_batch = math.max(1, math.floor(own / parts))
-    assume('micro-batches of %d: one per virtual stage', plan.micro_batch)
+    size = math.max(1, math.floor(own / (plan.pipeline * plan.virtual)))
+    assume('micro-batches of %d: one per virtual stage', size)
   elseif plan.pipeline == 1 or plan.unfused and plan.pipeline == 2 then
-    plan.micro_batch = own % 4 == 0 and 4 or 1
-    assume('micro-batches of %d: no long pipeline is to be kept full', plan.micro_batch)
+    size = own % 4 == 0 and 4 or 1
+    assume('micro-batches of %d: no long pipeline is to be kept full', size)
   else
-    plan.micro_batch = 1
+    size = 1
     assume 'micro-batches of one sequence'
   end
-  if own % plan.micro_batch ~= 0 then
-    refuse(row, "column 'micro_batch': %d sequences of a replica are no multiple of %d", own, plan.micro_batch)
+  if own % size ~= 0 then
+    refuse(row, "column 'micro_batch': %d sequences of a replica are no multiple of %d", own, size)
   end
-  plan.micro_batches = own / plan.micro_batch
+  plan.micro_batch, plan.micro_batches = size, own / size
 end
 
 --- Model chunks of a GPU where none are stated: none but in recipes of NeMo, whose pipelines interleave.
@@ -122,12 +113,9 @@ local function read_virtual(row, plan, m, assume)
 end
 
 local function read_shard(row, plan, assume)
-  plan.zero_stage = csv.number(row.path, row, 'zero', -1)
-  if plan.zero_stage == -1 then
-    plan.zero_stage = 1
-    assume 'ZeRO 1'
-  end
-  if not ({ [0] = true, [1] = true, [2] = true, [3] = true })[plan.zero_stage] then
+  plan.zero_stage = filled(row, 'zero') and csv.number(row.path, row, 'zero') or 1
+  if not filled(row, 'zero') then assume 'ZeRO 1' end
+  if not util.set({ 0, 1, 2, 3 })[plan.zero_stage] then
     refuse(row, "column 'zero': expected 0 to 3, got %s", util.describe(row.zero))
   end
   if plan.zero_stage == 3 and plan.pipeline > 1 then
@@ -275,36 +263,23 @@ local function measured_of(row, m, plan)
   if not (value > 0 and value < math.huge) then
     refuse(row, "column 'value': expected more than 0, got %s", util.describe(row.value))
   end
-  local tokens = whole(row, 'global_batch') * s
-  local function by_flops(flops) return value * 1e12 / flops end
-  local units = {
-    tokens_per_s_per_gpu = function() return value end,
-    tokens_per_s_total = function() return value / plan.gpus end,
-    s_per_iteration = function() return tokens / (value * plan.gpus) end,
-    hardware_tflops_per_gpu = function()
-      return by_flops(96 * m.layers * h ^ 2 * (1 + s / (6 * h) + m.vocab / (16 * m.layers * h)))
-    end,
-    model_tflops_per_gpu = function()
-      return by_flops(6 * (m.layers * (2 * h ^ 2 * (1 + m.kv_heads / m.heads) + (m.gated and 3 or 2) * h * m.ffn)
-        + m.vocab * h) + 12 * m.layers * s * h)
-    end,
-  }
-  if not units[row.unit] then
-    refuse(row, "column 'unit': unknown unit %s", util.unknown(tostring(row.unit), util.sorted_keys(units)))
-  end
-  return units[row.unit]()
+  local units = { tokens_per_s_per_gpu = value, tokens_per_s_total = value / plan.gpus,
+    s_per_iteration = whole(row, 'global_batch') * s / (value * plan.gpus),
+    hardware_tflops_per_gpu = value * 1e12 / (96 * m.layers * h ^ 2 * (1 + s / (6 * h)
+      + m.vocab / (16 * m.layers * h))),
+    model_tflops_per_gpu = value * 1e12 / (6 * (m.layers * (2 * h ^ 2 * (1 + m.kv_heads / m.heads)
+      + (m.gated and 3 or 2) * h * m.ffn) + m.vocab * h) + 12 * m.layers * s * h) }
+  return units[row.unit] or refuse(row, "column 'unit': unknown unit %s",
+    util.unknown(tostring(row.unit), util.sorted_keys(units)))
 end
 
 --- The group of a row's error: GPU, kind of network and, where the GPU has FP8, the width of arithmetic;
 --- MLPerf's rows are separate, because they are tuned for time and not for a table.
 local function group_of(row, m, kind)
-  if m.experts > 0 then
-    return row.gpu .. (contains(row, 'source', 'dgxc') and ', mixtures, DGX Cloud' or ', mixtures of experts')
-  end
-  if contains(row, 'source', 'mlperf') then return row.gpu .. ', dense, MLPerf' end
-  if contains(row, 'source', 'dgxc') then return row.gpu .. ', dense, DGX Cloud' end
-  if row.gpu:find '^[AV]' then return row.gpu .. ', dense' end
-  return ('%s, dense, %d bits'):format(row.gpu, kind == 'bf16' and 16 or 8)
+  local cloud = contains(row, 'source', 'dgxc')
+  if m.experts > 0 then return row.gpu .. (cloud and ', mixtures, DGX Cloud' or ', mixtures of experts') end
+  local width = row.gpu:find '^[AV]' and '' or (', %d bits'):format(kind == 'bf16' and 16 or 8)
+  return row.gpu .. ', dense' .. (contains(row, 'source', 'mlperf') and ', MLPerf' or cloud and ', DGX Cloud' or width)
 end
 
 --- A row as read: { id, line, path, model, gpu, kind, group, from, left_out, tokens, gpus, measured, assumed,
