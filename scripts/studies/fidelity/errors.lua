@@ -123,7 +123,7 @@ local function apart(fit, left)
   end)
 end
 
---- What fits.json keeps of cross-validation: by group, errors of rows in the fit and left out, of the same groups.
+--- The errors of cross-validation by group that fits.json keeps, of rows in the fit and left out: of the same groups.
 function errors.recorded(fit, left)
   local found = {}
   local function shares(list) return util.picked(statistics.summary(list), { 'mean', 'median', 'worst' }) end

@@ -91,7 +91,7 @@ local function predicted(one, cluster)
     peak_bytes = peak_bytes + kept }
 end
 
--- What is measured: our name, column, its unit, head, and number of a unit in ours.
+-- Measured columns: our name, column, its unit, head, and number of a unit in ours.
 local columns = { { 'forward_s', 'forward_ms', 1e-3, 'forward ms', 1e3 },
   { 'backward_s', 'backward_ms', 1e-3, 'backward ms', 1e3 },
   { 'peak_bytes', 'max_allocated_bytes', 1, 'peak GB', 1e-9 } }

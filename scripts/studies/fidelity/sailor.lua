@@ -14,6 +14,7 @@
 -- TrainSchedule); gradients are all-reduced after the last micro-batch; the optimizer is one fused call for all layers
 -- of a stage, which takes the time of one layer.
 
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
@@ -82,24 +83,21 @@ end
 
 local function is_table(value) return type(value) == 'table' end
 
-local function field(plan, owner, name, good, expected)
-  if not good(owner[name]) then
-    refuse(plan, "field '%s': expected %s, got %s", name, expected, util.describe(owner[name]))
-  end
-  return owner[name]
-end
+local function table_of(plan, owner, name) return check.argument(plan.path, 'field', name, owner[name], 'table') end
 
 local function whole(plan, owner, name)
-  field(plan, owner, name, function(value) return type(value) == 'number' end, 'a number')
-  return field(plan, owner, name, function(value) return value >= 1 and value % 1 == 0 and value <= 2 ^ 20 end,
-    'a whole number from 1 to 2^20')
+  local value = check.argument(plan.path, 'field', name, owner[name], 'number')
+  if value >= 1 and value % 1 == 0 and value <= 2 ^ 20 then return value end
+  check.wrong(plan.path, 'field', name, value, 'a whole number from 1 to 2^20')
 end
 
 --- Returns a measurement, or nil.
 local function measured(plan, owner, name)
-  return tonumber(field(plan, owner, name, function(value)
-    return value == nil or value == '' or (tonumber(value) or 0) > 0
-  end, 'a number above 0, or none'))
+  local value = owner[name]
+  if value ~= nil and value ~= '' and not ((tonumber(value) or 0) > 0) then
+    check.wrong(plan.path, 'field', name, value, 'a number above 0, or none')
+  end
+  return tonumber(value)
 end
 
 --- Sailor's form of a group is [[[gpu, GPUs of the node, zone], ...], tp].
@@ -132,9 +130,9 @@ function sailor.plan(path, given, info)
   local plan = { path = util.shortened(path), layers = 0, stages = {}, groups = {} }
   if not is_table(given) then refuse(plan, 'expected an object, got %s', util.describe(given)) end
   plan.micro_batch, plan.batch = whole(plan, given, 'mbs'), whole(plan, given, 'gbs')
-  local pipeline = field(plan, field(plan, given, 'pipeline_list', is_table, 'a table'), 1, is_table, 'an object')
-  local groups = field(plan, pipeline, 'tmp_per_stage', is_table, 'a table')
-  for s, layers in ipairs(field(plan, pipeline, 'layers_per_stage', is_table, 'a table')) do
+  local pipeline = table_of(plan, table_of(plan, given, 'pipeline_list'), 1)
+  local groups = table_of(plan, pipeline, 'tmp_per_stage')
+  for s, layers in ipairs(table_of(plan, pipeline, 'layers_per_stage')) do
     if not is_table(layers) or #layers == 0 then
       refuse(plan, "field 'layers_per_stage': stage %d: expected a list of layers, got %s", s, util.describe(layers))
     end
