@@ -71,7 +71,7 @@ function fitted.like(kind) return (kept.kinds[kind] or {}).like or kind end
 function fitted.holds(row, one)
   if one.of_mixtures and row.network.experts == 0 then return false end
   if one.kind then return row.kind ~= nil and fitted.like(row.kind) == one.kind end
-  if one.runtime then return util.set(row.runtimes)[one.runtime] ~= nil end
+  if one.runtime then return util.find(row.runtimes, function(name) return name == one.runtime end) ~= nil end
   return row.family == one.family and row.source.name == one.source
 end
 

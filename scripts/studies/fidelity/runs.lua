@@ -220,9 +220,9 @@ local function cross_validate(source, rows, options)
     local others = util.filtered(entries, function(entry) return entry.row.left_out ~= own.name end)
     local start = values
     for _, one in ipairs(parameters) do
-      local function holds(row) return fitted.holds(row, one) end
-      local serves = util.find(others, function(entry) return holds(entry.row) end)
-      if util.find(own, holds) and not serves then start = fitted.with(start, one, one.start) end
+      local serves = util.find(others, function(entry) return entry.slopes[one.id] ~= nil end)
+      local left = util.find(own, function(row) return fitted.holds(row, one) end)
+      if left and not serves then start = fitted.with(start, one, one.start) end
     end
     for i, one in ipairs(predict(own, moved_along(others, start, parameters), true)) do own[i].prediction = one end
   end)

@@ -76,10 +76,8 @@ local function read_row(path, line, number)
   local time_ms = csv.number(path, line, time_column, 0)
   if time_ms < 0 then refuse("column '%s': expected more than 0, got %s", time_column, line[time_column]) end
   row.measured = time_ms > 0 and time_ms / 1000 or nil
-  row.left_out = ('hidden %d, %d layers'):format(row.hidden, row.layers)
-  row.ranked = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.left_out)
-  row.composed = row.gpus <= a_node
-  row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' }, row.composed and 'none' or 'full')
+  row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' },
+    row.gpus <= a_node and 'none' or 'full')
   return row
 end
 
@@ -145,38 +143,34 @@ end
 
 --- The case of a row. (vTrain profiles GPT-2's 50,257 tokens over the tensor degree, rounded down, and an output with
 --- weights of its own: src/model/gpt_modeling.py.)
-local function case_of(row, describe)
+local function case_of(row, composed, describe)
   return { model = 'gpt2', model_options = { layers = row.layers, hidden = row.hidden, heads = row.heads,
       sequence = row.sequence, positions = row.sequence, batch_size = row.micro_batch,
-      vocabulary = row.composed and 50256 or 51200, tied = not row.composed, fused = false,
+      vocabulary = composed and 50256 or 51200, tied = not composed, fused = false,
       fused_softmax = vtrain.has_softmax(row), kernels = 'megatron', dtype = 'float16', gradient_dtype = 'float16',
-      optimizer = 'adam' },
-    cluster = (describe or row.composed and composed_cluster or measured_cluster)(row.gpus), runtime = 'megatron-2021',
+      optimizer = 'adam' }, runtime = 'megatron-2021', cluster = describe(row.gpus),
     strategy = { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
       order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b',
       micro_batches = row.batch / row.data / row.micro_batch, stages = case.stages(row.layers, row.pipeline),
       recompute = row.recompute, zero_stage = 0, scatter_gather = true } }
 end
 
-local function complete(row, describe)
-  if describe then row.composed = false end
-  local one = case_of(row, describe)
-  return util.merged(row, { case = one, title = ('row %s of vTrain'):format(row.id),
-    served = row.ranked:gsub('%W+', '_'), network_name = row.left_out,
-    group = row.composed and "composed times, agreement with vTrain's simulator" or row.left_out,
-    gpus_text = ('%d A100'):format(row.gpus),
-    plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch),
-    kind = not row.composed and (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type or nil,
-    runtimes = row.composed and {} or case.runtimes(one), network = { experts = 0 },
-    family = not row.composed and not describe and 'cluster' or nil })
-end
-
 --- The rows of a file, for runs.lua; one that is refused is { id, refused }, with the sentence.
 function vtrain.read(options)
-  local describe = describer(options.cluster)
+  local own = describer(options.cluster)
   local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)
   return csv.attempted(csv.read(options.rows, unpack(needed)), function(line, i)
-    return complete(read_row(options.rows, line, i), describe)
+    local row = read_row(options.rows, line, i)
+    local composed, network = row.gpus <= a_node and not own, ('hidden %d, %d layers'):format(row.hidden, row.layers)
+    local one = case_of(row, composed, own or composed and composed_cluster or measured_cluster)
+    local ranked = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, network)
+    return util.merged(row, { case = one, title = ('row %s of vTrain'):format(row.id), left_out = network,
+      ranked = ranked, served = ranked:gsub('%W+', '_'), network_name = network, network = { experts = 0 },
+      group = composed and "composed times, agreement with vTrain's simulator" or network,
+      gpus_text = ('%d A100'):format(row.gpus),
+      plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch),
+      kind = not composed and (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type or nil,
+      runtimes = composed and {} or case.runtimes(one), family = not composed and not own and 'cluster' or nil })
   end)
 end
 
