@@ -1,9 +1,10 @@
 #!/usr/bin/env trinity
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
---   plans      best first: dollars, joules or p95_s of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
---              mfu, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
---              expert, context, placement, micro_batch, schedule, recompute, zero_stage; by layer recomputed_layers, of
---              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include;
+--   plans      best first: dollars, joules or p95_s of a step (--reward), mean_s (--lengths, --expert-load),
+--              step_time_s, lower_bound_s, tokens_per_s, mfu, memory_bytes (of the fullest device), tensor, pipeline,
+--              virtual_stages, data, expert, context, placement, micro_batch, schedule, recompute, zero_stage; by layer
+--              recomputed_layers, of every virtual stage; rank; variants: simulated plans that differ in less;
+--              included: by --include;
 --              rank_order, if not the default; segment_size, if devices are idle so that no machine divides that many
 --              ranks; straddles: groups of ranks that straddle machines whose number of GPUs is no power of two
 --   refused    { reason =, points = }: why points cannot be simulated, and how many
@@ -32,7 +33,8 @@ local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 
 local rare = { rare = true }
-local options = trinity.options(cli.declare('set cluster cost seconds seed json', util.merged({
+local uneven_options = 'lengths fill deal expert_load dispatcher capacity_factor'
+local options = trinity.options(cli.declare('set cluster cost seconds seed json ' .. uneven_options, util.merged({
   'Searches how to train a network on a cluster. A dimension takes several values: --tensor 1,2,4.',
   set = rare, cost = rare,
   model = { type = 'string', position = true,
@@ -50,7 +52,7 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   noise = { default = 0.02, rare = true, min = 0, max = 10,
     help = "with --reward p95: coefficient of variation of a device's pass of one micro-batch" },
   draws = { default = 50, rare = true, min = 1, integer = true,
-    help = 'with --reward p95: steps with random times of one plan' },
+    help = 'with --reward p95 or --lengths: steps that are sampled of one plan' },
   prices = { type = 'string', rare = true, help = 'with --reward dollars or joules: a CSV file with columns kind, '
     .. 'dollars_per_hour, watts in place of list prices and board power' },
   simulations = { default = 96, rare = true, help = 'strategies that are simulated at most', min = 1, integer = true },
@@ -71,7 +73,7 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   keep = { type = 'string', rare = true, help = 'with --from: what stays, with commas: tensor, pipeline, context, '
     .. 'expert, micro_batch, recompute, zero_stage' },
   explain = { default = false, rare = true, help = 'also what the best plan costs, device by device' },
-}, dimensions.options())))
+}, dimensions.options()), uneven_options))
 
 local function warn_early(why)
   progress.warn(('stopped early (%s); these are the best plans so far. trinity plan cannot be resumed'):format(
@@ -143,8 +145,14 @@ if options.reward ~= 'time' and not dimensions.rewards[options.reward] then
   util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward,
     { 'time', 'p95', 'dollars', 'joules' }))
 end
-for _, name in ipairs(options.reward ~= 'p95' and { 'noise', 'draws' } or {}) do
-  cli.refuse(options, name, 'belongs to --reward p95')
+local uneven = cli.uneven(options)
+local is_uneven = uneven.lengths or uneven.experts
+if options.reward ~= 'p95' then
+  cli.refuse(options, 'noise', 'belongs to --reward p95')
+  if not options.lengths then cli.refuse(options, 'draws', 'belongs to --reward p95') end
+  if is_uneven and options.reward ~= 'time' then
+    util.fail_usage("option '--reward': expected time or p95 with --lengths and --expert-load, got %s", options.reward)
+  end
 end
 if options.prices and not prices.set[options.reward] then
   util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
@@ -164,7 +172,7 @@ local found = cli.called(search, { graph = recorded and graph() or graph, cluste
   runtime = cluster.basis.runtime or options.runtime or 'any', cost = options.cost,
   included = util.map(util.words(options.include or ''), included),
   reward = options.reward ~= 'time' and options.reward or nil, prices = options.prices,
-  noise = options.noise, draws = options.draws,
+  noise = options.noise, draws = options.draws, stragglers = is_uneven and uneven or nil,
   global_batch = options.global_batch, space = space.read(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
@@ -174,7 +182,8 @@ local tokens = select(2, networks.samples(problem.graph))
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
-    [options.reward == 'p95' and 'p95_s' or options.reward] = options.reward ~= 'time' and plan.cost or nil,
+    [is_uneven and options.reward == 'time' and 'mean_s' or options.reward == 'p95' and 'p95_s' or options.reward] =
+      found.cost_of and plan.cost or nil,
     tokens_per_s = plan.samples_per_s * tokens, mfu = plan.mfu,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,

@@ -24,7 +24,8 @@ local cli = require 'trinity.command.cli'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
-    .. 'schedule micro_batches method method_set evaluations seconds seed json', {
+    .. 'schedule micro_batches method method_set evaluations seconds seed lengths fill deal expert_load dispatcher '
+    .. 'capacity_factor json', {
   'Simulates a step of a model on a cluster; --trace shows where its time goes.',
   method = { default = 'given',
     help = 'given: simulate --placement; or the method that makes it (trinity help methods)' },
@@ -37,19 +38,9 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   picture = { type = 'string', writes = '', help = 'write a picture of the strategy to this file (SVG)' },
   noise = { type = 'number', min = 0, max = 10,
     help = 'coefficient of variation of a pass: prints mean and 95th percentile of the step, and causes of waiting' },
-  lengths = { type = 'string', help = 'sample sequence lengths per step from a CSV file (length, count)' },
-  fill = { default = 'padded',
-    help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
-  deal = { default = 'drawn',
-    help = "with --lengths: micro-batches per replica 'drawn' (random), 'sorted' by length, 'balanced' by work" },
   context_degrees = { default = false,
     help = 'with --lengths: compare context-parallel degrees, one for all micro-batches and the best one of each' },
   draws = { default = 200, min = 1, integer = true, help = 'steps that --noise or --lengths simulates' },
-  expert_load = { type = 'string', help = 'load of the experts: zipf:EXPONENT, or a JSON file with counts per layer' },
-  dispatcher = { type = 'string', help = "with --expert-load: token dispatcher 'alltoall', 'deepep' or 'hybridep' "
-    .. "(default: the strategy's all-to-alls)" },
-  capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum load over the mean; '
-    .. 'further tokens are dropped' },
   trace = { type = 'string', writes = '', help = 'write a Chrome trace, and print where the time of the step goes; '
     .. 'missing folders of outputs are made' },
 }, 'capacity_factor context_degrees cost deal devices draws evaluations dispatcher expert_load fill method_set '
@@ -60,8 +51,8 @@ cli.complete(options)
 local problem = cli.problem(options)
 if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
 if not (options.noise or options.lengths) then cli.refuse(options, 'draws', 'belongs to --noise') end
-if not options.lengths then cli.refuse(options, 'fill deal context_degrees', 'belongs to --lengths') end
-if not options.expert_load then cli.refuse(options, 'capacity_factor dispatcher', 'belongs to --expert-load') end
+if not options.lengths then cli.refuse(options, 'context_degrees', 'belongs to --lengths') end
+local uneven = cli.uneven(options)
 if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
@@ -159,17 +150,9 @@ if options.lengths or options.expert_load then
       options.lengths and 'lengths' or 'expert_load')
   end
 end
-local zipf = options.expert_load and options.expert_load:match '^zipf:(.*)$'
-local exponent = tonumber(zipf)
-if zipf and not (exponent and exponent >= 0 and exponent <= 100) then
-  util.fail_usage("option '--expert-load': expected zipf: and a number from 0 to 100, got %s",
-    util.quoted(options.expert_load))
-end
-local experts = options.expert_load and { load = exponent and { zipf = exponent } or options.expert_load,
-  capacity_factor = options.capacity_factor, dispatcher = options.dispatcher, seed = options.seed }
+local experts = uneven.experts
 if options.noise or options.lengths then
-  local sampled = { experts = experts, noise = options.noise or 0, lengths = options.lengths, fill = options.fill,
-    deal = options.deal, draws = options.draws, seed = options.seed }
+  local sampled = util.merged(uneven, { noise = options.noise or 0, draws = options.draws, seed = options.seed })
   spread = trinity.stragglers(found, sampled)
   degrees = options.context_degrees and trinity.stragglers.context_degrees(found, sampled) or nil
   if options.json then

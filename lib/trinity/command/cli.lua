@@ -79,6 +79,22 @@ function cli.refuse(options, names, why)
   end
 end
 
+--- Returns options of trinity.stragglers by --lengths, --expert-load and what belongs to these.
+function cli.uneven(options)
+  if not options.lengths then cli.refuse(options, 'fill deal', 'belongs to --lengths') end
+  if not options.expert_load then cli.refuse(options, 'capacity_factor dispatcher', 'belongs to --expert-load') end
+  local load = options.expert_load
+  local zipf = load and load:match '^zipf:(.*)$'
+  local exponent = tonumber(zipf)
+  if load and not load:find '%.json$' and not (exponent and exponent >= 0 and exponent <= 100) then
+    util.fail_usage("option '--expert-load': expected a file .json, or zipf: and a number from 0 to 100, got %s",
+      util.quoted(load))
+  end
+  return { lengths = options.lengths, fill = options.fill, deal = options.deal, experts = load and {
+    load = exponent and { zipf = exponent } or load, capacity_factor = options.capacity_factor,
+    dispatcher = options.dispatcher, seed = options.seed } }
+end
+
 local options_of_file = setmetatable({}, { __mode = 'k' }) -- options of trinity.model, by the command's options
 
 local function of_strategy(message, ...)

@@ -1,4 +1,4 @@
--- Options that several commands share: model, cluster, strategy, method, limits and output.
+-- Options that several commands share: model, cluster, strategy, method, limits, uneven work and output.
 
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
@@ -24,6 +24,16 @@ local options = {
   evaluations = { type = 'number', min = 1, integer = true, help = 'placements that a method simulates at most' },
   seconds = { type = 'number', min = 0, help = 'wall-clock limit; results then depend on the machine' },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  lengths = { type = 'string', help = 'sample sequence lengths per step from a CSV file (length, count)' },
+  fill = { default = 'padded',
+    help = 'with --lengths: sequences of a micro-batch are padded to the longest, or packed' },
+  deal = { default = 'drawn',
+    help = "with --lengths: micro-batches per replica 'drawn' (random), 'sorted' by length, 'balanced' by work" },
+  expert_load = { type = 'string', help = 'load of the experts: zipf:EXPONENT, or a JSON file with counts per layer' },
+  dispatcher = { type = 'string', help = "with --expert-load: token dispatcher 'alltoall', 'deepep' or 'hybridep' "
+    .. "(default: the strategy's all-to-alls)" },
+  capacity_factor = { type = 'number', min = 0, help = 'with --expert-load: maximum load over the mean; '
+    .. 'further tokens are dropped' },
   json = { default = false, help = 'print JSON and nothing else' },
 }
 

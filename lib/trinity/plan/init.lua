@@ -78,6 +78,9 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'noise', 'number', 0.02, least = 0, most = 10,
     help = "with reward 'p95': coefficient of variation of a device's pass of one micro-batch" },
   { 'draws', 'integer', 50, least = 1, most = 1e6, help = "with reward 'p95': steps with random times of one plan" },
+  { 'stragglers', 'table', as = 'trinity.StragglerOptions', otherwise = 'even work',
+    help = 'rank plans by the mean of steps with these lengths and experts (by the 95th percentile with reward '
+      .. "'p95'): the fastest ones without them are sampled" },
   { 'prices', 'any', as = 'table<string, trinity.PriceRow>|string', otherwise = 'list prices and board power',
     help = "with reward 'dollars' or 'joules': rows by kind of device (cluster/prices.lua), or a CSV file of these" },
   { 'included', 'table', as = 'trinity.PlanPoint[]', help = 'points that are simulated before all others' },
@@ -245,7 +248,9 @@ local function result_of(search, nets, given, first)
   return fields.result('trinity.PlanResult', result_of_plans {
     plans = plans, runtime = given.runtime or 'any', straddles = search.space.about.straddles,
     cost_of = search.cost_of, fused = search.fused or false,
-    pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
+    pareto = util.map(pareto(util.filtered(search.results, function(result)
+      return result.drawn or not search.uneven
+    end)), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = nearest,
@@ -282,6 +287,38 @@ local function check_cost(owner, given)
     .. '(--micro-batch) with one value')
 end
 
+local sampled_slack = 0.2 -- a plan whose step with even work is so much longer may be the best with uneven work
+
+--- The cost of plans by sampled steps, a function of a problem and a strategy, and its words.
+local function sampled(owner, given)
+  local uneven, is_p95 = given.stragglers, given.reward == 'p95'
+  if given.reward and not is_p95 then
+    check.refuse(owner, 'option', 'stragglers', "expected reward = 'p95' or none with it")
+  end
+  local options = util.merged({ noise = is_p95 and given.noise or 0, draws = given.draws, seed = given.seed },
+    uneven or {}, { remedies = false })
+  if options.noise == 0 and not options.lengths then options.draws = 1 end
+  local function cost(problem, fields_of_plan)
+    local strategy = problem:strategy(fields_of_plan)
+    if options.experts then
+      local loaded = stragglers.expert_load(strategy, options.experts)
+      for _, device in ipairs(given.cluster.devices) do
+        if device.name == loaded.fullest_device and loaded.peak_memory_bytes > device.capacity_bytes then
+          util.fail('with this load of experts %s needs more memory than it has', device.name)
+        end
+      end
+    end
+    return stragglers(strategy, options)[is_p95 and 'p95_s' or 'mean_s']
+  end
+  local said = ('%s of %d step%s with noise %g%s%s'):format(is_p95 and '95th percentile' or 'mean', options.draws,
+    options.draws > 1 and 's' or '', options.noise, options.lengths and ', unequal sequences' or '',
+    options.experts and ', uneven experts' or '')
+  local name = is_p95 and 'p95' or 'mean step'
+  return cost, { name = name, unit = 's', text = said, line = ('%s: %s, of the plans shown; %s'):format(name, said,
+    uneven and 'only the fastest plans with even work are sampled'
+      or 'plans whose step without noise is longer are not sampled') }
+end
+
 --- Searches a strategy for a network on a cluster. Not by the ranks of a job (trinity.dist.alone() lets each).
 --- Example: `trinity.plan.run { graph = function(micro_batch) return trinity.model('llama-3-8b', { batch_size =
 --- micro_batch, layers = 2 }) end, cluster = trinity.cluster 'dgx_h100:2', global_batch = 2 }`
@@ -298,6 +335,7 @@ function plan.run(spec)
   local used = util.picked(own, util.sorted_keys(given.space or {})) -- in any order: a set
   local rated, quantile, cost_of = type(given.reward) == 'string' and given.reward ~= 'p95', nil, nil
   local per_s, unit, said
+  if given.reward == 'p95' or given.stragglers then quantile, cost_of = sampled(owner, given) end
   if rated then per_s, unit, said = prices.of(owner, given.reward, given.cluster, given.prices)
   elseif given.prices then
     check.refuse(owner, 'option', 'prices', "expected reward = 'dollars' or 'joules' with it")
@@ -305,12 +343,6 @@ function plan.run(spec)
   if rated then
     cost_of = { name = given.reward, unit = unit, text = said,
       line = ('%s of a step, of the GPUs that a plan uses: %s'):format(given.reward, said) }
-  elseif given.reward == 'p95' then
-    local options = { noise = given.noise, draws = given.draws, seed = given.seed, remedies = false }
-    quantile = function(problem, strategy) return stragglers(problem:strategy(strategy), options).p95_s end
-    said = ('95th percentile of %d steps with noise %g'):format(given.draws, given.noise)
-    cost_of = { name = 'p95', unit = 's', text = said,
-      line = ('p95: %s, of the plans shown; plans whose step without noise is longer are not sampled'):format(said) }
   end
   local devices = unequal.new(given.cluster, nets.kinds, per_s)
   local made, first = make_space(owner, given, nets, used, devices)
@@ -318,7 +350,8 @@ function plan.run(spec)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
     reward = type(given.reward) == 'function' and given.reward or nil, quantile = quantile,
-    slack = quantile and given.noise or nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
+    slack = quantile and math.max(given.noise, given.stragglers and sampled_slack or 0) or nil,
+    uneven = given.stragglers ~= nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
     cost_of = cost_of, own = used, included = given.included,
     methods = given.methods or { 'annealing' },
     method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },

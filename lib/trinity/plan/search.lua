@@ -28,12 +28,14 @@ local cautious, bold = 0.5, 2
 local careful = 6
 local roomy = 0.9 -- of a device's memory: a bound below it will fit
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
+local most_uneven = 24 -- plans that are sampled with uneven work
 local fitted_from, other_from = 6, 1 -- numbers of shapes, that fit and that do not, whose best plans have neighbours
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
 --- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
---- quantile(problem, strategy) in seconds, with slack (how much more than the step it may be, a share),
---- say(text), capacity_bytes, methods (names) and method_options of placement inside stages, included (points).
+--- quantile(problem, strategy) in seconds, with slack (how much more than the step it may be, a share), uneven (it
+--- may be less), say(text), capacity_bytes, methods (names) and method_options of placement inside stages, included
+--- (points).
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
   self.queue, self.beyond, self.number, self.results, self.seen, self.asked = {}, {}, 0, {}, {}, {}
@@ -524,21 +526,28 @@ function Search:prove()
   self.proving = nil
 end
 
---- Draws the quantile of the fastest plans: no plan whose quiet step is longer than the least of them is better.
+--- Draws the quantile of the fastest plans: no plan whose quiet step is longer than the least of them is better, unless
+--- work is uneven.
 function Search:draw()
-  local rest, list, least = {}, {}, math.huge
+  local rest, list, least, failed = {}, {}, math.huge, nil
   for _, result in ipairs(self.results) do
-    local ok, cost = result.metrics.feasible and result.cost < least and not self:stopping(), nil
+    local may_be_best = self.uneven and #list < most_uneven or not self.uneven and result.cost < least
+    local ok, cost = result.metrics.feasible and may_be_best and not self:stopping(), nil
     if ok then
       ok, cost = pcall(self.quantile, self.networks:problem(result.point.micro_batch), result.strategy)
-      if not ok then self:lose(cost, 1, result.point, { moved = 'simulated' }) end
+      if not ok then
+        self:lose(cost, 1, result.point, { moved = 'simulated' })
+        failed = failed or cost
+      end
     end
     if ok then
-      result.cost, result.reward, result.drawn = math.max(result.cost, cost), -math.max(result.cost, cost), true
+      cost = self.uneven and cost or math.max(result.cost, cost)
+      result.cost, result.reward, result.drawn = cost, -cost, true
       least = math.min(least, result.cost)
     end
     table.insert(ok and list or rest, result)
   end
+  if failed and not list[1] then error(failed, 0) end
   table.sort(list, better)
   for _, result in ipairs(rest) do list[#list + 1] = result end
   self.results, self.slack = list, nil
@@ -569,9 +578,10 @@ end
 
 --- Records which bounds hold for the entries that remain. `whole`: every family was looked at.
 function Search:conclude(whole)
-  local best, limit = self.results[1], self:limit_s()
+  local best, limit = self.results[1], self.uneven and math.huge or self:limit_s()
   self.left, self.too_large = 0, 0
-  self.lower_bound_s = not whole and 0 or best and best.metrics.feasible and best.cost or math.huge -- 0: unknown
+  self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
+  if not whole or self.uneven then self.lower_bound_s = 0 end -- unknown
   for _, entry in ipairs(self:left_over()) do
     if not entry.done and not entry.moved then
       local points = entry.points or 1

@@ -151,7 +151,9 @@ function text.counts(found)
     lines[1] = lines[1] .. ('; %d neighbours of the best, %d simulated'):format(c.neighbours, c.simulated_neighbours)
   end
   local best = found.plans[1]
-  if best and found.lower_bound_s < best.cost then
+  if best and found.lower_bound_s == 0 then
+    lines[2] = 'no lower bound of all plans is known'
+  elseif best and found.lower_bound_s < best.cost then
     lines[2] = ('lower bound of all: %s; plan 1 is within %s of it'):format(text.cost(found, found.lower_bound_s),
       percent(best.cost - found.lower_bound_s, found.lower_bound_s))
     if found.too_large > 0 then

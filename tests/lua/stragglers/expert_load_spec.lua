@@ -25,7 +25,7 @@ it('trinity simulate --expert-load prices a saved strategy', function()
     .. 'even one%), fullest rank 2 times an even load, [%d.]+ %% of tokens dropped')
   trinity_says(words .. ' --expert-load zipf:0 --json', 0, '"slowdown": ?1[,}]')
   trinity_says(words .. ' --capacity-factor 2', 2, 'belongs to %-%-expert%-load')
-  trinity_says(words .. ' --expert-load zipf:x', 2, "expected zipf: and a number from 0 to 100, got 'zipf:x'")
+  trinity_says(words .. ' --expert-load zipf:x', 2, "zipf: and a number from 0 to 100, got 'zipf:x'")
   local alone = tonumber(trinity_says(words .. ' --expert-load zipf:2', 0, 'expert_load'):match 'expert_load%s+step ([%d.]+) s')
   local sampled = trinity_says(words .. ' --expert-load zipf:2 --noise 0 --draws 1', 0, 'sampled'):match 'sampled%s+([%d.]+) s'
   expect(tonumber(sampled)):equals(alone)
