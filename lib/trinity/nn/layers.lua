@@ -56,11 +56,6 @@ end
 
 function linear:forward(x) return operations.linear(x, self.weight, self.bias) end
 
-function linear:describe()
-  module.checked(self, 'describe')
-  return ('%d -> %d%s'):format(self.inputs, self.outputs, self.bias and '' or ', no bias')
-end
-
 local embedding = module.class('embedding', options_of.declare('trinity.EmbeddingOptions', {
   extends = layers.declared, help = 'Options of nn.embedding.', size('count', 'rows'), size('size', 'width') }))
 layers.embedding = embedding
@@ -73,10 +68,5 @@ end
 function embedding:reset(stream_of) glorot(self.weight, stream_of 'weight') end
 
 function embedding:forward(indices) return operations.embedding(indices, self.weight) end
-
-function embedding:describe()
-  module.checked(self, 'describe')
-  return ('%d of %d'):format(self.count, self.size)
-end
 
 return layers

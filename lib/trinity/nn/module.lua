@@ -100,13 +100,6 @@ function Module:parameters()
   return list
 end
 
---- Returns the number of trainable weights. Example: `network:parameter_count()`
----@return integer
-function Module:parameter_count()
-  local count = util.sum(self:parameters(), function(parameter) return parameter:numel() end)
-  return count
-end
-
 --- Clears gradients. Example: `network:zero_grad()`
 function Module:zero_grad()
   for _, parameter in ipairs(self:parameters()) do parameter:zero_grad() end
@@ -227,11 +220,6 @@ function Module:close()
   for _, parameter in ipairs(parameters) do parameter:close() end
 end
 
---- Returns the text in brackets when printed; layers show their sizes. Classes may define it.
---- Example: `print(network:describe())`
----@return string
-function Module:describe() return '' end
-
 --- The computation of a call of the module; classes define it.
 function Module:forward(...) -- luacheck: no unused args
   util.fail('%s: expected a method forward() in this class, got none', getmetatable(self).__name)
@@ -239,29 +227,15 @@ end
 
 check.guard(Module, 'module', checked)
 
-local function print_child(child, label, indent, lines, print_lines)
-  if not is_module(child) then return end
-  lines[#lines + 1] = ('%s%s: %s(%s)'):format(indent, label, getmetatable(child).__name, child:describe())
-  print_lines(child, indent .. '  ', lines)
-end
-
-local function print_lines(self, indent, lines)
-  if #indent > 40 then return end
-  for _, name in ipairs(orders[self]) do
-    local value = rawget(self, name)
-    if is_module(value) then
-      print_child(value, name, indent, lines, print_lines)
-    elseif type(value) == 'table' then
-      for i, child in ipairs(value) do print_child(child, name .. '.' .. i, indent, lines, print_lines) end
-    end
-  end
-end
-
+-- The class, and the parameters with their shapes.
 local function text(self)
   if rawget(self, 'closed') then return getmetatable(self).__name .. ' (closed)' end
-  local lines = { ('%s(%s), %d parameters'):format(getmetatable(self).__name, self:describe(), self:parameter_count()) }
-  print_lines(self, '  ', lines)
-  return table.concat(lines, '\n')
+  local parameters = self:named_parameters()
+  local lines = util.map(parameters, function(item)
+    return ('  %s [%s]'):format(item[1], table.concat(item[2]:size(), ' x '))
+  end)
+  local weights = util.sum(parameters, function(item) return item[2]:numel() end)
+  return ('%s, %d weights\n%s'):format(getmetatable(self).__name, weights, table.concat(lines, '\n'))
 end
 
 local function call(self, ...)
@@ -298,4 +272,4 @@ local function class(name, declared)
   end })
 end
 
-return { methods = Module, class = class, is = is_module, checked = checked }
+return { methods = Module, class = class, is = is_module }

@@ -76,11 +76,6 @@ local function forward(self, x, state)
   return output, { hidden, cell }
 end
 
-local function describe(self)
-  local more = self.layers > 1 and (', %d layers'):format(self.layers) or ''
-  return ('%d -> %d%s%s'):format(self.inputs, self.hidden, more, self.bidirectional and ', bidirectional' or '')
-end
-
 local declared = options_of.declare('trinity.RecurrentOptions', { extends = layers.declared,
   help = 'Options of nn.lstm and nn.gru.',
   layers.size('inputs', 'width of what comes in'), layers.size('hidden', 'width of the state'),
@@ -90,7 +85,7 @@ local declared = options_of.declare('trinity.RecurrentOptions', { extends = laye
 
 local function recurrent_class(kind)
   local class = module.class(kind, declared)
-  class.kind, class.build, class.reset, class.forward, class.describe = kind, build, reset, forward, describe
+  class.kind, class.build, class.reset, class.forward = kind, build, reset, forward
   return class
 end
 

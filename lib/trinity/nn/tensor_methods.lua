@@ -67,73 +67,34 @@ class.__add, class.__sub, class.__mul, class.__div = methods.add, methods.sub, m
 class.__pow = methods.pow
 class.__unm = function(x) return methods.neg(x) end
 
-local most_edge, line_width = 4, 78 -- entries shown at either end of a long dimension; line width
-
--- Returns the indices of shown entries of a list of `count`; 0 represents omitted ones.
-local function shown(count, edge)
-  edge = edge or most_edge
-  local list = {}
-  if count <= 2 * edge + 2 then
-    for i = 1, count do list[i] = i end
-    return list
-  end
-  for i = 1, edge do list[i] = i end
-  list[edge + 1] = 0
-  for i = count - edge + 1, count do list[#list + 1] = i end
-  return list
-end
+local most_rows, most_columns = 12, 10 -- that print() shows
 
 local function number_text(x, integer)
   if type(x) == 'boolean' then return tostring(x) end
   return ((integer or x % 1 ~= x % 1) and '%.0f' or '%.5g'):format(x)
 end
 
--- Returns cells of a matrix and their width; `edge` columns at either end if there are many.
-local function matrix_cells(x, edge)
-  local rows, width, integer = {}, 0, x.dtype == 'int64'
-  for _, r in ipairs(shown(x:size(1))) do
-    local cells = {}
-    for _, c in ipairs(shown(x:size(2), edge)) do
-      local cell = (r == 0 or c == 0) and '...' or number_text(x:select(1, r):select(1, c):item(), integer)
-      cells[#cells + 1], width = cell, math.max(width, #cell)
-    end
-    rows[#rows + 1] = cells
-  end
-  return rows, width
-end
-
--- Returns lines of a matrix (or row), with right-aligned columns that fit a line.
-local function matrix_lines(x, prefix)
-  local lines, rows, width = {}, nil, nil
-  if x:dim() == 1 then x = x:unsqueeze(1) end
-  for edge = most_edge, 1, -1 do
-    rows, width = matrix_cells(x, edge)
-    if #prefix + #rows[1] * (width + 2) - 2 <= line_width then break end
-  end
-  for i, cells in ipairs(rows) do
-    for c, cell in ipairs(cells) do cells[c] = (' '):rep(width - #cell) .. cell end
-    lines[i] = prefix .. table.concat(cells, '  ')
-  end
+-- Returns the first rows of a tensor along its last dimension as lines, with right-aligned columns.
+local function lines_of(x)
+  local columns, integer, width = x:size(x:dim()), x.dtype == 'int64', 0
+  local rows = x:reshape { -1, columns }
+  local corner = rows:narrow(1, 1, math.min(most_rows, rows:size(1))):narrow(2, 1, math.min(most_columns, columns))
+  local cells = util.map(corner:totable(), function(row)
+    return util.map(row, function(number)
+      local cell = number_text(number, integer)
+      width = math.max(width, #cell)
+      return cell
+    end)
+  end)
+  local lines = util.map(cells, function(row)
+    return ' ' .. table.concat(util.map(row, function(cell) return (' '):rep(width - #cell) .. cell end), '  ')
+      .. (columns > most_columns and '  ...' or '')
+  end)
+  if rows:size(1) > most_rows then lines[#lines + 1] = ' ...' end
   return lines
 end
 
--- Returns lines of a tensor of any number of dimensions: matrices with heads like (2,.,.).
-local function tensor_lines(x, head, lines)
-  if x:dim() <= 2 then
-    if head ~= '' then lines[#lines + 1] = ('(%s.,.)'):format(head) end
-    for _, line in ipairs(matrix_lines(x, ' ')) do lines[#lines + 1] = line end
-    return
-  end
-  for _, i in ipairs(shown(x:size(1))) do
-    if #lines > 60 then
-      lines[#lines + 1] = '...'
-      return
-    end
-    if i ~= 0 then tensor_lines(x:select(1, i), head .. i .. ',', lines) end
-  end
-end
-
---- Returns elements as a small matrix, then shape, dtype and unusual properties.
+--- Returns the first elements, then shape, dtype and unusual properties.
 function class.__tostring(x)
   if internal.is_closed(x) then return 'tensor (closed)' end
   local notes = { x.dtype }
@@ -142,8 +103,7 @@ function class.__tostring(x)
   if x:dim() == 0 then
     return ('%s [%s]'):format(number_text(x:item(), x.dtype == 'int64'), table.concat(notes, ', '))
   end
-  local lines = {}
-  if x:numel() > 0 then tensor_lines(x:detach(), '', lines) end
+  local lines = x:numel() > 0 and lines_of(x:detach()) or {}
   lines[#lines + 1] = ('[%s %s]'):format(table.concat(x:size(), ' x '), table.concat(notes, ', '))
   return table.concat(lines, '\n')
 end
