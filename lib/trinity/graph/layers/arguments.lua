@@ -10,7 +10,9 @@ local arguments = {}
 -- layer itself.
 local rules = { name = 'string', attributes = 'table', dtype = 'string', trainable = 'boolean', masked = 'boolean',
   memory = { 'tensor', 3 }, tensors = { 'tensors' }, tables = { 'tensors' }, sizes = { 'integers', 1 },
-  value = 'number', weight = 'number', count = { 'integer', 1 }, first = { 'integer', 1 }, heads = { 'integer', 1 } }
+  value = 'number', weight = 'number', count = { 'integer', 1 }, first = { 'integer', 1 }, heads = { 'integer', 1 },
+  shape = { 'integers', 1 }, ['layers:reshape shape'] = { 'integers', -1 } }
+for name in ('q v'):gmatch '%S' do rules[name] = { 'tensor', 3 } end
 for name in ('depth features units'):gmatch '%S+' do rules[name] = { 'integer', 1, 2 ^ 31 } end
 for name in ('x a b h c numbers rows logits labels loss other'):gmatch '%S+' do rules[name] = { 'tensor' } end
 local optional = { attributes = true, dtype = true, trainable = true, masked = true }
@@ -18,12 +20,11 @@ local optional = { attributes = true, dtype = true, trainable = true, masked = t
 --- Returns the layer `method`, called `owner`, with checks of its arguments by their names.
 function arguments.checked(owner, method)
   local names = fields.parameters(method, 2)
+  local rule_of = util.map(names, function(name) return rules[owner .. ' ' .. name] or rules[name] or false end)
   local function checked(self, ...)
-    for place = 1, #names do
-      local name, value = names[place], (select(place, ...))
-      if rules[name] and (value ~= nil or not optional[name]) then
-        check.value(owner, place, name, value, rules[name])
-      end
+    for place, name in ipairs(names) do
+      local rule, value = rule_of[place], (select(place, ...))
+      if rule and (value ~= nil or not optional[name]) then check.value(owner, place, name, value, rule) end
     end
     return method(self, ...)
   end

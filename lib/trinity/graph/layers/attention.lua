@@ -134,9 +134,7 @@ end
 ---@param o trinity.AttentionOptions
 ---@return trinity.Tensor
 function Layers:attention(name, q, k, v, o)
-  check.tensor('layers:attention', 2, 'q', q, 3)
   check.tensor('layers:attention', 3, 'k', k, 3)
-  check.tensor('layers:attention', 4, 'v', v, 3)
   o = read_attention('layers:attention', 5, o, 'heads')
   local heads, groups = o.heads, o.num_kv_heads or o.heads
   check_heads(name, q.shape[3], heads, groups)

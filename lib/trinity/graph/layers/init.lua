@@ -23,7 +23,6 @@ Layers.__index = Layers
 ---@param trainable? boolean
 ---@return trinity.ParameterSpec
 function Layers:weight(name, shape, trainable)
-  check.integers('layers:weight', 2, 'shape', shape, 1)
   return { name = name, shape = shape, dtype = self.dtype, trainable = trainable }
 end
 
@@ -54,7 +53,6 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:input(name, shape, dtype)
-  check.integers('layers:input', 2, 'shape', shape, 1)
   return (self.builder:add { name = name, type = 'Input',
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
@@ -66,7 +64,6 @@ end
 ---@param dtype? string
 ---@return trinity.Tensor
 function Layers:constant(name, value, shape, dtype)
-  check.integers('layers:constant', 3, 'shape', shape, 1)
   return (self.builder:add { name = name, type = 'Constant', attributes = { value_float = value },
     outputs = { { shape = shape, dtype = dtype or self.dtype, gradient = false } } })
 end
@@ -77,7 +74,6 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:variable(name, shape)
-  check.integers('layers:variable', 2, 'shape', shape, 1)
   return (self:operator('Variable', name, { shapes = { shape }, parameters = { self:weight('weight', shape) } }))
 end
 
@@ -164,7 +160,6 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:reshape(name, x, shape)
-  check.integers('layers:reshape', 3, 'shape', shape, -1)
   local total, known, open = 1, 1, nil
   for _, extent in ipairs(x.shape) do total = total * extent end
   local full = {}

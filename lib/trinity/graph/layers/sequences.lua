@@ -45,30 +45,21 @@ function Layers:embedding(name, numbers, o)
     parameters = { self:weight('weight', { o.rows, o.features }) } }))
 end
 
---- Layer normalization over the last axis, with scale and shift. Example: `net:layer_norm('y', x)`
----@param name string
----@param x trinity.Tensor
----@param o? trinity.NormLayerOptions
----@return trinity.Tensor
-function Layers:layer_norm(name, x, o)
-  o = declared.norm:read('layers:layer_norm', 3, 'o', o)
-  local width = { x.shape[#x.shape] }
-  return (self:operator('LayerNormalization', name, { inputs = { x }, shapes = { x.shape },
-    parameters = { self:weight('scale', width), self:weight('bias', width) },
-    attributes = { axis = -1, epsilon = o.epsilon } }))
+---@return fun(self: trinity.Layers, name: string, x: trinity.Tensor, o?: trinity.NormLayerOptions): trinity.Tensor
+local function norm(method, type, weights)
+  return function(self, name, x, o)
+    o = declared.norm:read('layers:' .. method, 3, 'o', o)
+    local width = { x.shape[#x.shape] }
+    return (self:operator(type, name, { inputs = { x }, shapes = { x.shape },
+      parameters = util.map(weights, function(weight) return self:weight(weight, width) end),
+      attributes = { axis = -1, epsilon = o.epsilon } }))
+  end
 end
 
+--- Layer normalization over the last axis, with scale and shift. Example: `net:layer_norm('y', x)`
+Layers.layer_norm = norm('layer_norm', 'LayerNormalization', { 'scale', 'bias' })
 --- RMS normalization over the last axis, with a scale. Example: `net:rms_norm('y', x)`
----@param name string
----@param x trinity.Tensor
----@param o? trinity.NormLayerOptions
----@return trinity.Tensor
-function Layers:rms_norm(name, x, o)
-  o = declared.norm:read('layers:rms_norm', 3, 'o', o)
-  return (self:operator('RMSNormalization', name, { inputs = { x }, shapes = { x.shape },
-    parameters = { self:weight('scale', { x.shape[#x.shape] }) },
-    attributes = { axis = -1, epsilon = o.epsilon } }))
-end
+Layers.rms_norm = norm('rms_norm', 'RMSNormalization', { 'scale' })
 
 --- Splits an axis into parts of these sizes. Returns a list of tensors. Example: `net:split('y', rows, 1, { 2, 4 })`
 ---@param name string
@@ -135,7 +126,6 @@ end
 ---@param shape integer[]
 ---@return trinity.Tensor
 function Layers:expand(name, x, shape)
-  check.integers('layers:expand', 3, 'shape', shape, 1)
   return (self:operator('Expand', name, { inputs = { x }, shapes = { shape }, dtype = x.dtype,
     attributes = { shape = shape } }))
 end
@@ -288,11 +278,18 @@ function Layers:drop(name, x, ratio, masked)
     outputs = { { shape = x.shape, dtype = x.dtype }, { shape = x.shape, dtype = 'bool', gradient = false } } })
 end
 
---- Returns the mean of memory [N, S, W] weighted by the softmax of scores [N, 1, S]: [N, W].
-local function context_of(net, name, memory, scores)
-  local shares = net:softmax(name .. '/softmax', scores, { axis = -1 })
-  local context = net:matmul(name .. '/context', shares, memory)
-  return net:reshape(name .. '/context_row', context, { memory.shape[1], memory.shape[3] })
+-- Returns a function from the next query [N, units] to the mean of memory [N, S, W], weighted by the softmax of
+-- scores_of(at, query) [N, 1, S]; at: the name of the step.
+local function stepwise(net, method, name, memory, scores_of)
+  local step = 0
+  return function(query)
+    check.tensor('the function of layers:' .. method, 1, 'query', query, 2)
+    step = step + 1
+    local at = ('%s/step_%d'):format(name, step)
+    local shares = net:softmax(at .. '/softmax', scores_of(at, query), { axis = -1 })
+    local context = net:matmul(at .. '/context', shares, memory)
+    return net:reshape(at .. '/context_row', context, { memory.shape[1], memory.shape[3] })
+  end
 end
 
 --- Step-by-step attention to memory [N, S, W]: returns a function from the next query [N, units] to the context [N, W].
@@ -309,17 +306,13 @@ function Layers:additive_attention(name, memory, units)
   local v, g = self:variable(name .. '/v', { 1, units }), self:variable(name .. '/g', { 1 })
   local scoring = self:mul(name .. '/scaled_v',
     self:div(name .. '/unit_v', v, self:reduce_l2(name .. '/norm_v', v, 2)), g)
-  local step = 0
-  return function(query)
-    check.tensor('the function of layers:additive_attention', 1, 'query', query, 2)
-    step = step + 1
-    local at = ('%s/step_%d'):format(name, step)
+  return stepwise(self, 'additive_attention', name, memory, function(at, query)
     query = self:linear(at .. '/query', query, units, { weight = query_weight, bias = false })
     query = self:reshape(at .. '/query_row', query, { n, 1, units })
     local mixed = self:tanh(at .. '/tanh', self:add(at .. '/sum', keys, query))
     local scores = self:linear(at .. '/scores', mixed, 1, { weight = scoring, bias = false })
-    return context_of(self, at, memory, self:reshape(at .. '/scores_row', scores, { n, 1, s }))
-  end
+    return self:reshape(at .. '/scores_row', scores, { n, 1, s })
+  end)
 end
 
 --- Step-by-step attention with scores query . (W memory): Luong et al. 2015, 'general'.
@@ -331,14 +324,9 @@ end
 function Layers:multiplicative_attention(name, memory, units)
   local keys = self:linear(name .. '/keys', memory, units, { bias = false })
   keys = self:transpose(name .. '/keys_transpose', keys, { 1, 3, 2 })
-  local step = 0
-  return function(query)
-    check.tensor('the function of layers:multiplicative_attention', 1, 'query', query, 2)
-    step = step + 1
-    local at = ('%s/step_%d'):format(name, step)
-    query = self:reshape(at .. '/query_row', query, { memory.shape[1], 1, units })
-    return context_of(self, at, memory, self:matmul(at .. '/scores', query, keys))
-  end
+  return stepwise(self, 'multiplicative_attention', name, memory, function(at, query)
+    return self:matmul(at .. '/scores', self:reshape(at .. '/query_row', query, { memory.shape[1], 1, units }), keys)
+  end)
 end
 
 return Layers
