@@ -23,15 +23,6 @@ local function distinct(first, neighbour, i)
   return list
 end
 
--- Returns operators whose row has no edges.
-local function without_edges(self, first)
-  local list = {}
-  for i = 1, self.operators do
-    if first[i] == first[i + 1] then list[#list + 1] = i end
-  end
-  return list
-end
-
 return function(class)
   ---@class trinity.Graph
   local Graph = class
@@ -98,29 +89,8 @@ return function(class)
     return util.map(inputs, function(tensor) return tensor.producer end)
   end
 
-  --- Returns the operators without inputs. Example: `graph:sources()`
-  ---@return integer[]
-  function Graph:sources() return without_edges(self, arrays.rows(self, 'in').first) end
-
-  --- Returns the operators without readers. Example: `graph:sinks()`
-  ---@return integer[]
-  function Graph:sinks() return without_edges(self, arrays.rows(self, 'out').first) end
-
   --- Returns the operators of colocation unit `u` (see unit_of), which share a device. Example: `graph:unit(1)`
   ---@param u integer
   ---@return integer[]
   function Graph:unit(u) return self.handle:unit(check.integer('graph:unit', 1, 'u', u, 1, self.units)) end
-
-  --- Returns operators by depth: a list of lists, of which the first has the operators without inputs. Example:
-  --- `graph:levels()[1]`
-  ---@return integer[][]
-  function Graph:levels()
-    local levels, depth = {}, self.depth
-    for i = 1, self.operators do
-      local d = depth[i] + 1
-      if not levels[d] then levels[d] = {} end
-      levels[d][#levels[d] + 1] = i
-    end
-    return levels
-  end
 end

@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 local groups = {}
 
---- See trinity.learn.contiguous_groups.
+--- Returns the group of every unit, from 1: contiguous parts of about equal work along the graph, none empty.
 function groups.contiguous(problem, count)
   check.object('learn.contiguous_groups', 1, 'problem', problem, 'problem')
   local units = problem.graph.units

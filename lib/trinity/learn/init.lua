@@ -3,7 +3,6 @@
 
 local actor_critic = require 'trinity.learn.actor_critic'
 local cross_entropy = require 'trinity.learn.cross_entropy'
-local groups_of = require 'trinity.learn.groups'
 local ppo = require 'trinity.learn.ppo'
 local reinforce = require 'trinity.learn.reinforce'
 local returns = require 'trinity.learn.returns'
@@ -22,12 +21,5 @@ local learn = {
   ppo = ppo.run,
   reinforce = reinforce.run,
 }
-
---- The group of every unit, from 1: contiguous parts of about equal work along the graph, none empty.
---- Example: `trinity.learn.contiguous_groups(problem, 2)`
----@param problem trinity.Problem
----@param groups integer at most the number of units
----@return trinity.Placement an int32 array
-function learn.contiguous_groups(problem, groups) return groups_of.contiguous(problem, groups) end
 
 return learn

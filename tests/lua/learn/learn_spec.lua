@@ -208,12 +208,13 @@ describe('a policy of whole placements', function()
 end)
 
 describe('groups', function()
+  local groups_of = require 'trinity.learn.groups'
   it('are contiguous parts, none empty', function()
     for _, model in ipairs { 'vgg16', 'inception_v3' } do
       local p = trinity.problem { graph = trinity.model(model, { batch_size = 1 }), cluster = trinity.cluster 'p100x2' }
       local position = trinity.learn.features(p).position
       for _, groups in ipairs { 1, 2, 7, math.min(80, p.graph.units), p.graph.units } do
-        local group_of, members, order = learn.contiguous_groups(p, groups), {}, {}
+        local group_of, members, order = groups_of.contiguous(p, groups), {}, {}
         for unit = 1, p.graph.units do
           members[group_of[unit]] = (members[group_of[unit]] or 0) + 1
           order[unit] = unit
@@ -227,7 +228,7 @@ describe('groups', function()
       end
     end
     for _, groups in ipairs { 0, 15 } do
-      expect(function() learn.contiguous_groups(problem, groups) end):raises 'expected an integer from 1 to 14'
+      expect(function() groups_of.contiguous(problem, groups) end):raises 'expected an integer from 1 to 14'
     end
   end)
 end)

@@ -87,7 +87,6 @@ return function(examples)
   values['trinity.FeatureOptions'] = small_features
 
   local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
-  of('LearnModule', 'contiguous_groups', function() return { problem(), 2 } end)
   of('LearnModule', 'agent', function() return { problem(), { samples = 2, groups = 2, hidden = 2 } } end)
   local quick = { post = {}, colocrl = { hidden = 2 }, hierarchical = { hidden = 2 }, placeto = { hidden = 2 },
     doppler = { hidden = 2 } }
