@@ -2,8 +2,7 @@
 --   warm start  heuristics, one evaluation each, are simulated (search/warm_start.lua);
 --   policy      of methods that have one (trinity.lua);
 --   refinement  annealing from the best so far (search/refinement.lua), whose moves a trained ranker chooses
---               (search/rankers.lua), where it pays in a race with a partition that is nearly as fast, or with other
---               seeds (search/race.lua).
+--               (search/rankers.lua), where it pays in a race with a nearly as fast partition (search/race.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1).
 --
