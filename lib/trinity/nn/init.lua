@@ -57,6 +57,14 @@ function nn.gru(options) return recurrent.gru(options) end
 ---@return trinity.TorchTensor
 function nn.cross_entropy(logits, targets, reduction) return operations.cross_entropy(logits, targets, reduction) end
 
+--- Negative log-likelihood: minus the log-probabilities [..., categories] of targets [...] from 1. Example:
+--- `trinity.nn.nll(log_probabilities, targets)`
+---@param log_probabilities trinity.TorchTensor
+---@param targets trinity.TorchTensor|integer[]
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.nll(log_probabilities, targets, reduction) return operations.nll(log_probabilities, targets, reduction) end
+
 --- Squared error of two tensors of equal shape. Example: `trinity.nn.mse(x, y)`
 ---@param x trinity.TorchTensor
 ---@param y trinity.TorchTensor
