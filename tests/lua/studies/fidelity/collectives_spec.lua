@@ -260,10 +260,9 @@ end)
 describe('the fit', function()
   --- Fits v.a + v.b i to measured(i), i from 1 to 20, along its slopes at the last values, `rounds` times.
   local function fitted(list, noise, rounds, measured)
-    local v = {}
-    for _, one in ipairs(list) do v[one.id] = one.start end
+    local v = { a = list[1].start, b = list[2].start }
     local function errors()
-      return util.map(util.listed(20, function(i) return i end), function(i)
+      return util.listed(20, function(i)
         local now = v.a + v.b * i
         return { weight = 1, log = math.log(now / measured(i)), slopes = { a = v.a / now, b = v.b * i / now } }
       end)
