@@ -176,17 +176,6 @@ for _, cluster in ipairs(clusters) do
   print()
 end
 
---- Devices 1 to 16 in an order of their own.
-local function shuffled(stream)
-  local list = {}
-  for i = 1, 16 do
-    local place = 1 + math.floor(stream:uniform() * i)
-    list[i] = list[place]
-    list[place] = i
-  end
-  return list
-end
-
 local seen = {
   { '8 to 23 micro-batches, gpipe or 1f1b', function(i)
     return { micro_batches = 8 + math.floor(i / 2), schedule = i % 2 == 0 and 'gpipe' or '1f1b' }
@@ -196,16 +185,15 @@ local seen = {
     for d = 0, 15 do list[d + 1] = (d + i) % 16 + 1 end
     return { devices = list }
   end },
-  { '8 micro-batches, devices in any order', function(_, stream) return { devices = shuffled(stream) } end },
 }
 
 --- Evaluations per second of strategies of one structure, none of which was simulated before.
 local function rate(of, count)
   local problem = trinity.problem { cluster = trinity.cluster 'dgx_h100x2', graph = trinity.model('gpt2',
     { size = 'large', batch_size = 1, dropout = 0, fused = false }) }
-  local stream, plans, simulated = trinity.random(1, 'devices'), {}, 0
+  local plans, simulated = {}, 0
   for i = 1, count do
-    plans[i] = of(i - 1, stream)
+    plans[i] = of(i - 1)
     plans[i].mesh, plans[i].micro_batches = { pipeline = 4, tensor = 2, data = 2 }, plans[i].micro_batches or 8
   end
   problem:evaluate { mesh = plans[1].mesh, micro_batches = 2 }

@@ -40,7 +40,7 @@ cases.list = {
     formats = { megatron = {}, torchtitan = {}, deepspeed = {},
       chakra = {}, pytorch_schedule = {}, accelerate = {} } },
   { name = 'llama_tensor', model = 'llama', cluster = 'p100x2', plan = { mesh = { tensor = 2 } },
-    formats = { megatron = {}, torchtitan = {} } },
+    formats = { megatron = {}, torchtitan = {}, rank_file = {} } },
   { name = 'llama_context', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { data = 2, context = 2 }, cp_comm_type = 'ring' }, formats = { megatron = {}, torchtitan = {} } },
   { name = 'llama_fsdp', model = 'llama', cluster = 'p100x4',

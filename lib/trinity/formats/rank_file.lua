@@ -5,7 +5,7 @@ local rank_order = require 'trinity.strategy.rank_order'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local rank_file = { name = 'rank_file', writes = 'machine and GPU of every rank', of = 'Open MPI 5.0' }
+local rank_file = { name = 'rank_file', writes = 'machine and GPU of every rank', of = 'Open MPI 4.1.4' }
 
 local said = util.set 'data tensor pipeline context expert inside order devices'
 

@@ -70,7 +70,9 @@ local function layout(order, sizes, devices, list)
     for _, axis in ipairs(axes) do
       position = position + math.floor(rank / plain[axis]) % sizes[axis] * strides[axis]
     end
-    lines[rank + 1] = ('rank %d=%s slot=%d\n'):format(rank, at(position).node, slot_of[devices[position + 1]])
+    local node = at(position).node
+    lines[rank + 1] = ('rank %d=%s slot=%d\n'):format(rank, node ~= '' and node or 'localhost',
+      slot_of[devices[position + 1]])
   end
   for _, axis in ipairs(axes) do
     local crosses = false
