@@ -117,28 +117,27 @@ function text.loses(best, other, cost_of)
   return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
 end
 
---- Where machines differ: what straddles them, and what the plan takes in other orders of ranks that were simulated.
+--- Where groups straddle machines: which do, and what the plan takes with the fastest and the slowest other order of
+--- ranks, or with devices left idle so that fewer straddle.
 local function straddling_lines(found)
-  local best, lines, seen = found.plans[1], {}, {}
-  if not found.straddles then return lines end
-  local function straddled(plan) return straddling(plan.fields, plan.problem.cluster) or 'none' end
-  lines[1] = ('groups of ranks that straddle machines: %s'):format(straddled(best))
-  local function layout_of(plan) return ('%s %s'):format(plan.rank_order, plan.segment_size or '') end
-  local function plain(plan)
-    local segments = plan.segment_size and { order = 'natural', segment_size = false }
-    return space.text(util.merged(plan.point, { rank_order = 'default' }, segments or {}))
+  local best = found.plans[1]
+  if not found.straddles then return {} end
+  local fields, sizes = util.merged(best.fields), util.merged(best.fields.mesh)
+  if best.segment_size then fields.devices = nil end
+  sizes.data = sizes.data / sizes.expert
+  local rows = util.filtered(best.problem:strategy(fields):rank_orders(), function(row)
+    return row.step_time_s ~= best.step_time_s
+  end)
+  local words = straddling(best.fields, best.problem.cluster)
+  if not words and not rows[1] then return {} end
+  local lines = { ('groups of ranks that straddle machines: %s'):format(words or 'none') }
+  for _, row in ipairs(#rows > 1 and { rows[1], rows[#rows] } or rows) do
+    local axes = util.filtered(row.order, function(axis) return sizes[axis] > 1 end)
+    lines[#lines + 1] = ('  ranks %s%s: step %s, %+.1f %%; straddle: %s'):format(table.concat(axes, '-'),
+      row.segment_size and (' in segments of %d'):format(row.segment_size) or '', seconds_text(row.step_time_s),
+      100 * (row.step_time_s / best.step_time_s - 1), row.straddles[1] and table.concat(row.straddles, ', ') or 'none')
   end
-  seen[layout_of(best)] = true
-  for _, other in ipairs(found.simulated) do
-    if not seen[layout_of(other)] and plain(other) == plain(best) then
-      seen[layout_of(other)] = true
-      lines[#lines + 1] = ('  ranks %s%s: step %s, %s more; straddle: %s'):format(other.rank_order,
-        other.segment_size and (' in segments of %d'):format(other.segment_size) or '',
-        seconds_text(other.step_time_s), percent(other.step_time_s - best.step_time_s, best.step_time_s),
-        straddled(other))
-    end
-  end
-  return (lines[2] or lines[1]:sub(-4) ~= 'none') and lines or {}
+  return lines
 end
 
 --- Dimensions that were searched, and those left out with the reason.

@@ -52,7 +52,7 @@ describe('orders of ranks in a plan', function()
     expect(found.plans[1].segment_size):equals(2)
     expect((found.plans[1].strategy:export { format = 'rank_file' })):equals(
       'rank 0=n0 slot=0\nrank 1=n0 slot=1\nrank 2=n1 slot=0\nrank 3=n1 slot=1\n')
-    expect(text.report(found, 256)):matches '\n  ranks default: step [%d.]+ s, [%d.]+ %% more; straddle: 1 of 2 tensor groups'
+    expect(text.report(found, 256)):matches '\n  ranks data%-tensor: step [%d.]+ s, %+[%d.]+ %%; straddle: tensor'
   end)
   it('are those that the runtime has', function()
     local function wrong(order, runtime)
