@@ -87,6 +87,7 @@ if options.compare then
   return
 end
 if options.from then
+  cli.refuse(options, uneven_options, 'cannot be combined with --from')
   local planned = cli.called(replan.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
