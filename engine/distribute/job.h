@@ -25,7 +25,7 @@ class Message;
 /// crosses nodes ends later by the time of the ring formulas in manual/simulator.md "Collectives"
 /// for this latency and bandwidth. The stream's thread sleeps, so computation continues and later
 /// collectives of the same scope queue, as on a real link. Messages to other nodes are delayed, too
-/// (distribute/slow_link.h).
+/// (distribute/groups.h).
 struct InjectedLink {
   double latency_s = 0;
   double bandwidth_bytes_per_s = 0;  ///< 0: no limit

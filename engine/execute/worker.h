@@ -42,4 +42,8 @@ struct Worker {
 /// names.
 std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options);
 
+/// Combines the measurements of all processes into the report of the whole step, equal in all of
+/// them. Collective: all ranks call it.
+void join_reports(Job& job, ExecutedStep& step);
+
 }  // namespace trinity

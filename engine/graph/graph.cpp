@@ -11,7 +11,6 @@
 #include "base/index.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "graph/deadlock.h"
 #include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/order.h"

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "graph/types.h"
+
 namespace trinity {
 
 // Order of items that wait for each other, numbered from 0: operators, nodes of a file, layers,
@@ -28,5 +30,11 @@ std::vector<size_t> find_cycle(int32_t count, std::span<const Arrow> arrows);
 /// A cycle as "a -> b -> a", with "..." after eight arrows.
 std::string cycle_text(std::span<const Arrow> arrows, std::span<const size_t> cycle,
                        const std::function<std::string(int32_t)>& name);
+
+/// Throws ArgumentError if a collective waits for itself, directly or through others: its members
+/// start together, so none may depend on another's output. Names the collective and the two
+/// members. Requires operators without a cycle.
+void check_deadlock(const std::string& graph, const std::vector<Operator>& operators,
+                    const std::vector<Tensor>& tensors, const std::vector<Collective>& collectives);
 
 }  // namespace trinity

@@ -17,17 +17,12 @@ int open_core(lua_State* L) {
   open_search(L);
   open_ranker(L);
   open_moves(L);
-  open_task_graph(L);
   open_selection(L);
   open_pase(L);
   open_splits(L);
   open_strategy(L);
-  open_outline(L);
-  open_mesh_bound(L);
   open_parallel(L);
   open_features(L);
-  open_env(L);
-  open_learn(L);
   open_pipeline(L);
   open_run(L);
   open_late(L);

@@ -11,13 +11,10 @@
 
 #include "base/confine.h"
 #include "lua/bind/module.h"
-#include "lua/host/coroutines.h"
+#include "lua/host/libraries.h"
 #include "lua/host/interrupt.h"
-#include "lua/host/os_execute.h"
 #include "lua/host/process_limits.h"
 #include "lua/host/runner.h"
-#include "lua/host/safe.h"
-#include "lua/host/search_path.h"
 #include "lua/host/strict.h"
 #include "lua/repl.h"
 

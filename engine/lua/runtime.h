@@ -15,7 +15,7 @@ struct RuntimeOptions {
   std::string home;
   /// Reading or assigning a global that was never declared is an error that names it.
   bool strict = true;
-  /// For untrusted scripts: no io, os, ffi, debug, bytecode (engine/lua/host/safe.h says what it
+  /// For untrusted scripts: no io, os, ffi, debug, bytecode (engine/lua/host/libraries.h says what it
   /// does not bound).
   bool safe = false;
   /// Folders that safe scripts read and write, in addition to the folder of their run.

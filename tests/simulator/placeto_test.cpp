@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "formats/instances/pipedream.h"
-#include "graph/fold.h"
+#include "graph/training.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
 #include "support/shared_data.h"

@@ -1,4 +1,6 @@
-#include "formats/onnx/onnx_functions.h"
+#include "formats/onnx/onnx_model.h"
+
+#include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "formats/onnx/onnx_scope.h"
 
 namespace trinity::onnx_import {
 namespace {
@@ -16,6 +17,54 @@ constexpr size_t kMaxExpandedNodes = size_t{1} << 18;
 constexpr size_t kMaxExpandedBytes = size_t{1} << 25;
 constexpr size_t kNameBytes = 32;   // assumed per name, in addition to its text
 constexpr int kDefaultsField = 11;  // FunctionProto.attribute_proto, newer than Debian's library
+
+[[maybe_unused]] constexpr int kMetadataProps = 9;
+constexpr size_t kLongest = 4096;  ///< bytes of a list of scopes that are read
+
+/// The strings of a Python list of strings. Module paths contain no quotes.
+std::vector<std::string> quoted(const std::string& text) {
+  std::vector<std::string> entries;
+  size_t at = 0;
+  while ((at = text.find_first_of("'\"", at)) != std::string::npos) {
+    const size_t end = text.find(text[at], at + 1);
+    if (end == std::string::npos) break;
+    entries.push_back(text.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return entries;
+}
+
+/// The scopes of a node in the metadata written by PyTorch's exporter; or empty.
+template <class Node>
+std::string scopes_of(const Node& node) {
+  constexpr std::string_view kKey = "pkg.torch.onnx.name_scopes";
+  if constexpr (requires { node.metadata_props(); }) {
+    for (const auto& entry : node.metadata_props())
+      if (entry.key() == kKey) return entry.value();
+  } else {  // ONNX before 1.16 lacks the field
+    const auto& unknown = node.GetReflection()->GetUnknownFields(node);
+    for (int i = 0; i < unknown.field_count(); ++i) {
+      const auto& field = unknown.field(i);
+      onnx::StringStringEntryProto entry;
+      if (field.number() == kMetadataProps &&
+          field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+          entry.ParseFromString(field.length_delimited()) && entry.key() == kKey)
+        return entry.value();
+    }
+  }
+  return "";
+}
+
+/// The PyTorch module that a node was exported from, as named by `model.named_modules()`, or "".
+/// Current PyTorch exporters write the path into the node's metadata (NodeProto.metadata_props,
+/// field 9, newer than the installed ONNX) under "pkg.torch.onnx.name_scopes": a Python list like
+/// ['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d_5'], whose last entry is the operation.
+std::string module_scope(const onnx::NodeProto& node) {
+  const auto text = scopes_of(node);
+  if (text.size() > kLongest) return "";
+  const auto scopes = quoted(text);
+  return scopes.size() < 2 ? "" : scopes[scopes.size() - 2];
+}
 
 bool standard_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
 

@@ -1,4 +1,4 @@
-#include "formats/onnx/onnx_graph.h"
+#include "formats/onnx/onnx_walk.h"
 
 #include <algorithm>
 #include <cmath>

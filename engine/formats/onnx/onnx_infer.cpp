@@ -1,4 +1,4 @@
-#include "formats/onnx/onnx_infer.h"
+#include "formats/onnx/onnx_model.h"
 
 #include <onnx/shape_inference/implementation.h>
 #include <sys/resource.h>

@@ -64,7 +64,7 @@ struct FlatNode {
 
 struct Node {
   std::string name;                      ///< for messages and operators; may be repeated
-  std::string module;                    ///< PyTorch module, see onnx_scope.h
+  std::string module;                    ///< PyTorch module, see module_scope()
   std::string type;                      ///< `domain.Type` outside ONNX's own domain
   std::vector<int32_t> inputs, outputs;  ///< values; -1: omitted
   std::vector<int32_t> captured;
@@ -116,5 +116,33 @@ bool is_vector(const Shape& shape);
 
 /// A text of the file for a message: cut to kMaxText bytes, made UTF-8, on one line.
 std::string clip(std::string_view text);
+
+/// Dimensions of a stored tensor, checked (see check_shape). `owner` begins the message.
+Shape tensor_shape(const onnx::TensorProto& tensor, const std::string& owner);
+
+/// Element type and shape of a Constant node's value. Throws FileError for impossible dimensions.
+std::pair<int32_t, Shape> constant_type(const Model& model, const Node& node);
+
+/// The nodes of a model with calls of its own functions (ModelProto.functions) replaced by their
+/// bodies; values inside a call are renamed to `<call>/<name>`. Attribute references resolve to the
+/// call's attributes or the function's defaults.
+struct FlatModel {
+  std::vector<FlatNode> nodes;
+  std::deque<std::string> texts;              ///< names created here
+  std::deque<onnx::AttributeProto> defaults;  ///< of functions
+  size_t control_flow = 0;                    ///< If, Loop and Scan nodes, each kept as one node
+};
+
+/// Throws FileError for functions nested deeper than 32, for an expansion beyond 2^18 nodes or 2^25
+/// bytes, for calls with too many arguments, and for names that are not UTF-8.
+FlatModel flatten(const onnx::ModelProto& proto, const std::string& source);
+
+/// Completes shapes and element types of node outputs by libonnx's shape inference. It runs in a
+/// forked process (base/apart.h), because untrusted files can crash it. Extents that inference does
+/// not find stay kOpen; values that it does not reach stay without a shape.
+///
+/// Throws FileError if the inference crashed; and, with the line of Python that adds shapes to a
+/// file, if the file's opset is later than the library's and a node's output has no shape.
+void complete_shapes(Model& model);
 
 }  // namespace trinity::onnx_import

@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 #include "base/stop.h"
-#include "formats/onnx/onnx_infer.h"
-#include "formats/onnx/onnx_literal.h"
 
 namespace trinity::onnx_import {
 namespace {

@@ -15,7 +15,7 @@ struct Finding {
 };
 
 /// Gives every value its element type, shape and role. Shapes in the file take precedence over
-/// inferred ones (onnx_infer.h); dimensions that both leave open take the options' size. Marks
+/// inferred ones (complete_shapes()); dimensions that both leave open take the options' size. Marks
 /// nodes that need no operator as `folded`: those that read only constants, Shape and Size of known
 /// shapes, aliases of weights. Throws FileError as complete_shapes() does, and with the node's name
 /// for sizes that check_shape refuses.
@@ -32,5 +32,11 @@ bool is_trainable(const Node& node, size_t argument, int32_t element);
 
 /// True for If, Loop and Scan.
 bool is_control_flow(const Node& node);
+
+/// Builds the graph of a model after walk(): `Input` operators, `Variable` operators for weights
+/// that several operators read, then the remaining nodes. Appends to `warnings`. Throws FileError
+/// if GraphBuilder refuses (more than 2^60 bytes in total, no operators).
+Graph make_graph(const Model& model, const std::string& name, const OnnxOptions& options,
+                 std::vector<std::string>& warnings);
 
 }  // namespace trinity::onnx_import

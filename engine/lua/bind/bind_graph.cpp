@@ -1,7 +1,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "graph/fold.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
 #include "graph/replicas.h"

@@ -2,7 +2,6 @@
 
 #include "lua/bind/module.h"
 #include "search/pase/pase_search.h"
-#include "search/pase/pase_splits.h"
 #include "selection/selection_solver.h"
 
 namespace trinity::lua {
@@ -152,7 +151,7 @@ int pase_splits_of(lua_State* L, const Bound& self, const Graph& graph) {
   return 1;
 }
 
-constexpr luaL_Reg kMethods[] = {
+constexpr luaL_Reg kPase[] = {
     TRINITY_BIND("summary", pase_summary), TRINITY_BIND("configuration", pase_configuration),
     TRINITY_BIND("find", pase_find), TRINITY_BIND("price", pase_price), TRINITY_BIND("layer_cost", pase_layer_cost),
     TRINITY_BIND("edge_cost", pase_edge_cost), TRINITY_BIND("selection", pase_selection),
@@ -163,7 +162,7 @@ constexpr luaL_Reg kPaseFunctions[] = {TRINITY_BIND("pase", pase_new)};
 
 void open_pase(lua_State* L) {
   register_functions(L, kPaseFunctions);
-  register_type<Bound>(L, kMethods);
+  register_type<Bound>(L, kPase);
 }
 
 }  // namespace trinity::lua

@@ -3,8 +3,11 @@
 #include <cmath>
 
 #include "base/hash.h"
+#include "base/index.h"
+#include "base/stop.h"
 #include "base/words.h"
 #include "lua/bind/module.h"
+#include "search/placement/task_graph.h"
 #include "simulator/memory_bound.h"
 #include "strategy/strategy.h"
 
@@ -240,9 +243,136 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics) {
   }
 }
 
+/// Simulates batches of placements and reads their critical paths. Not thread-safe.
+struct BoundCriticalUnits {
+  explicit BoundCriticalUnits(std::shared_ptr<const Problem> bound) : problem(std::move(bound)) {
+    for (int i = 0; i < shared_pool().threads(); ++i) workers.emplace_back(*problem);
+  }
+  struct Worker {
+    explicit Worker(const Problem& problem) : simulator(problem) {}
+    Simulator simulator;
+    Timeline timeline;
+  };
+  std::shared_ptr<const Problem> problem;
+  std::vector<Worker> workers;
+  std::vector<int32_t> placements;
+  std::vector<Metrics> metrics;
+};
+
+template <>
+inline constexpr const char* kTypeName<BoundCriticalUnits> = "critical units";
+
+namespace {
+
+/// critical_units(problem) -> critical units
+int critical_units_new(lua_State* L) {
+  push_object(L, std::make_shared<BoundCriticalUnits>(
+                     object_arg<BoundProblem>(L, 1, "problem").problem));
+  return 1;
+}
+
+/// Seconds that operators of each unit run on the critical path, and that transfers of their outputs
+/// take there: `row` has one entry per unit.
+void add_critical_s(const Problem& problem, std::span<const int32_t> placement,
+                    const Timeline& timeline, std::span<double> row) {
+  const auto unit_of = problem.graph().units();
+  std::fill(row.begin(), row.end(), 0.0);
+  for (const auto& step : critical_path(problem, placement, timeline).steps) {
+    if (step.kind == PathStep::Kind::collective) continue;
+    const int32_t task = step.kind == PathStep::Kind::compute
+                             ? step.index
+                             : timeline.transfers[at(step.index)].task;
+    row[at(unit_of[task])] += static_cast<double>(step.end_ns - step.ready_ns) / 1e9;
+  }
+}
+
+/// critical_units:run(placements, metrics, out): simulates placements first in, first out on all
+/// threads, fills the same number of metrics structs and out[placement][unit], a double array: the
+/// seconds of the critical path that run, wait for or send operators of the unit.
+int critical_units_run(lua_State* L) {
+  auto& self = object_arg<BoundCriticalUnits>(L, 1);
+  table_arg(L, 2, "placements");
+  table_arg(L, 3, "metrics");
+  const auto& problem = *self.problem;
+  const size_t n = at(problem.operators()), count = lua_objlen(L, 2);
+  const auto units = static_cast<size_t>(problem.graph().unit_count());
+  const auto out = numbers_arg(L, 4, "out");
+  TRINITY_CHECK_EQ(out.size(), count * units);
+  self.placements.resize(count * n);
+  self.metrics.resize(count);
+  for_each(L, 2, [&](int i) {
+    placement_arg(L, lua_gettop(L), problem, self.placements.data() + at(i - 1) * n);
+  });
+  shared_pool().parallel_for(static_cast<int>(count), [&](int item, int thread) {
+    poll_stop();
+    auto& worker = self.workers[at(thread)];
+    const auto placement = std::span<const int32_t>(self.placements).subspan(at(item) * n, n);
+    worker.simulator.run(placement, self.metrics[at(item)], &worker.timeline);
+    add_critical_s(problem, placement, worker.timeline, out.subspan(at(item) * units, units));
+  });
+  for_each(L, 3, [&](int i) { fill_metrics(L, lua_gettop(L), self.metrics.at(at(i - 1))); });
+  return 0;
+}
+
+constexpr luaL_Reg kCriticalUnits[] = {TRINITY_BIND("run", critical_units_run)};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("critical_units", critical_units_new)};
+
+template <class Member>
+void set_column(lua_State* L, const char* key, const TaskGraph& graph, Member member, int add) {
+  std::vector<double> column;
+  for (const auto& edge : graph.edges) column.push_back(static_cast<double>(edge.*member) + add);
+  set_numbers(L, key, column);
+}
+
+/// task_graph(problem) -> the fields of lib/trinity/search/task_graph.lua that are lists. Tasks, devices, edges, units
+/// and tensors count from 1.
+int task_graph(lua_State* L) {
+  const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
+  const auto graph = make_task_graph(*problem);
+  const auto model = problem->rules().memory;
+  std::vector<int64_t> output_bytes, workspace_bytes, fixed_bytes, capacity_bytes;
+  for (int32_t o = 0; o < graph.tasks; ++o) {
+    int64_t sum = 0;
+    for (int32_t i = problem->first_output(o); i < problem->first_output(o + 1); ++i)
+      sum += problem->held_bytes()[i];
+    const bool slots = model == MemoryModel::slots;
+    output_bytes.push_back(model == MemoryModel::none ? 0 : sum);
+    workspace_bytes.push_back(slots ? problem->workspace_bytes(o) : 0);
+    fixed_bytes.push_back(slots ? problem->fixed_bytes(o) : 0);
+  }
+  for (int32_t d = 0; d < graph.processors; ++d)
+    capacity_bytes.push_back(problem->cluster().room_bytes(d));
+  lua_newtable(L);
+  set_numbers(L, "cost_ns", graph.cost);
+  set_column(L, "edge_from", graph, &TaskGraph::Edge::from, 1);
+  set_column(L, "edge_to", graph, &TaskGraph::Edge::to, 1);
+  set_column(L, "edge_tensor", graph, &TaskGraph::Edge::tensor, 1);
+  set_column(L, "edge_bytes", graph, &TaskGraph::Edge::bytes, 0);
+  set_numbers(L, "in_edges", graph.in, 1);
+  set_numbers(L, "first_in", graph.in_first, 1);
+  set_numbers(L, "first_out", graph.out_first, 1);
+  set_numbers(L, "latency_ns", graph.latency);
+  set_numbers(L, "bytes_per_ns", graph.rate);
+  set_numbers(L, "unit", graph.group, 1);
+  push_list(L, graph.follows, [&](bool follows) { lua_pushboolean(L, follows); });
+  lua_setfield(L, -2, "follows");
+  set_numbers(L, "output_bytes", output_bytes);
+  set_numbers(L, "workspace_bytes", workspace_bytes);
+  set_numbers(L, "fixed_bytes", fixed_bytes);
+  set_numbers(L, "capacity_bytes", capacity_bytes);
+  return 1;
+}
+
+constexpr luaL_Reg kTaskGraph[] = {TRINITY_BIND("task_graph", task_graph)};
+
+}  // namespace
+
 void open_problem(lua_State* L) {
   register_functions(L, kProblemFunctions);
   register_type<BoundProblem>(L, kProblem);
+  register_functions(L, kFunctions);
+  register_type<BoundCriticalUnits>(L, kCriticalUnits);
+  register_functions(L, kTaskGraph);
 }
 
 }  // namespace trinity::lua

@@ -219,7 +219,7 @@ auto selection_score(lua_State* L, const SelectionProblem& problem, Table<"strat
   return record("cost", score.cost, "peak_usage", score.peak_usage, "feasible", score.feasible());
 }
 
-constexpr luaL_Reg kMethods[] = {
+constexpr luaL_Reg kSelection[] = {
     TRINITY_BIND("describe", selection_describe), TRINITY_BIND("score", selection_score)};
 constexpr luaL_Reg kSelectionFunctions[] = {
     TRINITY_BIND("selection_problem", selection_problem), TRINITY_BIND("read_selection", selection_read),
@@ -228,7 +228,7 @@ constexpr luaL_Reg kSelectionFunctions[] = {
 }  // namespace
 
 void open_selection(lua_State* L) {
-  register_type<const SelectionProblem>(L, kMethods);
+  register_type<const SelectionProblem>(L, kSelection);
   register_functions(L, kSelectionFunctions);
 }
 

@@ -24,6 +24,7 @@
 
 namespace trinity {
 class MeshBounder;
+struct AgentOptions;
 }
 
 namespace trinity::lua {
@@ -131,6 +132,9 @@ void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 /// node2vec = {...} or false.
 FeatureOptions feature_options(lua_State* L, Fields& fields, FeatureOptions options);
 
+/// Reads the options of Trinity's policy, its preset and seed among them.
+AgentOptions agent_options_arg(lua_State* L, Fields& fields);
+
 /// Each adds its functions to the table on top of the stack and registers its types.
 void open_base(lua_State* L);
 void open_graph(lua_State* L);
@@ -141,18 +145,13 @@ void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_search(lua_State* L);
 void open_ranker(lua_State* L);
-void open_task_graph(lua_State* L);
 void open_moves(lua_State* L);  // and more methods of problems, after open_problem()
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);
 void open_strategy(lua_State* L);  // and more methods of problems, after open_problem()
-void open_outline(lua_State* L);
-void open_mesh_bound(lua_State* L);  // more methods of problems, after open_problem()
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);
-void open_env(lua_State* L);
-void open_learn(lua_State* L);
 void open_pipeline(lua_State* L);
 void open_run(lua_State* L);
 /// The functions that need LibTorch (kTorchNames) are opened at their first use.

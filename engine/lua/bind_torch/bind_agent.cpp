@@ -1,5 +1,4 @@
 #include "learn/torch/agent.h"
-#include "lua/bind/agent_arg.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
 #include "lua/bind_torch/open.h"

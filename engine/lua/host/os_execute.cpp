@@ -1,4 +1,4 @@
-#include "lua/host/os_execute.h"
+#include "lua/host/libraries.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -10,7 +10,7 @@ struct FmOptions {
 };
 
 /// Partitioning by Fiduccia and Mattheyses (19th Design Automation Conference, 1982) on the
-/// hypergraph of tensors (hypergraph.h): minimises the bytes sent such that every device gets its
+/// hypergraph of tensors (fm_refine.h): minimises the bytes sent such that every device gets its
 /// share of work and memory together (PartitionGraph::combined). Ignores precedence.
 ///
 /// A pass moves every cell once: each time the free cell with the largest gain (bytes of nets that

@@ -1,5 +1,5 @@
 -- The environment of untrusted scripts (trinity --safe). The host runs this file before any script and uses the
--- returned table as their globals. engine/lua/host/safe.h lists what this does not restrict.
+-- returned table as their globals. engine/lua/host/libraries.h lists what this does not restrict.
 --
 -- The script gets copies of harmless functions and of the library's tables, from which nothing else is reachable. The
 -- kernel confines the whole process (engine/base/confine.h), also against what gets past this.

@@ -95,7 +95,7 @@ function Graph:to_training(options)
 end
 
 --- Returns a profile's graph with one operator per layer that takes the time of its forward and backward pass together
---- (engine/graph/fold.h). Example: `graph:fold_backward()`
+--- (engine/graph/training.h). Example: `graph:fold_backward()`
 ---@return trinity.Graph
 function Graph:fold_backward() return graph.wrap(self.handle:fold_backward()) end
 

@@ -3,7 +3,7 @@
 --   trinity study train_distributed
 --   torchrun --no-python --nproc_per_node 4 trinity study train_distributed --task characters
 -- Ranks of a job are replicas, else threads are (--replicas, --per_node). Between processes the link of the emulated
--- nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/slow_link.h). Data are generated: 'images'
+-- nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/groups.h). Data are generated: 'images'
 -- are pictures of 3 x 16 x 16 of ten classes under noise, 'characters' a text of invented words whose next character is
 -- to be predicted.
 

@@ -1,5 +1,5 @@
 // PPO's objective against hand-computed values.
-#include "learn/torch/ppo.h"
+#include "learn/torch/agent_impl.h"
 
 // LibTorch has a CHECK of its own, which ends the process.
 #undef CHECK

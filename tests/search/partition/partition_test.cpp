@@ -14,7 +14,7 @@
 #include "base/thread_pool.h"
 #include "search/partition/fm.h"
 #include "search/partition/fm_refine.h"
-#include "search/partition/hypergraph.h"
+#include "search/partition/fm_refine.h"
 #include "search/partition/metis.h"
 #include "search/partition/partition_weights.h"
 #include "search/partition/scotch.h"

@@ -1,8 +1,13 @@
-#include "lua/host/search_path.h"
+#include "lua/host/libraries.h"
+
+#include <pthread.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <string_view>
+
+#include "lua/host/check.h"
 
 namespace trinity::lua {
 namespace {
@@ -89,6 +94,44 @@ void put_own_first(lua_State* L, const std::string& library, const std::string& 
   lua_pop(L, 1);
 }
 
+/// The middle of this thread's stack, which grows downwards; nullptr where it is not known.
+const char* middle_of_stack() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return nullptr;
+  void* lowest = nullptr;
+  size_t size = 0;
+  const bool known = pthread_attr_getstack(&attributes, &lowest, &size) == 0;
+  pthread_attr_destroy(&attributes);
+  return known ? static_cast<const char*>(lowest) + size / 2 : nullptr;
+}
+
+/// Calls the function in upvalue 1 with all arguments, unless the stack is half used.
+int call_guarded(lua_State* L) {
+  thread_local const char* const middle = middle_of_stack();
+  const char here = 0;
+  if (&here < middle) return luaL_error(L, "stack overflow (coroutines within coroutines)");
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+/// coroutine.wrap: upvalue 1 is LuaJIT's.
+int wrap(lua_State* L) {
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, 1, 1);
+  lua_pushcclosure(L, call_guarded, 1);
+  return 1;
+}
+
+void replace(lua_State* L, const char* name, lua_CFunction function) {
+  lua_getfield(L, -1, name);
+  lua_pushcclosure(L, function, 1);
+  lua_setfield(L, -2, name);
+}
+
 }  // namespace
 
 void open_libraries(lua_State* L, const std::string& home) {
@@ -125,6 +168,22 @@ void add_script_folder(lua_State* L, const std::string& folder) {
     put_before(L, "cpath", start + ".so;");
   }
   lua_pop(L, 1);
+}
+
+void install_coroutine_guard(lua_State* L) {
+  lua_getglobal(L, "coroutine");
+  replace(L, "resume", call_guarded);
+  replace(L, "wrap", wrap);
+  lua_pop(L, 1);
+}
+
+void make_safe(lua_State* L) {
+  lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
+  const std::string home = lua_tostring(L, -1);
+  lua_pop(L, 1);
+  if (luaL_loadfilex(L, (home + "/lib/trinity/command/safe.lua").c_str(), "t") != 0) lua_error(L);
+  lua_call(L, 0, 1);
+  lua_replace(L, LUA_GLOBALSINDEX);
 }
 
 }  // namespace trinity::lua
